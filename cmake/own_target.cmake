@@ -1,0 +1,22 @@
+# How this project's own programs are compiled. None of it reaches a user of infty::infty.
+
+# Warnings as errors, and the sanitizers when they are asked for.
+function(infty_own target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
+  if(INFTY_SANITIZE)
+    # One optimisation step keeps Eigen bearable; no recovery, so that a finding fails the test.
+    target_compile_options(${target} PRIVATE -O1 -fno-omit-frame-pointer -fsanitize=address,undefined
+                                             -fno-sanitize-recover=all)
+    target_link_options(${target} PRIVATE -fsanitize=address,undefined)
+  endif()
+  target_link_libraries(${target} PRIVATE infty::infty)
+endfunction()
+
+# The same for a program whose speed matters: -O3, and this machine's instructions if allowed.
+function(infty_own_fast target)
+  infty_own(${target})
+  if(NOT INFTY_SANITIZE)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>
+                                             $<$<BOOL:${INFTY_NATIVE}>:-march=native>)
+  endif()
+endfunction()

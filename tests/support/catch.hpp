@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
+
+// Catch2 v2 keeps Approx in an inner namespace, v3 does not lift it to the global one.
+#if __has_include(<catch2/catch_all.hpp>)
+using Catch::Approx;
+#else
+namespace Catch {
+using Detail::Approx;
+}
+#endif
+
+namespace infty::tests {
+
+/// The seed of every random number in the tests; support/main.cpp prints it.
+inline constexpr std::uint64_t seed = 20220522;
+
+}  // namespace infty::tests

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+#define CATCH_CONFIG_RUNNER  // Catch2 v2 defines its own parts in this file; v3 ignores it
+#include "support/catch.hpp"
+
+#include <Eigen/Core>
+#include <iostream>
+
+#include <infty/version.hpp>
+
+int main(int argc, char** argv) {
+  std::cout << "infty " << infty::version << ", Catch2 " << CATCH_VERSION_MAJOR << '.'
+            << CATCH_VERSION_MINOR << '.' << CATCH_VERSION_PATCH << ", Eigen "
+            << EIGEN_WORLD_VERSION << '.' << EIGEN_MAJOR_VERSION << '.' << EIGEN_MINOR_VERSION
+            << ", compiler " << __VERSION__ << ", seed " << infty::tests::seed << std::endl;
+  Catch::Session session;
+  session.configData().rngSeed = static_cast<std::uint32_t>(infty::tests::seed);
+  return session.run(argc, argv);
+}
