@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/core/fwd.hpp>
+
+namespace infty {
+
+class Tape;
+
+template <class T, class Backend = EigenBackend>
+class Variable;
+
+}  // namespace infty

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <infty/autograd/fwd.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/eigen/backend.hpp>
+
+namespace infty {
+
+/// A tensor that gradients flow to. A handle: copies are the same variable.
+///
+/// A tensor converts to a variable that needs no gradient, so every operation takes tensors too.
+template <class T, class Backend>
+class Variable {
+ public:
+  using Scalar = T;
+  using BackendType = Backend;
+  using TensorType = Tensor<T, Backend>;
+
+  /// An empty tensor that needs no gradient.
+  Variable() : Variable(TensorType()) {}
+
+  /// A variable of a value; with `requires_grad`, one that `Tape::backward` leaves a gradient in.
+  Variable(TensorType value, bool requires_grad = false)
+      : body_(std::allocate_shared<Body>(PoolAllocator<Body>{},
+                                         Body{std::move(value), {}, requires_grad})) {}
+
+  TensorType& value() { return body_->value; }
+  const TensorType& value() const { return body_->value; }
+
+  const Shape& shape() const { return value().shape(); }
+  Index dim(Index i) const { return value().dim(i); }
+  Index size() const { return value().size(); }
+
+  bool requires_grad() const { return body_->requires_grad; }
+  void set_requires_grad(bool on) { body_->requires_grad = on; }
+
+  /// Whether a gradient has arrived since `zero_grad`.
+  bool has_grad() const { return body_->has_grad; }
+
+  /// The gradient, of the value's shape; zeros if none has arrived. Backward passes add to it.
+  TensorType& grad() const {
+    if (!body_->has_grad) {
+      if (!(body_->grad.shape() == value().shape()) || body_->grad.data() == nullptr)
+        body_->grad = TensorType(value().shape());
+      body_->grad.fill(T(0));
+      body_->has_grad = true;
+    }
+    return body_->grad;
+  }
+
+  /// Forgets the gradient; its memory stays for the next one.
+  void zero_grad() { body_->has_grad = false; }
+
+  /// A variable of the same memory that no gradient flows through.
+  Variable detach() const { return Variable(value()); }
+
+  /// Whether two handles are the same variable.
+  friend bool same(const Variable& a, const Variable& b) { return a.body_ == b.body_; }
+
+ private:
+  struct Body {
+    TensorType value;
+    TensorType grad;
+    bool requires_grad;
+    bool has_grad = false;
+  };
+  std::shared_ptr<Body> body_;
+};
+
+}  // namespace infty

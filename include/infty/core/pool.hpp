@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <mutex>
+#include <new>
+
+namespace infty {
+
+/// A cache of host memory blocks: what is given back is handed out again, so that a loop over the
+/// same sizes allocates in its first pass only. Sizes are rounded up by at most an eighth.
+class HostPool {
+ public:
+  static constexpr std::size_t alignment = 64;
+
+  /// Counters for tests and reports, in bytes and in calls to the system's allocator.
+  struct Statistics {
+    std::size_t bytes_in_use = 0;
+    std::size_t bytes_held = 0;  ///< in use or cached
+    std::size_t peak_bytes_in_use = 0;
+    std::size_t system_allocations = 0;
+  };
+
+  /// The pool of the process. Never destroyed: tensors may outlive every static object.
+  static HostPool& instance() {
+    static HostPool* const pool = new HostPool;
+    return *pool;
+  }
+
+  /// A block of at least `bytes`, aligned to 64. @throws std::bad_alloc
+  void* allocate(std::size_t bytes) {
+    const std::size_t bin = bin_of(bytes), rounded = size_of(bin);
+    const std::lock_guard lock(mutex_);
+    Free* block = bins_[bin];
+    if (block) {
+      bins_[bin] = block->next;
+    } else {
+      block = static_cast<Free*>(::operator new(rounded, std::align_val_t(alignment)));
+      ++statistics_.system_allocations;
+      statistics_.bytes_held += rounded;
+    }
+    statistics_.bytes_in_use += rounded;
+    if (statistics_.bytes_in_use > statistics_.peak_bytes_in_use)
+      statistics_.peak_bytes_in_use = statistics_.bytes_in_use;
+    return block;
+  }
+
+  /// Gives a block of `allocate(bytes)` back.
+  void release(void* data, std::size_t bytes) noexcept {
+    const std::size_t bin = bin_of(bytes), rounded = size_of(bin);
+    const std::lock_guard lock(mutex_);
+    statistics_.bytes_in_use -= rounded;
+    bins_[bin] = ::new (data) Free{bins_[bin]};
+  }
+
+  /// Returns all cached blocks to the system.
+  void trim() noexcept {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t bin = 0; bin < bins_.size(); ++bin)
+      while (Free* block = bins_[bin]) {
+        bins_[bin] = block->next;
+        statistics_.bytes_held -= size_of(bin);
+        ::operator delete(block, std::align_val_t(alignment));
+      }
+  }
+
+  Statistics statistics() const {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+  }
+
+  /// Starts `peak_bytes_in_use` anew from what is in use now.
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    statistics_.peak_bytes_in_use = statistics_.bytes_in_use;
+  }
+
+ private:
+  struct Free {
+    Free* next;
+  };
+
+  HostPool() = default;
+
+  // Bin 8 e + m holds blocks of (8 + m) 2^e units of 64 bytes, which is 512 bytes at the least.
+  static std::size_t bin_of(std::size_t bytes) {
+    if (bytes > (std::size_t{1} << 62)) throw std::bad_alloc();
+    const std::size_t units = (bytes + alignment - 1) / alignment;
+    if (units <= 8) return 0;
+    const std::size_t exponent = static_cast<std::size_t>(std::bit_width(units - 1)) - 4;
+    const std::size_t step = std::size_t{1} << exponent;
+    return 8 * exponent + ((units + step - 1) / step - 8);
+  }
+  static std::size_t size_of(std::size_t bin) { return ((8 + bin % 8) << (bin / 8)) * alignment; }
+
+  mutable std::mutex mutex_;
+  std::array<Free*, 8 * 64> bins_{};
+  Statistics statistics_;
+};
+
+/// Standard allocator over `HostPool`, for what lives as long as a step.
+template <class T>
+struct PoolAllocator {
+  using value_type = T;
+
+  PoolAllocator() = default;
+  template <class U>
+  PoolAllocator(const PoolAllocator<U>&) {}
+
+  T* allocate(std::size_t n) {
+    if (n > (std::size_t{1} << 62) / sizeof(T)) throw std::bad_alloc();
+    return static_cast<T*>(HostPool::instance().allocate(n * sizeof(T)));
+  }
+  void deallocate(T* data, std::size_t n) noexcept {
+    HostPool::instance().release(data, n * sizeof(T));
+  }
+
+  friend bool operator==(const PoolAllocator&, const PoolAllocator&) { return true; }
+};
+
+}  // namespace infty

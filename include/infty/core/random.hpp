@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/tensor.hpp>
+
+namespace infty {
+
+namespace detail {
+
+struct PhiloxBlock {
+  std::uint32_t word[4];
+};
+
+/// Philox4x32-10 [Salmon et al. 2011]: the block that `counter` and `stream` name under `seed`.
+INFTY_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream,
+                                            std::uint64_t counter) {
+  auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
+  std::uint32_t c0 = low(counter), c1 = high(counter), c2 = low(stream), c3 = high(stream);
+  std::uint32_t k0 = low(seed), k1 = high(seed);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c0;
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c2;
+    c0 = high(p1) ^ c1 ^ k0;
+    c2 = high(p0) ^ c3 ^ k1;
+    c1 = low(p1);
+    c3 = low(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+/// A double in [0, 1) of 53 random bits from two words.
+INFTY_HOST_DEVICE inline double unit_interval(std::uint32_t high, std::uint32_t low) {
+  const std::uint64_t bits = (std::uint64_t{high} << 32) | low;
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+/// Draw number `index` of a stream, uniform in [0, 1).
+INFTY_HOST_DEVICE inline double uniform_at(std::uint64_t seed, std::uint64_t stream,
+                                           std::uint64_t index) {
+  const PhiloxBlock block = philox(seed, stream, index);
+  return unit_interval(block.word[0], block.word[1]);
+}
+
+}  // namespace detail
+
+/// A counter-based random generator: draw i of stream s under a seed is a function of the three
+/// and of nothing else, so the numbers are the same on every machine, backend and thread count.
+/// A value of 24 bytes: copy it to replay, `split` it for independent streams.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
+
+  /// Uniform in [0, 1), 53 bits.
+  double uniform() { return detail::uniform_at(seed_, stream_, counter_++); }
+
+  /// Standard normal, by Box and Muller; one draw each.
+  double normal() {
+    const detail::PhiloxBlock block = detail::philox(seed_, stream_, counter_++);
+    const double radius = 1 - detail::unit_interval(block.word[0], block.word[1]);  // in (0, 1]
+    const double angle = detail::unit_interval(block.word[2], block.word[3]);
+    constexpr double two_pi = 6.283185307179586476925;
+    return std::sqrt(-2 * std::log(radius)) * std::cos(two_pi * angle);
+  }
+
+  /// Uniform in {0, ..., n - 1}, without bias. @throws infty::ValueError if n < 1
+  Index below(Index n) {
+    require(n >= 1, "Random::below", "n is ", n, ": it must be at least 1");
+    const auto range = static_cast<std::uint64_t>(n);
+    const std::uint64_t usable = ~std::uint64_t{0} - ~std::uint64_t{0} % range;
+    for (;;) {
+      const detail::PhiloxBlock block = detail::philox(seed_, stream_, counter_++);
+      const std::uint64_t bits = (std::uint64_t{block.word[0]} << 32) | block.word[1];
+      if (bits < usable) return static_cast<Index>(bits % range);
+    }
+  }
+
+  /// Index i with probability weights[i] / sum. @throws infty::ValueError unless the weights are
+  /// finite, >= 0 and have a positive sum
+  Index categorical(std::span<const double> weights) {
+    double sum = 0;
+    for (const double w : weights) {
+      require(std::isfinite(w) && w >= 0, "Random::categorical", "a weight is ", w);
+      sum += w;
+    }
+    require(sum > 0 && std::isfinite(sum), "Random::categorical", "the weights sum to ", sum);
+    double left = uniform() * sum;
+    Index last = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] == 0) continue;
+      last = static_cast<Index>(i);
+      if (left < weights[i]) return last;
+      left -= weights[i];
+    }
+    return last;  // rounding left a remainder behind the last positive weight
+  }
+
+  /// An independent generator, a function of this one's seed and stream and of `stream` alone.
+  Random split(std::uint64_t stream) const {
+    const detail::PhiloxBlock block = detail::philox(seed_ ^ 0x5851F42D4C957F2Du, stream_, stream);
+    return Random((std::uint64_t{block.word[0]} << 32) | block.word[1],
+                  (std::uint64_t{block.word[2]} << 32) | block.word[3]);
+  }
+
+  std::uint64_t seed() const { return seed_; }
+  std::uint64_t stream() const { return stream_; }
+  std::uint64_t counter() const { return counter_; }
+  /// Jumps to draw `counter` of the stream.
+  void seek(std::uint64_t counter) { counter_ = counter; }
+
+  friend bool operator==(const Random&, const Random&) = default;
+
+ private:
+  std::uint64_t seed_, stream_, counter_ = 0;
+};
+
+/// Fills with uniform draws from [low, high), element i with draw i.
+template <class T, class B>
+void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random) {
+  T* const to = tensor.data();
+  const std::uint64_t seed = random.seed(), stream = random.stream(), first = random.counter();
+  B::for_each(tensor.size(), [=] INFTY_HOST_DEVICE(Index i) {
+    const double u = detail::uniform_at(seed, stream, first + static_cast<std::uint64_t>(i));
+    to[i] = static_cast<T>(low + (high - low) * u);
+  });
+  random.seek(first + static_cast<std::uint64_t>(tensor.size()));
+}
+
+/// Fills with normal draws, element i with draw i; drawn on the host, where every backend agrees.
+template <class T, class B>
+void fill_normal(Tensor<T, B>& tensor, double mean, double deviation, Random& random) {
+  std::vector<T> draws(static_cast<std::size_t>(tensor.size()));
+  for (T& draw : draws) draw = static_cast<T>(mean + deviation * random.normal());
+  B::from_host(tensor.data(), draws.data(), tensor.size());
+}
+
+}  // namespace infty

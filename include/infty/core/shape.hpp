@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <limits>
+#include <ostream>
+#include <type_traits>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+
+namespace infty {
+
+/// The extents of a row-major tensor: up to six, each >= 0. The empty list is a scalar's shape.
+class Shape {
+ public:
+  static constexpr Index max_rank = 6;
+
+  constexpr Shape() = default;
+
+  /// @throws infty::ShapeError for more than six extents, a negative one, or a product over 2^62
+  Shape(std::initializer_list<Index> extents) { assign(extents.begin(), extents.end()); }
+
+  /// The shape with the extents of a range. @throws as above
+  template <class Iterator>
+  Shape(Iterator first, Iterator last) {
+    assign(first, last);
+  }
+
+  constexpr Index rank() const { return rank_; }
+
+  /// Number of elements, the product of all extents; 1 for a scalar.
+  constexpr Index size() const {
+    Index product = 1;
+    for (Index i = 0; i < rank_; ++i) product *= extents_[static_cast<std::size_t>(i)];
+    return product;
+  }
+
+  /// Extent i; negative i counts from the end, as in NumPy. @throws infty::ShapeError out of range
+  Index operator[](Index i) const {
+    const Index at = i < 0 ? i + rank_ : i;
+    if (at < 0 || at >= rank_) raise<ShapeError>("Shape", "dimension ", i, " of ", *this);
+    return extents_[static_cast<std::size_t>(at)];
+  }
+
+  /// Product of the extents in [first, last), negative `first` counting from the end.
+  Index size(Index first, Index last) const {
+    Index product = 1;
+    for (Index i = first; i < last; ++i) product *= (*this)[i];
+    return product;
+  }
+
+  /// The same shape with extent i replaced. @throws infty::ShapeError out of range
+  Shape with(Index i, Index extent) const {
+    Shape changed = *this;
+    (*this)[i];
+    changed.extents_[static_cast<std::size_t>(i < 0 ? i + rank_ : i)] = extent;
+    require<ShapeError>(extent >= 0, "Shape", "extent ", extent, " is negative");
+    return changed;
+  }
+
+  const Index* begin() const { return extents_.data(); }
+  const Index* end() const { return extents_.data() + rank_; }
+
+  friend bool operator==(const Shape& a, const Shape& b) {
+    if (a.rank_ != b.rank_) return false;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(a.rank_); ++i)
+      if (a.extents_[i] != b.extents_[i]) return false;
+    return true;
+  }
+
+  friend std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+    out << '[';
+    for (Index i = 0; i < shape.rank_; ++i)
+      out << (i ? ", " : "") << shape.extents_[static_cast<std::size_t>(i)];
+    return out << ']';
+  }
+
+ private:
+  template <class Iterator>
+  void assign(Iterator first, Iterator last) {
+    Index product = 1;
+    for (; first != last; ++first) {
+      require<ShapeError>(rank_ < max_rank, "Shape", "more than ", max_rank, " dimensions");
+      const Index extent = static_cast<Index>(*first);
+      require<ShapeError>(extent >= 0, "Shape", "extent ", extent, " is negative");
+      require<ShapeError>(extent == 0 || product <= (Index{1} << 62) / extent, "Shape",
+                          "more than 2^62 elements");
+      if (extent != 0) product *= extent;
+      extents_[static_cast<std::size_t>(rank_++)] = extent;
+    }
+  }
+
+  std::array<Index, max_rank> extents_{};
+  Index rank_ = 0;
+};
+
+static_assert(std::is_trivially_copyable_v<Shape>);
+
+}  // namespace infty

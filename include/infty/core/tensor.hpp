@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include <infty/core/backend.hpp>
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/fwd.hpp>
+#include <infty/core/pool.hpp>
+#include <infty/core/shape.hpp>
+
+namespace infty {
+
+/// A row-major, contiguous array of up to six dimensions in a backend's memory.
+///
+/// A tensor is a handle: copies and views (`reshape`, `slice`) share the elements, `clone` does
+/// not. `wrap` makes a tensor of memory that the caller owns and keeps alive.
+template <class T, class Backend_>
+class Tensor {
+  static_assert(std::is_trivially_copyable_v<T>, "Tensor: T must be trivially copyable");
+  static_assert(Backend<Backend_>, "Tensor: the second parameter is not an infty::Backend");
+
+ public:
+  using Scalar = T;
+  using BackendType = Backend_;
+
+  /// No elements, shape [0].
+  Tensor() : shape_{0} {}
+
+  /// Uninitialised elements of the given shape. @throws std::bad_alloc
+  explicit Tensor(Shape shape)
+      : shape_(shape) {
+    const std::size_t size = bytes();
+    data_ = std::shared_ptr<T>(
+        static_cast<T*>(Backend_::allocate(size)),
+        [size](T* data) { Backend_::release(data, size); }, PoolAllocator<T>{});
+  }
+
+  /// All elements 0.
+  static Tensor zeros(Shape shape) { return full(shape, T{}); }
+
+  /// All elements `value`.
+  static Tensor full(Shape shape, T value) {
+    Tensor out(shape);
+    out.fill(value);
+    return out;
+  }
+
+  /// A copy of host elements. @throws infty::ShapeError if their number is not the shape's
+  static Tensor from(Shape shape, const std::vector<T>& elements) {
+    require<ShapeError>(shape.size() == static_cast<Index>(elements.size()), "Tensor::from",
+                        elements.size(), " elements do not fill ", shape);
+    return from(shape, elements.data());
+  }
+
+  /// A copy of the `shape.size()` host elements at `elements`.
+  static Tensor from(Shape shape, const T* elements) {
+    Tensor out(shape);
+    Backend_::from_host(out.data(), elements, out.size());
+    return out;
+  }
+
+  /// A view of memory that the caller owns, row-major, which must outlive every view of it.
+  static Tensor wrap(T* data, Shape shape) {
+    Tensor out;
+    out.shape_ = shape;
+    out.data_ = std::shared_ptr<T>(std::shared_ptr<T>{}, data);
+    return out;
+  }
+
+  /// The same for memory that must not be written.
+  static const Tensor wrap(const T* data, Shape shape) {
+    return wrap(const_cast<T*>(data), shape);
+  }
+
+  const Shape& shape() const { return shape_; }
+  Index rank() const { return shape_.rank(); }
+  Index size() const { return shape_.size(); }
+  bool empty() const { return size() == 0; }
+  /// Extent of dimension i, negative i counting from the end.
+  Index dim(Index i) const { return shape_[i]; }
+  std::size_t bytes() const { return static_cast<std::size_t>(size()) * sizeof(T); }
+
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+
+  /// The same elements under another shape. @throws infty::ShapeError if the sizes differ
+  Tensor reshape(Shape shape) const {
+    require<ShapeError>(shape.size() == size(), "reshape", shape_, " to ", shape,
+                        ": the number of elements must stay");
+    Tensor out = *this;
+    out.shape_ = shape;
+    return out;
+  }
+
+  /// Elements [begin, end) of the leading dimension, as a view. @throws infty::ShapeError
+  Tensor slice(Index begin, Index end) const {
+    require<ShapeError>(rank() > 0 && 0 <= begin && begin <= end && end <= dim(0), "slice", "[",
+                        begin, ", ", end, ") of ", shape_);
+    Tensor out = *this;
+    out.shape_ = shape_.with(0, end - begin);
+    if (dim(0) > 0)
+      out.data_ = std::shared_ptr<T>(data_, data_.get() + begin * (size() / dim(0)));
+    return out;
+  }
+
+  /// A copy with elements of its own.
+  Tensor clone() const {
+    Tensor out(shape_);
+    Backend_::copy(out.data(), data(), size());
+    return out;
+  }
+
+  /// Copies the elements of a tensor of the same shape. @throws infty::ShapeError
+  void copy_from(const Tensor& other) {
+    require<ShapeError>(shape_ == other.shape_, "copy_from", other.shape_, " into ", shape_);
+    Backend_::copy(data(), other.data(), size());
+  }
+
+  void fill(T value) { Backend_::fill(data(), size(), value); }
+
+  /// The elements in host memory.
+  std::vector<T> to_vector() const {
+    std::vector<T> out(static_cast<std::size_t>(size()));
+    Backend_::to_host(out.data(), data(), size());
+    return out;
+  }
+
+  /// The only element of a tensor of size 1. @throws infty::ShapeError otherwise
+  T item() const {
+    require<ShapeError>(size() == 1, "item", shape_, " has not one element");
+    T value;
+    Backend_::to_host(&value, data(), 1);
+    return value;
+  }
+
+  /// The same elements in another scalar type, rounded to nearest.
+  template <class U>
+  Tensor<U, Backend_> cast() const {
+    Tensor<U, Backend_> out(shape_);
+    U* const to = out.data();
+    const T* const from = data();
+    Backend_::for_each(size(),
+                       [=] INFTY_HOST_DEVICE(Index i) { to[i] = static_cast<U>(from[i]); });
+    return out;
+  }
+
+ private:
+  Shape shape_;
+  std::shared_ptr<T> data_;  // owns the block, points at this view's first element
+};
+
+}  // namespace infty

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include <infty/core/backend.hpp>
+#include <infty/core/config.hpp>
+#include <infty/core/pool.hpp>
+#include <infty/eigen/linear_algebra.hpp>
+#include <infty/eigen/parallel.hpp>
+
+#if defined(_OPENMP)
+#define INFTY_INDEPENDENT_LOOP _Pragma("omp simd")
+#else
+#define INFTY_INDEPENDENT_LOOP
+#endif
+
+namespace infty {
+
+/// The CPU: memory from `HostPool`, threads by OpenMP, matrix products and Cholesky by Eigen.
+/// Work is cut into pieces that do not depend on the number of threads: results are the same.
+struct EigenBackend {
+  static void* allocate(std::size_t bytes) { return HostPool::instance().allocate(bytes); }
+  static void release(void* data, std::size_t bytes) { HostPool::instance().release(data, bytes); }
+
+  template <class T>
+  static void copy(T* to, const T* from, Index n) {
+    if (n > 0) std::memmove(to, from, static_cast<std::size_t>(n) * sizeof(T));
+  }
+  template <class T>
+  static void from_host(T* to, const T* from, Index n) {
+    copy(to, from, n);
+  }
+  template <class T>
+  static void to_host(T* to, const T* from, Index n) {
+    copy(to, from, n);
+  }
+  template <class T>
+  static void fill(T* to, Index n, T value) {
+    std::fill(to, to + n, value);
+  }
+
+  template <class F>
+  static void for_each(Index n, F f) {
+    parallel_for(n, element_grain, [&](Index begin, Index end) {
+      const F body = f;
+      INFTY_INDEPENDENT_LOOP
+      for (Index i = begin; i < end; ++i) body(i);
+    });
+  }
+
+  template <class F>
+  static void for_each_row(Index rows, Index cost, F f) {
+    const Index grain = std::max<Index>(1, element_grain / std::max<Index>(1, cost));
+    parallel_for(rows, grain, [&](Index begin, Index end) {
+      const F body = f;
+      for (Index i = begin; i < end; ++i) body(i);
+    });
+  }
+
+  template <class T, class Fold, class F>
+  static T reduce(Index n, T init, Fold fold, F f) {
+    // Pieces are folded from left to right and then joined from left to right.
+    constexpr Index most_pieces = 256;
+    const Index grain = std::max(element_grain, (n + most_pieces - 1) / most_pieces);
+    T partial[most_pieces];
+    parallel_for(n, grain, [&](Index begin, Index end) {
+      T sum = f(begin);
+      for (Index i = begin + 1; i < end; ++i) sum = fold(sum, f(i));
+      partial[begin / grain] = sum;
+    });
+    T total = init;
+    for (Index piece = 0; piece * grain < n; ++piece) total = fold(total, partial[piece]);
+    return total;
+  }
+
+  template <class T>
+  static void matmul(const Matmul& shape, T alpha, const T* a, const T* b, T beta, T* c) {
+    detail::matmul(shape, alpha, a, b, beta, c);
+  }
+
+  template <class T>
+  static bool cholesky_solve(Index n, Index m, T* a, T* b) {
+    return detail::cholesky_solve(n, m, a, b);
+  }
+
+  template <class T>
+  static void gather_rows(Index n, Index width, const T* from, const Index* rows, T* to) {
+    for_each_row(n, width,
+                 [=](Index i) { std::copy_n(from + rows[i] * width, width, to + i * width); });
+  }
+
+  /// to (count, width) gains from (n, width): to[rows[i], :] += from[i, :].
+  template <class T>
+  static void scatter_add_rows(Index n, Index width, const T* from, const Index* rows, Index count,
+                               T* to) {
+    // A band of columns a thread: every sum runs in the order of i.
+    (void)count;
+    parallel_for(width, 16, [=](Index begin, Index end) {
+      for (Index i = 0; i < n; ++i)
+        for (Index j = begin; j < end; ++j) to[rows[i] * width + j] += from[i * width + j];
+    });
+  }
+
+  template <class T>
+  static void inclusive_scan(T* to, const T* from, Index n) {
+    T sum{};
+    for (Index i = 0; i < n; ++i) to[i] = sum = sum + from[i];
+  }
+
+  template <class T>
+  static void sort(T* data, Index n) {
+    std::sort(data, data + n);
+  }
+
+ private:
+  static constexpr Index element_grain = 8192;
+};
+
+static_assert(Backend<EigenBackend>);
+
+}  // namespace infty

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <Eigen/Core>
+
+#include <infty/core/tensor.hpp>
+#include <infty/eigen/backend.hpp>
+
+namespace infty {
+
+/// The tensor's own memory as a row-major Eigen matrix, without a copy: the last dimension are the
+/// columns, all others the rows. The tensor must outlive the map.
+/// @throws infty::ShapeError for a scalar's shape
+template <class T>
+auto matrix(Tensor<T, EigenBackend>& tensor) {
+  const Index columns = tensor.dim(-1);
+  return Eigen::Map<detail::RowMajor<T>>(tensor.data(),
+                                         tensor.shape().size(0, tensor.rank() - 1), columns);
+}
+
+/// The same, read-only.
+template <class T>
+auto matrix(const Tensor<T, EigenBackend>& tensor) {
+  const Index columns = tensor.dim(-1);
+  return Eigen::Map<const detail::RowMajor<T>>(tensor.data(),
+                                               tensor.shape().size(0, tensor.rank() - 1), columns);
+}
+
+/// A row-major Eigen matrix as a tensor [rows, cols], without a copy; it must outlive the tensor.
+template <class T>
+Tensor<T, EigenBackend> wrap(detail::RowMajor<T>& matrix) {
+  return Tensor<T, EigenBackend>::wrap(matrix.data(), Shape{matrix.rows(), matrix.cols()});
+}
+
+}  // namespace infty

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+
+namespace infty {
+
+namespace detail {
+
+inline std::atomic<int>& thread_limit() {
+  static std::atomic<int> limit{0};
+  return limit;
+}
+
+}  // namespace detail
+
+/// Threads that EigenBackend uses; until set, what OpenMP would. 1 without OpenMP.
+inline int num_threads() {
+#if defined(_OPENMP)
+  const int limit = detail::thread_limit().load(std::memory_order_relaxed);
+  return limit > 0 ? limit : omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
+/// Sets the number of threads that EigenBackend uses from now on; results do not depend on it.
+/// @throws infty::ValueError if n < 1
+inline void set_num_threads(int n) {
+  require(n >= 1, "set_num_threads", "n is ", n, ": it must be at least 1");
+  detail::thread_limit().store(n, std::memory_order_relaxed);
+}
+
+/// body(begin, end) over the pieces of [0, n) that are `grain` long, the last one shorter. Pieces
+/// do not depend on the number of threads, so neither does any result. `body` must not throw.
+template <class Body>
+void parallel_for(Index n, Index grain, const Body& body) {
+  if (n <= 0) return;
+  const Index pieces = (n + grain - 1) / grain;
+#if defined(_OPENMP)
+  if (pieces > 1 && num_threads() > 1 && !omp_in_parallel()) {
+    const int threads = static_cast<int>(std::min<Index>(num_threads(), pieces));
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (Index piece = 0; piece < pieces; ++piece)
+      body(piece * grain, std::min(n, (piece + 1) * grain));
+    return;
+  }
+#endif
+  for (Index piece = 0; piece < pieces; ++piece)
+    body(piece * grain, std::min(n, (piece + 1) * grain));
+}
+
+}  // namespace infty
