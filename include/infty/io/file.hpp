@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <infty/core/error.hpp>
+
+namespace infty::detail {
+
+/// Throws infty::IoError with the path and the text of `errno`.
+[[noreturn]] inline void raise_errno(std::string_view op, const std::filesystem::path& path) {
+  const int error = errno;
+  raise<IoError>(op, path.string(), ": ", std::generic_category().message(error));
+}
+
+/// An open file descriptor, closed at the end.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+
+  int number() const { return number_; }
+
+  /// Closes now; false if the system reports an error.
+  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
+
+ private:
+  int number_;
+};
+
+/// A regular file open for reading at any position, from any number of threads. It stays the file
+/// that was opened even when another one is renamed into its place.
+class InputFile {
+ public:
+  /// @throws infty::IoError if `path` cannot be opened or is no regular file
+  explicit InputFile(const std::filesystem::path& path) : path_(path) {
+    // O_NONBLOCK: opening a named pipe would otherwise wait for a writer, perhaps for ever.
+    descriptor_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (descriptor_.number() < 0) raise_errno("open", path);
+    struct ::stat status {};
+    if (::fstat(descriptor_.number(), &status) != 0) raise_errno("open", path);
+    require<IoError>(S_ISREG(status.st_mode), "open", path.string(), ": not a regular file");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Bytes in the file when it was opened.
+  std::uint64_t size() const { return size_; }
+
+  /// Reads exactly `bytes` bytes from `offset`. @throws infty::IoError if they are not there
+  void read_at(std::uint64_t offset, void* to, std::uint64_t bytes) const {
+    auto* out = static_cast<std::byte*>(to);
+    while (bytes > 0) {
+      const ::ssize_t got =
+          ::pread(descriptor_.number(), out, bytes, static_cast<::off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) raise_errno("read", path_);
+      if (got == 0)
+        raise<IoError>("read", path_.string(), ": the file ends at byte ", offset, ", ", bytes,
+                       " bytes early");
+      out += got;
+      offset += static_cast<std::uint64_t>(got);
+      bytes -= static_cast<std::uint64_t>(got);
+    }
+  }
+
+ private:
+  std::filesystem::path path_;
+  Descriptor descriptor_;
+  std::uint64_t size_ = 0;
+};
+
+/// A file that takes its place only when it is complete: it is written beside `path`, flushed to
+/// the disk and renamed by commit(). Whatever happens before that, the old file stays as it was.
+class ReplacingFile {
+ public:
+  /// @throws infty::IoError if no file can be made in the folder of `path`
+  explicit ReplacingFile(const std::filesystem::path& path) : path_(path) {
+    // Several programs or threads may save to one name; O_EXCL finds each a file of its own.
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      beside_ = path;
+      beside_ += ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
+      descriptor_ =
+          Descriptor(::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      if (descriptor_.number() >= 0 || errno != EEXIST) break;
+    }
+    if (descriptor_.number() < 0) raise_errno("save", beside_);
+  }
+
+  ReplacingFile(const ReplacingFile&) = delete;
+  ReplacingFile& operator=(const ReplacingFile&) = delete;
+
+  ~ReplacingFile() {
+    if (!committed_) ::unlink(beside_.c_str());
+  }
+
+  /// Appends. @throws infty::IoError such as for a full disk
+  void write(const void* from, std::uint64_t bytes) {
+    const auto* in = static_cast<const std::byte*>(from);
+    while (bytes > 0) {
+      const ::ssize_t put = ::write(descriptor_.number(), in, bytes);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) raise_errno("save", path_);
+      in += put;
+      bytes -= static_cast<std::uint64_t>(put);
+    }
+  }
+
+  /// Puts the file in its place. @throws infty::IoError; then the old file is still there
+  void commit() {
+    if (::fsync(descriptor_.number()) != 0 || !descriptor_.close() ||
+        ::rename(beside_.c_str(), path_.c_str()) != 0)
+      raise_errno("save", path_);
+    committed_ = true;
+    // The new name reaches the disk with its folder; where a file system cannot flush a folder the
+    // file is nevertheless complete, hence no error.
+    const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
+    const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (opened.number() >= 0) ::fsync(opened.number());
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path beside_;
+  Descriptor descriptor_;
+  bool committed_ = false;
+};
+
+}  // namespace infty::detail

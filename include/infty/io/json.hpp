@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <infty/core/error.hpp>
+
+namespace infty::detail {
+
+/// Number of bytes of the well-formed UTF-8 sequence that `text` begins with, 0 if there is none
+/// (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
+inline std::size_t utf8_sequence(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0);
+  };
+  const auto within = [&](std::size_t i, unsigned low, unsigned high) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned lead = byte(0);
+  if (text.empty()) return 0;
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return within(1, 0x80, 0xBF) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const unsigned low = lead == 0xE0 ? 0xA0 : 0x80, high = lead == 0xED ? 0x9F : 0xBF;
+    return within(1, low, high) && within(2, 0x80, 0xBF) ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const unsigned low = lead == 0xF0 ? 0x90 : 0x80, high = lead == 0xF4 ? 0x8F : 0xBF;
+    return within(1, low, high) && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
+  }
+  return 0;
+}
+
+/// Position of the first byte that is not well-formed UTF-8; `text.size()` if all of it is.
+inline std::size_t utf8_prefix(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t length = utf8_sequence(text.substr(at));
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
+}
+
+/// `text` as a JSON string with its quotation marks. @pre `text` is UTF-8
+inline std::string to_json(std::string_view text) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20) {
+      out += "\\u00";
+      out += hex[byte >> 4U];
+      out += hex[byte & 15U];
+    } else {
+      out += c;
+    }
+  }
+  return out += '"';
+}
+
+/// `text` fit for a message: in quotation marks, at most 80 characters, nothing unprintable. What a
+/// hostile file calls its tensors must not reach a terminal as it is.
+inline std::string quoted(std::string_view text) {
+  constexpr std::size_t limit = 80;
+  std::string out = "'";
+  for (const char c : text.substr(0, limit)) out += c >= ' ' && c <= '~' ? c : '?';
+  return out += text.size() > limit ? "...'" : "'";
+}
+
+/// A strict JSON reader (RFC 8259) for objects, arrays, strings and unsigned integers, all that a
+/// safetensors header may hold. The caller pulls the values it expects, so nothing is built and
+/// nothing recurses on what the text says; the text is not copied.
+/// Every function throws infty::IoError, naming `where` and the byte, on anything else.
+class JsonReader {
+ public:
+  enum class Kind { object, array, string, integer };
+
+  /// @param text   the document, which must outlive the reader
+  /// @param where  begins every message, such as the file's name
+  JsonReader(std::string_view text, std::string_view where) : text_(text), where_(where) {
+    at_ = utf8_prefix(text_);
+    if (at_ != text_.size()) fail("invalid UTF-8");
+    at_ = 0;
+  }
+
+  /// What the next value is, without taking it.
+  Kind peek() {
+    skip_space();
+    const char c = at_ < text_.size() ? text_[at_] : '\0';
+    if (c == '{') return Kind::object;
+    if (c == '[') return Kind::array;
+    if (c == '"') return Kind::string;
+    if (c >= '0' && c <= '9') return Kind::integer;
+    fail("expected an object, an array, a string or an unsigned integer");
+  }
+
+  /// Takes an object; `member(std::string key)` must take each value. Repeated keys are passed on.
+  template <class Member>
+  void object(Member&& member) {
+    expect('{', "an object");
+    if (take('}')) return;
+    do {
+      std::string key = string();
+      expect(':', "':'");
+      member(std::move(key));
+    } while (take(','));
+    expect('}', "',' or '}'");
+  }
+
+  /// Takes an array; `element()` must take each value.
+  template <class Element>
+  void array(Element&& element) {
+    expect('[', "an array");
+    if (take(']')) return;
+    do {
+      element();
+    } while (take(','));
+    expect(']', "',' or ']'");
+  }
+
+  /// Takes a string, as UTF-8; escaped surrogates must come in pairs.
+  std::string string() {
+    expect('"', "a string");
+    std::string out;
+    for (;;) {
+      std::size_t end = at_;
+      while (end < text_.size() && text_[end] != '"' && text_[end] != '\\' &&
+             static_cast<unsigned char>(text_[end]) >= 0x20)
+        ++end;
+      out.append(text_.substr(at_, end - at_));
+      at_ = end;
+      if (at_ == text_.size()) fail("a string that does not end");
+      if (text_[at_] == '"') {
+        ++at_;
+        return out;
+      }
+      if (text_[at_] != '\\') fail("a control character in a string");
+      ++at_;
+      escape(out);
+    }
+  }
+
+  /// Takes an integer of 0 to 2^64 - 1, written without fraction and exponent.
+  std::uint64_t integer() {
+    skip_space();
+    const std::size_t begin = at_;
+    std::uint64_t value = 0;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
+      const auto digit = static_cast<std::uint64_t>(text_[at_] - '0');
+      if (value > (std::numeric_limits<std::uint64_t>::max() - digit) / 10)
+        fail("an integer above 2^64 - 1");
+      value = value * 10 + digit;
+    }
+    if (at_ == begin) fail("expected an unsigned integer");
+    if (text_[begin] == '0' && at_ > begin + 1) fail("an integer with a leading zero");
+    if (at_ < text_.size() && (text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E'))
+      fail("a number that is not written as an integer");
+    return value;
+  }
+
+  /// Nothing but space may follow.
+  void finish() {
+    skip_space();
+    if (at_ != text_.size()) fail("something follows the end of the document");
+  }
+
+  /// Throws infty::IoError with where, the current byte and the parts.
+  template <class... Parts>
+  [[noreturn]] void fail(const Parts&... parts) const {
+    raise<IoError>("json", where_, ": byte ", at_, ": ", parts...);
+  }
+
+ private:
+  void skip_space() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' ||
+                                  text_[at_] == '\r'))
+      ++at_;
+  }
+
+  bool take(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  void expect(char c, std::string_view what) {
+    if (!take(c)) fail("expected ", what);
+  }
+
+  std::uint32_t hex4() {
+    std::uint32_t value = 0;
+    for (int i = 0; i < 4; ++i, ++at_) {
+      const char c = at_ < text_.size() ? text_[at_] : '\0';
+      std::uint32_t digit = 0;
+      if (c >= '0' && c <= '9') {
+        digit = static_cast<std::uint32_t>(c - '0');
+      } else if (c >= 'a' && c <= 'f') {
+        digit = static_cast<std::uint32_t>(c - 'a' + 10);
+      } else if (c >= 'A' && c <= 'F') {
+        digit = static_cast<std::uint32_t>(c - 'A' + 10);
+      } else {
+        fail("\\u needs four hexadecimal digits");
+      }
+      value = value * 16 + digit;
+    }
+    return value;
+  }
+
+  void escape(std::string& out) {
+    const char c = at_ < text_.size() ? text_[at_++] : '\0';
+    switch (c) {
+      case '"':
+      case '\\':
+      case '/': out += c; return;
+      case 'b': out += '\b'; return;
+      case 'f': out += '\f'; return;
+      case 'n': out += '\n'; return;
+      case 'r': out += '\r'; return;
+      case 't': out += '\t'; return;
+      case 'u': append_utf8(out, escaped_code_point()); return;
+      default: fail("an unknown escape in a string");
+    }
+  }
+
+  std::uint32_t escaped_code_point() {
+    const std::uint32_t high = hex4();
+    if (high < 0xD800 || high > 0xDFFF) return high;
+    if (high > 0xDBFF || text_.substr(at_, 2) != "\\u") fail("an unpaired surrogate");
+    at_ += 2;
+    const std::uint32_t low = hex4();
+    if (low < 0xDC00 || low > 0xDFFF) fail("an unpaired surrogate");
+    return 0x10000 + ((high - 0xD800) << 10U) + (low - 0xDC00);
+  }
+
+  static void append_utf8(std::string& out, std::uint32_t code) {
+    const auto tail = [&](unsigned shift) {
+      out += static_cast<char>(0x80U | ((code >> shift) & 0x3FU));
+    };
+    if (code < 0x80) {
+      out += static_cast<char>(code);
+    } else if (code < 0x800) {
+      out += static_cast<char>(0xC0U | (code >> 6U));
+      tail(0);
+    } else if (code < 0x10000) {
+      out += static_cast<char>(0xE0U | (code >> 12U));
+      tail(6);
+      tail(0);
+    } else {
+      out += static_cast<char>(0xF0U | (code >> 18U));
+      tail(12);
+      tail(6);
+      tail(0);
+    }
+  }
+
+  std::string_view text_;
+  std::string_view where_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace infty::detail

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <infty/core/error.hpp>
+#include <infty/core/shape.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/io/dtype.hpp>
+#include <infty/io/file.hpp>
+#include <infty/io/json.hpp>
+#include <infty/io/safetensors_header.hpp>
+
+namespace infty {
+
+/// Collects tensors and string metadata and saves them as one safetensors file. The same content
+/// gives the same bytes, whatever the order in which it was added.
+class SafetensorsWriter {
+ public:
+  /// Sets a metadata value. @throws infty::IoError if the key is there already, or not UTF-8
+  void metadata(std::string key, std::string value) {
+    check_text("metadata", key);
+    check_text("metadata", value);
+    const auto [at, is_new] = metadata_.try_emplace(std::move(key), std::move(value));
+    if (!is_new) raise<IoError>("safetensors", "metadata ", detail::quoted(at->first), " is taken");
+  }
+
+  /// Adds a copy of row-major values.
+  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8, or if the number of
+  /// values is not the shape's
+  template <StoredScalar T>
+  void add(std::string name, const Shape& shape, const std::vector<T>& values)
+    requires(!std::same_as<T, bool>)
+  {
+    add(std::move(name), shape, std::span<const T>(values));
+  }
+
+  /// The same from any contiguous memory.
+  template <StoredScalar T>
+  void add(std::string name, const Shape& shape, std::span<const T> values) {
+    add_bytes(std::move(name), dtype_of<T>(), shape, std::as_bytes(values));
+  }
+
+  /// Adds a copy of a tensor in any backend's memory. @throws infty::IoError as above
+  template <StoredScalar T, class B>
+  void add(std::string name, const Tensor<T, B>& tensor) {
+    auto values = std::make_shared<const std::vector<T>>(tensor.to_vector());
+    const auto bytes = std::as_bytes(std::span<const T>(*values));
+    insert(std::move(name), {dtype_of<T>(), tensor.shape(), bytes, std::move(values)});
+  }
+
+  /// Adds values without copying them: they must stay in place until the file is saved.
+  /// @throws infty::IoError as above
+  template <StoredScalar T>
+  void add_view(std::string name, const Shape& shape, std::span<const T> values) {
+    insert(std::move(name), {dtype_of<T>(), shape, std::as_bytes(values), nullptr});
+  }
+
+  /// Adds a copy of little-endian bytes, for the types that C++ has no name for.
+  /// @throws infty::IoError as above
+  void add_bytes(std::string name, DType dtype, const Shape& shape,
+                 std::span<const std::byte> bytes) {
+    auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+    const std::span<const std::byte> view(*copy);
+    insert(std::move(name), {dtype, shape, view, std::move(copy)});
+  }
+
+  /// Writes the file beside `path`, flushes it to the disk and renames it into place: whatever goes
+  /// wrong, `path` is the old file or the whole new one.
+  /// @throws infty::IoError, such as for a missing folder or a full disk
+  void save(const std::filesystem::path& path) const {
+    const std::vector<const Item*> order = layout();
+    const std::string header = header_text(order);
+    const std::uint64_t length = header.size();
+    if (length > detail::safetensors_header_limit)
+      raise<IoError>("safetensors", path.string(), ": the header would take ", length,
+                     " bytes; at most ", detail::safetensors_header_limit, " can be read");
+    detail::ReplacingFile file(path);
+    file.write(&length, sizeof length);
+    file.write(header.data(), length);
+    for (const Item* item : order) file.write(item->second.bytes.data(), item->second.bytes.size());
+    file.commit();
+  }
+
+ private:
+  struct Data {
+    DType dtype;
+    Shape shape;
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> owner;  // keeps the bytes; null for a view
+  };
+  using Item = std::pair<const std::string, Data>;
+
+  static void check_text(std::string_view what, std::string_view text) {
+    if (detail::utf8_prefix(text) != text.size())
+      raise<IoError>("safetensors", what, ' ', detail::quoted(text), " is not UTF-8");
+  }
+
+  void insert(std::string name, Data data) {
+    check_text("tensor name", name);
+    if (name == "__metadata__") raise<IoError>("safetensors", "no tensor may be called ", name);
+    const auto width = static_cast<std::size_t>(dtype_bytes(data.dtype));
+    if (data.bytes.size() % width != 0 ||
+        data.bytes.size() / width != static_cast<std::size_t>(data.shape.size()))
+      raise<IoError>("safetensors", "tensor ", detail::quoted(name), ": ", data.bytes.size(),
+                     " bytes are not ", dtype_name(data.dtype), ' ', data.shape);
+    const auto [at, is_new] = tensors_.try_emplace(std::move(name), std::move(data));
+    if (!is_new) raise<IoError>("safetensors", "tensor ", detail::quoted(at->first), " is taken");
+  }
+
+  // Wide elements first, then by name: so every tensor is aligned to its elements.
+  std::vector<const Item*> layout() const {
+    std::vector<const Item*> order;
+    for (const Item& item : tensors_) order.push_back(&item);
+    std::stable_sort(order.begin(), order.end(), [](const Item* a, const Item* b) {
+      return dtype_bytes(a->second.dtype) > dtype_bytes(b->second.dtype);
+    });
+    return order;
+  }
+
+  std::string header_text(const std::vector<const Item*>& order) const {
+    std::string out = "{";
+    if (!metadata_.empty()) {
+      out += "\"__metadata__\":{";
+      for (const auto& [key, value] : metadata_) {
+        if (out.back() != '{') out += ',';
+        out += detail::to_json(key) + ':' + detail::to_json(value);
+      }
+      out += '}';
+    }
+    std::uint64_t offset = 0;
+    for (const Item* item : order) {
+      const Data& data = item->second;
+      if (out.size() > 1) out += ',';
+      out += detail::to_json(item->first) + ":{\"dtype\":\"" +
+             std::string(dtype_name(data.dtype)) + "\",\"shape\":[";
+      for (const Index extent : data.shape) {
+        if (out.back() != '[') out += ',';
+        out += std::to_string(extent);
+      }
+      out += "],\"data_offsets\":[" + std::to_string(offset) + ',';
+      offset += data.bytes.size();
+      out += std::to_string(offset) + "]}";
+    }
+    out += '}';
+    out.resize((out.size() + 7) / 8 * 8, ' ');
+    return out;
+  }
+
+  std::map<std::string, std::string, std::less<>> metadata_;
+  std::map<std::string, Data, std::less<>> tensors_;
+};
+
+}  // namespace infty
