@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include <Eigen/Cholesky>
-#include <Eigen/Core>
-
 #include <infty/core/backend.hpp>
+#include <infty/eigen/include.hpp>
 #include <infty/eigen/parallel.hpp>
 
 namespace infty::detail {

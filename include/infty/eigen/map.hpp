@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <Eigen/Core>
-
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/backend.hpp>
+#include <infty/eigen/include.hpp>
 
 namespace infty {
 

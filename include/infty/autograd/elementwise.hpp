@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+
+#include <infty/autograd/tape.hpp>
+#include <infty/core/math.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// to[i] += from[i] for all i.
+template <class T, class B>
+void accumulate(Tensor<T, B>& to, const Tensor<T, B>& from) {
+  T* const sum = to.data();
+  const T* const term = from.data();
+  B::for_each(to.size(), [=] INFTY_HOST_DEVICE(Index i) { sum[i] += term[i]; });
+}
+
+/// y = f(x) elementwise, with dx = dy * slope(x, y).
+template <class F, class Slope, class T, class B>
+Variable<T, B> elementwise(const Variable<T, B>& x, F f, Slope slope) {
+  Variable<T, B> y(Tensor<T, B>(x.shape()));
+  const T* const in = x.value().data();
+  T* const out = y.value().data();
+  B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = f(in[i]); });
+  const Tensor<T, B> result = y.value();
+  return record(
+      y,
+      [x, result, slope](const Tensor<T, B>& dy) {
+        const T *const px = x.value().data(), *const py = result.data(), *const d = dy.data();
+        T* const dx = x.grad().data();
+        B::for_each(dy.size(), [=] INFTY_HOST_DEVICE(Index i) {
+          dx[i] += d[i] * slope(px[i], py[i]);
+        });
+      },
+      x);
+}
+
+template <class T, class B>
+void require_same_shape(const char* op, const Variable<T, B>& a, const Variable<T, B>& b) {
+  require<ShapeError>(a.shape() == b.shape(), op, "a is ", a.shape(), ", b is ", b.shape(),
+                      ": the shapes must be equal");
+}
+
+struct Sigmoid {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x) const {
+    return math::sigmoid(x);
+  }
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T, T y) const {
+    return y * (T(1) - y);
+  }
+};
+struct Softplus {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x) const {
+    return math::softplus(x);
+  }
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x, T) const {
+    return math::sigmoid(x);
+  }
+};
+struct Relu {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x) const {
+    return x > T(0) ? x : T(0);
+  }
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x, T) const {
+    return x > T(0) ? T(1) : T(0);
+  }
+};
+template <class T>
+struct Scale {
+  T factor;
+  INFTY_HOST_DEVICE T operator()(T x) const { return factor * x; }
+  INFTY_HOST_DEVICE T operator()(T, T) const { return factor; }
+};
+
+}  // namespace detail
+
+/// 1 / (1 + e^-x), elementwise.
+template <class T, class B>
+Variable<T, B> sigmoid(const Variable<T, B>& x) {
+  return detail::elementwise(x, detail::Sigmoid{}, detail::Sigmoid{});
+}
+
+/// log(1 + e^x), elementwise, without overflow.
+template <class T, class B>
+Variable<T, B> softplus(const Variable<T, B>& x) {
+  return detail::elementwise(x, detail::Softplus{}, detail::Softplus{});
+}
+
+/// max(x, 0), elementwise; the gradient at 0 is 0.
+template <class T, class B>
+Variable<T, B> relu(const Variable<T, B>& x) {
+  return detail::elementwise(x, detail::Relu{}, detail::Relu{});
+}
+
+/// factor * x, elementwise.
+template <class T, class B>
+Variable<T, B> scale(const Variable<T, B>& x, T factor) {
+  return detail::elementwise(x, detail::Scale<T>{factor}, detail::Scale<T>{factor});
+}
+
+/// a + b of equal shapes. @throws infty::ShapeError
+template <class T, class B>
+Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
+  detail::require_same_shape("add", a, b);
+  Variable<T, B> y(Tensor<T, B>(a.shape()));
+  const T *const pa = a.value().data(), *const pb = b.value().data();
+  T* const out = y.value().data();
+  B::for_each(a.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = pa[i] + pb[i]; });
+  return record(
+      y,
+      [a, b](const Tensor<T, B>& dy) {
+        if (a.requires_grad()) detail::accumulate(a.grad(), dy);
+        if (b.requires_grad()) detail::accumulate(b.grad(), dy);
+      },
+      a, b);
+}
+
+/// a * b elementwise, of equal shapes. @throws infty::ShapeError
+template <class T, class B>
+Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
+  detail::require_same_shape("multiply", a, b);
+  Variable<T, B> y(Tensor<T, B>(a.shape()));
+  const T *const pa = a.value().data(), *const pb = b.value().data();
+  T* const out = y.value().data();
+  B::for_each(a.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = pa[i] * pb[i]; });
+  return record(
+      y,
+      [a, b](const Tensor<T, B>& dy) {
+        const T* const d = dy.data();
+        const auto add_times = [d, n = dy.size()](const Variable<T, B>& to,
+                                                  const Variable<T, B>& other) {
+          const T* const factor = other.value().data();
+          T* const dx = to.grad().data();
+          B::for_each(n, [=] INFTY_HOST_DEVICE(Index i) { dx[i] += d[i] * factor[i]; });
+        };
+        if (a.requires_grad()) add_times(a, b);
+        if (b.requires_grad()) add_times(b, a);
+      },
+      a, b);
+}
+
+template <class T, class B>
+Variable<T, B> operator+(const Variable<T, B>& a, const Variable<T, B>& b) {
+  return add(a, b);
+}
+
+template <class T, class B>
+Variable<T, B> operator*(const Variable<T, B>& a, const Variable<T, B>& b) {
+  return multiply(a, b);
+}
+
+}  // namespace infty

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/tape.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// C (m, n) = alpha op(A) op(B) + beta C of contiguous matrices.
+template <class B, class T>
+void product(Index m, Index n, Index k, bool transpose_a, bool transpose_b, const T* a, const T* b,
+             T beta, T* c, T alpha = T(1)) {
+  B::matmul({.m = m,
+             .n = n,
+             .k = k,
+             .a = {.leading = transpose_a ? m : k, .transposed = transpose_a},
+             .b = {.leading = transpose_b ? k : n, .transposed = transpose_b},
+             .c = {.leading = n}},
+            alpha, a, b, beta, c);
+}
+
+/// sums (columns) += column sums of x (rows, columns), each in the order of the rows.
+template <class B, class T>
+void add_column_sums(Index rows, Index columns, const T* x, T* sums) {
+  // Bands of rows first, so that rows * columns elements are read along memory by many threads.
+  constexpr Index band = 64;
+  const Index bands = (rows + band - 1) / band;
+  Tensor<T, B> partial(Shape{bands, columns});
+  T* const part = partial.data();
+  B::for_each_row(bands, band * columns, [=] INFTY_HOST_DEVICE(Index p) {
+    T* const out = part + p * columns;
+    for (Index j = 0; j < columns; ++j) out[j] = T(0);
+    const Index end = (p + 1) * band < rows ? (p + 1) * band : rows;
+    for (Index i = p * band; i < end; ++i)
+      for (Index j = 0; j < columns; ++j) out[j] += x[i * columns + j];
+  });
+  B::for_each(columns, [=] INFTY_HOST_DEVICE(Index j) {
+    T sum = T(0);
+    for (Index p = 0; p < bands; ++p) sum += part[p * columns + j];
+    sums[j] += sum;
+  });
+}
+
+}  // namespace detail
+
+/// y = x Wᵀ + b over the last dimension, as torch.nn.functional.linear.
+/// @param x  [..., in]   @param weight  [out, in]   @param bias  [out], or empty for none
+/// @return   [..., out]
+/// @throws infty::ShapeError if the shapes do not fit
+template <class T, class B>
+Variable<T, B> linear(const Variable<T, B>& x, const Variable<T, B>& weight,
+                      const Variable<T, B>& bias = {}) {
+  require<ShapeError>(weight.shape().rank() == 2 && x.shape().rank() >= 1 &&
+                          x.dim(-1) == weight.dim(1),
+                      "linear", "x is ", x.shape(), ", weight is ", weight.shape(),
+                      ": x must be [..., in] and weight [out, in]");
+  const Index in = weight.dim(1), out = weight.dim(0);
+  const Index rows = x.shape().size(0, x.shape().rank() - 1);
+  const bool biased = bias.size() > 0;
+  require<ShapeError>(!biased || bias.shape() == Shape{out}, "linear", "bias is ", bias.shape(),
+                      ", weight is ", weight.shape(), ": bias must be [out]");
+  Variable<T, B> y(Tensor<T, B>(x.shape().with(-1, out)));
+  T* const py = y.value().data();
+  if (biased) {
+    const T* const pb = bias.value().data();
+    B::for_each_row(rows, out, [=] INFTY_HOST_DEVICE(Index i) {
+      for (Index j = 0; j < out; ++j) py[i * out + j] = pb[j];
+    });
+  }
+  detail::product<B>(rows, out, in, false, true, x.value().data(), weight.value().data(),
+                     biased ? T(1) : T(0), py);
+  return record(
+      y,
+      [x, weight, bias, rows, in, out](const Tensor<T, B>& dy) {
+        // dx = dy W, dW = dyᵀ x, db = sum of dy over the rows
+        if (x.requires_grad())
+          detail::product<B>(rows, in, out, false, false, dy.data(), weight.value().data(), T(1),
+                             x.grad().data());
+        if (weight.requires_grad())
+          detail::product<B>(out, in, rows, true, false, dy.data(), x.value().data(), T(1),
+                             weight.grad().data());
+        if (bias.requires_grad())
+          detail::add_column_sums<B>(rows, out, dy.data(), bias.grad().data());
+      },
+      x, weight, bias);
+}
+
+}  // namespace infty

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/tape.hpp>
+
+namespace infty {
+
+namespace detail {
+
+struct Plus {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+
+}  // namespace detail
+
+/// factor * (sum of all elements) -> scalar.
+template <class T, class B>
+Variable<T, B> sum(const Variable<T, B>& x, T factor = T(1)) {
+  const T* const in = x.value().data();
+  const T total = B::reduce(x.size(), T(0), detail::Plus{},
+                            [=] INFTY_HOST_DEVICE(Index i) { return in[i]; });
+  return record(
+      Variable<T, B>(Tensor<T, B>::full(Shape{}, factor * total)),
+      [x, factor](const Tensor<T, B>& dy) {
+        const T* const d = dy.data();
+        T* const dx = x.grad().data();
+        B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] += factor * d[0]; });
+      },
+      x);
+}
+
+/// Mean of all elements -> scalar. @throws infty::ShapeError for an empty tensor
+template <class T, class B>
+Variable<T, B> mean(const Variable<T, B>& x) {
+  require<ShapeError>(x.size() > 0, "mean", "x is ", x.shape(), ": it must not be empty");
+  return sum(x, T(1) / static_cast<T>(x.size()));
+}
+
+}  // namespace infty

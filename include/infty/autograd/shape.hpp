@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/tape.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// For each of `rows` rows: `width` elements from `from` (stride from_row) to `to` (stride to_row),
+/// added to what is there if `add`.
+template <class B, class T>
+void copy_rows(Index rows, Index width, const T* from, Index from_row, T* to, Index to_row,
+               bool add = false) {
+  B::for_each_row(rows, width, [=] INFTY_HOST_DEVICE(Index i) {
+    const T* const source = from + i * from_row;
+    T* const target = to + i * to_row;
+    for (Index j = 0; j < width; ++j) target[j] = add ? target[j] + source[j] : source[j];
+  });
+}
+
+}  // namespace detail
+
+/// The same elements under another shape; shares the value. @throws infty::ShapeError
+template <class T, class B>
+Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
+  return record(
+      Variable<T, B>(x.value().reshape(shape)),
+      [x](const Tensor<T, B>& dy) {
+        detail::accumulate(x.grad(), dy);
+      },
+      x);
+}
+
+/// a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb, ...].
+/// @throws infty::ShapeError unless all other extents are equal
+template <class T, class B>
+Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {
+  require<ShapeError>(a.shape().rank() >= 2 && a.shape().rank() == b.shape().rank() &&
+                          a.shape().with(1, 0) == b.shape().with(1, 0),
+                      "concat", "a is ", a.shape(), ", b is ", b.shape(),
+                      ": they may differ in dimension 1 only");
+  if (a.dim(1) == 0) return b;
+  if (b.dim(1) == 0) return a;
+  const Index rows = a.dim(0), wa = a.shape().size(1, a.shape().rank()),
+              wb = b.shape().size(1, b.shape().rank());
+  Variable<T, B> y(Tensor<T, B>(a.shape().with(1, a.dim(1) + b.dim(1))));
+  T* const out = y.value().data();
+  detail::copy_rows<B>(rows, wa, a.value().data(), wa, out, wa + wb);
+  detail::copy_rows<B>(rows, wb, b.value().data(), wb, out + wa, wa + wb);
+  return record(
+      y,
+      [a, b, rows, wa, wb](const Tensor<T, B>& dy) {
+        if (a.requires_grad())
+          detail::copy_rows<B>(rows, wa, dy.data(), wa + wb, a.grad().data(), wa, true);
+        if (b.requires_grad())
+          detail::copy_rows<B>(rows, wb, dy.data() + wa, wa + wb, b.grad().data(), wb, true);
+      },
+      a, b);
+}
+
+/// Entries [begin, end) of dimension 1: [n, L, ...] -> [n, end - begin, ...], a copy.
+/// @throws infty::ShapeError if the range does not lie in [0, L]
+template <class T, class B>
+Variable<T, B> narrow(const Variable<T, B>& x, Index begin, Index end) {
+  require<ShapeError>(x.shape().rank() >= 2 && 0 <= begin && begin <= end && end <= x.dim(1),
+                      "narrow", "[", begin, ", ", end, ") of dimension 1 of ", x.shape());
+  const Index rows = x.dim(0), inner = x.shape().size(2, x.shape().rank());
+  const Index from = x.dim(1) * inner, to = (end - begin) * inner, offset = begin * inner;
+  Variable<T, B> y(Tensor<T, B>(x.shape().with(1, end - begin)));
+  detail::copy_rows<B>(rows, to, x.value().data() + offset, from, y.value().data(), to);
+  return record(
+      y,
+      [x, rows, from, to, offset](const Tensor<T, B>& dy) {
+        detail::copy_rows<B>(rows, to, dy.data(), to, x.grad().data() + offset, from, true);
+      },
+      x);
+}
+
+}  // namespace infty

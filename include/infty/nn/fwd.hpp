@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/fwd.hpp>
+
+namespace infty {
+
+template <class T, class Backend = EigenBackend>
+struct Linear;
+template <class T, class Backend = EigenBackend>
+struct Embedding;
+template <class T, class Backend = EigenBackend>
+struct LayerNorm;
+template <class T, class Backend = EigenBackend>
+struct FeedForward;
+template <class T, class Backend = EigenBackend>
+struct RelativeAttention;
+
+}  // namespace infty
