@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include <infty/core/backend.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/train/named_parameters.hpp>
+
+namespace infty {
+
+/// Constants of Adam [Kingma and Ba 2015, Algorithm 1, whose defaults these are]. The weight decay
+/// is decoupled from the gradient [Loshchilov and Hutter 2019, Algorithm 2] and 0 turns it off.
+struct AdamConfig {
+  double learning_rate = 1e-3;
+  double beta1 = 0.9;    ///< decay of the first moment, in [0, 1)
+  double beta2 = 0.999;  ///< decay of the second moment, in [0, 1)
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+
+  /// @throws infty::ValueError for a constant out of its range
+  void validate() const {
+    const auto check = [](bool ok, const char* name, double value, const char* rule) {
+      require(ok, "AdamConfig", name, " is ", value, ": it must ", rule);
+    };
+    const auto not_negative = [&](const char* name, double value) {
+      check(std::isfinite(value) && value >= 0, name, value, "be finite and at least 0");
+    };
+    not_negative("learning_rate", learning_rate);
+    check(beta1 >= 0 && beta1 < 1, "beta1", beta1, "lie in [0, 1)");
+    check(beta2 >= 0 && beta2 < 1, "beta2", beta2, "lie in [0, 1)");
+    not_negative("epsilon", epsilon);
+    not_negative("weight_decay", weight_decay);
+  }
+};
+
+/// Adam with bias correction, the numbers of torch.optim.Adam, and of torch.optim.AdamW with a
+/// weight decay. It holds handles of a layer's parameters and two moments of the same size each.
+///
+/// A parameter that no gradient has reached is left alone, and its own count of steps, which the
+/// bias correction goes by, does not advance: a memory that is first read in step 1,000 starts
+/// then. A step allocates nothing.
+template <class T, class Backend>
+class Adam {
+ public:
+  /// Optimises all parameters of a layer. @throws infty::ValueError for a bad configuration
+  template <class L>
+  explicit Adam(L& layer, AdamConfig config = {})
+      : config_(config), parameters_(named_parameters<T, Backend>(layer)) {
+    config.validate();
+    moments_.reserve(parameters_.size());
+    for (const auto& parameter : parameters_) {
+      const Shape& shape = parameter.variable.shape();
+      moments_.push_back({Tensor<T, Backend>::zeros(shape), Tensor<T, Backend>::zeros(shape)});
+    }
+  }
+  Adam(const Adam&) = delete;
+  Adam& operator=(const Adam&) = delete;
+  Adam(Adam&&) = default;
+  Adam& operator=(Adam&&) = default;
+
+  const AdamConfig& config() const { return config_; }
+
+  /// What is optimised, each parameter once.
+  const std::vector<NamedParameter<T, Backend>>& parameters() const { return parameters_; }
+
+  /// Number of calls of `step`.
+  Index steps() const { return steps_; }
+
+  /// Forgets the gradients of all parameters.
+  void zero_grad() {
+    for (auto& parameter : parameters_) parameter.variable.zero_grad();
+  }
+
+  /// One step along the gradients, with the learning rate of the configuration.
+  void step() { step(config_.learning_rate); }
+
+  /// One step with a learning rate >= 0. @throws infty::ValueError if the rate is negative or not
+  /// finite, or if a restored count of steps is negative; then nothing has changed
+  void step(double learning_rate) {
+    require(std::isfinite(learning_rate) && learning_rate >= 0, "Adam::step", "learning_rate is ",
+            learning_rate, ": it must be finite and at least 0");
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      require(moments_[i].steps >= 0, "Adam::step", "the count of steps of ", parameters_[i].name,
+              " is ", moments_[i].steps, ": it must be at least 0");
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      if (parameters_[i].variable.has_grad())
+        update(parameters_[i].variable, moments_[i], learning_rate);
+    ++steps_;
+  }
+
+  /// Names the state: see("steps", Index&) and, for every parameter NAME, see("first.NAME",
+  /// Tensor&), see("second.NAME", Tensor&) and see("steps.NAME", Index&). What a checkpoint holds;
+  /// with the parameters and the configuration it continues a run as if it had never stopped.
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("steps", steps_);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      see("first." + parameters_[i].name, moments_[i].first);
+      see("second." + parameters_[i].name, moments_[i].second);
+      see("steps." + parameters_[i].name, moments_[i].steps);
+    }
+  }
+
+ private:
+  struct Moments {
+    Tensor<T, Backend> first, second;
+    Index steps = 0;
+  };
+
+  // m = β1 m + (1 - β1) g,  v = β2 v + (1 - β2) g²,
+  // p = (1 - rate decay) p - rate m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)
+  void update(Variable<T, Backend>& parameter, Moments& moments, double learning_rate) {
+    const auto t = static_cast<double>(++moments.steps);
+    const T beta1 = static_cast<T>(config_.beta1), new1 = static_cast<T>(1 - config_.beta1);
+    const T beta2 = static_cast<T>(config_.beta2), new2 = static_cast<T>(1 - config_.beta2);
+    const T keep = static_cast<T>(1 - learning_rate * config_.weight_decay);
+    const T rate = static_cast<T>(learning_rate / (1 - std::pow(config_.beta1, t)));
+    const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(config_.beta2, t)));
+    const T epsilon = static_cast<T>(config_.epsilon);
+    const T* const g = parameter.grad().data();
+    T *const p = parameter.value().data(), *const m = moments.first.data(),
+             *const v = moments.second.data();
+    Backend::for_each(parameter.size(), [=] INFTY_HOST_DEVICE(Index i) {
+      m[i] = beta1 * m[i] + new1 * g[i];
+      v[i] = beta2 * v[i] + new2 * g[i] * g[i];
+      // Zero over zero is no step: with epsilon 0, or where float rounds it away.
+      const T denominator = std::sqrt(v[i]) * root + epsilon;
+      p[i] = keep * p[i] - (denominator > T(0) ? rate * m[i] / denominator : T(0));
+    });
+  }
+
+  AdamConfig config_;
+  std::vector<NamedParameter<T, Backend>> parameters_;
+  std::vector<Moments> moments_;
+  Index steps_ = 0;
+};
+
+}  // namespace infty

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <infty/autograd/tape.hpp>
+#include <infty/core/error.hpp>
+#include <infty/train/adam.hpp>
+#include <infty/train/clip.hpp>
+
+namespace infty {
+
+/// What one step of training was.
+struct TrainStep {
+  double loss = 0;
+  double grad_norm = 0;  ///< before clipping
+  double learning_rate = 0;
+};
+
+/// How one step of training is taken.
+struct TrainStepConfig {
+  double learning_rate = 1e-3;
+  double max_norm = std::numeric_limits<double>::infinity();  ///< gradients are clipped to this
+};
+
+namespace detail {
+
+/// Throws for a loss that is not finite: names the first parameter that is not finite, and the
+/// loss itself if all are.
+template <class T, class B>
+[[noreturn]] void raise_non_finite_loss(double loss, const Adam<T, B>& adam) {
+  for (const auto& [name, variable] : adam.parameters())
+    if (!std::isfinite(sum_of_squares(variable.value())))
+      raise<NonFiniteError>("train_step", "step ", adam.steps(), ": parameter ", name,
+                            " is not finite, and the loss is ", loss);
+  raise<NonFiniteError>("train_step", "step ", adam.steps(), ": the loss is ", loss,
+                        ", and all parameters are finite");
+}
+
+}  // namespace detail
+
+/// One step of training: forgets old gradients, records `loss()`, which returns a scalar variable,
+/// goes backward, clips the global norm and takes a step of Adam. Steps count from 0, as
+/// `adam.steps()` says.
+/// @throws infty::NonFiniteError that names the step and the first thing that is not finite (a
+/// parameter, the loss, or the gradient of a parameter), infty::ShapeError if the loss is not a
+/// scalar, infty::ValueError for a bad configuration, and what `loss` throws; then parameters and
+/// moments are as they were before
+template <class T, class B, class Loss>
+TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& loss) {
+  adam.zero_grad();
+  TrainStep step{.learning_rate = config.learning_rate};
+  {
+    Tape tape;
+    const Variable<T, B> value = std::forward<Loss>(loss)();
+    require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
+                        ": it must have one element");
+    step.loss = static_cast<double>(value.value().item());
+    if (!std::isfinite(step.loss)) detail::raise_non_finite_loss(step.loss, adam);
+    tape.backward(value);
+  }
+  try {
+    step.grad_norm = clip_grad_norm(adam.parameters(), config.max_norm);
+  } catch (const NonFiniteError& error) {
+    raise<NonFiniteError>("train_step", "step ", adam.steps(), ", loss ", step.loss, ": ",
+                          error.what());
+  }
+  adam.step(config.learning_rate);
+  return step;
+}
+
+}  // namespace infty
