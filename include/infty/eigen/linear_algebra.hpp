@@ -103,7 +103,9 @@ template <class T>
 bool cholesky_solve(Index n, Index m, T* a, T* b) {
   using Matrix = Eigen::Map<RowMajor<T>>;
   const OneThread guard;
-  Eigen::LLT<Eigen::Ref<RowMajor<T>>> factor{Eigen::Ref<RowMajor<T>>(Matrix(a, n, n))};
+  Matrix matrix(a, n, n);
+  Eigen::Ref<RowMajor<T>> in_place(matrix);  // an lvalue: of a temporary, Eigen makes a copy
+  Eigen::LLT<Eigen::Ref<RowMajor<T>>> factor(in_place);
   if (factor.info() != Eigen::Success) return false;
   Matrix rhs(b, n, m);
   factor.solveInPlace(rhs);

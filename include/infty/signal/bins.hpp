@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/random.hpp>
+#include <infty/core/shape.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/signal/density.hpp>
+#include <infty/signal/gaussian_density.hpp>
+
+namespace infty {
+
+/// How much of a row's densities lies in each of `bins` equal parts of [0, 1]: the sum over the
+/// densities of their probability of the bin, normalised   [Martins et al. 2022, Eq. 16, 17]. The
+/// papers print erf(b / sqrt 2) for erf((b - mu) / (sigma sqrt 2)); the outermost edges reach 1e-6
+/// past the ends, as in the authors' program. A row all of whose densities are so far away that
+/// no probability is left is uniform.
+/// @param mu, sigma  [rows, n], sigma > 0
+/// @return           [rows, bins]
+/// @throws infty::ShapeError, infty::ValueError if bins < 1
+/// @post   each row is >= 0 and sums to 1
+template <Density D = GaussianDensity, class T, class B>
+Tensor<T, B> bin_probability(const Tensor<T, B>& mu, const Tensor<T, B>& sigma, Index bins) {
+  require<ShapeError>(mu.rank() == 2 && mu.shape() == sigma.shape(), "bin_probability", "mu is ",
+                      mu.shape(), ", sigma is ", sigma.shape(), ": both must be [rows, n]");
+  require(bins >= 1, "bin_probability", "bins is ", bins, ": it must be at least 1");
+  const Index rows = mu.dim(0), n = mu.dim(1);
+  Tensor<T, B> out({rows, bins});
+  T* const p = out.data();
+  const T *const m = mu.data(), *const s = sigma.data();
+  B::for_each_row(rows * bins, 32 * n, [=] INFTY_HOST_DEVICE(Index i) {
+    const Index row = i / bins, bin = i % bins;
+    const T low = bin == 0 ? T(-1e-6) : T(bin) / T(bins);
+    const T high = bin == bins - 1 ? T(1 + 1e-6) : T(bin + 1) / T(bins);
+    double sum = 0;
+    for (Index k = row * n; k < (row + 1) * n; ++k)
+      sum += static_cast<double>(D::mass(low, high, m[k], s[k] * s[k]));
+    p[i] = static_cast<T>(sum);
+  });
+  B::for_each_row(rows, bins, [=] INFTY_HOST_DEVICE(Index row) {
+    T* const q = p + row * bins;
+    double sum = 0;
+    for (Index bin = 0; bin < bins; ++bin) sum += static_cast<double>(q[bin]);
+    for (Index bin = 0; bin < bins; ++bin)
+      q[bin] = sum == 0 ? T(1) / T(bins) : static_cast<T>(static_cast<double>(q[bin]) / sum);
+  });
+  return out;
+}
+
+/// Draws bins with replacement and gives their left edges, sorted   [Martins et al. 2022, section
+/// 3.4]. Each row draws from a generator of its own, so that it does not depend on the others.
+/// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
+/// @param samples      >= 1
+/// @param random       one generator a row, moved on by `samples` draws
+/// @return             [rows, samples], in [0, 1), rising
+/// @throws infty::ShapeError, infty::ValueError, infty::NonFiniteError
+template <class T, class B>
+Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
+                              std::span<Random> random) {
+  require<ShapeError>(probability.rank() == 2 && probability.dim(1) >= 1, "sample_locations",
+                      "probability is ", probability.shape(), ": it must be [rows, bins]");
+  require(samples >= 1, "sample_locations", "samples is ", samples, ": it must be at least 1");
+  const Index rows = probability.dim(0), bins = probability.dim(1);
+  require(static_cast<Index>(random.size()) == rows, "sample_locations", random.size(),
+          " generators for ", rows, " rows: there must be one a row");
+  const std::vector<T> p = probability.to_vector();
+  std::vector<double> below(static_cast<std::size_t>(bins));  // sum up to and with each bin
+  std::vector<T> drawn;
+  drawn.reserve(static_cast<std::size_t>(rows * samples));
+  for (Index row = 0; row < rows; ++row) {
+    double sum = 0;
+    for (Index bin = 0; bin < bins; ++bin) {
+      const auto q = static_cast<double>(p[static_cast<std::size_t>(row * bins + bin)]);
+      require<NonFiniteError>(std::isfinite(q), "sample_locations", "probability of bin ", bin,
+                              " of row ", row, " is ", q);
+      require(q >= 0, "sample_locations", "probability of bin ", bin, " of row ", row, " is ", q,
+              ": it must not be negative");
+      below[static_cast<std::size_t>(bin)] = sum += q;
+    }
+    require(sum > 0, "sample_locations", "the probabilities of row ", row, " sum to 0");
+    // The last bin that can be drawn: u * sum may round up to sum.
+    const auto end = std::lower_bound(below.begin(), below.end(), sum);
+    const auto start = static_cast<std::ptrdiff_t>(drawn.size());
+    for (Index i = 0; i < samples; ++i) {
+      const double u = random[static_cast<std::size_t>(row)].uniform() * sum;
+      const auto bin = std::upper_bound(below.begin(), end, u) - below.begin();
+      drawn.push_back(static_cast<T>(bin) / static_cast<T>(bins));
+    }
+    std::sort(drawn.begin() + start, drawn.end());
+  }
+  return Tensor<T, B>::from({rows, samples}, drawn);
+}
+
+/// The same with generators split off `random`, which moves on by one draw: row i of a batch draws
+/// the same numbers whatever the number of rows.
+template <class T, class B>
+Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples, Random& random) {
+  const Random call = random.split(random.counter());
+  random.uniform();
+  std::vector<Random> each;
+  for (Index row = 0; row < (probability.rank() > 0 ? probability.dim(0) : 0); ++row)
+    each.push_back(call.split(static_cast<std::uint64_t>(row)));
+  return sample_locations(probability, samples, std::span<Random>(each));
+}
+
+/// Locations without chance: the quantiles m / samples, m = 1, ..., samples, of the density that is
+/// even inside each bin. Equal probabilities give `even_locations`, so that sticky memories become
+/// plain ones.
+/// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
+/// @param samples      >= 1
+/// @return             [rows, samples], in [0, 1], rising
+/// @throws infty::ShapeError, infty::ValueError
+template <class T, class B>
+Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) {
+  require<ShapeError>(probability.rank() == 2 && probability.dim(1) >= 1, "quantile_locations",
+                      "probability is ", probability.shape(), ": it must be [rows, bins]");
+  require(samples >= 1, "quantile_locations", "samples is ", samples, ": it must be at least 1");
+  const Index rows = probability.dim(0), bins = probability.dim(1);
+  Tensor<T, B> out({rows, samples});
+  T* const to = out.data();
+  const T* const from = probability.data();
+  B::for_each_row(rows, samples + bins, [=] INFTY_HOST_DEVICE(Index row) {
+    const T* const p = from + row * bins;
+    double sum = 0;
+    for (Index bin = 0; bin < bins; ++bin) sum += static_cast<double>(p[bin]);
+    Index bin = 0;
+    double before = 0, mass = static_cast<double>(p[0]);
+    for (Index m = 0; m < samples; ++m) {
+      const double wanted = sum * static_cast<double>(m + 1) / static_cast<double>(samples);
+      while (before + mass < wanted && bin + 1 < bins) {
+        before += mass;
+        mass = static_cast<double>(p[++bin]);
+      }
+      const double share = mass > 0 ? std::fmin((wanted - before) / mass, 1.0) : 0.0;
+      to[row * samples + m] =
+          static_cast<T>((static_cast<double>(bin) + share) / static_cast<double>(bins));
+    }
+  });
+  return out;
+}
+
+}  // namespace infty

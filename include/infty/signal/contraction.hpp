@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <infty/core/backend.hpp>
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/shape.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/signal/basis.hpp>
+#include <infty/signal/expectation.hpp>
+
+// Contraction. The signal X(t) = Bᵀ psi(t) of the past, on [0, 1], is squeezed into [0, tau]:
+// X'(t) = X(t / tau) for t <= tau [Martins et al. 2022, Eq. 13]. It is sampled at M locations t_m
+// and the samples, placed at tau m / M, are fitted together with the new vectors, placed behind
+// them [Eq. 14, 15]; `next_positions` are these places. Sticky memories choose other t_m than m /
+// M.
+
+namespace infty {
+
+/// The locations m / samples, m = 1, ..., samples, that sample a signal evenly.
+/// @return [samples]
+/// @throws infty::ValueError if samples < 1
+template <class T, class B>
+Tensor<T, B> even_locations(Index samples) {
+  require(samples >= 1, "even_locations", "samples is ", samples, ": it must be at least 1");
+  Tensor<T, B> out({samples});
+  T* const to = out.data();
+  const T count = static_cast<T>(samples);
+  B::for_each(samples, [=] INFTY_HOST_DEVICE(Index m) { to[m] = static_cast<T>(m + 1) / count; });
+  return out;
+}
+
+namespace detail {
+
+/// B [batch, N, e] = Gᵀ X + beta B for G [n, N] and X [batch, n, e].
+template <class T, class B>
+void accumulate_fit(const Tensor<T, B>& G, const Tensor<T, B>& X, T beta, Tensor<T, B>& out) {
+  const Index n = G.dim(0), N = G.dim(1), e = X.dim(2);
+  B::matmul(Matmul{.m = N,
+                   .n = e,
+                   .k = n,
+                   .a = {.leading = N, .transposed = true},
+                   .b = {.leading = e, .outer = n * e},
+                   .c = {.leading = e, .outer = N * e},
+                   .outer = X.dim(0)},
+            T(1), G.data(), X.data(), beta, out.data());
+}
+
+template <class T, class B>
+void require_vectors(const char* op, const char* name, const Tensor<T, B>& X, Index rows,
+                     const char* rule) {
+  require<ShapeError>(X.rank() == 3 && X.dim(1) == rows, op, name, " are ", X.shape(),
+                      ": they must be [batch, ", rows, ", e], ", rule);
+}
+
+}  // namespace detail
+
+/// The coefficients B = Gᵀ X that the ridge regression fits to X   [Martins et al. 2022, Eq. 5].
+/// @param G  [L, N], see ridge_matrix
+/// @param X  [batch, L, e]
+/// @return   [batch, N, e]
+/// @throws infty::ShapeError if a shape does not fit
+template <class T, class B>
+Tensor<T, B> fit(const Tensor<T, B>& G, const Tensor<T, B>& X) {
+  require<ShapeError>(G.rank() == 2, "fit", "G is ", G.shape(), ": it must be [L, N]");
+  detail::require_vectors("fit", "vectors", X, G.dim(0), "one to each row of G");
+  Tensor<T, B> out({X.dim(0), G.dim(1), X.dim(2)});
+  detail::accumulate_fit(G, X, T(0), out);
+  return out;
+}
+
+/// The signal X(t) = Bᵀ psi(t) at given locations   [Martins et al. 2022, Eq. 14].
+/// @param old  coefficients [batch, N, e]
+/// @param t    [M], shared by the batch, or [batch, M]
+/// @return     [batch, M, e]
+/// @throws infty::ShapeError if a shape does not fit
+template <Basis Psi, class B>
+Tensor<typename Psi::Scalar, B> resample(const Psi& psi, const Tensor<typename Psi::Scalar, B>& old,
+                                         const Tensor<typename Psi::Scalar, B>& t) {
+  using T = typename Psi::Scalar;
+  const Index N = psi.size();
+  detail::require_vectors("resample", "coefficients", old, N, "one to each basis function");
+  const Index batch = old.dim(0), e = old.dim(2);
+  const bool shared = t.rank() == 1;
+  require<ShapeError>(shared || (t.rank() == 2 && t.dim(0) == batch), "resample", "locations are ",
+                      t.shape(), " for coefficients ", old.shape(),
+                      ": they must be [M] or [batch, M]");
+  const Index M = t.dim(-1);
+  const auto F = evaluate(psi, t);  // [(batch,) M, N]
+  Tensor<T, B> out({batch, M, e});
+  B::matmul(Matmul{.m = M,
+                   .n = e,
+                   .k = N,
+                   .a = {.leading = N, .outer = shared ? 0 : M * N},
+                   .b = {.leading = e, .outer = N * e},
+                   .c = {.leading = e, .outer = M * e},
+                   .outer = batch},
+            T(1), F.data(), old.data(), T(0), out.data());
+  return out;
+}
+
+/// What a later write of L vectors needs, G of `next_positions` in two parts.
+template <class T, class B>
+struct NextMatrices {
+  Tensor<T, B> next_old;  ///< [samples, N], the rows of G for the contracted past
+  Tensor<T, B> next_new;  ///< [L, N], the rows for the new vectors
+  Tensor<T, B> carry;     ///< A = next_oldᵀ psi(even locations), [N, N]
+};
+
+/// One write, evenly resampled: B' = A B + G_newᵀ X. Contraction, resampling and fit are linear
+/// in the old coefficients, so that they are one matrix   [Martins et al. 2022, Eq. 13-15, 5].
+/// @param old  [batch, N, e]
+/// @param X    new vectors [batch, L, e]
+/// @return     [batch, N, e]
+/// @throws infty::ShapeError if a shape does not fit
+template <class T, class B>
+Tensor<T, B> update(const NextMatrices<T, B>& next, const Tensor<T, B>& old,
+                    const Tensor<T, B>& X) {
+  const Index N = next.next_new.dim(1);
+  detail::require_vectors("update", "coefficients", old, N, "one to each basis function");
+  detail::require_vectors("update", "vectors", X, next.next_new.dim(0), "one to each row of G");
+  require<ShapeError>(X.dim(0) == old.dim(0) && X.dim(2) == old.dim(2), "update", "vectors are ",
+                      X.shape(), ", coefficients ", old.shape(), ": batch and width must agree");
+  const Index e = old.dim(2);
+  Tensor<T, B> out(old.shape());
+  B::matmul(Matmul{.m = N,
+                   .n = e,
+                   .k = N,
+                   .a = {.leading = N},
+                   .b = {.leading = e, .outer = N * e},
+                   .c = {.leading = e, .outer = N * e},
+                   .outer = old.dim(0)},
+            T(1), next.carry.data(), old.data(), T(0), out.data());
+  detail::accumulate_fit(next.next_new, X, T(1), out);
+  return out;
+}
+
+/// One write, resampled where `t` says: B' = G_oldᵀ X(t) + G_newᵀ X. With even locations it is
+/// the other update.
+/// @param t  [samples] or [batch, samples]
+/// @throws infty::ShapeError if a shape does not fit
+template <Basis Psi, class B>
+Tensor<typename Psi::Scalar, B> update(const NextMatrices<typename Psi::Scalar, B>& next,
+                                       const Psi& psi, const Tensor<typename Psi::Scalar, B>& old,
+                                       const Tensor<typename Psi::Scalar, B>& X,
+                                       const Tensor<typename Psi::Scalar, B>& t) {
+  using T = typename Psi::Scalar;
+  const Index samples = next.next_old.dim(0);
+  require<ShapeError>(t.rank() >= 1 && t.dim(-1) == samples, "update", "locations are ", t.shape(),
+                      ": the last dimension must be ", samples, ", the number of samples");
+  const auto past = resample(psi, old, t);  // [batch, samples, e]
+  detail::require_vectors("update", "vectors", X, next.next_new.dim(0), "one to each row of G");
+  require<ShapeError>(X.dim(0) == old.dim(0) && X.dim(2) == old.dim(2), "update", "vectors are ",
+                      X.shape(), ", coefficients ", old.shape(), ": batch and width must agree");
+  auto out = fit(next.next_old, past);
+  detail::accumulate_fit(next.next_new, X, T(1), out);
+  return out;
+}
+
+}  // namespace infty

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+
+#include <infty/core/config.hpp>
+#include <infty/signal/basis.hpp>
+
+namespace infty {
+
+/// An expectation E_p[psi_j] and its gradient to the density's location and variance parameter.
+template <class T>
+struct Expectation {
+  T value, d_mu, d_var;
+};
+
+/// A probability density on the line with a location mu and a scale parameter var > 0 (sigma^2 of
+/// the paper): a type with static functions and no state, taken as a template parameter.
+template <class D>
+concept Density = requires(double t) {
+  { D::pdf(t, t, t) } -> std::same_as<double>;      // p(t; mu, var)
+  { D::mass(t, t, t, t) } -> std::same_as<double>;  // of [a, b]; mu, var
+};
+
+/// A density that has E_p[psi_j] for this basis in closed form, with its gradient; where only the
+/// value is used, a compiler leaves the gradient out.
+template <class D, class Psi>
+concept DensityOver = Density<D> && Basis<Psi> &&
+    requires(const Psi& psi, Index j, typename Psi::Scalar t) {
+  { D::expectation_gradient(psi, j, t, t) } -> std::same_as<Expectation<typename Psi::Scalar>>;
+};
+
+}  // namespace infty

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <initializer_list>
+#include <ranges>
+#include <span>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/math.hpp>
+#include <infty/signal/basis.hpp>
+#include <infty/signal/normal_integrals.hpp>
+
+namespace infty {
+
+/// N normalised Gaussian radial basis functions psi_j(t) = N(t; centre_j, width_j^2)
+/// [Martins et al. 2022, section 3.1]: every width stands at each of N / widths centres, evenly
+/// from 0 to 1 with both ends, centre by centre. A single centre is 0.
+template <class T>
+class GaussianBasis {
+ public:
+  using Scalar = T;
+  static constexpr Index max_widths = 8;
+
+  /// @param n       N >= 1, a multiple of the number of widths
+  /// @param widths  1 to 8 standard deviations, in units of the signal's length [0, 1]
+  /// @throws infty::ValueError if either is out of its range
+  template <std::ranges::contiguous_range Widths>
+  GaussianBasis(Index n, const Widths& widths) {
+    assign(n, std::ranges::data(widths), static_cast<Index>(std::ranges::size(widths)));
+  }
+  GaussianBasis(Index n, std::initializer_list<double> widths) {
+    assign(n, widths.begin(), static_cast<Index>(widths.size()));
+  }
+
+  INFTY_HOST_DEVICE Index size() const { return size_; }
+  /// Number of widths at each centre.
+  INFTY_HOST_DEVICE Index widths() const { return widths_; }
+  INFTY_HOST_DEVICE T width(Index j) const { return width_[j % widths_]; }
+  INFTY_HOST_DEVICE T centre(Index j) const {
+    const Index i = j / widths_;
+    return (i + 1) * widths_ == size_ && i > 0 ? T(1) : T(i) * step_;
+  }
+
+  /// psi_j(t)
+  INFTY_HOST_DEVICE T operator()(Index j, T t) const {
+    const T s = width(j);
+    return detail::normal_pdf((t - centre(j)) / s) / s;
+  }
+  /// psi_j'(t)
+  INFTY_HOST_DEVICE T derivative(Index j, T t) const {
+    const T s = width(j), z = (t - centre(j)) / s;
+    return -z / s * (detail::normal_pdf(z) / s);
+  }
+  /// psi_j''(t)
+  INFTY_HOST_DEVICE T second_derivative(Index j, T t) const {
+    const T s = width(j), z = (t - centre(j)) / s;
+    return (z * z - 1) / (s * s) * (detail::normal_pdf(z) / s);
+  }
+  /// Whether Gauss-Legendre integrates psi_j over [a, b] to rounding.
+  INFTY_HOST_DEVICE bool smooth(Index j, T a, T b) const {
+    const T s = width(j);
+    return detail::normal_smooth((a - centre(j)) / s, (b - a) / s);
+  }
+
+  /// The integrals of (t - origin)^k psi_j(t) over [a, b], k = 0, 1, 2; precise in the far tails,
+  /// on tiny intervals and for infinite ends alike. Swapped ends change the sign.
+  INFTY_HOST_DEVICE Integrals<T> integrals(Index j, T a, T b, T origin = 0) const {
+    if (b < a) {
+      const Integrals<T> m = integrals(j, b, a, origin);
+      return {-m.zeroth, -m.first, -m.second};
+    }
+    const T c = centre(j), s = width(j), length = (b - a) / s;
+    // Seen from the end that is nearer to the centre, looking away from it.
+    const bool mirrored = (a - c) + (b - c) < 0;
+    const T side = mirrored ? -s : s, end = mirrored ? b : a;
+    const Integrals<T> m = detail::normal_integrals<T>((end - c) / side, length,
+                                                       (end - origin) / side, (c - origin) / side);
+    return {m.zeroth, side * m.first, side * side * m.second};
+  }
+
+  /// The same basis in another scalar type.
+  template <class U>
+  GaussianBasis<U> cast() const {
+    return GaussianBasis<U>(size_, std::span(width_, static_cast<std::size_t>(widths_)));
+  }
+
+ private:
+  template <class W>
+  void assign(Index n, const W* widths, Index count) {
+    require(count >= 1 && count <= max_widths, "GaussianBasis", count,
+            " widths: there must be 1 to ", max_widths);
+    require(n >= 1 && n % count == 0, "GaussianBasis", "N is ", n, " with ", count,
+            " widths: it must be a positive multiple of their number");
+    for (Index i = 0; i < count; ++i) {
+      const T width = static_cast<T>(widths[i]);
+      require(std::isfinite(width) && width > 0, "GaussianBasis", "width ", i, " is ", widths[i],
+              ": it must be positive and finite");
+      width_[i] = width;
+    }
+    size_ = n;
+    widths_ = count;
+    step_ = n == count ? T(0) : T(1) / T(n / count - 1);
+  }
+
+  Index size_ = 0, widths_ = 0;
+  T step_ = 0;
+  T width_[max_widths] = {};
+};
+
+static_assert(SmoothBasis<GaussianBasis<float>> && SmoothBasis<GaussianBasis<double>>);
+
+}  // namespace infty

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+
+namespace infty {
+
+/// Where the ridge regression sees vectors (`inside`, in their order), and where it sees zeros so
+/// that the signal falls to zero outside of [0, 1] (`before` and `after`).
+struct Positions {
+  std::vector<double> inside, before, after;
+};
+
+/// Positions of a memory's first `length` vectors: of the midpoints of 2 length cells on
+/// [-1/2, 3/2], all but length / 2 (rounded down) at the front are theirs, for as many as they are.
+/// @throws infty::ValueError if length < 1
+inline Positions first_positions(Index length) {
+  require(length >= 1, "first_positions", "length is ", length, ": it must be at least 1");
+  Positions p;
+  const Index front = length / 2;
+  for (Index i = 0; i < 2 * length; ++i) {
+    const double t = (static_cast<double>(i) + 0.5) / static_cast<double>(length) - 0.5;
+    (i < front ? p.before : i < front + length ? p.inside : p.after).push_back(t);
+  }
+  return p;
+}
+
+/// Positions of every later write: `samples` of the contracted past at tau m / samples, then the
+/// `length` new vectors at tau + (1 - tau) i / length, m and i from 1; zeros at the points outside
+/// of [0, 1] of an even grid on [-1/2, 3/2] of twice as many   [Martins et al. 2022, Eq. 13-15].
+/// @throws infty::ValueError if length < 1, samples < 1 or tau is not in (0, 1)
+inline Positions next_positions(Index length, Index samples, double tau) {
+  require(length >= 1, "next_positions", "length is ", length, ": it must be at least 1");
+  require(samples >= 1, "next_positions", "samples is ", samples, ": it must be at least 1");
+  require(tau > 0 && tau < 1, "next_positions", "tau is ", tau, ": it must be in (0, 1)");
+  const auto n = static_cast<double>(length), m = static_cast<double>(samples);
+  Positions p;
+  p.inside.reserve(static_cast<std::size_t>(samples + length));
+  for (Index i = 1; i <= samples; ++i) p.inside.push_back(tau * static_cast<double>(i) / m);
+  for (Index i = 1; i <= length; ++i)
+    p.inside.push_back(tau + (1 - tau) * static_cast<double>(i) / n);
+  const double shift = 1 / (2 * n + m), begin = -0.5 + shift, end = 1.5 - shift;
+  const Index points = 2 * (length + samples);
+  for (Index i = 0; i < points; ++i) {
+    const double step = (end - begin) / static_cast<double>(points - 1);
+    const double t = i + 1 == points ? end : static_cast<double>(i) * step + begin;
+    if (t < 0) p.before.push_back(t);
+    if (t > 1) p.after.push_back(t);
+  }
+  return p;
+}
+
+}  // namespace infty

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <infty/core/backend.hpp>
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/signal/basis.hpp>
+#include <infty/signal/positions.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// The basis in double, in which every ridge regression is solved.
+template <Basis Psi>
+auto in_double(const Psi& psi) {
+  if constexpr (requires { psi.template cast<double>(); }) {
+    return psi.template cast<double>();
+  } else {
+    return psi;
+  }
+}
+
+/// F [N, n] with F(j, i) = psi_j(t_i), in double.
+template <class B, Basis Psi>
+Tensor<double, B> design_matrix(const Psi& psi, const double* t, Index n) {
+  const auto exact = in_double(psi);
+  using T = typename decltype(exact)::Scalar;
+  const auto at = Tensor<double, B>::from({n}, t);
+  Tensor<double, B> F({psi.size(), n});
+  double* const to = F.data();
+  const double* const from = at.data();
+  B::for_each(F.size(), [=] INFTY_HOST_DEVICE(Index i) {
+    to[i] = static_cast<double>(exact(i / n, static_cast<T>(from[i % n])));
+  });
+  return F;
+}
+
+/// F Fᵀ + penalty I over all positions, [N, N].
+template <class B, Basis Psi>
+Tensor<double, B> normal_matrix(const Psi& psi, const Positions& positions, double penalty) {
+  require(std::isfinite(penalty) && penalty > 0, "ridge_matrix", "penalty is ", penalty,
+          ": it must be positive and finite");
+  const Index N = psi.size();
+  auto A = Tensor<double, B>::zeros({N, N});
+  double* const a = A.data();
+  // In pieces: F of a million positions would not fit.
+  constexpr Index piece = 8192;
+  for (const auto* group : {&positions.before, &positions.inside, &positions.after}) {
+    const auto count = static_cast<Index>(group->size());
+    for (Index begin = 0; begin < count; begin += piece) {
+      const Index n = std::min(piece, count - begin);
+      const auto F = design_matrix<B>(psi, group->data() + begin, n);
+      B::matmul(Matmul{.m = N,
+                       .n = N,
+                       .k = n,
+                       .a = {.leading = n},
+                       .b = {.leading = n, .transposed = true},
+                       .c = {.leading = N}},
+                1.0, F.data(), F.data(), 1.0, a);
+    }
+  }
+  B::for_each(N, [=] INFTY_HOST_DEVICE(Index i) { a[i * N + i] += penalty; });
+  return A;
+}
+
+/// Makes X [N, m] into A^-1 X; A is lost. @throws infty::ValueError if A is not s.p.d.
+template <class B>
+void solve_normal(Tensor<double, B>& A, Tensor<double, B>& X) {
+  require(B::cholesky_solve(A.dim(0), X.dim(1), A.data(), X.data()), "ridge_matrix",
+          "F Fᵀ + λI is not positive definite in double: the penalty is too small");
+}
+
+/// Largest eigenvalue of a symmetric positive definite A [n, n] = tr(A P) / tr(P), with P the
+/// powers A^(2^i) by squaring: the trace weighs every eigenvalue by its own power, so that
+/// neither a cluster at the top nor an unlucky first vector can spoil it.
+template <class B>
+double largest_eigenvalue(const Tensor<double, B>& A) {
+  const Index n = A.dim(0);
+  auto P = A.clone();
+  Tensor<double, B> square({n, n});
+  const double* const a = A.data();
+  double estimate = 0;
+  constexpr int most_squarings = 30;  // the error is below ln(n) / 2^30 even without any gap
+  for (int i = 0; i < most_squarings; ++i) {
+    double* const p = P.data();
+    const auto add = [] INFTY_HOST_DEVICE(double x, double y) { return x + y; };
+    const double trace =
+        B::reduce(n, 0.0, add, [=] INFTY_HOST_DEVICE(Index k) { return p[k * n + k]; });
+    const double weighted =
+        B::reduce(n * n, 0.0, add, [=] INFTY_HOST_DEVICE(Index k) { return a[k] * p[k]; });
+    const double before = estimate;
+    estimate = weighted / trace;
+    if (std::fabs(estimate - before) <= 1e-13 * estimate) break;
+    B::for_each(n * n, [=] INFTY_HOST_DEVICE(Index k) { p[k] /= trace; });
+    B::matmul(
+        Matmul{
+            .m = n, .n = n, .k = n, .a = {.leading = n}, .b = {.leading = n}, .c = {.leading = n}},
+        1.0, P.data(), P.data(), 0.0, square.data());
+    std::swap(P, square);
+  }
+  return estimate;
+}
+
+}  // namespace detail
+
+/// The matrix G of the ridge fit B = Gᵀ X with G = ((F Fᵀ + λI)^-1 F)ᵀ, F(j, i) = psi_j(t_i) over
+/// all positions, of which only those inside carry vectors; by Cholesky in double, whatever the
+/// scalar of psi   [Martins et al. 2022, Eq. 5].
+/// @param penalty  λ > 0
+/// @return         [positions.inside, N]
+/// @throws infty::ValueError if there is no position inside, penalty is not positive and finite,
+///         or so small that F Fᵀ + λI is not positive definite in double
+/// @post   (F Fᵀ + λI) Gᵀ == F within rounding times the condition number
+template <class B, Basis Psi>
+Tensor<double, B> ridge_matrix(const Psi& psi, const Positions& positions, double penalty) {
+  const auto n = static_cast<Index>(positions.inside.size());
+  require(n >= 1, "ridge_matrix", "there is no position inside");
+  auto A = detail::normal_matrix<B>(psi, positions, penalty);
+  auto X = detail::design_matrix<B>(psi, positions.inside.data(), n);
+  detail::solve_normal(A, X);
+  const Index N = psi.size();
+  Tensor<double, B> G({n, N});
+  double* const to = G.data();
+  const double* const from = X.data();
+  B::for_each(G.size(), [=] INFTY_HOST_DEVICE(Index i) { to[i] = from[i % N * n + i / N]; });
+  return G;
+}
+
+/// Condition number of F Fᵀ + λI in the 2-norm, largest eigenvalue over smallest; the cost is some
+/// dozens of products of N x N matrices.
+/// @throws infty::ValueError as ridge_matrix
+template <class B, Basis Psi>
+double condition_number(const Psi& psi, const Positions& positions, double penalty) {
+  const auto A = detail::normal_matrix<B>(psi, positions, penalty);
+  const Index N = psi.size();
+  auto factor = A.clone();
+  auto inverse = Tensor<double, B>::zeros({N, N});
+  double* const to = inverse.data();
+  B::for_each(N, [=] INFTY_HOST_DEVICE(Index i) { to[i * N + i] = 1; });
+  detail::solve_normal(factor, inverse);
+  return detail::largest_eigenvalue(A) * detail::largest_eigenvalue(inverse);
+}
+
+}  // namespace infty
