@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/core/config.hpp>
+
+/// Folds over one row. Sums run in sixteen lanes that are joined at the end, which a compiler turns
+/// into vector code without being free to reorder them: the result depends on n alone.
+namespace infty::detail {
+
+inline constexpr Index row_lanes = 16;
+
+/// Sum of f(i) for i in [0, n).
+template <class T, class F>
+INFTY_HOST_DEVICE T row_sum(Index n, F f) {
+  T lane[row_lanes] = {};
+  Index i = 0;
+  for (; i + row_lanes <= n; i += row_lanes)
+    for (Index l = 0; l < row_lanes; ++l) lane[l] += f(i + l);
+  for (Index l = 0; i < n; ++i, ++l) lane[l] += f(i);
+  for (Index width = row_lanes / 2; width > 0; width /= 2)
+    for (Index l = 0; l < width; ++l) lane[l] += lane[l + width];
+  return lane[0];
+}
+
+/// Largest f(i) for i in [0, n), n >= 1.
+template <class T, class F>
+INFTY_HOST_DEVICE T row_max(Index n, F f) {
+  T lane[row_lanes];
+  for (Index l = 0; l < row_lanes; ++l) lane[l] = f(l < n ? l : 0);
+  for (Index i = row_lanes; i + row_lanes <= n; i += row_lanes)
+    for (Index l = 0; l < row_lanes; ++l) {
+      const T x = f(i + l);
+      lane[l] = x > lane[l] ? x : lane[l];
+    }
+  for (Index i = n < row_lanes ? n : n - n % row_lanes; i < n; ++i) {
+    const T x = f(i);
+    lane[0] = x > lane[0] ? x : lane[0];
+  }
+  for (Index l = 1; l < row_lanes; ++l) lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
+  return lane[0];
+}
+
+}  // namespace infty::detail

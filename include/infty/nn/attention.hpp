@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+
+#include <infty/autograd/linear.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/autograd/tape.hpp>
+#include <infty/core/math.hpp>
+#include <infty/core/row.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// Sizes of one call: B rows, L queries, K keys of which the first K - L are memory, H heads of D.
+struct AttentionSize {
+  Index batch, queries, keys, heads, head_dim;
+  Index model() const { return heads * head_dim; }
+  Index memory() const { return keys - queries; }
+};
+
+/// scores (H, B, L, K) = a_h b_hᵀ for a (B, L, H D) and b (B, K, H D).
+template <class B, class T>
+void head_scores(const AttentionSize& s, const T* a, const T* b, T* scores) {
+  const Index e = s.model(), lk = s.queries * s.keys;
+  B::matmul({.m = s.queries,
+             .n = s.keys,
+             .k = s.head_dim,
+             .a = {.leading = e, .outer = s.queries * e, .inner = s.head_dim},
+             .b = {.leading = e, .outer = s.keys * e, .inner = s.head_dim, .transposed = true},
+             .c = {.leading = s.keys, .outer = lk, .inner = s.batch * lk},
+             .outer = s.batch,
+             .inner = s.heads},
+            T(1), a, b, T(0), scores);
+}
+
+/// out (B, L, H D) += weights_h v_h for weights (H, B, L, K) and v (B, K, H D); with `transposed`,
+/// out (B, K, H D) += weights_hᵀ v_h for v (B, L, H D).
+template <class B, class T>
+void head_values(const AttentionSize& s, bool transposed, const T* weights, const T* v, T* out) {
+  const Index e = s.model(), lk = s.queries * s.keys;
+  const Index rows = transposed ? s.keys : s.queries, inner = transposed ? s.queries : s.keys;
+  B::matmul({.m = rows,
+             .n = s.head_dim,
+             .k = inner,
+             .a = {.leading = s.keys, .outer = lk, .inner = s.batch * lk, .transposed = transposed},
+             .b = {.leading = e, .outer = inner * e, .inner = s.head_dim},
+             .c = {.leading = e, .outer = rows * e, .inner = s.head_dim},
+             .outer = s.batch,
+             .inner = s.heads},
+            T(1), weights, v, T(1), out);
+}
+
+/// y (B, L, H D) = x + bias (H D).
+template <class T, class B>
+Tensor<T, B> add_bias(const AttentionSize& s, const Tensor<T, B>& x, const Tensor<T, B>& bias) {
+  Tensor<T, B> y(x.shape());
+  const Index e = s.model();
+  const T *const px = x.data(), *const pb = bias.data();
+  T* const py = y.data();
+  B::for_each_row(s.batch * s.queries, e, [=] INFTY_HOST_DEVICE(Index i) {
+    for (Index j = 0; j < e; ++j) py[i * e + j] = px[i * e + j] + pb[j];
+  });
+  return y;
+}
+
+/// The attention weights (H, B, L, K): softmax over the keys that a query may see of
+/// ((q + u) kᵀ + (q + w) rᵀ shifted) / sqrt(D). Row c of r stands for distance K - 1 - c.
+template <class T, class B>
+Tensor<T, B> attention_weights(const AttentionSize& s, const Tensor<T, B>& qu,
+                               const Tensor<T, B>& qw, const Tensor<T, B>& k,
+                               const Tensor<T, B>& r, const Tensor<Index, B>& visible) {
+  Tensor<T, B> weights(Shape{s.heads, s.batch, s.queries, s.keys});
+  Tensor<T, B> distance(weights.shape());
+  head_scores<B>(s, qu.data(), k.data(), weights.data());
+  const Index e = s.model();
+  B::matmul({.m = s.batch * s.queries,
+             .n = s.keys,
+             .k = s.head_dim,
+             .a = {.leading = e, .inner = s.head_dim},
+             .b = {.leading = e, .inner = s.head_dim, .transposed = true},
+             .c = {.leading = s.keys, .inner = s.batch * s.queries * s.keys},
+             .inner = s.heads},
+            T(1), qw.data(), r.data(), T(0), distance.data());
+  T* const p = weights.data();
+  const T* const by_distance = distance.data();
+  const Index* const seen = visible.empty() ? nullptr : visible.data();
+  const T factor = T(1) / std::sqrt(static_cast<T>(s.head_dim));
+  const Index keys = s.keys, queries = s.queries, batch = s.batch, memory = s.memory();
+  B::for_each_row(s.heads * batch * queries, 8 * keys, [=] INFTY_HOST_DEVICE(Index row) {
+    const Index i = row % queries;
+    const Index begin = seen ? memory - seen[row / queries % batch] : 0;
+    const Index count = memory + i + 1 - begin;  // at least the query itself
+    T* const x = p + row * keys + begin;
+    const T* const shifted = by_distance + row * keys + begin + (queries - 1 - i);
+    for (Index j = 0; j < count; ++j) x[j] = factor * (x[j] + shifted[j]);
+    const T top = row_max<T>(count, [=](Index j) { return x[j]; });
+    for (Index j = 0; j < count; ++j) x[j] = math::exp(x[j] - top);
+    const T inverse = T(1) / row_sum<T>(count, [=](Index j) { return x[j]; });
+    for (Index j = 0; j < count; ++j) x[j] *= inverse;
+    for (Index j = 0; j < begin; ++j) p[row * keys + j] = T(0);
+    for (Index j = begin + count; j < keys; ++j) p[row * keys + j] = T(0);
+  });
+  return weights;
+}
+
+/// Turns d weights into d scores in place, ds = p (dp - sum p dp) / sqrt(D), and writes the same
+/// numbers by distance into `distance`.
+template <class T, class B>
+void attention_scores_grad(const AttentionSize& s, const Tensor<T, B>& weights,
+                           Tensor<T, B>& grad, Tensor<T, B>& distance) {
+  const T* const p = weights.data();
+  T *const d = grad.data(), *const by_distance = distance.data();
+  const T factor = T(1) / std::sqrt(static_cast<T>(s.head_dim));
+  const Index keys = s.keys, queries = s.queries;
+  B::for_each_row(s.heads * s.batch * queries, 6 * keys, [=] INFTY_HOST_DEVICE(Index row) {
+    const T* const w = p + row * keys;
+    T *const dw = d + row * keys, *const out = by_distance + row * keys;
+    const Index shift = queries - 1 - row % queries, count = keys - shift;
+    const T mean = row_sum<T>(count, [=](Index j) { return w[j] * dw[j]; });
+    for (Index j = 0; j < count; ++j) dw[j] = w[j] * (dw[j] - mean) * factor;
+    for (Index j = count; j < keys; ++j) dw[j] = T(0);
+    for (Index j = 0; j < shift; ++j) out[j] = T(0);
+    for (Index j = 0; j < count; ++j) out[j + shift] = dw[j];
+  });
+}
+
+}  // namespace detail
+
+/// Causal attention with relative positions, the scores of Transformer-XL [Dai et al. 2019, §3.3]:
+/// query i, at place M + i behind M = K - L memory vectors, weighs key j <= M + i by
+/// softmax(((q_i + u) · k_j + (q_i + w) · r_(M + i - j)) / sqrt(D)) and reads the sum of values.
+/// @param q        [B, L, H D]   @param k, v  [B, K, H D], K >= L: memory first
+/// @param r        [K, H D], projected encodings of the distances K - 1, ..., 0
+/// @param u, w     [H, D], the biases of the content and of the position scores
+/// @param visible  [B], how many of the M memory vectors (the last ones) a row may see, in [0, M];
+///                 empty for all
+/// @return         [B, L, H D]
+/// @throws infty::ShapeError if the shapes do not fit
+template <class T, class B>
+Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>& k,
+                                  const Variable<T, B>& v, const Variable<T, B>& r,
+                                  const Variable<T, B>& u, const Variable<T, B>& w,
+                                  const Tensor<Index, B>& visible = {}) {
+  const bool shaped = q.shape().rank() == 3 && k.shape().rank() == 3 && u.shape().rank() == 2 &&
+                      r.shape().rank() == 2;
+  require<ShapeError>(shaped && k.shape() == v.shape() && u.shape() == w.shape() &&
+                          k.dim(0) == q.dim(0) && k.dim(1) >= q.dim(1) && k.dim(2) == q.dim(2) &&
+                          r.dim(0) == k.dim(1) && r.dim(1) == q.dim(2) && u.size() == q.dim(2),
+                      "relative_attention", "q is ", q.shape(), ", k ", k.shape(), ", v ",
+                      v.shape(), ", r ", r.shape(), ", u ", u.shape(), ", w ", w.shape(),
+                      ": they must be [B, L, HD], [B, K, HD] twice, [K, HD], [H, D] twice, K >= L");
+  require<ShapeError>(visible.empty() || visible.shape() == Shape{q.dim(0)}, "relative_attention",
+                      "visible is ", visible.shape(), ": it must be [B] or empty");
+  const detail::AttentionSize s{q.dim(0), q.dim(1), k.dim(1), u.dim(0), u.dim(1)};
+  const Index *const seen = visible.data(), memory = s.memory();
+  const Index unseen = B::reduce(
+      visible.size(), Index{0}, detail::Plus{},
+      [=] INFTY_HOST_DEVICE(Index i) { return Index{seen[i] < 0 || seen[i] > memory}; });
+  require(unseen == 0, "relative_attention", "visible has ", unseen,
+          " entries out of range: they must lie in [0, ", memory, "]");
+  Variable<T, B> y(Tensor<T, B>::zeros(q.shape()));
+  {
+    const auto qu = detail::add_bias(s, q.value(), u.value());
+    const auto qw = detail::add_bias(s, q.value(), w.value());
+    const auto weights = detail::attention_weights(s, qu, qw, k.value(), r.value(), visible);
+    detail::head_values<B>(s, false, weights.data(), v.value().data(), y.value().data());
+  }
+  return record(
+      y,
+      [q, k, v, r, u, w, visible, s](const Tensor<T, B>& dy) {
+        const auto qu = detail::add_bias(s, q.value(), u.value());
+        const auto qw = detail::add_bias(s, q.value(), w.value());
+        const auto weights = detail::attention_weights(s, qu, qw, k.value(), r.value(), visible);
+        if (v.requires_grad())
+          detail::head_values<B>(s, true, weights.data(), dy.data(), v.grad().data());
+        Tensor<T, B> grad(weights.shape()), distance(weights.shape());
+        detail::head_scores<B>(s, dy.data(), v.value().data(), grad.data());
+        detail::attention_scores_grad(s, weights, grad, distance);
+        if (k.requires_grad())
+          detail::head_values<B>(s, true, grad.data(), qu.data(), k.grad().data());
+        const Index e = s.model(), rows = s.batch * s.queries;
+        if (r.requires_grad())
+          B::matmul({.m = s.keys,
+                     .n = s.head_dim,
+                     .k = rows,
+                     .a = {.leading = s.keys, .inner = rows * s.keys, .transposed = true},
+                     .b = {.leading = e, .inner = s.head_dim},
+                     .c = {.leading = e, .inner = s.head_dim},
+                     .inner = s.heads},
+                    T(1), distance.data(), qw.data(), T(1), r.grad().data());
+        // d(q + u) and d(q + w), which are dq in two parts.
+        Tensor<T, B> content = Tensor<T, B>::zeros(q.shape()), position(q.shape());
+        detail::head_values<B>(s, false, grad.data(), k.value().data(), content.data());
+        B::matmul({.m = rows,
+                   .n = s.head_dim,
+                   .k = s.keys,
+                   .a = {.leading = s.keys, .inner = rows * s.keys},
+                   .b = {.leading = e, .inner = s.head_dim},
+                   .c = {.leading = e, .inner = s.head_dim},
+                   .inner = s.heads},
+                  T(1), distance.data(), r.value().data(), T(0), position.data());
+        if (u.requires_grad())
+          detail::add_column_sums<B>(rows, e, content.data(), u.grad().data());
+        if (w.requires_grad())
+          detail::add_column_sums<B>(rows, e, position.data(), w.grad().data());
+        if (q.requires_grad()) {
+          const T *const a = content.data(), *const b = position.data();
+          T* const dq = q.grad().data();
+          B::for_each(q.size(), [=] INFTY_HOST_DEVICE(Index i) { dq[i] += a[i] + b[i]; });
+        }
+      },
+      q, k, v, r, u, w);
+}
+
+}  // namespace infty

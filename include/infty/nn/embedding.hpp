@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include <infty/autograd/tape.hpp>
+#include <infty/core/random.hpp>
+#include <infty/nn/fwd.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// @throws infty::ValueError unless every token lies in [0, vocabulary)
+template <class B>
+void require_tokens(const char* op, const Tensor<Index, B>& tokens, Index vocabulary) {
+  const Index* const id = tokens.data();
+  const Index wrong = B::reduce(
+      tokens.size(), Index{-1}, [] INFTY_HOST_DEVICE(Index a, Index b) { return a > b ? a : b; },
+      [=] INFTY_HOST_DEVICE(Index i) { return id[i] < 0 || id[i] >= vocabulary ? i : Index{-1}; });
+  if (wrong >= 0)
+    raise<ValueError>(op, "token ", tokens.reshape(Shape{tokens.size()}).slice(wrong, wrong + 1).item(),
+                      " at place ", wrong, ": tokens must lie in [0, ", vocabulary, ")");
+}
+
+}  // namespace detail
+
+/// Row tokens[...] of a table, times `factor`: [...] -> [..., d], as torch.nn.functional.embedding.
+/// @param table  [vocabulary, d]
+/// @throws infty::ValueError for a token outside [0, vocabulary)
+template <class T, class B>
+Variable<T, B> embedding(const Tensor<Index, B>& tokens, const Variable<T, B>& table,
+                         T factor = T(1)) {
+  require<ShapeError>(table.shape().rank() == 2 && tokens.rank() < Shape::max_rank, "embedding",
+                      "table is ", table.shape(), ", tokens are ", tokens.shape(),
+                      ": the table must be [vocabulary, d]");
+  detail::require_tokens("embedding", tokens, table.dim(0));
+  const Index n = tokens.size(), d = table.dim(1), vocabulary = table.dim(0);
+  std::array<Index, Shape::max_rank> extents{};
+  std::copy(tokens.shape().begin(), tokens.shape().end(), extents.begin());
+  extents[static_cast<std::size_t>(tokens.rank())] = d;
+  Variable<T, B> y(Tensor<T, B>(Shape(extents.begin(), extents.begin() + tokens.rank() + 1)));
+  B::gather_rows(n, d, table.value().data(), tokens.data(), y.value().data());
+  if (factor != T(1)) {
+    T* const out = y.value().data();
+    B::for_each(n * d, [=] INFTY_HOST_DEVICE(Index i) { out[i] *= factor; });
+  }
+  return record(
+      y,
+      [tokens, table, factor, n, d, vocabulary](const Tensor<T, B>& dy) {
+        const T* rows = dy.data();
+        Tensor<T, B> scaled;
+        if (factor != T(1)) {
+          scaled = Tensor<T, B>(dy.shape());
+          T* const to = scaled.data();
+          B::for_each(n * d, [=] INFTY_HOST_DEVICE(Index i) { to[i] = factor * rows[i]; });
+          rows = to;
+        }
+        B::scatter_add_rows(n, d, rows, tokens.data(), vocabulary, table.grad().data());
+      },
+      table);
+}
+
+/// A table of vectors, one a token, as torch.nn.Embedding.
+template <class T, class Backend>
+struct Embedding {
+  Variable<T, Backend> weight;  ///< [vocabulary, d]
+
+  Embedding() = default;
+
+  /// Drawn from a normal distribution of the given standard deviation.
+  /// @throws infty::ValueError unless vocabulary, d >= 1
+  Embedding(Index vocabulary, Index d, Random random, double deviation = 1) {
+    require(vocabulary >= 1 && d >= 1, "Embedding", "vocabulary is ", vocabulary, ", d is ", d,
+            ": both must be >= 1");
+    Tensor<T, Backend> table(Shape{vocabulary, d});
+    fill_normal(table, 0, deviation, random);
+    weight = Variable<T, Backend>(std::move(table), true);
+  }
+
+  /// tokens [...] -> factor * rows [..., d]. @throws infty::ValueError for a token out of range
+  Variable<T, Backend> forward(const Tensor<Index, Backend>& tokens, T factor = T(1)) const {
+    return embedding(tokens, weight, factor);
+  }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("weight", weight);
+  }
+};
+
+}  // namespace infty
