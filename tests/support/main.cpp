@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #define CATCH_CONFIG_RUNNER  // Catch2 v2 defines its own parts in this file; v3 ignores it
-#include "support/catch.hpp"
-
-#include <Eigen/Core>
 #include <iostream>
 
+#include <Eigen/Core>
+
 #include <infty/version.hpp>
+
+#include "support/catch.hpp"
 
 int main(int argc, char** argv) {
   std::cout << "infty " << infty::version << ", Catch2 " << CATCH_VERSION_MAJOR << '.'
