@@ -20,9 +20,7 @@ namespace infty {
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
 /// The element types that infty reads and writes, by their names in safetensors.
-enum class DType : std::uint8_t {
-  BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64
-};
+enum class DType : std::uint8_t { BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64 };
 
 /// A C++ type that has a DType of its own: float, double, bool and the integers.
 template <class T>
@@ -35,9 +33,19 @@ struct DTypeEntry {
   Index bytes;
 };
 
-inline constexpr std::array<DTypeEntry, 13> dtype_entries{
-    {{"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"U16", 2}, {"I16", 2}, {"F16", 2}, {"BF16", 2},
-     {"U32", 4}, {"I32", 4}, {"F32", 4}, {"U64", 8}, {"I64", 8}, {"F64", 8}}};
+inline constexpr std::array<DTypeEntry, 13> dtype_entries{{{"BOOL", 1},
+                                                           {"U8", 1},
+                                                           {"I8", 1},
+                                                           {"U16", 2},
+                                                           {"I16", 2},
+                                                           {"F16", 2},
+                                                           {"BF16", 2},
+                                                           {"U32", 4},
+                                                           {"I32", 4},
+                                                           {"F32", 4},
+                                                           {"U64", 8},
+                                                           {"I64", 8},
+                                                           {"F64", 8}}};
 
 /// IEEE 754 binary16, as stored.
 struct Float16 {
@@ -71,19 +79,32 @@ struct Bool8 {
 template <class F>
 decltype(auto) with_stored_type(DType type, F&& f) {
   switch (type) {
-    case DType::BOOL: return f(std::type_identity<Bool8>{});
-    case DType::U8: return f(std::type_identity<std::uint8_t>{});
-    case DType::I8: return f(std::type_identity<std::int8_t>{});
-    case DType::U16: return f(std::type_identity<std::uint16_t>{});
-    case DType::I16: return f(std::type_identity<std::int16_t>{});
-    case DType::F16: return f(std::type_identity<Float16>{});
-    case DType::BF16: return f(std::type_identity<BFloat16>{});
-    case DType::U32: return f(std::type_identity<std::uint32_t>{});
-    case DType::I32: return f(std::type_identity<std::int32_t>{});
-    case DType::F32: return f(std::type_identity<float>{});
-    case DType::U64: return f(std::type_identity<std::uint64_t>{});
-    case DType::I64: return f(std::type_identity<std::int64_t>{});
-    case DType::F64: break;
+    case DType::BOOL:
+      return f(std::type_identity<Bool8>{});
+    case DType::U8:
+      return f(std::type_identity<std::uint8_t>{});
+    case DType::I8:
+      return f(std::type_identity<std::int8_t>{});
+    case DType::U16:
+      return f(std::type_identity<std::uint16_t>{});
+    case DType::I16:
+      return f(std::type_identity<std::int16_t>{});
+    case DType::F16:
+      return f(std::type_identity<Float16>{});
+    case DType::BF16:
+      return f(std::type_identity<BFloat16>{});
+    case DType::U32:
+      return f(std::type_identity<std::uint32_t>{});
+    case DType::I32:
+      return f(std::type_identity<std::int32_t>{});
+    case DType::F32:
+      return f(std::type_identity<float>{});
+    case DType::U64:
+      return f(std::type_identity<std::uint64_t>{});
+    case DType::I64:
+      return f(std::type_identity<std::int64_t>{});
+    case DType::F64:
+      break;
   }
   return f(std::type_identity<double>{});
 }

@@ -70,8 +70,7 @@ class InputFile {
   void read_at(std::uint64_t offset, void* to, std::uint64_t bytes) const {
     auto* out = static_cast<std::byte*>(to);
     while (bytes > 0) {
-      const ::ssize_t got =
-          ::pread(descriptor_.number(), out, bytes, static_cast<::off_t>(offset));
+      const ::ssize_t got = ::pread(descriptor_.number(), out, bytes, static_cast<::off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) raise_errno("read", path_);
       if (got == 0)

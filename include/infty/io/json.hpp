@@ -69,7 +69,7 @@ inline std::string to_json(std::string_view text) {
 
 /// `text` fit for a message: in quotation marks, at most 80 characters, nothing unprintable. What a
 /// hostile file calls its tensors must not reach a terminal as it is.
-inline std::string quoted(std::string_view text) {
+inline std::string printable(std::string_view text) {
   constexpr std::size_t limit = 80;
   std::string out = "'";
   for (const char c : text.substr(0, limit)) out += c >= ' ' && c <= '~' ? c : '?';
@@ -181,8 +181,8 @@ class JsonReader {
 
  private:
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' ||
-                                  text_[at_] == '\r'))
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
       ++at_;
   }
 
@@ -221,14 +221,29 @@ class JsonReader {
     switch (c) {
       case '"':
       case '\\':
-      case '/': out += c; return;
-      case 'b': out += '\b'; return;
-      case 'f': out += '\f'; return;
-      case 'n': out += '\n'; return;
-      case 'r': out += '\r'; return;
-      case 't': out += '\t'; return;
-      case 'u': append_utf8(out, escaped_code_point()); return;
-      default: fail("an unknown escape in a string");
+      case '/':
+        out += c;
+        return;
+      case 'b':
+        out += '\b';
+        return;
+      case 'f':
+        out += '\f';
+        return;
+      case 'n':
+        out += '\n';
+        return;
+      case 'r':
+        out += '\r';
+        return;
+      case 't':
+        out += '\t';
+        return;
+      case 'u':
+        append_utf8(out, escaped_code_point());
+        return;
+      default:
+        fail("an unknown escape in a string");
     }
   }
 

@@ -54,7 +54,7 @@ class SafetensorsFile {
   /// The value of a metadata key. @throws infty::IoError if there is none
   const std::string& metadata(std::string_view key) const {
     const auto at = header_.metadata.find(key);
-    if (at == header_.metadata.end()) fail("no metadata ", detail::quoted(key));
+    if (at == header_.metadata.end()) fail("no metadata ", detail::printable(key));
     return at->second;
   }
 
@@ -86,7 +86,7 @@ class SafetensorsFile {
   std::vector<T> read(std::string_view name) const {
     const SafetensorsEntry& stored = entry(name);
     if (dtype_is_float(stored.dtype) != std::is_floating_point_v<T>)
-      fail("tensor ", detail::quoted(name), " is ", dtype_name(stored.dtype), ", asked for as ",
+      fail("tensor ", detail::printable(name), " is ", dtype_name(stored.dtype), ", asked for as ",
            dtype_name(dtype_of<T>()));
     std::vector<T> values(static_cast<std::size_t>(stored.shape.size()));
     if (stored.dtype == dtype_of<T>()) {
@@ -118,7 +118,7 @@ class SafetensorsFile {
   void check_shape(std::string_view name, const Shape& expected) const {
     const Shape& stored = shape(name);
     if (!(stored == expected))
-      fail("tensor ", detail::quoted(name), " is ", stored, ", ", expected, " is needed");
+      fail("tensor ", detail::printable(name), " is ", stored, ", ", expected, " is needed");
   }
 
   /// The bytes as they stand in the file, little-endian. @throws infty::IoError
@@ -132,7 +132,7 @@ class SafetensorsFile {
  private:
   const SafetensorsEntry& entry(std::string_view name) const {
     const auto at = header_.tensors.find(name);
-    if (at == header_.tensors.end()) fail("no tensor ", detail::quoted(name));
+    if (at == header_.tensors.end()) fail("no tensor ", detail::printable(name));
     return at->second;
   }
 
@@ -145,7 +145,7 @@ class SafetensorsFile {
       file_.read_at(data_begin_ + stored.begin + done * sizeof(S), chunk.data(), count * sizeof(S));
       for (std::size_t i = 0; i < count; ++i)
         if (!detail::convert(chunk[i], values[done + i]))
-          fail("tensor ", detail::quoted(name), ": element ", done + i, " does not fit from ",
+          fail("tensor ", detail::printable(name), ": element ", done + i, " does not fit from ",
                dtype_name(stored.dtype), " into ", dtype_name(dtype_of<T>()));
       done += count;
     }

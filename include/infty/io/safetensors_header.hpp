@@ -60,23 +60,23 @@ inline SafetensorsEntry read_entry(JsonReader& json, std::string_view name) {
     if (key == "dtype" && !dtype) {
       const std::string type = json.string();
       dtype = dtype_from_name(type);
-      if (!dtype) json.fail("tensor ", quoted(name), " has the unknown dtype ", quoted(type));
+      if (!dtype) json.fail("tensor ", printable(name), " has the unknown dtype ", printable(type));
     } else if (key == "shape" && !shape) {
       shape = read_shape(json);
     } else if (key == "data_offsets" && !range) {
       std::size_t count = 0;
       range.emplace();
       json.array([&] {
-        if (count == 2) json.fail("tensor ", quoted(name), " has more than two data_offsets");
+        if (count == 2) json.fail("tensor ", printable(name), " has more than two data_offsets");
         (*range)[count++] = json.integer();
       });
-      if (count != 2) json.fail("tensor ", quoted(name), " has less than two data_offsets");
+      if (count != 2) json.fail("tensor ", printable(name), " has less than two data_offsets");
     } else {
-      json.fail("tensor ", quoted(name), " has an unknown or repeated field ", quoted(key));
+      json.fail("tensor ", printable(name), " has an unknown or repeated field ", printable(key));
     }
   });
   if (!dtype || !shape || !range)
-    json.fail("tensor ", quoted(name), " lacks its dtype, shape or data_offsets");
+    json.fail("tensor ", printable(name), " lacks its dtype, shape or data_offsets");
   return {*dtype, *shape, (*range)[0], (*range)[1]};
 }
 
@@ -95,8 +95,8 @@ inline void check_layout(const SafetensorsHeader& header, std::uint64_t data_byt
     const SafetensorsEntry& entry = tensor->second;
     const std::uint64_t begin = entry.begin, end = entry.end;
     const auto refuse = [&](const auto&... parts) {
-      raise<IoError>("safetensors", where, ": tensor ", quoted(tensor->first), " of data_offsets [",
-                     begin, ", ", end, "] ", parts...);
+      raise<IoError>("safetensors", where, ": tensor ", printable(tensor->first),
+                     " of data_offsets [", begin, ", ", end, "] ", parts...);
     };
     if (begin > end) refuse("ends before it begins");
     if (end > data_bytes) refuse("runs past the end of the data, ", data_bytes, " bytes");
@@ -135,12 +135,12 @@ inline SafetensorsHeader parse_safetensors_header(std::string_view text, std::ui
       json.object([&](std::string key) {
         std::string value = json.string();
         const auto [at, is_new] = header.metadata.try_emplace(std::move(key), std::move(value));
-        if (!is_new) json.fail("metadata ", detail::quoted(at->first), " is repeated");
+        if (!is_new) json.fail("metadata ", detail::printable(at->first), " is repeated");
       });
     } else {
       const SafetensorsEntry entry = detail::read_entry(json, name);
       const auto [at, is_new] = header.tensors.try_emplace(std::move(name), entry);
-      if (!is_new) json.fail("tensor ", detail::quoted(at->first), " is repeated");
+      if (!is_new) json.fail("tensor ", detail::printable(at->first), " is repeated");
     }
   });
   json.finish();

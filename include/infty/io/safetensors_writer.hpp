@@ -32,7 +32,8 @@ class SafetensorsWriter {
     check_text("metadata", key);
     check_text("metadata", value);
     const auto [at, is_new] = metadata_.try_emplace(std::move(key), std::move(value));
-    if (!is_new) raise<IoError>("safetensors", "metadata ", detail::quoted(at->first), " is taken");
+    if (!is_new)
+      raise<IoError>("safetensors", "metadata ", detail::printable(at->first), " is taken");
   }
 
   /// Adds a copy of row-major values.
@@ -103,7 +104,7 @@ class SafetensorsWriter {
 
   static void check_text(std::string_view what, std::string_view text) {
     if (detail::utf8_prefix(text) != text.size())
-      raise<IoError>("safetensors", what, ' ', detail::quoted(text), " is not UTF-8");
+      raise<IoError>("safetensors", what, ' ', detail::printable(text), " is not UTF-8");
   }
 
   void insert(std::string name, Data data) {
@@ -112,10 +113,11 @@ class SafetensorsWriter {
     const auto width = static_cast<std::size_t>(dtype_bytes(data.dtype));
     if (data.bytes.size() % width != 0 ||
         data.bytes.size() / width != static_cast<std::size_t>(data.shape.size()))
-      raise<IoError>("safetensors", "tensor ", detail::quoted(name), ": ", data.bytes.size(),
+      raise<IoError>("safetensors", "tensor ", detail::printable(name), ": ", data.bytes.size(),
                      " bytes are not ", dtype_name(data.dtype), ' ', data.shape);
     const auto [at, is_new] = tensors_.try_emplace(std::move(name), std::move(data));
-    if (!is_new) raise<IoError>("safetensors", "tensor ", detail::quoted(at->first), " is taken");
+    if (!is_new)
+      raise<IoError>("safetensors", "tensor ", detail::printable(at->first), " is taken");
   }
 
   // Wide elements first, then by name: so every tensor is aligned to its elements.
@@ -142,8 +144,8 @@ class SafetensorsWriter {
     for (const Item* item : order) {
       const Data& data = item->second;
       if (out.size() > 1) out += ',';
-      out += detail::to_json(item->first) + ":{\"dtype\":\"" +
-             std::string(dtype_name(data.dtype)) + "\",\"shape\":[";
+      out += detail::to_json(item->first) + ":{\"dtype\":\"" + std::string(dtype_name(data.dtype)) +
+             "\",\"shape\":[";
       for (const Index extent : data.shape) {
         if (out.back() != '[') out += ',';
         out += std::to_string(extent);
