@@ -123,7 +123,7 @@ class Random {
   std::uint64_t seed_, stream_, counter_ = 0;
 };
 
-/// Fills with uniform draws from [low, high), element i with draw i.
+/// Fills with uniform draws from [low, high), element i with draw i. Rounding to T may give `high`.
 template <class T, class B>
 void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random) {
   T* const to = tensor.data();

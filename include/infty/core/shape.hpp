@@ -51,13 +51,12 @@ class Shape {
     return product;
   }
 
-  /// The same shape with extent i replaced. @throws infty::ShapeError out of range
+  /// The same shape with extent i replaced. @throws infty::ShapeError out of range, and as above
   Shape with(Index i, Index extent) const {
     Shape changed = *this;
     (*this)[i];
     changed.extents_[static_cast<std::size_t>(i < 0 ? i + rank_ : i)] = extent;
-    require<ShapeError>(extent >= 0, "Shape", "extent ", extent, " is negative");
-    return changed;
+    return Shape(changed.begin(), changed.end());
   }
 
   const Index* begin() const { return extents_.data(); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <vector>
 
@@ -31,8 +32,9 @@ class Tensor {
   Tensor() : shape_{0} {}
 
   /// Uninitialised elements of the given shape. @throws std::bad_alloc
-  explicit Tensor(Shape shape)
-      : shape_(shape) {
+  explicit Tensor(Shape shape) : shape_(shape) {
+    constexpr Index most = (Index{1} << 62) / static_cast<Index>(sizeof(T));
+    if (shape.size() > most) throw std::bad_alloc();  // or the number of bytes would wrap
     const std::size_t size = bytes();
     data_ = std::shared_ptr<T>(
         static_cast<T*>(Backend_::allocate(size)),

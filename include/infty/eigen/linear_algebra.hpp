@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include <infty/core/backend.hpp>
 #include <infty/eigen/include.hpp>
@@ -107,6 +108,9 @@ bool cholesky_solve(Index n, Index m, T* a, T* b) {
   Eigen::Ref<RowMajor<T>> in_place(matrix);  // an lvalue: of a temporary, Eigen makes a copy
   Eigen::LLT<Eigen::Ref<RowMajor<T>>> factor(in_place);
   if (factor.info() != Eigen::Success) return false;
+  // Eigen lets NaN and infinity pass; every one in the lower triangle has reached the diagonal.
+  for (Index i = 0; i < n; ++i)
+    if (!std::isfinite(a[i * n + i])) return false;
   Matrix rhs(b, n, m);
   factor.solveInPlace(rhs);
   return true;

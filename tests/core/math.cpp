@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <infty/core/math.hpp>
+#include <infty/core/random.hpp>
+
+#include "support/catch.hpp"
+#include "support/types.hpp"
+
+namespace math = infty::math;
+
+namespace {
+
+// The distance of a result from the exact one in units of the last place of the exact one, which
+// is the spacing of denormals below the normal numbers.
+template <class T>
+long double ulps(T got, long double exact) {
+  using Limits = std::numeric_limits<T>;
+  if (got == static_cast<T>(exact)) return 0;
+  int exponent = 0;
+  std::frexp(exact, &exponent);
+  const int last = std::max(exponent, Limits::min_exponent) - Limits::digits;
+  return std::abs(static_cast<long double>(got) - exact) / std::ldexp(1.0L, last);
+}
+
+// The largest distance over numbers drawn from [low, high).
+template <class T, class F, class Exact>
+long double worst(F f, Exact exact, double low, double high) {
+  infty::Random random(infty::tests::seed);
+  long double most = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const T x = static_cast<T>(low + (high - low) * random.uniform());
+    most = std::max(most, ulps(f(x), exact(static_cast<long double>(x))));
+  }
+  return most;
+}
+
+long double exact_exp(long double x) { return std::exp(x); }
+long double exact_sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
+long double exact_softplus(long double x) { return std::log1p(std::exp(x)); }
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("exp: 2 ulp over the whole range, denormal results included", "", float,
+                   double) {
+  using T = TestType;
+  const auto f = [](T x) { return math::exp(x); };
+  CHECK(worst<T>(f, exact_exp, -1, 1) <= 2);
+  CHECK(worst<T>(f, exact_exp, -1e-3, 1e-3) <= 2);
+  CHECK(worst<T>(f, exact_exp, -20, 20) <= 2);
+  const bool single = std::is_same_v<T, float>;
+  CHECK(worst<T>(f, exact_exp, single ? -87 : -708, single ? 88 : 709) <= 2);
+  CHECK(worst<T>(f, exact_exp, single ? -105 : -746, single ? -87 : -708) <= 2);
+}
+
+TEMPLATE_TEST_CASE("exp: the values with names", "", float, double) {
+  using T = TestType;
+  using Limits = std::numeric_limits<T>;
+  CHECK(math::exp(T(0)) == T(1));
+  CHECK(math::exp(T(-0.0)) == T(1));
+  CHECK(math::exp(Limits::denorm_min()) == T(1));
+  CHECK(math::exp(-Limits::denorm_min()) == T(1));
+  CHECK(math::exp(T(1e30)) == Limits::infinity());
+  CHECK(math::exp(T(-1e30)) == T(0));
+  CHECK(math::exp(Limits::infinity()) == Limits::infinity());
+  CHECK(math::exp(-Limits::infinity()) == T(0));
+  CHECK(math::exp(Limits::max()) == Limits::infinity());
+  CHECK(math::exp(Limits::lowest()) == T(0));
+  CHECK(std::isnan(math::exp(Limits::quiet_NaN())));
+  CHECK(std::isnan(math::exp(-Limits::quiet_NaN())));
+  // The last finite result and the first infinite one.
+  const T top = std::log(Limits::max());
+  CHECK(math::exp(std::nextafter(top, T(0))) < Limits::infinity());
+  CHECK(math::exp(top + T(0.1)) == Limits::infinity());
+}
+
+TEMPLATE_TEST_CASE("exp: grows with its argument across the steps of the reduction", "", float,
+                   double) {
+  using T = TestType;
+  T x = T(-3), before = math::exp(x);
+  for (int i = 0; i < 20'000; ++i) {
+    x += T(3e-4);
+    const T now = math::exp(x);
+    REQUIRE(now > before);
+    before = now;
+  }
+}
+
+TEMPLATE_TEST_CASE("sigmoid: 4 ulp, saturates without overflow", "", float, double) {
+  using T = TestType;
+  using Limits = std::numeric_limits<T>;
+  const auto f = [](T x) { return math::sigmoid(x); };
+  CHECK(worst<T>(f, exact_sigmoid, -10, 10) <= 4);
+  CHECK(worst<T>(f, exact_sigmoid, -80, -10) <= 4);
+  CHECK(worst<T>(f, exact_sigmoid, 10, 80) <= 2);
+  CHECK(math::sigmoid(T(0)) == T(0.5));
+  CHECK(math::sigmoid(T(1e30)) == T(1));
+  CHECK(math::sigmoid(T(-1e30)) == T(0));
+  CHECK(math::sigmoid(Limits::infinity()) == T(1));
+  CHECK(math::sigmoid(-Limits::infinity()) == T(0));
+  CHECK(math::sigmoid(Limits::denorm_min()) == T(0.5));
+  CHECK(std::isnan(math::sigmoid(Limits::quiet_NaN())));
+}
+
+TEMPLATE_TEST_CASE("softplus: 4 ulp, linear far up, e^x far down", "", float, double) {
+  using T = TestType;
+  using Limits = std::numeric_limits<T>;
+  const auto f = [](T x) { return math::softplus(x); };
+  CHECK(worst<T>(f, exact_softplus, -10, 10) <= 4);
+  CHECK(worst<T>(f, exact_softplus, -80, -10) <= 4);
+  CHECK(worst<T>(f, exact_softplus, 10, 80) <= 1);
+  CHECK(ulps(math::softplus(T(0)), std::log(2.0L)) <= 1);
+  CHECK(math::softplus(T(1e30)) == T(1e30));
+  CHECK(math::softplus(T(-1e30)) == T(0));
+  CHECK(math::softplus(Limits::infinity()) == Limits::infinity());
+  CHECK(math::softplus(-Limits::infinity()) == T(0));
+  CHECK(std::isnan(math::softplus(Limits::quiet_NaN())));
+}
