@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/random.hpp>
+#include <infty/data/ranking.hpp>
+
+namespace infty {
+
+/// The sorting task's sizes; the paper's are 20 symbols and lengths of 4,000, 8,000 and 16,000
+/// [Martins et al. 2022, §4.1].
+struct SortingConfig {
+  Index symbols = 20;   ///< at least 2
+  Index length = 4000;  ///< tokens in a sequence, at least 1
+};
+
+/// Sequences and their answers, row by row.
+struct SortingBatch {
+  std::vector<std::int64_t> tokens;  ///< (batch, length), each in [0, symbols)
+  std::vector<std::int64_t> answer;  ///< (batch, symbols), each row a permutation
+};
+
+/// The sorting task [Martins et al. 2022, §4.1]: a sequence of symbols is followed by all symbols
+/// in the order of their falling frequency in it. While the sequence goes on, the distribution of
+/// its symbols moves from one to another, so that its end alone does not tell the answer.
+///
+/// As in the authors' generate_data.py: two weight vectors of integers drawn from 1 to 9,
+/// normalised to p0 and p1; token t of L is drawn from (1 - r) p0 + r p1 with r = (t + 1) / L.
+class SortingTask {
+ public:
+  /// @throws infty::ValueError for less than 2 symbols or no token
+  explicit SortingTask(const SortingConfig& config) : config_(config) {
+    require(config.symbols >= 2, "SortingTask", "symbols is ", config.symbols,
+            ": it must be at least 2");
+    require(config.length >= 1, "SortingTask", "length is ", config.length,
+            ": it must be at least 1");
+  }
+
+  const SortingConfig& config() const { return config_; }
+
+  /// The token that stands between a sequence and its answer, one above the symbols.
+  std::int64_t separator() const { return config_.symbols; }
+
+  /// Number of different tokens: the symbols and the separator.
+  Index vocabulary() const { return config_.symbols + 1; }
+
+  /// Draws `batch` sequences and takes `batch` draws from `random`: row b depends on draw b alone,
+  /// so the batches of sizes m and n, one after the other, are the batch of size m + n.
+  /// @throws infty::ValueError if batch < 0
+  SortingBatch sample(Index batch, Random& random) const {
+    require(batch >= 0, "SortingTask::sample", "batch is ", batch, ": it must be at least 0");
+    const auto rows = static_cast<std::size_t>(batch), symbols = symbol_count();
+    SortingBatch out;
+    out.tokens.resize(rows * static_cast<std::size_t>(config_.length));
+    out.answer.reserve(rows * symbols);
+    for (std::size_t b = 0; b < rows; ++b) {
+      const auto length = static_cast<std::size_t>(config_.length);
+      const std::span<std::int64_t> row(out.tokens.data() + b * length, length);
+      // Apart from the low numbers by which others may split the same generator.
+      Random row_random = random.split(random.counter() | std::uint64_t{1} << 63U);
+      random.seek(random.counter() + 1);
+      sample_row(row, row_random);
+      const auto answer = rank_by_frequency(row, config_.symbols);
+      out.answer.insert(out.answer.end(), answer.begin(), answer.end());
+    }
+    return out;
+  }
+
+ private:
+  std::size_t symbol_count() const { return static_cast<std::size_t>(config_.symbols); }
+
+  std::vector<double> draw_distribution(Random& random) const {
+    std::vector<double> weights(symbol_count());
+    double sum = 0;
+    for (double& weight : weights) sum += weight = static_cast<double>(1 + random.below(9));
+    for (double& weight : weights) weight /= sum;
+    return weights;
+  }
+
+  void sample_row(std::span<std::int64_t> row, Random& random) const {
+    const std::vector<double> first = draw_distribution(random), last = draw_distribution(random);
+    for (std::size_t t = 0; t < row.size(); ++t) {
+      // Choosing p1 with probability r and then a symbol from it is a draw from the mixture.
+      const double r = static_cast<double>(t + 1) / static_cast<double>(row.size());
+      row[t] = random.categorical(random.uniform() < r ? last : first);
+    }
+  }
+
+  SortingConfig config_;
+};
+
+}  // namespace infty
