@@ -7,6 +7,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
 
@@ -21,6 +22,10 @@ namespace infty {
 /// The CPU: memory from `HostPool`, threads by OpenMP, matrix products and Cholesky by Eigen.
 /// Work is cut into pieces that do not depend on the number of threads: results are the same.
 struct EigenBackend {
+  /// The fused kernel of `expected_values`.
+  template <class Density>
+  using FusedExpectation = detail::FusedExpectation<Density>;
+
   static void* allocate(std::size_t bytes) { return HostPool::instance().allocate(bytes); }
   static void release(void* data, std::size_t bytes) { HostPool::instance().release(data, bytes); }
 

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/tape.hpp>
+#include <infty/signal/basis.hpp>
+#include <infty/signal/density.hpp>
+
+namespace infty {
+
+/// Sizes of a read: B rows, Q queries, N basis functions, H heads of D.
+struct ReadSize {
+  Index batch, queries, basis, heads, head_dim;
+};
+
+/// The composition that defines `expected_values` and its gradient, from primitives, over
+/// materialised expectations [B, H, Q, N]. It runs on every backend and is the oracle of the fused
+/// kernels that a backend may bring.
+template <class D, class B>
+struct ComposedExpectation {
+  /// out [B, Q, H D] = sum over j of E_p[psi_j] values [B, N, H D]; density [2, B, H, Q].
+  template <class T, class Psi>
+  static void forward(const ReadSize& s, const Psi& psi, const T* density, const T* values,
+                      T* out) {
+    const auto r = expectations(s, psi, density);
+    B::matmul(product(s, false), T(1), r.data(), values, T(0), out);
+  }
+
+  /// Adds to d_density and to d_values, where they are not null.
+  template <class T, class Psi>
+  static void backward(const ReadSize& s, const Psi& psi, const T* density, const T* values,
+                       const T* d_out, T* d_density, T* d_values) {
+    const Index e = s.heads * s.head_dim, n = s.batch * s.heads * s.queries, N = s.basis;
+    if (d_values) {
+      const auto r = expectations(s, psi, density);
+      B::matmul(product(s, true), T(1), r.data(), d_out, T(1), d_values);
+    }
+    if (!d_density) return;
+    Tensor<T, B> dr(Shape{s.batch, s.heads, s.queries, N});
+    B::matmul({.m = s.queries,
+               .n = N,
+               .k = s.head_dim,
+               .a = {.leading = e, .outer = s.queries * e, .inner = s.head_dim},
+               .b = {.leading = e, .outer = N * e, .inner = s.head_dim, .transposed = true},
+               .c = {.leading = N, .outer = s.heads * s.queries * N, .inner = s.queries * N},
+               .outer = s.batch,
+               .inner = s.heads},
+              T(1), d_out, values, T(0), dr.data());
+    const T* const d = dr.data();
+    B::for_each_row(n, 16 * N, [=] INFTY_HOST_DEVICE(Index i) {
+      T d_mu = 0, d_var = 0;
+      for (Index j = 0; j < N; ++j) {
+        const Expectation<T> at = D::expectation_gradient(psi, j, density[i], density[n + i]);
+        d_mu += d[i * N + j] * at.d_mu;
+        d_var += d[i * N + j] * at.d_var;
+      }
+      d_density[i] += d_mu;
+      d_density[n + i] += d_var;
+    });
+  }
+
+ private:
+  template <class T, class Psi>
+  static Tensor<T, B> expectations(const ReadSize& s, const Psi& psi, const T* density) {
+    Tensor<T, B> r(Shape{s.batch, s.heads, s.queries, s.basis});
+    T* const to = r.data();
+    const Index n = s.batch * s.heads * s.queries, N = s.basis;
+    B::for_each(n * N, [=] INFTY_HOST_DEVICE(Index i) {
+      to[i] = D::expectation(psi, i % N, density[i / N], density[n + i / N]);
+    });
+    return r;
+  }
+
+  /// r [Q, N] times values [N, D], or its transpose times d_out [Q, D].
+  static Matmul product(const ReadSize& s, bool transposed) {
+    const Index e = s.heads * s.head_dim;
+    const Index m = transposed ? s.basis : s.queries, k = transposed ? s.queries : s.basis;
+    return {.m = m,
+            .n = s.head_dim,
+            .k = k,
+            .a = {.leading = s.basis,
+                  .outer = s.heads * s.queries * s.basis,
+                  .inner = s.queries * s.basis,
+                  .transposed = transposed},
+            .b = {.leading = e, .outer = k * e, .inner = s.head_dim},
+            .c = {.leading = e, .outer = m * e, .inner = s.head_dim},
+            .outer = s.batch,
+            .inner = s.heads};
+  }
+};
+
+namespace detail {
+
+/// The backend's fused expectation if it has one, the composition otherwise.
+template <class D, class B>
+struct ChosenExpectation {
+  using type = ComposedExpectation<D, B>;
+};
+template <class D, class B>
+requires requires { typename B::template FusedExpectation<D>; }
+struct ChosenExpectation<D, B> {
+  using type = typename B::template FusedExpectation<D>;
+};
+
+}  // namespace detail
+
+/// What every query reads: the expectation of the value signal V(t) = Vᵀ psi(t) under its density,
+/// which is the sum over j of E_p[psi_j] V_j   [Martins et al. 2022, Eq. 6, 11].
+/// @param density  [2, B, H, Q], mu and sigma² > 0
+/// @param values   [B, N, H D]
+/// @return         [B, Q, H D]
+/// @throws infty::ShapeError
+template <class D, class T, class B, class Psi>
+requires DensityOver<D, Psi> Variable<T, B> expected_values(const Psi& psi,
+                                                            const Variable<T, B>& density,
+                                                            const Variable<T, B>& values) {
+  using Kernel = typename detail::ChosenExpectation<D, B>::type;
+  require<ShapeError>(density.shape().rank() == 4 && density.dim(0) == 2 &&
+                          values.shape().rank() == 3 && values.dim(0) == density.dim(1) &&
+                          values.dim(1) == psi.size() && density.dim(2) >= 1 &&
+                          values.dim(2) % density.dim(2) == 0,
+                      "expected_values", "density is ", density.shape(), ", values are ",
+                      values.shape(), ": they must be [2, B, H, Q] and [B, N, HD], N = ",
+                      psi.size());
+  const ReadSize size{density.dim(1), density.dim(3), psi.size(), density.dim(2),
+                      values.dim(2) / density.dim(2)};
+  Variable<T, B> y(Tensor<T, B>(Shape{size.batch, size.queries, values.dim(2)}));
+  Kernel::forward(size, psi, density.value().data(), values.value().data(), y.value().data());
+  return record(
+      y,
+      [psi, density, values, size](const Tensor<T, B>& dy) {
+        Kernel::backward(size, psi, density.value().data(), values.value().data(), dy.data(),
+                         density.requires_grad() ? density.grad().data() : nullptr,
+                         values.requires_grad() ? values.grad().data() : nullptr);
+      },
+      density, values);
+}
+
+}  // namespace infty

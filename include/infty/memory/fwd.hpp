@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/fwd.hpp>
+
+namespace infty {
+
+struct GaussianDensity;
+struct LongTermConfig;
+
+template <class T, class Backend = EigenBackend>
+struct LongTermState;
+template <class T, class Density = GaussianDensity, class Backend = EigenBackend>
+class LongTermMemory;
+
+template <class T, class Backend = EigenBackend>
+struct ShortTermState;
+template <class T, class Backend = EigenBackend>
+class ShortTermMemory;
+
+}  // namespace infty

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <infty/core/error.hpp>
+
+namespace infty {
+
+/// How a query's scores become the mean and variance of its density.
+enum class DensityParameters {
+  affine,   ///< learned affine maps of the scores [Martins et al. 2022, Eq. 9, 10]
+  moments,  ///< mean and variance of the mixture that the softmaxed scores weigh
+};
+
+/// Where the old signal is sampled when it is contracted.
+enum class Resampling {
+  even,              ///< at m / samples [Martins et al. 2022, §3.2]
+  sticky,            ///< drawn where attention went [Martins et al. 2022, §3.3, Eq. 16, 17]
+  sticky_quantiles,  ///< the same, at the quantiles of that distribution instead of draws
+};
+
+/// All constants of a long-term memory. Defaults are those of the paper's sorting experiment
+/// [Martins et al. 2022, §4.1, App. C.1] unless a line says otherwise.
+struct LongTermConfig {
+  Index model_dim = 300;  ///< d, of the vectors written
+  Index heads = 6;        ///< H
+  Index head_dim = 0;     ///< D; 0 stands for model_dim / heads
+  Index basis = 1024;     ///< N, a multiple of the number of widths
+  std::vector<double> widths = {.01, .05};  ///< of the Gaussian basis, in units of the signal
+  Index samples = 512;    ///< M, of the old signal at a contraction
+  double tau = 0.75;      ///< share of [0, 1] that the past is contracted to, in (0, 1) (Eq. 13)
+  double ridge = 1.0;     ///< λ > 0 (Eq. 5)
+  bool gate = true;       ///< of new vectors (Eq. 18)
+  double sigma0 = 0.05;   ///< of the prior that the KL term draws to (Eq. 20)
+  double variance_floor = 1e-6;  ///< least sigma²; no effect on `moments`
+  DensityParameters parameters = DensityParameters::affine;
+  Resampling resampling = Resampling::even;
+  Index bins = 128;              ///< of the attention histogram of sticky memories (Eq. 16)
+  std::uint64_t sampling_seed = 0;  ///< of the draws of `Resampling::sticky`
+  Index threshold = 0;  ///< a row that has taken in more vectors is cleared; 0 never clears
+
+  /// D, with 0 resolved.
+  Index resolved_head_dim() const { return head_dim > 0 ? head_dim : model_dim / heads; }
+
+  /// @throws infty::ValueError that names the first constant out of its range
+  void validate() const {
+    const auto at_least = [](const char* name, Index value, Index least) {
+      require(value >= least, "LongTermConfig", name, " is ", value, ": it must be at least ",
+              least);
+    };
+    const auto positive = [](const char* name, double value) {
+      require(std::isfinite(value) && value > 0, "LongTermConfig", name, " is ", value,
+              ": it must be positive and finite");
+    };
+    at_least("model_dim", model_dim, 1);
+    at_least("heads", heads, 1);
+    at_least("head_dim", head_dim, 0);
+    require(head_dim > 0 || model_dim % heads == 0, "LongTermConfig", "model_dim is ", model_dim,
+            ", heads is ", heads, ": head_dim must be given where heads does not divide model_dim");
+    at_least("basis", basis, 1);
+    at_least("samples", samples, 1);
+    at_least("bins", bins, 1);
+    at_least("threshold", threshold, 0);
+    require(std::isfinite(tau) && tau > 0 && tau < 1, "LongTermConfig", "tau is ", tau,
+            ": it must lie in (0, 1)");
+    positive("ridge", ridge);
+    positive("sigma0", sigma0);
+    positive("variance_floor", variance_floor);
+  }
+};
+
+}  // namespace infty

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/reduce.hpp>
+#include <infty/eigen/backend.hpp>
+#include <infty/memory/density.hpp>
+#include <infty/memory/expected_values.hpp>
+#include <infty/memory/fold.hpp>
+#include <infty/memory/fwd.hpp>
+#include <infty/memory/gate.hpp>
+#include <infty/memory/long_term_config.hpp>
+#include <infty/memory/state.hpp>
+#include <infty/memory/write.hpp>
+#include <infty/nn/linear.hpp>
+#include <infty/signal/bins.hpp>
+#include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/gaussian_density.hpp>
+#include <infty/signal/ridge_cache.hpp>
+
+namespace infty {
+
+/// What a long-term memory remembers, a batch of independent rows. Its size does not depend on how
+/// much has been read.
+template <class T, class Backend>
+struct LongTermState {
+  Variable<T, Backend> coefficients;  ///< B, [batch, N, d]; a gradient flows to the last write
+  RowCounts written;                  ///< vectors taken in since the row was fresh
+  RowCounts writes;                   ///< writes since the row was fresh
+  Tensor<T, Backend> attention;       ///< [batch, bins] of the reads since the last write (sticky)
+  RowIds stream;                      ///< names each row's random numbers (sticky)
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("coefficients", coefficients);
+    see("written", written);
+    see("writes", writes);
+    see("attention", attention);
+    see("stream", stream);
+  }
+};
+
+/// What a read returns beside what was read.
+template <class T, class Backend = EigenBackend>
+struct Reading {
+  Variable<T, Backend> context;  ///< [B, Q, d]
+  Variable<T, Backend> density;  ///< [2, B, H, Q], mu and sigma² of every query and head
+};
+
+/// The long-term memory (LTM) of the ∞-former: the past, of any length, as a continuous signal
+/// X(t) = Bᵀ psi(t) on [0, 1], written by ridge regression and read by attending with a probability
+/// density   [Martins et al. 2022, §3]. The layer holds parameters, the caller holds the state.
+///
+/// `LongTermMemory<float>` is the ∞-former's; another density, such as `TruncatedParabola`, is the
+/// second parameter.
+template <class T, class Density, class Backend>
+class LongTermMemory {
+ public:
+  using State = LongTermState<T, Backend>;
+  using Psi = GaussianBasis<T>;
+
+  Variable<T, Backend> gate_weight, gate_bias;  ///< [3, d, d] and [d], empty without a gate
+  Linear<T, Backend> key, value;                ///< d -> H D (Eq. 8)
+  Variable<T, Backend> density_weight;          ///< [2, N], w_mu and w_var; empty for `moments`
+  Linear<T, Backend> out;                       ///< H D -> d (Eq. 11)
+
+  /// @throws infty::ValueError if the configuration is not valid
+  explicit LongTermMemory(LongTermConfig config, Random random = Random(0))
+      : config_((config.validate(), std::move(config))),
+        cache_(Psi(config_.basis, config_.widths),
+               {.penalty = config_.ridge, .samples = config_.samples, .tau = config_.tau}) {
+    const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
+    if (config_.gate) {
+      gate_weight =
+          detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
+      gate_bias = detail::uniform_parameter<T, Backend>(Shape{d}, 3 * d, random.split(1));
+    }
+    key = Linear<T, Backend>(d, e, random.split(2), false);
+    value = Linear<T, Backend>(d, e, random.split(3), false);
+    if (config_.parameters == DensityParameters::affine)
+      density_weight = detail::uniform_parameter<T, Backend>(Shape{2, config_.basis},
+                                                             config_.basis, random.split(4));
+    out = Linear<T, Backend>(e, d, random.split(5), false);
+  }
+
+  const LongTermConfig& config() const { return config_; }
+  const Psi& basis() const { return cache_.basis(); }
+  const RidgeCache<T, Backend, Psi>& ridge() const { return cache_; }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    if (config_.gate) {
+      see("gate_weight", gate_weight);
+      see("gate_bias", gate_bias);
+    }
+    see("key", key);
+    see("value", value);
+    if (config_.parameters == DensityParameters::affine) see("density_weight", density_weight);
+    see("out", out);
+  }
+
+  /// A state of fresh rows; row i draws the random numbers of stream `first_stream` + i.
+  /// @throws infty::ValueError unless batch >= 1
+  State make_state(Index batch, Index first_stream = 0) const {
+    require(batch >= 1, "LongTermMemory::make_state", "batch is ", batch, ": it must be >= 1");
+    const auto rows = static_cast<std::size_t>(batch);
+    State state{Tensor<T, Backend>::zeros(Shape{batch, config_.basis, config_.model_dim}),
+                RowCounts(rows, 0), RowCounts(rows, 0),
+                Tensor<T, Backend>::zeros(Shape{batch, sticky() ? config_.bins : 0}),
+                {RowCounts(rows)}};
+    for (std::size_t row = 0; row < rows; ++row)
+      state.stream.id[row] = first_stream + static_cast<Index>(row);
+    return state;
+  }
+
+  /// Takes in the next vectors of every row   [Martins et al. 2022, Eq. 13-18]. No vectors change
+  /// nothing. @param x  [batch, L, d], any L >= 0
+  /// @throws infty::ShapeError; then the state is as it was
+  void write(State& state, const Variable<T, Backend>& x) const {
+    check_vectors("write", state, x);
+    write(state, x, RowCounts(static_cast<std::size_t>(x.dim(0)), x.dim(1)));
+  }
+
+  /// The same where rows take in different numbers of vectors, the last `counts` of x each; what
+  /// stands before them must be zero.
+  /// @throws infty::ShapeError, infty::ValueError for a count not in [0, L]
+  void write(State& state, const Variable<T, Backend>& x, const RowCounts& counts) const {
+    write_at(state, x, counts, {});
+  }
+
+  /// The same, with the old signal sampled at given places instead of what the configuration says.
+  /// @param locations  [batch, samples], in [0, 1]; empty for what the configuration says
+  void write_at(State& state, const Variable<T, Backend>& x, const RowCounts& counts,
+                Tensor<T, Backend> locations) const {
+    check_vectors("write", state, x);
+    const Index batch = x.dim(0), length = x.dim(1);
+    require<ShapeError>(static_cast<Index>(counts.size()) == batch, "write", counts.size(),
+                        " counts for ", batch, " rows");
+    require<ShapeError>(locations.empty() || locations.shape() == Shape{batch, config_.samples},
+                        "write", "locations are ", locations.shape(), ": they must be [", batch,
+                        ", ", config_.samples, "]");
+    for (const Index count : counts)
+      require(count >= 0 && count <= length, "write", "a count is ", count,
+              ": it must lie in [0, ", length, "]");
+    State next = state;
+    if (config_.threshold > 0)
+      for (Index row = 0; row < batch; ++row)
+        if (next.written[static_cast<std::size_t>(row)] > config_.threshold) reset_row(next, row);
+    const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
+    if (sticky() && locations.empty()) locations = sticky_locations(next);
+    next.coefficients = write_coefficients(cache_, next.coefficients.value(), next.written, gated,
+                                           counts, locations);
+    if (sticky()) next.attention = next.attention.clone();
+    for (std::size_t row = 0; row < counts.size(); ++row) {
+      if (counts[row] == 0) continue;
+      next.written[row] += counts[row];
+      next.writes[row] += 1;
+      const Index at = static_cast<Index>(row);
+      if (sticky()) next.attention.slice(at, at + 1).fill(T(0));
+    }
+    state = std::move(next);
+  }
+
+  /// What every query reads from the memory, the cost of N and not of what was written
+  /// [Martins et al. 2022, Eq. 8-12]. A fresh row reads zeros.
+  /// @param queries  [batch, Q, H D], projected: those of the attention that the memory stands by
+  /// @return         [batch, Q, d]
+  /// @throws infty::ShapeError
+  Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries) const {
+    return attend(state, queries).context;
+  }
+
+  /// The same, with the densities that were used; `kl` turns these into the regulariser.
+  Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
+    const Index batch = state.coefficients.dim(0), d = config_.model_dim;
+    const Index e = config_.heads * config_.resolved_head_dim();
+    require<ShapeError>(state.coefficients.shape() == Shape{batch, config_.basis, d}, "read",
+                        "the state holds coefficients ", state.coefficients.shape(),
+                        ": another memory made it, ours are [batch, ", config_.basis, ", ", d, "]");
+    require<ShapeError>(queries.shape().rank() == 3 && queries.dim(0) == batch &&
+                            queries.dim(2) == e,
+                        "read", "queries are ", queries.shape(), ": they must be [", batch, ", Q, ",
+                        e, "], ", e, " = heads * head_dim");
+    const auto density = density_of(state, queries);
+    const auto values = value.forward(state.coefficients);  // [B, N, H D]
+    const auto context = expected_values<Density>(basis(), density, values);
+    if (sticky() && queries.dim(1) > 0) note_attention(state, density.value());
+    return {out.forward(context), density};
+  }
+
+ private:
+  bool sticky() const { return config_.resampling != Resampling::even; }
+
+  void check_vectors(const char* op, const State& state, const Variable<T, Backend>& x) const {
+    const Index batch = state.coefficients.dim(0), d = config_.model_dim;
+    require<ShapeError>(state.coefficients.shape() == Shape{batch, config_.basis, d}, op,
+                        "the state holds coefficients ", state.coefficients.shape(),
+                        ": another memory made it, ours are [batch, ", config_.basis, ", ", d, "]");
+    require<ShapeError>(x.shape().rank() == 3 && x.dim(0) == batch && x.dim(2) == d, op,
+                        "the vectors are ", x.shape(), ": they must be [", batch, ", L, ", d, "]");
+  }
+
+  Variable<T, Backend> density_of(const State& state, const Variable<T, Backend>& queries) const {
+    if (config_.parameters == DensityParameters::moments)
+      return moment_density(queries, key.forward(state.coefficients), basis(), config_.heads);
+    const auto folded = key.forward(fold(density_weight, state.coefficients));  // [B, 2, H D]
+    return affine_density(queries, folded, config_.heads, static_cast<T>(config_.variance_floor));
+  }
+
+  /// Adds where the queries looked to the histograms of the rows.
+  void note_attention(State& state, const Tensor<T, Backend>& density) const {
+    const Index batch = density.dim(1), each = density.dim(2) * density.dim(3);
+    const auto mu = density.slice(0, 1).reshape(Shape{batch, each});
+    Tensor<T, Backend> sigma(Shape{batch, each});
+    const T* const var = density.data() + batch * each;
+    T* const to = sigma.data();
+    Backend::for_each(batch * each,
+                      [=] INFTY_HOST_DEVICE(Index i) { to[i] = std::sqrt(var[i]); });
+    auto sum = bin_probability<Density>(mu, sigma, config_.bins);
+    T* const p = sum.data();
+    const T* const before = state.attention.data();
+    Backend::for_each(sum.size(), [=] INFTY_HOST_DEVICE(Index i) { p[i] += before[i]; });
+    state.attention = sum;
+  }
+
+  /// [batch, samples]: by the attention since the last write, evenly where there was none.
+  Tensor<T, Backend> sticky_locations(const State& state) const {
+    const Index batch = state.attention.dim(0), bins = config_.bins;
+    auto probability = state.attention.clone();
+    T* const p = probability.data();
+    Backend::for_each_row(batch, bins, [=] INFTY_HOST_DEVICE(Index row) {
+      T sum = 0;
+      for (Index bin = 0; bin < bins; ++bin) sum += p[row * bins + bin];
+      if (sum == T(0))
+        for (Index bin = 0; bin < bins; ++bin) p[row * bins + bin] = T(1);
+    });
+    if (config_.resampling == Resampling::sticky_quantiles)
+      return quantile_locations(probability, config_.samples);
+    const Random base(config_.sampling_seed);
+    std::vector<Random> draws;
+    for (std::size_t row = 0; row < state.writes.size(); ++row)
+      draws.push_back(base.split(static_cast<std::uint64_t>(state.stream.id[row]))
+                          .split(static_cast<std::uint64_t>(state.writes[row])));
+    return sample_locations(probability, config_.samples, std::span<Random>(draws));
+  }
+
+  LongTermConfig config_;
+  RidgeCache<T, Backend, Psi> cache_;
+};
+
+}  // namespace infty

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <infty/autograd/variable.hpp>
+#include <infty/core/pool.hpp>
+
+namespace infty {
+
+/// One number a row.
+using RowCounts = std::vector<Index, PoolAllocator<Index>>;
+
+/// What a row is called by the random numbers drawn for it; resetting a row keeps it.
+struct RowIds {
+  RowCounts id;
+};
+
+// A memory's state is a struct with a batch of independent rows. Like a layer, it names its members
+// once: tensors [batch, ...], RowCounts, RowIds, smaller states, and vectors of these. A row whose
+// tensors and counts are all zero is a fresh row. Tensors that hold sequences, [batch, L, ...], are
+// aligned to the right, with zeros in front. From `visit` come all of the functions below.
+
+namespace detail {
+
+template <class M>
+inline constexpr bool is_tensor = false;
+template <class T, class B>
+inline constexpr bool is_tensor<Tensor<T, B>> = true;
+template <class T, class B>
+inline constexpr bool is_tensor<Variable<T, B>> = true;
+
+template <class T, class B>
+const Tensor<T, B>& tensor_of(const Tensor<T, B>& tensor) {
+  return tensor;
+}
+template <class T, class B>
+const Tensor<T, B>& tensor_of(const Variable<T, B>& variable) {
+  return variable.value();
+}
+
+/// A copy that is right-aligned in dimension 1 of extent `length`, of rows [begin, end).
+template <class T, class B>
+Tensor<T, B> aligned(const Tensor<T, B>& x, Index begin, Index end, Index length) {
+  if (x.rank() < 2 || x.dim(1) == length) return x.slice(begin, end).clone();
+  auto y = Tensor<T, B>::zeros(x.shape().with(0, end - begin).with(1, length));
+  const Index inner = x.shape().size(2, x.rank()), from = x.dim(1) * inner, to = length * inner;
+  const Index width = std::min(from, to);
+  for (Index row = begin; row < end; ++row)
+    B::copy(y.data() + (row - begin + 1) * to - width, x.data() + (row + 1) * from - width, width);
+  return y;
+}
+
+}  // namespace detail
+
+/// Calls f(name, member) for every tensor, RowCounts and RowIds of a state, nested names joined by
+/// dots, entries of a vector numbered.
+template <class Member, class F>
+void for_each_member(Member& member, F&& f, const std::string& name = "") {
+  using M = std::remove_const_t<Member>;
+  if constexpr (detail::is_tensor<M> || std::is_same_v<M, RowCounts> || std::is_same_v<M, RowIds>) {
+    f(name, member);
+  } else if constexpr (requires { member.visit([](std::string_view, auto&) {}); }) {
+    member.visit([&](std::string_view part, auto& inner) {
+      for_each_member(inner, f, name.empty() ? std::string(part) : name + '.' + std::string(part));
+    });
+  } else {
+    for (std::size_t i = 0; i < member.size(); ++i)
+      for_each_member(member[i], f, name + '.' + std::to_string(i));
+  }
+}
+
+/// Number of rows of a state.
+template <class State>
+Index batch_of(const State& state) {
+  Index rows = -1;
+  for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
+    if constexpr (requires { member.dim(0); }) {
+      if (rows < 0) rows = member.dim(0);
+    }
+  });
+  return rows < 0 ? 0 : rows;
+}
+
+/// Bytes that a state holds for what it remembers.
+template <class State>
+std::size_t bytes_of(const State& state) {
+  std::size_t bytes = 0;
+  for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
+    using M = std::remove_reference_t<decltype(member)>;
+    if constexpr (detail::is_tensor<M>) {
+      bytes += detail::tensor_of(member).bytes();
+    } else if constexpr (std::is_same_v<M, RowIds>) {
+      bytes += member.id.size() * sizeof(Index);
+    } else {
+      bytes += member.size() * sizeof(Index);
+    }
+  });
+  return bytes;
+}
+
+/// Whether no tensor of a state holds NaN or infinity.
+template <class State>
+bool is_finite(const State& state) {
+  bool finite = true;
+  for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
+    if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>) {
+      for (const auto x : detail::tensor_of(member).to_vector())
+        finite = finite && std::isfinite(x);
+    }
+  });
+  return finite;
+}
+
+/// Makes one row fresh; the other rows, and copies of the state, keep what they have.
+/// @throws infty::ShapeError if there is no such row
+template <class State>
+void reset_row(State& state, Index row) {
+  const Index batch = batch_of(state);
+  require<ShapeError>(row >= 0 && row < batch, "reset_row", "row is ", row, ": there are ", batch);
+  for_each_member(state, [&](const std::string&, auto& member) {
+    using M = std::remove_reference_t<decltype(member)>;
+    if constexpr (detail::is_tensor<M>) {
+      auto copy = detail::tensor_of(member).clone();
+      copy.slice(row, row + 1).fill(0);
+      member = M(copy);
+    } else if constexpr (std::is_same_v<M, RowCounts>) {
+      member[static_cast<std::size_t>(row)] = 0;
+    }
+  });
+}
+
+/// A state of copies of rows [begin, end). @throws infty::ShapeError if they are not there
+template <class State>
+State take_rows(const State& state, Index begin, Index end) {
+  const Index batch = batch_of(state);
+  require<ShapeError>(0 <= begin && begin <= end && end <= batch, "take_rows", "[", begin, ", ",
+                      end, "): there are ", batch, " rows");
+  const auto cut = [=](RowCounts& counts) {
+    counts = RowCounts(counts.begin() + begin, counts.begin() + end);
+  };
+  State out = state;
+  for_each_member(out, [&](const std::string&, auto& member) {
+    using M = std::remove_reference_t<decltype(member)>;
+    if constexpr (detail::is_tensor<M>) {
+      member = M(detail::tensor_of(member).slice(begin, end).clone());
+    } else if constexpr (std::is_same_v<M, RowIds>) {
+      cut(member.id);
+    } else {
+      cut(member);
+    }
+  });
+  return out;
+}
+
+/// Replaces the rows from `at` on by all rows of another state of the same memory.
+/// @throws infty::ShapeError if they do not fit; then nothing has changed
+template <class State>
+void put_rows(State& state, Index at, const State& rows) {
+  const Index batch = batch_of(state), count = batch_of(rows);
+  require<ShapeError>(at >= 0 && at + count <= batch, "put_rows", count, " rows at ", at,
+                      ": there are ", batch);
+  State out = state, in = rows;
+  std::vector<void*> sources;
+  std::vector<std::string> names;
+  for_each_member(in, [&](const std::string& name, auto& member) {
+    sources.push_back(&member);
+    names.push_back(name);
+  });
+  std::size_t next = 0;
+  const auto put = [=](RowCounts& to, const RowCounts& from) {
+    std::copy(from.begin(), from.end(), to.begin() + at);
+  };
+  for_each_member(out, [&](const std::string& name, auto& member) {
+    using M = std::remove_reference_t<decltype(member)>;
+    require<ShapeError>(next < sources.size() && names[next] == name, "put_rows",
+                        "the states differ at ", name);
+    const M& from = *static_cast<const M*>(sources[next++]);
+    if constexpr (detail::is_tensor<M>) {
+      const auto &a = detail::tensor_of(member), &b = detail::tensor_of(from);
+      const bool sequence = a.rank() >= 2 && b.rank() == a.rank();
+      const Index length = sequence ? std::max(a.dim(1), b.dim(1)) : 0;
+      require<ShapeError>(
+          a.rank() == b.rank() &&
+              (sequence ? a.shape().with(0, 0).with(1, 0) == b.shape().with(0, 0).with(1, 0)
+                        : a.shape().with(0, 0) == b.shape().with(0, 0)),
+          "put_rows", name, " is ", a.shape(), " and ", b.shape());
+      auto joined = detail::aligned(a, 0, batch, length);
+      if (count > 0)
+        joined.slice(at, at + count).copy_from(detail::aligned(b, 0, count, length));
+      member = M(joined);
+    } else if constexpr (std::is_same_v<M, RowIds>) {
+      put(member.id, from.id);
+    } else {
+      put(member, from);
+    }
+  });
+  state = std::move(out);
+}
+
+}  // namespace infty
