@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/core/random.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/eigen/backend.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/threads.hpp"
+
+using infty::EigenBackend;
+using infty::Index;
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+using infty::tests::uniform_tensor;
+using infty::tests::with_threads;
+
+static_assert(infty::Backend<EigenBackend>);
+
+namespace {
+
+// f(threads) gives the same bits with one, two and five threads.
+template <class F>
+void check_threads(F f) {
+  const auto one = with_threads(1, f);
+  CHECK(with_threads(2, f) == one);
+  CHECK(with_threads(5, f) == one);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("EigenBackend: reduce gives the same bits with any number of threads", "", float,
+                   double) {
+  using T = TestType;
+  Random random(infty::tests::seed);
+  for (const Index n : {100, 8193, 100'003, 3'000'017}) {
+    const auto x = uniform_tensor<T>(Shape{n}, random);
+    const T* const from = x.data();
+    check_threads([&] {
+      return EigenBackend::reduce(
+          n, T(0), [](T a, T b) { return a + b; }, [=](Index i) { return from[i]; });
+    });
+  }
+}
+
+TEMPLATE_TEST_CASE("EigenBackend: scatter_add_rows gives the same bits with any number of threads",
+                   "", float, double) {
+  using T = TestType;
+  Random random(infty::tests::seed);
+  const Index n = 3000, width = 130, count = 11;
+  const auto x = uniform_tensor<T>(Shape{n, width}, random);
+  Tensor<Index> rows(Shape{n});
+  for (Index i = 0; i < n; ++i) rows.data()[i] = random.below(count);
+  check_threads([&] {
+    auto sums = Tensor<T>::zeros({count, width});
+    EigenBackend::scatter_add_rows(n, width, x.data(), rows.data(), count, sums.data());
+    return sums.to_vector();
+  });
+}
+
+TEST_CASE("EigenBackend: random fills give the same bits with any number of threads") {
+  check_threads([] {
+    Random random(infty::tests::seed);
+    return uniform_tensor<float>(Shape{300, 333}, random).to_vector();
+  });
+}
+
+TEST_CASE("EigenBackend: memory comes from the pool and goes back to it") {
+  const auto in_use = [] { return infty::HostPool::instance().statistics().bytes_in_use; };
+  const std::size_t before = in_use();
+  {
+    const Tensor<double> x(Shape{1000});
+    CHECK(in_use() >= before + x.bytes());
+  }
+  CHECK(in_use() == before);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include <array>
+#include <vector>
+
+#include <infty/core/random.hpp>
+#include <infty/eigen/backend.hpp>
+#include <infty/eigen/linear_algebra.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/threads.hpp"
+
+using infty::Index;
+using infty::Matmul;
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+using infty::tests::uniform_tensor;
+using infty::tests::with_threads;
+
+namespace {
+
+template <class T>
+std::vector<T> product(const Matmul& p, Index a_size, Index b_size, Index c_size, int threads) {
+  Random random(infty::tests::seed);
+  const auto a = uniform_tensor<T>(Shape{a_size}, random);
+  const auto b = uniform_tensor<T>(Shape{b_size}, random);
+  auto c = uniform_tensor<T>(Shape{c_size}, random);
+  with_threads(threads,
+               [&] { infty::detail::matmul(p, T(1), a.data(), b.data(), T(1), c.data()); });
+  return c.to_vector();
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("matmul: the same bits with one thread and with more", "", float, double) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      for (const auto& [m, n, k] :
+           {std::array<Index, 3>{700, 65, 300}, {65, 700, 300}, {7, 2000, 64}, {128, 128, 4000}}) {
+        const Matmul p{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = {.leading = ta ? m : k, .transposed = ta},
+                       .b = {.leading = tb ? k : n, .transposed = tb},
+                       .c = {.leading = n}};
+        const auto one = product<TestType>(p, m * k, k * n, m * n, 1);
+        CAPTURE(m, n, k, ta, tb);
+        CHECK(product<TestType>(p, m * k, k * n, m * n, 2) == one);
+        CHECK(product<TestType>(p, m * k, k * n, m * n, 5) == one);
+      }
+}
+
+TEMPLATE_TEST_CASE("matmul: a batch gives the same bits with any number of threads", "", float,
+                   double) {
+  const Index m = 31, n = 45, k = 60;
+  const Matmul p{.m = m,
+                 .n = n,
+                 .k = k,
+                 .a = {.leading = k, .outer = 3 * m * k, .inner = m * k},
+                 .b = {.leading = n, .outer = 0, .inner = k * n},
+                 .c = {.leading = 3 * n, .outer = 3 * m * n, .inner = n},
+                 .outer = 11,
+                 .inner = 3};
+  const auto one = product<TestType>(p, 33 * m * k, 3 * k * n, 33 * m * n, 1);
+  CHECK(product<TestType>(p, 33 * m * k, 3 * k * n, 33 * m * n, 2) == one);
+  CHECK(product<TestType>(p, 33 * m * k, 3 * k * n, 33 * m * n, 4) == one);
+}
+
+TEMPLATE_TEST_CASE("cholesky_solve: the same bits with one thread and with two", "", float,
+                   double) {
+  const Index n = 300, m = 200;
+  const auto solve = [&](int threads) {
+    Random random(infty::tests::seed);
+    auto a = uniform_tensor<TestType>(Shape{n, n}, random);
+    for (Index i = 0; i < n; ++i) a.data()[i * n + i] = TestType(n);  // dominates its row
+    auto b = uniform_tensor<TestType>(Shape{n, m}, random);
+    CHECK(with_threads(threads,
+                       [&] { return infty::detail::cholesky_solve(n, m, a.data(), b.data()); }));
+    return b.to_vector();
+  };
+  CHECK(solve(1) == solve(2));
+}
+
+#if defined(_OPENMP)
+TEST_CASE("OneThread: OpenMP's own setting comes back") {
+  const int before = omp_get_max_threads();
+  {
+    const infty::detail::OneThread guard;
+    CHECK(omp_get_max_threads() == 1);
+  }
+  CHECK(omp_get_max_threads() == before);
+}
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <vector>
+
+#include <infty/eigen/parallel.hpp>
+
+#include "support/catch.hpp"
+#include "support/threads.hpp"
+
+using infty::Index;
+using infty::tests::with_threads;
+
+TEST_CASE("parallel_for: the same pieces with any number of threads") {
+  for (const Index n : {0, 1, 9, 10, 11, 1001}) {
+    for (const int threads : {1, 2, 5}) {
+      // A piece is told by where it begins, so that threads write apart from one another.
+      std::vector<Index> ends(static_cast<std::size_t>(n));
+      with_threads(threads, [&] {
+        infty::parallel_for(
+            n, 10, [&](Index begin, Index end) { ends[static_cast<std::size_t>(begin)] = end; });
+      });
+      for (Index i = 0; i < n; ++i)
+        REQUIRE(ends[static_cast<std::size_t>(i)] == (i % 10 == 0 ? std::min(n, i + 10) : 0));
+    }
+  }
+}
+
+TEST_CASE("parallel_for: one inside another runs through") {
+  std::vector<int> hits(600);
+  with_threads(2, [&] {
+    infty::parallel_for(30, 1, [&](Index row, Index) {
+      infty::parallel_for(
+          20, 1, [&](Index column, Index) { ++hits[static_cast<std::size_t>(row * 20 + column)]; });
+    });
+  });
+  CHECK(hits == std::vector<int>(600, 1));
+}
+
+TEST_CASE("set_num_threads: what was set is what is used") {
+  const int before = infty::num_threads();
+  CHECK(before >= 1);
+#if defined(_OPENMP)
+  CHECK(with_threads(3, [] { return infty::num_threads(); }) == 3);
+#endif
+  CHECK(infty::num_threads() == before);
+  CHECK_THROWS_WITH(infty::set_num_threads(0), "[set_num_threads] n is 0: it must be at least 1");
+}
