@@ -74,6 +74,7 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
           " generators for ", rows, " rows: there must be one a row");
   const std::vector<T> p = probability.to_vector();
   std::vector<double> below(static_cast<std::size_t>(bins));  // sum up to and with each bin
+  std::vector<Random> moved(random.begin(), random.end());    // theirs, once nothing can fail
   std::vector<T> drawn;
   drawn.reserve(static_cast<std::size_t>(rows * samples));
   for (Index row = 0; row < rows; ++row) {
@@ -91,13 +92,15 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
     const auto end = std::lower_bound(below.begin(), below.end(), sum);
     const auto start = static_cast<std::ptrdiff_t>(drawn.size());
     for (Index i = 0; i < samples; ++i) {
-      const double u = random[static_cast<std::size_t>(row)].uniform() * sum;
+      const double u = moved[static_cast<std::size_t>(row)].uniform() * sum;
       const auto bin = std::upper_bound(below.begin(), end, u) - below.begin();
       drawn.push_back(static_cast<T>(bin) / static_cast<T>(bins));
     }
     std::sort(drawn.begin() + start, drawn.end());
   }
-  return Tensor<T, B>::from({rows, samples}, drawn);
+  auto out = Tensor<T, B>::from({rows, samples}, drawn);
+  std::copy(moved.begin(), moved.end(), random.begin());
+  return out;
 }
 
 /// The same with generators split off `random`, which moves on by one draw: row i of a batch draws
@@ -105,11 +108,12 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
 template <class T, class B>
 Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples, Random& random) {
   const Random call = random.split(random.counter());
-  random.uniform();
   std::vector<Random> each;
   for (Index row = 0; row < (probability.rank() > 0 ? probability.dim(0) : 0); ++row)
     each.push_back(call.split(static_cast<std::uint64_t>(row)));
-  return sample_locations(probability, samples, std::span<Random>(each));
+  auto out = sample_locations(probability, samples, std::span<Random>(each));
+  random.uniform();
+  return out;
 }
 
 /// Locations without chance: the quantiles m / samples, m = 1, ..., samples, of the density that is
@@ -140,9 +144,9 @@ Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) 
         before += mass;
         mass = static_cast<double>(p[++bin]);
       }
-      const double share = mass > 0 ? std::fmin((wanted - before) / mass, 1.0) : 0.0;
-      to[row * samples + m] =
-          static_cast<T>((static_cast<double>(bin) + share) / static_cast<double>(bins));
+      const double share = mass == 0 ? 0 : (wanted - before) / mass;
+      to[row * samples + m] = static_cast<T>((static_cast<double>(bin) + (share > 1 ? 1 : share)) /
+                                             static_cast<double>(bins));
     }
   });
   return out;

@@ -69,9 +69,10 @@ INFTY_HOST_DEVICE inline Integrals<T> normal_integrals(T x, T length, T from_end
     });
     return sum;
   }
-  length = std::fmin(length, 2 * beyond);
-  x = std::fmax(x, -beyond);
-  const T y = std::fmin(x + length, beyond);
+  // Not fmin and fmax, which would lose a NaN.
+  length = length > 2 * beyond ? 2 * beyond : length;
+  x = x < -beyond ? -beyond : x;
+  const T y = x + length > beyond ? beyond : x + length;
   const T near = normal_pdf(x), far = normal_pdf(y);
   Integrals<T> m;
   T from = from_peak;

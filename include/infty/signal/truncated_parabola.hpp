@@ -34,8 +34,7 @@ struct TruncatedParabola {
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T mass(T a, T b, T mu, T var) {
     const T h = half_width(var);
-    const T x = std::fmin(std::fmax((a - mu) / h, T(-1)), T(1));
-    const T y = std::fmin(std::fmax((b - mu) / h, T(-1)), T(1));
+    const T x = clamped((a - mu) / h), y = clamped((b - mu) / h);
     return (y - x) * (3 - (x * x + x * y + y * y)) / 4;
   }
 
@@ -68,6 +67,11 @@ struct TruncatedParabola {
   }
 
  private:
+  template <class T>
+  INFTY_HOST_DEVICE static T clamped(T v) {
+    return v < -1 ? T(-1) : (v > 1 ? T(1) : v);
+  }
+
   // By parts, until no weight changes its sign: d_var is h^2 / (16 var) times the integral of
   // (1 - v^2)^2 psi'', where that of (3 v^2 - 1) psi / (4 var) would cancel.
   template <SmoothBasis Psi>

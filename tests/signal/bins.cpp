@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <infty/core/random.hpp>
+#include <infty/signal/bins.hpp>
+#include <infty/signal/contraction.hpp>
+#include <infty/signal/truncated_parabola.hpp>
+
+#include "signal/golden.hpp"
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+using namespace infty;
+using namespace infty::tests;
+using Catch::Matchers::Contains;
+
+TEMPLATE_LIST_TEST_CASE("bin_probability: the recorded probabilities", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const LtmCase golden("sticky");
+  for (Index step = 1; step < golden.count("steps"); ++step) {
+    const std::string at = "step" + std::to_string(step) + ".sticky.";
+    const auto p = bin_probability(golden.file.tensor<T, B>(at + "mu"),
+                                   golden.file.tensor<T, B>(at + "sigma"), golden.count("bins"));
+    CHECK(relative_error(p.to_vector(), golden.file.read<double>(at + "probability")) <=
+          (std::is_same_v<T, float> ? 1e-5 : 1e-12));
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("bin_probability: two bins done by hand", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  // A standard deviation of a quarter about 1/4: the edges 0, 1/2, 1 stand at -1, 1 and 3.
+  const auto p = bin_probability(Tensor<T, B>::from({1, 1}, {T(0.25)}),
+                                 Tensor<T, B>::from({1, 1}, {T(0.25)}), 2)
+                     .to_vector();
+  const double first = 0.6826894921370859, second = 0.15865525393145707 - 0.0013498980316300957;
+  CHECK(p[0] == Approx(first / (first + second)).epsilon(1e-5));
+  CHECK(p[1] == Approx(second / (first + second)).epsilon(2e-5));
+}
+
+TEMPLATE_LIST_TEST_CASE("bin_probability: rows are probabilities, however narrow or far", "",
+                        Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto mu = Tensor<T, B>::from(
+      {5, 2}, {T(0.5), T(0.51), T(-2), T(-3), T(1e4), T(1e4), T(0), T(1), T(0.3), T(0.3)});
+  const auto sigma = Tensor<T, B>::from(
+      {5, 2}, {T(1e-4), T(1e-4), T(0.2), T(0.3), T(0.1), T(0.2), T(1e-3), T(1e-3), T(10), T(10)});
+  for (const Index bins : {1, 7, 128}) {
+    const auto p = bin_probability(mu, sigma, bins).to_vector();
+    for (Index row = 0; row < 5; ++row) {
+      double sum = 0;
+      for (Index bin = 0; bin < bins; ++bin) {
+        const double q = p[static_cast<std::size_t>(row * bins + bin)];
+        CHECK(q >= 0);
+        sum += q;
+      }
+      CHECK(sum == Approx(1).epsilon(1e-5));
+    }
+  }
+  const auto p = bin_probability(mu, sigma, 10).to_vector();
+  CHECK(p[10] > 0.9);  // -2 and -3: their tail in [0, 1] lies at 0, and is not lost
+  for (std::size_t bin = 20; bin < 30; ++bin) CHECK(p[bin] == Approx(0.1));  // nothing is left
+  // At 0 and 1, a standard deviation of 1e-3: half of each lies within, and 1e-6 more.
+  CHECK(p[30] == Approx(0.5).epsilon(1e-4));
+  CHECK(p[39] == Approx(0.5).epsilon(1e-4));
+}
+
+TEST_CASE("bin_probability: far densities keep the ratio of their bins") {
+  // phi falls so steeply 50 widths away that the nearer bin has all, to the digit.
+  const auto p =
+      bin_probability(Tensor<double>::full({1, 1}, -2.0), Tensor<double>::full({1, 1}, 0.1), 2)
+          .to_vector();
+  const double near = std::erfc((2 - 1e-6) / 0.1 / std::sqrt(2.0));
+  const double far = std::erfc(2.5 / 0.1 / std::sqrt(2.0));
+  CHECK(p[1] == Approx(far / near).epsilon(1e-9));
+}
+
+TEST_CASE("bin_probability: the truncated parabola's bins") {
+  // Half width 1/4 about 1/2: all of it lies in the middle two of four bins.
+  const double h = 0.25, sigma = std::sqrt(2 * h * h * h / 3);
+  const auto p = bin_probability<TruncatedParabola>(Tensor<double>::full({1, 1}, 0.5),
+                                                    Tensor<double>::full({1, 1}, sigma), 4)
+                     .to_vector();
+  const double expected[] = {0, 0.5, 0.5, 0};
+  for (std::size_t i = 0; i < 4; ++i) CHECK(p[i] == Approx(expected[i]).margin(1e-14));
+}
+
+TEMPLATE_LIST_TEST_CASE("sample_locations: left edges, sorted, as often as probable", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(seed);
+  const auto p = Tensor<T, B>::from({1, 4}, {T(0.1), T(0), T(0.6), T(0.3)});
+  const Index draws = 20000;
+  const auto t = sample_locations(p, draws, random).to_vector();
+  CHECK(std::is_sorted(t.begin(), t.end()));
+  const auto share = [&](T at) {
+    return static_cast<double>(std::count(t.begin(), t.end(), at)) / static_cast<double>(draws);
+  };
+  CHECK(share(T(0)) == Approx(0.1).margin(0.01));
+  CHECK(share(T(0.25)) == 0);
+  CHECK(share(T(0.5)) == Approx(0.6).margin(0.015));
+  CHECK(share(T(0.75)) == Approx(0.3).margin(0.015));
+}
+
+TEMPLATE_LIST_TEST_CASE("sample_locations: a row draws the same alone and in a batch", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(seed);
+  const auto p = uniform_tensor<T, B>({3, 16}, random, 0, 1);
+  std::vector<Random> each{Random(7, 0), Random(7, 1), Random(7, 2)};
+  auto alone = each;
+  const auto whole = sample_locations(p, 20, std::span(each));
+  for (std::size_t row = 0; row < 3; ++row) {
+    const auto at = static_cast<Index>(row);
+    const auto t = sample_locations(p.slice(at, at + 1), 20, std::span(alone).subspan(row, 1));
+    CHECK(t.to_vector() == whole.slice(at, at + 1).to_vector());
+    CHECK(alone[row] == each[row]);
+  }
+}
+
+TEST_CASE("sample_locations: one generator gives new numbers every time, and can be replayed") {
+  Random random(seed);
+  const auto p = Tensor<double>::full({2, 64}, 1.0);
+  const Random before = random;
+  const auto first = sample_locations(p, 32, random).to_vector();
+  CHECK(sample_locations(p, 32, random).to_vector() != first);
+  Random replay = before;
+  CHECK(sample_locations(p, 32, replay).to_vector() == first);
+  Random alone = before;  // the first row does not know of the second
+  const auto row = sample_locations(p.slice(0, 1), 32, alone).to_vector();
+  CHECK(std::equal(row.begin(), row.end(), first.begin()));
+}
+
+TEMPLATE_LIST_TEST_CASE("quantile_locations: equal bins give even locations", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const Index bins : {1, 5, 128})
+    for (const Index samples : {1, 10, 200}) {
+      const auto t = quantile_locations(Tensor<T, B>::full({2, bins}, T(0.5)), samples);
+      REQUIRE(t.shape() == Shape{2, samples});
+      const auto even = even_locations<T, B>(samples).to_vector();
+      CHECK(error(t.slice(0, 1).to_vector(), even) <= tolerance<T>);
+      CHECK(error(t.slice(1, 2).to_vector(), even) <= tolerance<T>);
+    }
+}
+
+TEMPLATE_LIST_TEST_CASE("quantile_locations: done by hand, with empty bins", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto p = Tensor<T, B>::from({1, 4}, {T(0), T(0.25), T(0.75), T(0)});
+  const auto t = quantile_locations(p, 4).to_vector();
+  const double third = 0.25 / 3;
+  CHECK(error(t, std::vector<double>{0.5, 0.5 + third, 0.5 + 2 * third, 0.75}) <= tolerance<T>);
+}
+
+TEMPLATE_LIST_TEST_CASE("quantile_locations: rise inside [0, 1]", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(seed);
+  auto p = uniform_tensor<T, B>({20, 33}, random, 0, 1);
+  for (const Index samples : {1, 7, 100}) {
+    const auto all = quantile_locations(p, samples);
+    for (Index row = 0; row < 20; ++row) {
+      const auto t = all.slice(row, row + 1).to_vector();
+      CHECK(std::is_sorted(t.begin(), t.end()));
+      CHECK(t.front() >= 0);
+      CHECK(t.back() <= 1);
+    }
+  }
+}
+
+TEST_CASE("bins: refuse shapes and numbers out of range") {
+  Random random(seed);
+  const auto flat = Tensor<double>::full({4}, 1.0), p = Tensor<double>::full({1, 4}, 1.0);
+  CHECK_THROWS_WITH(bin_probability(flat, flat, 4), Contains("[bin_probability] mu is [4]"));
+  CHECK_THROWS_AS(bin_probability(p, p.reshape({2, 2}), 4), ShapeError);
+  CHECK_THROWS_WITH(bin_probability(p, p, 0), Contains("bins is 0"));
+  CHECK_THROWS_WITH(sample_locations(flat, 4, random),
+                    Contains("[sample_locations] probability is [4]"));
+  CHECK_THROWS_WITH(sample_locations(p, 0, random), Contains("samples is 0"));
+  std::vector<Random> two{Random(1), Random(2)};
+  CHECK_THROWS_WITH(sample_locations(p, 3, std::span(two)), Contains("2 generators for 1 rows"));
+  const auto bad = [&](double value) { return Tensor<double>::from({1, 2}, {1, value}); };
+  CHECK_THROWS_WITH(sample_locations(bad(-1), 3, random), Contains("must not be negative"));
+  CHECK_THROWS_AS(sample_locations(bad(std::nan("")), 3, random), NonFiniteError);
+  CHECK_THROWS_WITH(sample_locations(Tensor<double>::zeros({1, 4}), 3, random),
+                    Contains("sum to 0"));
+  const auto untouched = two;
+  const auto half_bad = Tensor<double>::from({2, 2}, {1, 1, 1, -1});
+  CHECK_THROWS_AS(sample_locations(half_bad, 3, std::span(two)), ValueError);
+  CHECK(two == untouched);
+  CHECK(random == Random(seed));
+  CHECK_THROWS_AS(quantile_locations(flat, 4), ShapeError);
+  CHECK_THROWS_WITH(quantile_locations(p, 0), Contains("[quantile_locations] samples is 0"));
+}

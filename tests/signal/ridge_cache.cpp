@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/ridge_cache.hpp>
+
+#include "signal/golden.hpp"
+#include "support/catch.hpp"
+#include "support/types.hpp"
+
+using namespace infty;
+using namespace infty::tests;
+using Catch::Matchers::Contains;
+
+namespace {
+
+template <class T, class B>
+using Cache = RidgeCache<T, B, GaussianBasis<T>>;
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("RidgeCache: the recorded matrices, in parts", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const std::string& name : ltm_cases) {
+    CAPTURE(name);
+    const LtmCase golden(name);
+    const Index samples = golden.count("samples"), length = golden.count("length");
+    const Cache<T, B> cache(
+        golden.basis<T>(),
+        {.penalty = golden.number("ridge"), .samples = samples, .tau = golden.number("tau")});
+    // In float, the widths themselves are rounded, by 6e-8.
+    const double allowed = std::is_same_v<T, float> ? 2e-6 : 1e-11;
+    CHECK(relative_error(cache.first(length).to_vector(),
+                         golden.file.read<double>("ridge.first")) <= allowed);
+    const auto next = cache.next(length);
+    auto rows = next.next_old.to_vector();
+    const auto behind = next.next_new.to_vector();
+    rows.insert(rows.end(), behind.begin(), behind.end());
+    CHECK(relative_error(rows, golden.file.read<double>("ridge.next")) <= allowed);
+    CHECK(next.carry.shape() == Shape{cache.basis().size(), cache.basis().size()});
+  }
+}
+
+TEST_CASE("RidgeCache: a matrix is solved once, and copies share it") {
+  const Cache<double, EigenBackend> cache(GaussianBasis<double>(6, {0.1}), {.samples = 4});
+  const auto copy = cache;
+  const auto one = cache.first(5), two = copy.first(5);
+  CHECK(one.data() == two.data());
+  CHECK(cache.next(5).carry.data() == copy.next(5).carry.data());
+  CHECK(copy.entries() == 2);
+}
+
+TEST_CASE("RidgeCache: the least recently used lengths leave, what was handed out stays") {
+  const Cache<double, EigenBackend> cache(GaussianBasis<double>(6, {0.1}),
+                                          {.samples = 4, .entries = 3});
+  const auto kept = cache.first(1);
+  const auto values = kept.to_vector();
+  const double* const second = cache.first(2).data();
+  cache.first(3);
+  CHECK(cache.first(2).data() == second);  // now the most recently used
+  cache.first(4);                          // 1 leaves
+  CHECK(cache.first(2).data() == second);
+  CHECK(cache.entries() == 3);
+  const auto again = cache.first(1);
+  CHECK(again.data() != kept.data());
+  CHECK(again.to_vector() == values);
+  for (Index length = 1; length < 200; ++length) cache.next(length);
+  CHECK(cache.entries() == 6);
+}
+
+TEST_CASE("RidgeCache: no more bytes are kept than allowed, but always the last matrix") {
+  const std::size_t one = 100 * 6 * sizeof(double);
+  const Cache<double, EigenBackend> cache(GaussianBasis<double>(6, {0.1}),
+                                          {.samples = 4, .bytes = 5 * one / 2});
+  for (Index length = 90; length <= 100; ++length) cache.first(length);
+  CHECK(cache.entries() == 2);
+  CHECK(cache.bytes() <= 5 * one / 2);
+  cache.first(1000);
+  CHECK(cache.entries() == 1);
+  CHECK(cache.bytes() == 10 * one);
+}
+
+TEST_CASE("RidgeCache: refuses settings and lengths out of range, and is as it was") {
+  using C = Cache<float, EigenBackend>;
+  const GaussianBasis<float> psi(6, {0.1});
+  CHECK_THROWS_WITH(C(psi, {.penalty = 0, .samples = 4}), Contains("[RidgeCache] penalty is 0"));
+  CHECK_THROWS_WITH(C(psi, {.penalty = 1}), Contains("samples is 0"));
+  CHECK_THROWS_WITH(C(psi, {.samples = 4, .tau = 1}), Contains("tau is 1"));
+  CHECK_THROWS_WITH(C(psi, {.samples = 4, .entries = 0}), Contains("entries is 0"));
+  const C cache(psi, {.samples = 4});
+  CHECK_THROWS_WITH(cache.first(0), Contains("[first_positions] length is 0"));
+  CHECK_THROWS_WITH(cache.next(0), Contains("[next_positions] length is 0"));
+  CHECK(cache.entries() == 0);
+  CHECK(cache.first(3).shape() == Shape{3, 6});
+}
