@@ -30,7 +30,7 @@ class OneThread {
   OneThread& operator=(const OneThread&) = delete;
 
  private:
-  int before_ = 1;
+  [[maybe_unused]] int before_ = 1;
 };
 
 /// c = alpha a b + beta c for expressions; beta 0 overwrites, whatever c held.
