@@ -51,8 +51,14 @@ class Adam {
       : config_(config), parameters_(named_parameters<T, Backend>(layer)) {
     config.validate();
     moments_.reserve(parameters_.size());
-    for (const auto& parameter : parameters_) {
+    for (auto& parameter : parameters_) {
       const Shape& shape = parameter.variable.shape();
+      // Gradients made in the first step would hold blocks that its forward pass has given back,
+      // and the second step would have to allocate those anew.
+      if (parameter.variable.requires_grad() && !parameter.variable.has_grad()) {
+        parameter.variable.grad();
+        parameter.variable.zero_grad();
+      }
       moments_.push_back({Tensor<T, Backend>::zeros(shape), Tensor<T, Backend>::zeros(shape)});
     }
   }

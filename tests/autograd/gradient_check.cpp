@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include <limits>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/reduce.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+
+using infty::Tensor;
+using infty::Variable;
+
+namespace {
+
+// y = x², whose gradient is given as `factor` x.
+Variable<double> square(const Variable<double>& x, double factor) {
+  return infty::record((x.detach() * x.detach()).detach(),
+                       [x, factor](const Tensor<double>& dy) {
+                         for (infty::Index i = 0; i < dy.size(); ++i)
+                           x.grad().data()[i] += dy.data()[i] * factor * x.value().data()[i];
+                       },
+                       x);
+}
+
+}  // namespace
+
+TEST_CASE("gradient_check: tells right from wrong") {
+  const auto x = Variable<double>(Tensor<double>::from({3}, {1, -2, 0.5}), true);
+  CHECK(infty::gradient_check([&] { return infty::sum(square(x, 2)); }, std::vector{x}) < 1e-9);
+  // 2.001 x in place of 2 x is off by 0.001 * 2, relative to the largest gradient, 4.002
+  CHECK(infty::gradient_check([&] { return infty::sum(square(x, 2.001)); }, std::vector{x}) ==
+        Catch::Approx(0.002 / 4.002).epsilon(1e-4));
+}
+
+TEST_CASE("gradient_check: sees a gradient that is missing altogether") {
+  const auto x = Variable<double>(Tensor<double>::from({1}, {3}), true);
+  CHECK(infty::gradient_check([&] { return infty::sum(x.detach() * x.detach()); },
+                              std::vector{x}) == Catch::Approx(6).epsilon(1e-6));
+}
+
+TEST_CASE("gradient_check: leaves the inputs as they were") {
+  const auto x = Variable<double>(Tensor<double>::from({2}, {0.1, 0.7}), true);
+  infty::gradient_check([&] { return infty::sum(x * x); }, std::vector{x});
+  CHECK(x.value().to_vector() == std::vector<double>{0.1, 0.7});
+}
+
+TEST_CASE("gradient_check: what is not finite is infinitely wrong") {
+  const auto x = Variable<double>(Tensor<double>::from({1}, {1}), true);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(infty::gradient_check([&] { return infty::sum(square(x, nan)); }, std::vector{x}) ==
+        std::numeric_limits<double>::infinity());
+}

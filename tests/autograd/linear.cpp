@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/linear.hpp>
+#include <infty/autograd/reduce.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/threads.hpp"
+#include "support/types.hpp"
+
+using infty::Index;
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+using infty::tests::uniform_variable;
+
+TEMPLATE_LIST_TEST_CASE("linear: y = x Wᵀ + b by hand", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Variable<T, B> x(Tensor<T, B>::from({2, 3}, {1, 2, 3, 4, 5, 6}));
+  const Variable<T, B> weight(Tensor<T, B>::from({2, 3}, {1, 0, -1, 2, 1, 0}));
+  const Variable<T, B> bias(Tensor<T, B>::from({2}, {10, 20}));
+  CHECK(infty::linear(x, weight).value().to_vector() == std::vector<T>{-2, 4, -2, 13});
+  CHECK(infty::linear(x, weight, bias).value().to_vector() == std::vector<T>{8, 24, 8, 33});
+}
+
+TEMPLATE_LIST_TEST_CASE("linear: all leading dimensions are rows", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(infty::tests::seed);
+  const auto x = uniform_variable<T, B>({2, 3, 5, 7}, random);
+  const auto weight = uniform_variable<T, B>({4, 7}, random);
+  const auto y = infty::linear(x, weight);
+  CHECK(y.shape() == Shape{2, 3, 5, 4});
+  const auto flat = infty::linear(Variable<T, B>(x.value().reshape({30, 7})), weight);
+  CHECK(y.value().to_vector() == flat.value().to_vector());
+  CHECK(infty::linear(Variable<T, B>(Tensor<T, B>::zeros({7})), weight).shape() == Shape{4});
+  CHECK(infty::linear(Variable<T, B>(Tensor<T, B>::zeros({0, 7})), weight).shape() == Shape{0, 4});
+}
+
+TEST_CASE("linear: gradients of input, weight and bias") {
+  Random random(infty::tests::seed);
+  // 150 rows are more than two bands of the sum over rows.
+  for (const Index rows : {1, 6, 150}) {
+    const auto x = uniform_variable<double>({rows, 5}, random);
+    const auto weight = uniform_variable<double>({3, 5}, random);
+    const auto bias = uniform_variable<double>({3}, random);
+    const auto with_bias = [&] {
+      const auto y = infty::linear(x, weight, bias);
+      return infty::sum(y * y);
+    };
+    const auto without = [&] {
+      const auto y = infty::linear(x, weight);
+      return infty::sum(y * y);
+    };
+    // Quadratics: differences are off by rounding alone, 1e-16 * loss / 1e-5, where the largest
+    // gradient is of the order of the loss.
+    CAPTURE(rows);
+    CHECK(infty::gradient_check(with_bias, std::vector{x, weight, bias}) < 1e-8);
+    CHECK(infty::gradient_check(without, std::vector{x, weight}) < 1e-8);
+  }
+}
+
+TEST_CASE("linear: gradients only where they are needed") {
+  Random random(infty::tests::seed);
+  const auto x = uniform_variable<double>({4, 5}, random).detach();
+  const auto weight = uniform_variable<double>({3, 5}, random);
+  infty::Tape tape;
+  tape.backward(infty::sum(infty::linear(x, weight)));
+  CHECK_FALSE(x.has_grad());
+  CHECK(weight.has_grad());
+}
+
+TEST_CASE("linear: the gradient has the same bits with one thread and with two") {
+  const auto gradient = [] {
+    Random random(infty::tests::seed);
+    const auto x = uniform_variable<float>({3000, 65}, random);
+    const auto weight = uniform_variable<float>({33, 65}, random);
+    const auto bias = uniform_variable<float>({33}, random);
+    infty::Tape tape;
+    const auto y = infty::linear(x, weight, bias);
+    tape.backward(infty::mean(y * y));
+    auto all = weight.grad().to_vector();
+    for (const auto& g : {x.grad().to_vector(), bias.grad().to_vector()})
+      all.insert(all.end(), g.begin(), g.end());
+    return all;
+  };
+  CHECK(infty::tests::with_threads(1, gradient) == infty::tests::with_threads(2, gradient));
+}
+
+TEST_CASE("linear: shapes that do not fit") {
+  const auto zeros = [](Shape shape) { return Variable<float>(Tensor<float>::zeros(shape)); };
+  CHECK_THROWS_WITH(infty::linear(zeros({2, 3}), zeros({4, 5})),
+                    "[linear] x is [2, 3], weight is [4, 5]: x must be [..., in] and weight "
+                    "[out, in]");
+  CHECK_THROWS_AS(infty::linear(zeros({}), zeros({4, 5})), infty::ShapeError);
+  CHECK_THROWS_AS(infty::linear(zeros({2, 5}), zeros({5})), infty::ShapeError);
+  CHECK_THROWS_WITH(infty::linear(zeros({2, 5}), zeros({4, 5}), zeros({5})),
+                    "[linear] bias is [5], weight is [4, 5]: bias must be [out]");
+  CHECK_THROWS_AS(infty::linear(zeros({2, 5}), zeros({4, 5}), zeros({1, 4})), infty::ShapeError);
+}

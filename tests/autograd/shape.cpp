@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include <numeric>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/autograd/shape.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+using infty::tests::uniform_variable;
+
+namespace {
+
+// These operations are linear: differences of sum(weights * f²) are off by rounding alone.
+constexpr double slope_tolerance = 1e-9;
+
+template <class F>
+double check(F f, std::vector<Variable<double>> inputs) {
+  Random random(infty::tests::seed, 1);
+  const auto weights = uniform_variable<double>(f().shape(), random).detach();
+  const auto loss = [&] {
+    const auto y = f();
+    return infty::sum(y * y * weights);
+  };
+  return infty::gradient_check(loss, std::move(inputs));
+}
+
+template <class T, class B>
+Variable<T, B> counting(Shape shape, int first = 0) {
+  std::vector<T> values(static_cast<std::size_t>(shape.size()));
+  std::iota(values.begin(), values.end(), static_cast<T>(first));
+  return Variable<T, B>(Tensor<T, B>::from(shape, values));
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("reshape, concat, narrow: values by hand", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  using V = std::vector<T>;
+  const auto a = counting<T, B>({2, 2, 2}), b = counting<T, B>({2, 1, 2}, 10);
+
+  const auto flat = infty::reshape(a, {8});
+  CHECK(flat.value().data() == a.value().data());
+
+  const auto joined = infty::concat(a, b);
+  CHECK(joined.shape() == Shape{2, 3, 2});
+  CHECK(joined.value().to_vector() == V{0, 1, 2, 3, 10, 11, 4, 5, 6, 7, 12, 13});
+
+  const auto middle = infty::narrow(joined, 1, 3);
+  CHECK(middle.shape() == Shape{2, 2, 2});
+  CHECK(middle.value().to_vector() == V{2, 3, 10, 11, 6, 7, 12, 13});
+  CHECK(infty::narrow(joined, 2, 2).shape() == Shape{2, 0, 2});
+}
+
+TEST_CASE("reshape, concat, narrow: gradients") {
+  Random random(infty::tests::seed);
+  const auto a = uniform_variable<double>({3, 4, 5}, random);
+  const auto b = uniform_variable<double>({3, 2, 5}, random);
+  CHECK(check([&] { return infty::reshape(a, {5, 12}); }, {a}) < slope_tolerance);
+  CHECK(check([&] { return infty::concat(a, b); }, {a, b}) < slope_tolerance);
+  CHECK(check([&] { return infty::concat(a, b.detach()); }, {a}) < slope_tolerance);
+  CHECK(check([&] { return infty::concat(a.detach(), b); }, {b}) < slope_tolerance);
+  CHECK(check([&] { return infty::concat(a, a); }, {a}) < slope_tolerance);
+  CHECK(check([&] { return infty::narrow(a, 1, 3); }, {a}) < slope_tolerance);
+  CHECK(check([&] { return infty::narrow(a, 0, 4); }, {a}) < slope_tolerance);
+  CHECK(check([&] { return infty::concat(infty::narrow(a, 2, 4), infty::narrow(a, 0, 3)); }, {a}) <
+        slope_tolerance);
+}
+
+TEST_CASE("concat: with nothing it is the other one") {
+  Random random(infty::tests::seed);
+  const auto a = uniform_variable<double>({2, 3}, random);
+  const Variable<double> none(Tensor<double>::zeros({2, 0}));
+  CHECK(same(infty::concat(a, none), a));
+  CHECK(same(infty::concat(none, a), a));
+}
+
+TEST_CASE("reshape, concat, narrow: shapes that do not fit") {
+  const Variable<float> a(Tensor<float>::zeros({2, 3, 4}));
+  const auto zeros = [](Shape shape) { return Variable<float>(Tensor<float>::zeros(shape)); };
+  CHECK_THROWS_WITH(infty::reshape(a, {5}),
+                    "[reshape] [2, 3, 4] to [5]: the number of elements must stay");
+  CHECK_THROWS_WITH(infty::concat(a, zeros({3, 3, 4})),
+                    "[concat] a is [2, 3, 4], b is [3, 3, 4]: they may differ in dimension 1 only");
+  CHECK_THROWS_AS(infty::concat(a, zeros({2, 3})), infty::ShapeError);
+  CHECK_THROWS_AS(infty::concat(zeros({3}), zeros({3})), infty::ShapeError);
+  CHECK_THROWS_WITH(infty::narrow(a, 1, 4), "[narrow] [1, 4) of dimension 1 of [2, 3, 4]");
+  CHECK_THROWS_AS(infty::narrow(a, -1, 2), infty::ShapeError);
+  CHECK_THROWS_AS(infty::narrow(a, 2, 1), infty::ShapeError);
+  CHECK_THROWS_AS(infty::narrow(zeros({3}), 0, 1), infty::ShapeError);
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/linear.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/autograd/tape.hpp>
+
+#include "support/catch.hpp"
+#include "support/count_new.hpp"
+#include "support/tensors.hpp"
+
+using infty::Shape;
+using infty::Tape;
+using infty::Tensor;
+using infty::Variable;
+using Values = std::vector<double>;
+
+namespace {
+
+Variable<double> variable(const Values& values) {
+  return Variable<double>(Tensor<double>::from({static_cast<infty::Index>(values.size())}, values),
+                          true);
+}
+
+// y = x, whose backward pass throws.
+Variable<double> explosive(const Variable<double>& x) {
+  return infty::record(
+      Variable<double>(x.value().clone()),
+      [](const Tensor<double>&) { throw std::runtime_error("backward"); }, x);
+}
+
+}  // namespace
+
+TEST_CASE("Tape: backward leaves the gradient of a scalar in what it was computed from") {
+  const auto x = variable({1, 2, 3}), y = variable({4, 5, 6});
+  Tape tape;
+  const auto loss = infty::sum(x * y);
+  CHECK(loss.value().item() == 32);
+  CHECK(tape.size() == 2);
+  tape.backward(loss);
+  CHECK(x.grad().to_vector() == Values{4, 5, 6});
+  CHECK(y.grad().to_vector() == Values{1, 2, 3});
+  CHECK(tape.size() == 0);
+}
+
+TEST_CASE("Tape: a variable used twice gets the sum of both gradients") {
+  const auto x = variable({1, 2, 3});
+  Tape tape;
+  tape.backward(infty::sum(x * x + infty::scale(x, 10.0)));
+  CHECK(x.grad().to_vector() == Values{12, 14, 16});
+}
+
+TEST_CASE("Tape: gradients add up over backward passes until zero_grad") {
+  auto x = variable({1, 2});
+  const auto pass = [&] {
+    Tape tape;
+    tape.backward(infty::sum(x * x));
+  };
+  pass();
+  pass();
+  CHECK(x.grad().to_vector() == Values{4, 8});
+  x.zero_grad();
+  pass();
+  CHECK(x.grad().to_vector() == Values{2, 4});
+}
+
+TEST_CASE("Tape: a tape works again after backward, and a second backward finds nothing") {
+  const auto x = variable({1, 2});
+  Tape tape;
+  const auto loss = infty::sum(x * x);
+  tape.backward(loss);
+  tape.backward(loss);
+  CHECK(x.grad().to_vector() == Values{2, 4});
+  tape.backward(infty::sum(x));
+  CHECK(x.grad().to_vector() == Values{3, 5});
+}
+
+TEST_CASE("Tape: backward from any shape, along a given gradient") {
+  const auto x = variable({1, 2, 3});
+  Tape tape;
+  const auto y = x * x;
+  tape.backward(y, Tensor<double>::from({3}, {1, 0, -1}));
+  CHECK(x.grad().to_vector() == Values{2, 0, -6});
+}
+
+TEST_CASE("Tape: only scalars have a gradient of their own, seeds need the output's shape") {
+  const auto x = variable({1, 2, 3});
+  Tape tape;
+  const auto y = x * x;
+  CHECK_THROWS_WITH(tape.backward(y), "[backward] loss is [3]: it must have one element");
+  CHECK_THROWS_WITH(tape.backward(y, Tensor<double>::zeros({2})),
+                    "[backward] seed is [2], output is [3]");
+  CHECK(tape.size() == 1);
+}
+
+TEST_CASE("Tape: branches that do not reach the loss cost nothing and get nothing") {
+  const auto x = variable({1, 2}), y = variable({3, 4});
+  Tape tape;
+  const auto unused = infty::sum(y * y);
+  const auto loss = infty::sum(x);
+  tape.backward(loss);
+  CHECK(x.grad().to_vector() == Values{1, 1});
+  CHECK_FALSE(y.has_grad());
+  CHECK_FALSE(unused.has_grad());
+}
+
+TEST_CASE("Tape: constants are not differentiated") {
+  const auto x = variable({1, 2});
+  const Variable<double> c(Tensor<double>::from({2}, {3, 4}));
+  Tape tape;
+  const auto constant = c * c;
+  CHECK(tape.size() == 0);
+  CHECK_FALSE(constant.requires_grad());
+  tape.backward(infty::sum(x * c));
+  CHECK(x.grad().to_vector() == Values{3, 4});
+  CHECK_FALSE(c.has_grad());
+}
+
+TEST_CASE("Tape: without one nothing is recorded") {
+  const auto x = variable({1, 2});
+  CHECK(Tape::active() == nullptr);
+  CHECK_FALSE((x * x).requires_grad());
+}
+
+TEST_CASE("no_grad: nothing is recorded until its scope ends") {
+  const auto x = variable({1, 2});
+  Tape tape;
+  {
+    const auto guard = infty::no_grad();
+    CHECK_FALSE((x * x).requires_grad());
+    {
+      const auto inner = infty::no_grad();
+      CHECK(Tape::active() == nullptr);
+    }
+    CHECK(Tape::active() == nullptr);
+    Tape local;
+    CHECK((x * x).requires_grad());
+    CHECK(local.size() == 1);
+  }
+  CHECK(Tape::active() == &tape);
+  CHECK(tape.size() == 0);
+  CHECK((x * x).requires_grad());
+  CHECK(tape.size() == 1);
+}
+
+TEST_CASE("detach: no gradient flows through") {
+  const auto x = variable({1, 2});
+  Tape tape;
+  const auto y = x * x;
+  tape.backward(infty::sum(x * y.detach()));
+  CHECK(x.grad().to_vector() == Values{1, 4});
+}
+
+TEST_CASE("Tape: the innermost records, the outer one goes on after it") {
+  const auto x = variable({1, 2});
+  Tape outer;
+  const auto y = x * x;
+  {
+    Tape inner;
+    CHECK(Tape::active() == &inner);
+    inner.backward(infty::sum(infty::scale(x, 3.0)));
+    CHECK(x.grad().to_vector() == Values{3, 3});
+    CHECK(outer.size() == 1);
+  }
+  CHECK(Tape::active() == &outer);
+  outer.backward(infty::sum(y));
+  CHECK(x.grad().to_vector() == Values{5, 7});
+}
+
+TEST_CASE("Tape: one thread's tape does not record another's operations") {
+  const auto x = variable({1, 2});
+  Tape tape;
+  bool recorded = true;
+  std::thread([&] { recorded = (x * x).requires_grad(); }).join();
+  CHECK_FALSE(recorded);
+  CHECK(tape.size() == 0);
+}
+
+TEST_CASE("Tape: backward passes are not recorded") {
+  const auto x = variable({1, 2});
+  Tape tape;
+  bool recorded = true;
+  const auto y = infty::record(
+      Variable<double>(x.value().clone()),
+      [x, &recorded](const Tensor<double>&) { recorded = (x * x).requires_grad(); }, x);
+  tape.backward(infty::sum(y));
+  CHECK_FALSE(recorded);
+  CHECK(tape.size() == 0);
+}
+
+TEST_CASE("Tape: an exception in a backward pass leaves it empty, recording, and without leaks") {
+  const auto x = variable({1, 2});
+  const auto in_use = [] { return infty::HostPool::instance().statistics().bytes_in_use; };
+  auto forgotten = x;
+  forgotten.grad();  // its memory stays
+  Tape tape;
+  const std::size_t before = in_use();
+  {
+    const auto loss = infty::sum(explosive(x * x) * x);
+    CHECK_THROWS_WITH(tape.backward(loss), "backward");
+    CHECK(tape.size() == 0);
+    CHECK(Tape::active() == &tape);
+  }
+  CHECK(in_use() == before);
+  forgotten.zero_grad();  // a part of it had arrived
+  tape.backward(infty::sum(x * x));
+  CHECK(x.grad().to_vector() == Values{2, 4});
+}
+
+TEST_CASE("Tape: clear and the end of its life give back what was recorded") {
+  const auto x = variable({1, 2});
+  const auto in_use = [] { return infty::HostPool::instance().statistics().bytes_in_use; };
+  const std::size_t before = in_use();
+  {
+    Tape tape;
+    infty::sum(x * x);
+    CHECK(in_use() > before);
+    tape.clear();
+    CHECK(tape.size() == 0);
+    CHECK(in_use() == before);
+    infty::sum(x * x);
+  }
+  CHECK(in_use() == before);
+}
+
+TEST_CASE("Tape: a step asks the system for no memory after the first") {
+  infty::Random random(infty::tests::seed);
+  const auto x = infty::tests::uniform_tensor<float>({40, 33}, random);
+  std::vector<Variable<float>> weights{infty::tests::uniform_variable<float>({64, 33}, random),
+                                       infty::tests::uniform_variable<float>({64}, random),
+                                       infty::tests::uniform_variable<float>({5, 64}, random)};
+  const auto step = [&] {
+    for (auto& weight : weights) weight.zero_grad();
+    Tape tape;
+    const auto hidden = infty::relu(infty::linear(Variable<float>(x), weights[0], weights[1]));
+    const auto y = infty::sigmoid(infty::linear(hidden, weights[2]));
+    tape.backward(infty::mean(y * y));
+  };
+  const auto allocations = [] {
+    return infty::HostPool::instance().statistics().system_allocations;
+  };
+  for (auto& weight : weights)
+    weight.grad();  // or the first step would take them from the blocks
+                    // that its own forward pass has given back
+  step();
+  const std::size_t pool = allocations(), heap = infty::tests::new_calls;
+  for (int i = 0; i < 5; ++i) step();
+  const std::size_t pool_after = allocations(), heap_after = infty::tests::new_calls;
+  CHECK(pool_after == pool);
+  CHECK(heap_after == heap);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/autograd/variable.hpp>
+
+#include "support/catch.hpp"
+#include "support/types.hpp"
+
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+
+TEMPLATE_LIST_TEST_CASE("Variable: a handle of a value and its gradient", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto tensor = Tensor<T, B>::from({2, 2}, {1, 2, 3, 4});
+  Variable<T, B> x(tensor, true);
+  CHECK(x.value().data() == tensor.data());
+  CHECK(x.shape() == Shape{2, 2});
+  CHECK(x.dim(-1) == 2);
+  CHECK(x.size() == 4);
+  CHECK(x.requires_grad());
+
+  const Variable<T, B> copy = x;
+  CHECK(same(copy, x));
+  CHECK_FALSE(same(Variable<T, B>(tensor), x));
+  x.grad().fill(T(3));
+  CHECK(copy.has_grad());
+  CHECK(copy.grad().to_vector() == std::vector<T>(4, T(3)));
+}
+
+TEMPLATE_LIST_TEST_CASE("Variable: a gradient that has not arrived is zero", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Variable<T, B> x(Tensor<T, B>::zeros({3}), true);
+  CHECK_FALSE(x.has_grad());
+  CHECK(x.grad().to_vector() == std::vector<T>(3, T(0)));
+  x.grad().fill(T(2));
+  const T* const memory = x.grad().data();
+  x.zero_grad();
+  CHECK_FALSE(x.has_grad());
+  CHECK(x.grad().to_vector() == std::vector<T>(3, T(0)));
+  CHECK(x.grad().data() == memory);
+}
+
+TEST_CASE("Variable: a tensor becomes one that needs no gradient") {
+  const Variable<float> x = Tensor<float>::zeros({2});
+  CHECK_FALSE(x.requires_grad());
+  const Variable<float> none;
+  CHECK(none.size() == 0);
+  CHECK_FALSE(none.requires_grad());
+}
+
+TEST_CASE("Variable: detach shares the memory, not the gradient") {
+  Variable<float> x(Tensor<float>::zeros({2}), true);
+  auto y = x.detach();
+  CHECK_FALSE(y.requires_grad());
+  CHECK_FALSE(same(x, y));
+  y.value().fill(7);
+  CHECK(x.value().to_vector() == std::vector<float>{7, 7});
+  y.grad().fill(1);
+  CHECK_FALSE(x.has_grad());
+}
