@@ -10,6 +10,7 @@
 
 #include <infty/autograd/variable.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/nn/parameters.hpp>
 
 namespace infty {
 
@@ -22,7 +23,7 @@ struct RowIds {
 };
 
 // A memory's state is a struct with a batch of independent rows. Like a layer, it names its members
-// once: tensors [batch, ...], RowCounts, RowIds, smaller states, and vectors of these. A row whose
+// once: tensors [batch, ...], RowCounts, RowIds, smaller states, and vectors or optionals of these. A row whose
 // tensors and counts are all zero is a fresh row. Tensors that hold sequences, [batch, L, ...], are
 // aligned to the right, with zeros in front. From `visit` come all of the functions below.
 
@@ -69,6 +70,8 @@ void for_each_member(Member& member, F&& f, const std::string& name = "") {
     member.visit([&](std::string_view part, auto& inner) {
       for_each_member(inner, f, name.empty() ? std::string(part) : name + '.' + std::string(part));
     });
+  } else if constexpr (detail::is_optional<M>) {
+    if (member) for_each_member(*member, f, name);
   } else {
     for (std::size_t i = 0; i < member.size(); ++i)
       for_each_member(member[i], f, name + '.' + std::to_string(i));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +13,11 @@
 namespace infty {
 
 namespace detail {
+
+template <class M>
+inline constexpr bool is_optional = false;
+template <class V>
+inline constexpr bool is_optional<std::optional<V>> = true;
 
 template <class M>
 inline constexpr bool is_variable = false;
@@ -31,8 +37,8 @@ template <class L>
 concept Layer = requires(L& layer) { layer.visit(detail::AnyVisitor{}); };
 
 /// Calls f(name, variable) for every parameter of a layer, in the order in which the layer names
-/// them. Names of nested layers are joined by dots, entries of a vector are numbered: what a
-/// checkpoint calls them.
+/// them. Names of nested layers are joined by dots, entries of a vector are numbered, an
+/// empty optional is passed over: what a checkpoint calls them.
 template <class Member, class F>
 void for_each_parameter(Member& member, F&& f, const std::string& name = "") {
   if constexpr (detail::is_variable<Member>) {
@@ -41,6 +47,8 @@ void for_each_parameter(Member& member, F&& f, const std::string& name = "") {
     member.visit([&](std::string_view part, auto& inner) {
       for_each_parameter(inner, f, name.empty() ? std::string(part) : name + '.' + std::string(part));
     });
+  } else if constexpr (detail::is_optional<Member>) {
+    if (member) for_each_parameter(*member, f, name);
   } else {
     for (std::size_t i = 0; i < member.size(); ++i)
       for_each_parameter(member[i], f, name + '.' + std::to_string(i));
