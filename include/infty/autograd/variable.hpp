@@ -12,7 +12,8 @@ namespace infty {
 
 /// A tensor that gradients flow to. A handle: copies are the same variable.
 ///
-/// A tensor converts to a variable that needs no gradient, so every operation takes tensors too.
+/// A tensor converts to a variable that needs no gradient. Operations deduce their types, so they
+/// want the conversion in words: `linear(Variable<T, B>(x), weight)`.
 template <class T, class Backend>
 class Variable {
  public:

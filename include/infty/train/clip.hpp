@@ -18,6 +18,16 @@ struct PlusDouble {
   INFTY_HOST_DEVICE double operator()(double a, double b) const { return a + b; }
 };
 
+/// Whether no element is NaN or infinite.
+template <class T, class B>
+bool all_finite(const Tensor<T, B>& x) {
+  const T* const from = x.data();
+  // x - x is 0 for finite x and NaN otherwise.
+  return B::reduce(x.size(), 0.0, PlusDouble{}, [=] INFTY_HOST_DEVICE(Index i) {
+           return static_cast<double>(from[i] - from[i]);
+         }) == 0;
+}
+
 /// The sum of all squares, in double whatever the scalar; not finite if an element is not.
 template <class T, class B>
 double sum_of_squares(const Tensor<T, B>& x) {

@@ -33,7 +33,7 @@ namespace detail {
 template <class T, class B>
 [[noreturn]] void raise_non_finite_loss(double loss, const Adam<T, B>& adam) {
   for (const auto& [name, variable] : adam.parameters())
-    if (!std::isfinite(sum_of_squares(variable.value())))
+    if (!all_finite(variable.value()))
       raise<NonFiniteError>("train_step", "step ", adam.steps(), ": parameter ", name,
                             " is not finite, and the loss is ", loss);
   raise<NonFiniteError>("train_step", "step ", adam.steps(), ": the loss is ", loss,

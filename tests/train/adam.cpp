@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <infty/train/adam.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/threads.hpp"
+#include "support/types.hpp"
+
+using infty::Adam;
+using infty::AdamConfig;
+using infty::Index;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+using infty::tests::error;
+using infty::tests::tolerance;
+
+static_assert(!std::is_copy_constructible_v<Adam<float>>);
+static_assert(std::is_move_constructible_v<Adam<float>>);
+
+namespace {
+
+template <class T, class B = infty::EigenBackend>
+struct Pair {
+  Variable<T, B> a{Tensor<T, B>::from({4}, {T(1), T(-2), T(0.5), T(3)}), true};
+  Variable<T, B> b{Tensor<T, B>::from({1}, {T(4)}), true};
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("a", a);
+    see("b", b);
+  }
+};
+
+// Long enough to be cut among threads.
+struct Long {
+  Variable<float> w{Tensor<float>::zeros({50'000}), true};
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("w", w);
+  }
+};
+
+// The gradients of step t = 1, 2, ...; none reaches b in the first three.
+template <class T, class B>
+void set_gradients(Pair<T, B>& model, int t) {
+  model.a.zero_grad();
+  model.b.zero_grad();
+  model.a.grad().copy_from(
+      Tensor<T, B>::from({4}, {T(0.1 * t), T(-1), static_cast<T>(10.0 / t), T(0)}));
+  if (t > 3) model.b.grad().fill(T(0.5));
+}
+
+template <class T, class B>
+void step(Pair<T, B>& model, Adam<T, B>& adam, int t) {
+  set_gradients(model, t);
+  adam.step(0.1 / t);
+}
+
+struct Reference {
+  AdamConfig config;
+  std::vector<double> a, b;
+};
+
+// Five steps with rate 0.1 / t, by torch.optim.Adam and AdamW of PyTorch 2.15 in float64.
+std::vector<Reference> references() {
+  return {{{}, {0.7764525351691347, -1.7716666689500005, 0.2882570851143673, 3.0}, {3.9550000009}},
+          {{.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-3},
+           {0.7610168424300597, -1.771894771894772, 0.30600442335037153, 3.0},
+           {3.9550898203592815}},
+          {{.weight_decay = 0.1},
+           {0.7556520491959311, -1.7282415172546548, 0.2787473057133529, 2.9320603787475},
+           {3.9370700008990003}}};
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("Adam: the numbers of PyTorch", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const Reference& reference : references()) {
+    Pair<T, B> model;
+    Adam<T, B> adam(model, reference.config);
+    for (int t = 1; t <= 5; ++t) step(model, adam, t);
+    CHECK(adam.steps() == 5);
+    CHECK(error(model.a.value().to_vector(), reference.a) < tolerance<T>);
+    CHECK(error(model.b.value().to_vector(), reference.b) < tolerance<T>);
+  }
+}
+
+TEST_CASE("Adam: the first step is the rate, against the sign of the gradient") {
+  Pair<double> model;
+  Adam<double> adam(model, {.learning_rate = 0.25, .epsilon = 0});
+  set_gradients(model, 1);
+  adam.step();
+  // A gradient of 0 moves nothing, even where epsilon does not keep the quotient from 0 / 0.
+  CHECK(error(model.a.value().to_vector(), std::vector{0.75, -1.75, 0.25, 3.0}) < 1e-14);
+}
+
+TEST_CASE("Adam: a parameter without a gradient stays, weight decay or not") {
+  Pair<float> model;
+  Adam<float> adam(model, {.weight_decay = 0.5});
+  for (int t = 1; t <= 3; ++t) step(model, adam, t);
+  CHECK(model.b.value().item() == 4);
+}
+
+TEMPLATE_LIST_TEST_CASE("Adam: finds the bottom of a quadratic", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Pair<T, B> model;
+  Adam<T, B> adam(model);
+  // The gradient of |curvature (x - 1)|² / 2, whose axes differ by a factor of 100.
+  const std::vector<T> curvature{T(0.1), T(1), T(3), T(10)};
+  for (int t = 0; t < 3000; ++t) {
+    adam.zero_grad();
+    const auto x = model.a.value().to_vector();
+    std::vector<T> gradient(4);
+    for (std::size_t i = 0; i < 4; ++i) gradient[i] = curvature[i] * (x[i] - T(1));
+    model.a.grad().copy_from(Tensor<T, B>::from({4}, gradient));
+    adam.step(0.05 * (1 - t / 3000.0));
+  }
+  CHECK(error(model.a.value().to_vector(), std::vector<T>(4, T(1))) < 1e-4);
+}
+
+TEST_CASE("Adam: state saved by name and restored continues as if nothing had happened") {
+  Pair<double> model;
+  Adam<double> adam(model);
+  for (int t = 1; t <= 3; ++t) step(model, adam, t);
+
+  std::map<std::string, std::vector<double>> tensors;
+  std::map<std::string, Index> counts;
+  adam.visit([&](const std::string& name, auto& value) {
+    if constexpr (std::is_same_v<decltype(value), Index&>)
+      counts[name] = value;
+    else
+      tensors[name] = value.to_vector();
+  });
+  CHECK(counts == std::map<std::string, Index>{{"steps", 3}, {"steps.a", 3}, {"steps.b", 0}});
+  CHECK(tensors.size() == 4);
+
+  Pair<double> restored;
+  restored.a.value().copy_from(model.a.value());
+  restored.b.value().copy_from(model.b.value());
+  Adam<double> other(restored);
+  other.visit([&](const std::string& name, auto& value) {
+    if constexpr (std::is_same_v<decltype(value), Index&>)
+      value = counts.at(name);
+    else
+      value.copy_from(Tensor<double>::from(value.shape(), tensors.at(name)));
+  });
+  for (int t = 4; t <= 6; ++t) {
+    step(model, adam, t);
+    step(restored, other, t);
+  }
+  CHECK(restored.a.value().to_vector() == model.a.value().to_vector());
+  CHECK(restored.b.value().to_vector() == model.b.value().to_vector());
+  CHECK(other.steps() == 6);
+}
+
+TEST_CASE("Adam: tied weights are stepped once") {
+  Pair<double> model;
+  model.b = model.a;
+  Adam<double> adam(model, {.learning_rate = 0.25, .epsilon = 0});
+  CHECK(adam.parameters().size() == 1);
+  model.a.grad().fill(1);
+  adam.step();
+  CHECK(error(model.a.value().to_vector(), std::vector{0.75, -2.25, 0.25, 2.75}) < 1e-14);
+}
+
+TEST_CASE("Adam: keeps gradients that have arrived, zero_grad forgets them") {
+  Pair<float> model;
+  model.a.grad().fill(2);
+  Adam<float> adam(model);
+  CHECK(model.a.has_grad());
+  CHECK_FALSE(model.b.has_grad());
+  CHECK(model.a.grad().to_vector() == std::vector<float>(4, 2));
+  adam.zero_grad();
+  CHECK_FALSE(model.a.has_grad());
+}
+
+TEST_CASE("Adam: the same bits with one thread and with two") {
+  const auto run = [] {
+    Long model;
+    Adam<float> adam(model);
+    infty::Random random(infty::tests::seed);
+    for (int t = 0; t < 3; ++t) {
+      infty::fill_uniform(model.w.grad(), -1, 1, random);
+      adam.step();
+    }
+    return model.w.value().to_vector();
+  };
+  CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(2, run));
+}
+
+TEST_CASE("AdamConfig: constants out of range are refused by name") {
+  Pair<float> model;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto make = [&](AdamConfig config) { const Adam<float> adam(model, config); };
+  CHECK_THROWS_WITH(make({.beta1 = 1}), "[AdamConfig] beta1 is 1: it must lie in [0, 1)");
+  CHECK_THROWS_AS(make({.beta2 = -0.1}), infty::ValueError);
+  CHECK_THROWS_AS(make({.beta2 = nan}), infty::ValueError);
+  CHECK_THROWS_WITH(make({.epsilon = -1}),
+                    "[AdamConfig] epsilon is -1: it must be finite and at least 0");
+  CHECK_THROWS_AS(make({.learning_rate = nan}), infty::ValueError);
+  CHECK_THROWS_AS(make({.weight_decay = -1}), infty::ValueError);
+}
+
+TEST_CASE("Adam: a bad rate or a bad restored count changes nothing") {
+  Pair<double> model;
+  Adam<double> adam(model);
+  set_gradients(model, 1);
+  const auto before = model.a.value().to_vector();
+  CHECK_THROWS_WITH(adam.step(-1),
+                    "[Adam::step] learning_rate is -1: it must be finite and at least 0");
+  CHECK_THROWS_AS(adam.step(std::numeric_limits<double>::infinity()), infty::ValueError);
+  adam.visit([](const std::string& name, auto& value) {
+    if constexpr (std::is_same_v<decltype(value), Index&>)
+      if (name == "steps.b") value = -1;
+  });
+  CHECK_THROWS_WITH(adam.step(),
+                    "[Adam::step] the count of steps of b is -1: it must be at least 0");
+  CHECK(model.a.value().to_vector() == before);
+  CHECK(adam.steps() == 0);
+}
