@@ -87,7 +87,7 @@ TEST_CASE("TruncatedParabola: moments done by hand") {
 TEST_CASE("TruncatedParabola: expectations agree with quadrature") {
   Random random(seed);
   std::vector<double> worst(4);
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 700; ++i) {
     const double mu = 1.4 * random.uniform() - 0.2;
     const double var = logarithmic(1e-8, 100, random.uniform());
     const double h = TruncatedParabola::half_width(var);

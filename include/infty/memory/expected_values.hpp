@@ -65,7 +65,8 @@ struct ComposedExpectation {
     T* const to = r.data();
     const Index n = s.batch * s.heads * s.queries, N = s.basis;
     B::for_each(n * N, [=] INFTY_HOST_DEVICE(Index i) {
-      to[i] = D::expectation(psi, i % N, density[i / N], density[n + i / N]);
+      const Index at = i / N;
+      to[i] = D::expectation_gradient(psi, i % N, density[at], density[n + at]).value;
     });
     return r;
   }
@@ -114,13 +115,12 @@ requires DensityOver<D, Psi> Variable<T, B> expected_values(const Psi& psi,
                                                             const Variable<T, B>& density,
                                                             const Variable<T, B>& values) {
   using Kernel = typename detail::ChosenExpectation<D, B>::type;
-  require<ShapeError>(density.shape().rank() == 4 && density.dim(0) == 2 &&
-                          values.shape().rank() == 3 && values.dim(0) == density.dim(1) &&
-                          values.dim(1) == psi.size() && density.dim(2) >= 1 &&
-                          values.dim(2) % density.dim(2) == 0,
-                      "expected_values", "density is ", density.shape(), ", values are ",
-                      values.shape(), ": they must be [2, B, H, Q] and [B, N, HD], N = ",
-                      psi.size());
+  require<ShapeError>(
+      density.shape().rank() == 4 && density.dim(0) == 2 && values.shape().rank() == 3 &&
+          values.dim(0) == density.dim(1) && values.dim(1) == psi.size() && density.dim(2) >= 1 &&
+          values.dim(2) % density.dim(2) == 0,
+      "expected_values", "density is ", density.shape(), ", values are ", values.shape(),
+      ": they must be [2, B, H, Q] and [B, N, HD], N = ", psi.size());
   const ReadSize size{density.dim(1), density.dim(3), psi.size(), density.dim(2),
                       values.dim(2) / density.dim(2)};
   Variable<T, B> y(Tensor<T, B>(Shape{size.batch, size.queries, values.dim(2)}));
