@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 
 namespace infty {
@@ -17,13 +18,14 @@ enum class DensityParameters {
 
 /// Where the old signal is sampled when it is contracted.
 enum class Resampling {
-  even,              ///< at m / samples [Martins et al. 2022, §3.2]
-  sticky,            ///< drawn where attention went [Martins et al. 2022, §3.3, Eq. 16, 17]
+  even,              ///< at m / samples [Martins et al. 2022, Eq. 14]
+  sticky,            ///< drawn where attention went [Martins et al. 2022, Eq. 16, 17]
   sticky_quantiles,  ///< the same, at the quantiles of that distribution instead of draws
 };
 
 /// All constants of a long-term memory. Defaults are those of the paper's sorting experiment
-/// [Martins et al. 2022, §4.1, App. C.1] unless a line says otherwise.
+/// [Martins et al. 2022, §4.1]; `model/presets.hpp` has them for every experiment, and says where
+/// each value comes from and who says otherwise.
 struct LongTermConfig {
   Index model_dim = 300;  ///< d, of the vectors written
   Index heads = 6;        ///< H

@@ -8,14 +8,15 @@
 namespace infty {
 
 /// All constants of a `TransformerLM`. Defaults are the transformer of the paper's sorting
-/// experiment [Martins et al. 2022, §4.1, App. C.1].
+/// experiment [Martins et al. 2022, §4.1], but for dropout (.1 there) and the output layer (not
+/// tied there); `model/presets.hpp` has every experiment as it was.
 struct TransformerConfig {
   Index vocabulary = 21;     ///< 20 symbols and a separator
   Index model_dim = 300;     ///< d
   Index layers = 3;
   Index heads = 6;           ///< H
   Index head_dim = 0;        ///< D; 0 stands for model_dim / heads
-  Index feed_forward = 1200;  ///< width of the inner layer of the feed-forward network
+  Index feed_forward = 300;  ///< width of the inner layer of the feed-forward network
   Index short_term = 1024;   ///< capacity of the short-term memory; 0 for none
   /// The long-term memory of every layer; empty for none. Its model_dim, heads and head_dim are
   /// taken from here.

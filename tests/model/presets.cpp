@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/model/presets.hpp>
+
+#include "support/catch.hpp"
+
+using namespace infty;
+
+namespace {
+
+std::vector<presets::Experiment> all_presets() {
+  std::vector<presets::Experiment> all;
+  for (const Index length : {4000, 8000, 16000}) all.push_back(presets::sorting(length));
+  for (const bool sticky : {false, true}) {
+    all.push_back(presets::wikitext103(sticky));
+    all.push_back(presets::gpt2_wikitext103(sticky));
+    all.push_back(presets::gpt2_pg19(sticky));
+    all.push_back(presets::cmu_dog(sticky));
+  }
+  return all;
+}
+
+const LongTermConfig& memory_of(const presets::Experiment& e) { return *e.model.long_term; }
+
+}  // namespace
+
+TEST_CASE("presets: every one is a valid, complete configuration") {
+  for (const auto& e : all_presets()) {
+    CHECK_NOTHROW(e.model.validate());
+    REQUIRE(e.model.long_term.has_value());
+    const LongTermConfig memory = e.model.resolved_long_term();
+    CHECK_NOTHROW(memory.validate());
+    CHECK(memory.basis % static_cast<Index>(memory.widths.size()) == 0);
+    CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
+    CHECK(e.segment > 0);
+    CHECK(e.batch > 0);
+    CHECK((e.steps > 0) != (e.epochs > 0));
+    CHECK(e.learning_rate > 0);
+    CHECK(e.memory_learning_rate >= e.learning_rate);
+    CHECK(e.max_norm > 0);
+    CHECK(e.kl_weight > 0);
+    CHECK(memory.sigma0 == 0.05);
+    CHECK(memory.gate);
+  }
+}
+
+TEST_CASE("presets: sorting has the paper's lengths and no other") {
+  for (const Index length : {4000, 8000, 16000}) {
+    const auto e = presets::sorting(length);
+    CHECK(e.length == length);
+    CHECK(e.model.layers == 3);
+    CHECK(e.model.heads == 6);
+    CHECK(e.model.model_dim == 300);
+    CHECK(e.model.feed_forward == 300);
+    CHECK(e.model.short_term == 1024);
+    CHECK_FALSE(e.model.tie_embedding);
+    CHECK(memory_of(e).basis == 1024);
+    CHECK(memory_of(e).widths == std::vector<double>{.01, .05});
+    CHECK(memory_of(e).tau == 0.75);
+    CHECK(memory_of(e).ridge == 1);
+    CHECK(memory_of(e).variance_floor == 1e-6);
+    CHECK(memory_of(e).resampling == Resampling::even);
+    CHECK(e.steps == 20000);
+    CHECK(e.kl_weight == 1e-6);
+  }
+  CHECK(presets::sorting(8000).learning_rate == 2.5e-4);
+  CHECK(presets::sorting(16000).learning_rate == 2e-4);
+  CHECK_THROWS_AS(presets::sorting(512), ValueError);
+}
+
+TEST_CASE("presets: the GPT-2 programs differ from the sorting program where they say") {
+  for (const auto& e : {presets::gpt2_wikitext103(), presets::gpt2_pg19(), presets::cmu_dog()}) {
+    CHECK(e.model.layers == 12);
+    CHECK(e.model.model_dim == 768);
+    CHECK(e.model.short_term == 0);
+    CHECK(e.model.pre_norm);
+    CHECK(memory_of(e).basis == 512);
+    CHECK(memory_of(e).widths == std::vector<double>{.005, .01});
+    CHECK(memory_of(e).tau == 0.5);
+    CHECK(memory_of(e).ridge == 0.5);
+    CHECK(memory_of(e).variance_floor == 1e-4);
+    CHECK(memory_of(e).bins == 128);
+    CHECK(e.decay == presets::Decay::linear);
+  }
+  CHECK(presets::gpt2_wikitext103().kl_weight == 1e-6);
+  CHECK(memory_of(presets::gpt2_wikitext103()).threshold == 2047);
+  CHECK(presets::cmu_dog().kl_weight == 1e-5);
+  CHECK(memory_of(presets::cmu_dog()).threshold == 0);
+}
+
+TEST_CASE("presets: sticky memories are a choice") {
+  CHECK(memory_of(presets::wikitext103(true)).resampling == Resampling::sticky);
+  CHECK(memory_of(presets::wikitext103(false)).resampling == Resampling::even);
+  CHECK(memory_of(presets::cmu_dog(false)).resampling == Resampling::even);
+}
+
+TEST_CASE("presets: the weight of the mean becomes the weight of the sum") {
+  const auto e = presets::sorting(4000);  // batch 8, 6 heads
+  CHECK(e.kl_weight_of_sum(100) == Approx(1e-6 / 4800).epsilon(1e-12));
+  CHECK_THROWS_AS(e.kl_weight_of_sum(0), ValueError);
+}
