@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <infty/core/error.hpp>
+#include <infty/core/random.hpp>
+#include <infty/io/json.hpp>
+#include <infty/io/safetensors.hpp>
+#include <infty/memory/state.hpp>
+#include <infty/nn/parameters.hpp>
+
+// Checkpoints are safetensors files. Layers, states, optimisers and random generators name what
+// they hold; a prefix such as "model." lets several share a file. What is loaded takes its place
+// when all of it has been read and checked, or not at all.
+
+namespace infty {
+
+namespace detail {
+
+/// for_each_parameter, but a parameter that stands in two places (tied weights) comes once, under
+/// its first name.
+template <class L, class F>
+void for_each_distinct_parameter(L& layer, F&& f) {
+  std::set<const void*> known;
+  for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
+    if (known.insert(&parameter.value()).second) f(name, parameter);
+  });
+}
+
+/// The name of the counts that say how much of a sequence tensor each row fills: "x.vectors" has
+/// "x.length", as in RowSequences.
+inline std::string length_beside(const std::string& name) {
+  const auto dot = name.rfind('.');
+  return (dot == std::string::npos ? std::string() : name.substr(0, dot + 1)) + "length";
+}
+
+}  // namespace detail
+
+/// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
+/// @throws infty::IoError if a name is taken
+template <class L>
+void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
+  detail::for_each_distinct_parameter(const_cast<L&>(layer),
+                                      [&](const std::string& name, const auto& parameter) {
+                                        writer.add(prefix + name, parameter.value());
+                                      });
+}
+
+/// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
+/// gradient that would flow to the last write is not kept. @throws infty::IoError as above
+template <class State>
+void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
+  for_each_member(const_cast<State&>(state), [&](const std::string& name, auto& member) {
+    using M = std::remove_reference_t<decltype(member)>;
+    if constexpr (detail::is_tensor<M>) {
+      writer.add(prefix + name, detail::tensor_of(member));
+    } else {
+      std::span<const Index> rows;
+      if constexpr (std::is_same_v<M, RowIds>)
+        rows = member.id;
+      else
+        rows = member;
+      writer.add(prefix + name, Shape{static_cast<Index>(rows.size())}, rows);
+    }
+  });
+}
+
+/// Adds the state of an optimiser such as Adam: counts and moments, by the names of its `visit`
+/// behind `prefix`; its configuration is not part of it. @throws infty::IoError as above
+template <class Optimizer>
+void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
+                    const std::string& prefix = "") {
+  const_cast<Optimizer&>(optimizer).visit([&](std::string_view name, const auto& member) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Index>)
+      writer.add(prefix + std::string(name), Shape{}, std::span<const Index>(&member, 1));
+    else
+      writer.add(prefix + std::string(name), member);
+  });
+}
+
+/// Adds a random generator: its seed, stream and counter. @throws infty::IoError as above
+inline void save_random(SafetensorsWriter& writer, const Random& random, const std::string& name) {
+  writer.add(name, Shape{3},
+             std::vector<std::uint64_t>{random.seed(), random.stream(), random.counter()});
+}
+
+/// Loads what belongs together from one checkpoint, all of it or nothing: each call reads and
+/// checks, `apply` puts everything in its place. The objects must stay where they are until then.
+///
+///     CheckpointLoader loader("model.safetensors");
+///     loader.parameters(model, "model.").optimizer(adam, "optimizer.").random(random, "random");
+///     loader.apply();
+class CheckpointLoader {
+ public:
+  /// @throws infty::IoError if the file is missing or is not exactly safetensors
+  explicit CheckpointLoader(const std::filesystem::path& path) : file_(path) {}
+
+  /// The file, for its string metadata.
+  const SafetensorsFile& file() const { return file_; }
+
+  /// Takes all parameters of a layer, written by `save_parameters` or under the same names by
+  /// others. They are copied in place, so that an optimiser's handles stay valid.
+  /// @throws infty::IoError that names the first parameter that is missing or of another shape
+  template <class L>
+  CheckpointLoader& parameters(L& layer, const std::string& prefix = "") {
+    detail::for_each_distinct_parameter(layer, [&](const std::string& name, auto& parameter) {
+      stage(prefix + name, parameter.value());
+    });
+    prefixes_.push_back(prefix);
+    return *this;
+  }
+
+  /// Takes a state, written by `save_state`, in exchange for one of the same memory. The number of
+  /// rows, and the length of the sequences that wait to be written, are those of the file.
+  /// @throws infty::IoError that names the first member that is missing or does not fit
+  template <class State>
+  CheckpointLoader& state(State& state, const std::string& prefix = "") {
+    const auto loaded = std::make_shared<State>(state);
+    std::set<std::string> counts;
+    for_each_member(*loaded, [&](const std::string& name, auto& member) {
+      if constexpr (std::is_same_v<std::remove_reference_t<decltype(member)>, RowCounts>)
+        counts.insert(name);
+    });
+    Index batch = -1;
+    for_each_member(*loaded, [&](const std::string& name, auto& member) {
+      using M = std::remove_reference_t<decltype(member)>;
+      const std::string stored = take(prefix + name);
+      if (batch < 0) batch = rows_of(stored);
+      if constexpr (std::is_same_v<M, RowCounts>) {
+        member = read_rows(stored, batch, 0);
+      } else if constexpr (std::is_same_v<M, RowIds>) {
+        member.id = read_rows(stored, batch, std::numeric_limits<Index>::min());
+      } else {
+        const auto& tensor = detail::tensor_of(member);
+        Shape expected = tensor.shape().with(0, batch);
+        const std::string length = detail::length_beside(name);
+        if (counts.contains(length))
+          expected = with_stored_length(stored, expected, prefix + length, batch);
+        file_.check_shape(stored, expected);
+        member = M(read_like(stored, tensor));
+      }
+    });
+    prefixes_.push_back(prefix);
+    writes_.push_back([loaded, to = &state] { *to = std::move(*loaded); });
+    return *this;
+  }
+
+  /// Takes an optimiser's state, written by `save_optimizer`.
+  /// @throws infty::IoError that names the first member that is missing or does not fit
+  template <class Optimizer>
+  CheckpointLoader& optimizer(Optimizer& optimizer, const std::string& prefix = "") {
+    optimizer.visit([&](std::string_view name, auto& member) {
+      const std::string stored = prefix + std::string(name);
+      if constexpr (std::is_same_v<std::remove_reference_t<decltype(member)>, Index>) {
+        file_.check_shape(take(stored), Shape{});
+        const Index count = file_.read<Index>(stored).front();
+        if (count < 0) fail(stored, "is ", count, ": it must be at least 0");
+        writes_.push_back([count, to = &member] { *to = count; });
+      } else {
+        stage(stored, member);
+      }
+    });
+    prefixes_.push_back(prefix);
+    return *this;
+  }
+
+  /// Takes a random generator, written by `save_random`.
+  /// @throws infty::IoError if it is missing or is none
+  CheckpointLoader& random(Random& random, const std::string& name) {
+    file_.check_shape(take(name), Shape{3});
+    const auto words = file_.read<std::uint64_t>(name);
+    Random loaded(words[0], words[1]);
+    loaded.seek(words[2]);
+    writes_.push_back([loaded, to = &random] { *to = loaded; });
+    return *this;
+  }
+
+  /// Puts everything that was taken in its place.
+  /// @throws infty::IoError that names a tensor of the file that begins with one of the prefixes
+  /// and that nobody took; then all objects are as they were
+  void apply() {
+    for (const auto& [name, entry] : file_.tensors()) {
+      const auto begins = [&](const std::string& prefix) { return name.starts_with(prefix); };
+      if (!taken_.contains(name) && std::any_of(prefixes_.begin(), prefixes_.end(), begins))
+        fail(name, "is in the file and belongs to nothing that is loaded");
+    }
+    for (const auto& write : writes_) write();
+    writes_.clear();
+  }
+
+ private:
+  template <class... Parts>
+  [[noreturn]] void fail(const std::string& name, const Parts&... parts) const {
+    raise<IoError>("load", file_.path().string(), ": tensor ", detail::printable(name), ' ',
+                   parts...);
+  }
+
+  const std::string& take(const std::string& name) { return *taken_.insert(name).first; }
+
+  template <class T, class B>
+  Tensor<T, B> read_like(const std::string& name, const Tensor<T, B>&) const {
+    return file_.tensor<T, B>(name);
+  }
+
+  template <class T, class B>
+  void stage(const std::string& name, const Tensor<T, B>& like) {
+    file_.check_shape(take(name), like.shape());
+    writes_.push_back(
+        [to = like, from = file_.tensor<T, B>(name)]() mutable { to.copy_from(from); });
+  }
+
+  Index rows_of(const std::string& name) const {
+    const Shape& shape = file_.shape(name);
+    if (shape.rank() == 0 || shape[0] == 0) fail(name, "is ", shape, ": it must have rows");
+    return shape[0];
+  }
+
+  RowCounts read_rows(const std::string& name, Index batch, Index least) const {
+    file_.check_shape(name, Shape{batch});
+    const auto values = file_.read<Index>(name);
+    for (const Index value : values)
+      if (value < least) fail(name, "holds ", value, ": it must be at least ", least);
+    return RowCounts(values.begin(), values.end());
+  }
+
+  /// `expected` with the length of the sequence in the file, in which all rows must fit.
+  Shape with_stored_length(const std::string& name, const Shape& expected,
+                           const std::string& counts, Index batch) const {
+    const Shape& shape = file_.shape(name);
+    if (shape.rank() < 2) return expected;
+    for (const Index count : read_rows(counts, batch, 0))
+      if (count > shape[1]) fail(counts, "holds ", count, ", and the sequence is ", shape);
+    return expected.with(1, shape[1]);
+  }
+
+  SafetensorsFile file_;
+  std::set<std::string> taken_;
+  std::vector<std::string> prefixes_;
+  std::vector<std::function<void()>> writes_;
+};
+
+/// A file of the parameters of a layer alone; an old one is replaced when the new one is complete.
+/// @throws infty::IoError such as for a missing folder; then the old file is there still
+template <class L>
+void save_parameters(const std::filesystem::path& path, const L& layer) {
+  SafetensorsWriter writer;
+  save_parameters(writer, layer);
+  writer.save(path);
+}
+
+/// Copies the parameters that begin with `prefix` in a file into those of a layer.
+/// @throws infty::IoError that names the first tensor that is missing, of another shape, or too
+/// much; then the layer is as it was
+template <class L>
+void load_parameters(const std::filesystem::path& path, L& layer, const std::string& prefix = "") {
+  CheckpointLoader(path).parameters(layer, prefix).apply();
+}
+
+/// A file of a state alone. @throws infty::IoError as above
+template <class State>
+void save_state(const std::filesystem::path& path, const State& state) {
+  SafetensorsWriter writer;
+  save_state(writer, state);
+  writer.save(path);
+}
+
+/// Replaces a state by that of a file, of the same memory; copies of it keep what they have.
+/// @throws infty::IoError as above; then the state is as it was
+template <class State>
+void load_state(const std::filesystem::path& path, State& state, const std::string& prefix = "") {
+  CheckpointLoader(path).state(state, prefix).apply();
+}
+
+}  // namespace infty

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <infty/io/checkpoint.hpp>
+#include <infty/model/transformer_lm.hpp>
+#include <infty/train/trainer.hpp>
+
+#include "io/temporary_folder.hpp"
+#include "support/catch.hpp"
+
+using Catch::Matchers::Contains;
+using infty::CheckpointLoader;
+using infty::Index;
+using infty::IoError;
+using infty::Random;
+using infty::SafetensorsFile;
+using infty::SafetensorsWriter;
+using infty::Shape;
+using infty::Tensor;
+using infty::tests::read_text;
+using infty::tests::TemporaryFolder;
+using Model = infty::TransformerLM<float>;
+using State = infty::TransformerState<float>;
+using Adam = infty::Adam<float>;
+
+namespace {
+
+infty::TransformerConfig config() {
+  infty::TransformerConfig config{.vocabulary = 7,
+                                  .model_dim = 8,
+                                  .layers = 2,
+                                  .heads = 2,
+                                  .feed_forward = 12,
+                                  .short_term = 4,
+                                  .pre_norm = true};
+  config.long_term = infty::LongTermConfig{.basis = 6,
+                                           .widths = {.1, .2},
+                                           .samples = 8,
+                                           .resampling = infty::Resampling::sticky,
+                                           .bins = 16};
+  return config;
+}
+
+Tensor<Index> tokens(Index batch, Index length, Random& random) {
+  Tensor<Index> out(Shape{batch, length});
+  for (Index i = 0; i < out.size(); ++i) out.data()[i] = random.below(7);
+  return out;
+}
+
+/// A training run: everything that a checkpoint has to bring back.
+struct Run {
+  Model model;
+  Adam adam;
+  Random random{infty::tests::seed, 9};
+  State state;
+
+  explicit Run(std::uint64_t seed)
+      : model(config(), Random(seed)), adam(model), state(model.make_state(2)) {}
+
+  double step() {
+    const auto input = tokens(2, 3, random), target = tokens(2, 3, random);
+    return infty::train_step(adam, {.learning_rate = 1e-2},
+                             [&] {
+                               return infty::cross_entropy(
+                                   model.logits(model.forward(state, input).hidden), target);
+                             })
+        .loss;
+  }
+
+  void save(const std::filesystem::path& path) const {
+    SafetensorsWriter writer;
+    infty::save_parameters(writer, model, "model.");
+    infty::save_optimizer(writer, adam, "optimizer.");
+    infty::save_random(writer, random, "random");
+    infty::save_state(writer, state, "state.");
+    writer.metadata("config", "{\"layers\": 2}");
+    writer.save(path);
+  }
+
+  void load(const std::filesystem::path& path) {
+    CheckpointLoader loader(path);
+    loader.parameters(model, "model.").optimizer(adam, "optimizer.").random(random, "random");
+    loader.state(state, "state.");
+    loader.apply();
+  }
+
+  std::string bytes() const {
+    const TemporaryFolder folder;
+    save(folder / "a");
+    return read_text(folder / "a");
+  }
+};
+
+/// The entries of a checkpoint, one of them left out, replaced or joined by another.
+template <class Change>
+void rewrite(const std::filesystem::path& from, const std::filesystem::path& to, Change&& change) {
+  const SafetensorsFile file(from);
+  SafetensorsWriter writer;
+  for (const auto& [name, entry] : file.tensors())
+    if (!change(writer, name))
+      writer.add_bytes(name, entry.dtype, entry.shape, file.read_bytes(name));
+  writer.save(to);
+}
+
+struct Tied {
+  infty::Variable<float> a{Tensor<float>::full({2}, 1), true}, b = a;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("a", a);
+    see("b", b);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint: a restored run continues bit for bit") {
+  const TemporaryFolder folder;
+  Run run(1);
+  for (int i = 0; i < 5; ++i) run.step();
+  run.save(folder / "a");
+  Run restored(2);
+  restored.load(folder / "a");
+  CHECK(restored.bytes() == run.bytes());
+  for (int i = 0; i < 5; ++i) CHECK(restored.step() == run.step());
+  CHECK(restored.bytes() == run.bytes());
+  CHECK(SafetensorsFile(folder / "a").metadata("config") == "{\"layers\": 2}");
+}
+
+TEST_CASE("load_parameters: the optimiser goes on with the parameters it holds") {
+  const TemporaryFolder folder;
+  Run source(1), target(2);
+  infty::save_parameters(folder / "a", source.model);
+  const auto* const memory = target.model.output_bias.value().data();
+  infty::load_parameters(folder / "a", target.model);
+  CHECK(target.model.output_bias.value().data() == memory);
+  CHECK(same(target.adam.parameters().front().variable, target.model.embedding.weight));
+  CHECK(target.step() == source.step());
+}
+
+TEST_CASE("load_state: rows and waiting sequences of other numbers; copies keep what they have") {
+  const TemporaryFolder folder;
+  Run run(1);
+  for (int i = 0; i < 3; ++i) run.step();
+  infty::save_state(folder / "a", run.state);
+  State state = run.model.make_state(5);
+  const State copy = state;
+  infty::load_state(folder / "a", state);
+  CHECK(infty::batch_of(state) == 2);
+  CHECK(infty::batch_of(copy) == 5);
+  Random random(3);
+  const auto next = tokens(2, 3, random);
+  State original = run.state;
+  CHECK(run.model.forward(state, next).hidden.value().to_vector() ==
+        run.model.forward(original, next).hidden.value().to_vector());
+}
+
+TEST_CASE("checkpoint: tied parameters are stored once") {
+  const TemporaryFolder folder;
+  Tied tied;
+  infty::save_parameters(folder / "a", tied);
+  CHECK(SafetensorsFile(folder / "a").names() == std::vector<std::string>{"a"});
+  tied.a.value().fill(2);
+  infty::load_parameters(folder / "a", tied);
+  CHECK(tied.b.value().to_vector() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("checkpoint: what does not fit is named, and everything stays as it was") {
+  const TemporaryFolder folder;
+  Run source(1);
+  for (int i = 0; i < 3; ++i) source.step();
+  source.save(folder / "good");
+  Run run(2);
+  run.step();
+  const std::string before = run.bytes();
+  const auto refused = [&](const std::string& name, const std::string& rule, auto&& change) {
+    rewrite(folder / "good", folder / "bad", change);
+    INFO(name);
+    CHECK_THROWS_WITH(run.load(folder / "bad"), Contains(name) && Contains(rule));
+    CHECK_THROWS_AS(run.load(folder / "bad"), IoError);
+    CHECK(run.bytes() == before);
+  };
+  const auto without = [&](const std::string& missing) {
+    refused(missing, "no tensor",
+            [&](SafetensorsWriter&, const std::string& name) { return name == missing; });
+  };
+  without("model.output_bias");
+  without("optimizer.first.output_bias");
+  without("optimizer.steps");
+  without("random");
+  without("state.layers.1.short_term.recent.length");
+
+  const auto replaced = [&](const std::string& which, const std::string& rule, Shape shape,
+                            const auto& values) {
+    refused(which, rule, [&](SafetensorsWriter& writer, const std::string& name) {
+      if (name == which) writer.add(name, shape, values);
+      return name == which;
+    });
+  };
+  using Floats = std::vector<float>;
+  using Counts = std::vector<Index>;
+  replaced("model.output_bias", "[7] is needed", {6}, Floats(6));
+  replaced("model.output_bias", "asked for as F32", {7}, Counts(7));
+  replaced("optimizer.steps.output_bias", "at least 0", {}, Counts{-1});
+  replaced("optimizer.second.output_bias", "[7] is needed", {1, 7}, Floats(7));
+  replaced("random", "[3] is needed", {2}, Counts(2));
+  const std::string state = "state.layers.0.";
+  replaced(state + "long_term.memory.coefficients", "[2, 6, 8] is needed", {2, 5, 8}, Floats(80));
+  replaced(state + "long_term.memory.attention", "[2, 16] is needed", {2, 15}, Floats(30));
+  replaced(state + "long_term.memory.written", "at least 0", {2}, Counts{1, -1});
+  replaced(state + "long_term.memory.writes", "[2] is needed", {3}, Counts{1, 1, 1});
+  replaced(state + "long_term.leaving.vectors", "[2, 3, 8] is needed", {2, 3, 7}, Floats(42));
+  replaced(state + "long_term.leaving.length", "holds 4", {2}, Counts{3, 4});
+  replaced(state + "short_term.recent.vectors", "must have rows", {}, Floats(1));
+
+  for (const std::string extra : {"model.more", "optimizer.more", "state.more"})
+    refused(extra, "belongs to nothing", [&](SafetensorsWriter& writer, const std::string& name) {
+      if (name == "random") writer.add(extra, Shape{1}, Floats(1));
+      return false;
+    });
+}
+
+TEST_CASE("checkpoint: what begins with no prefix that is loaded is nobody's business") {
+  const TemporaryFolder folder;
+  Run source(1), run(2);
+  source.save(folder / "a");
+  infty::load_parameters(folder / "a", run.model, "model.");
+  CHECK(run.model.output_bias.value().to_vector() == source.model.output_bias.value().to_vector());
+  CHECK_THROWS_AS(infty::load_parameters(folder / "a", run.model), IoError);
+  CHECK_THROWS_AS(infty::load_parameters(folder / "missing", run.model), IoError);
+}
+
+TEST_CASE("checkpoint: a name that is taken is an error, and a failed save keeps the old file") {
+  const TemporaryFolder folder;
+  const Run run(1);
+  SafetensorsWriter writer;
+  infty::save_random(writer, run.random, "random");
+  CHECK_THROWS_AS(infty::save_random(writer, run.random, "random"), IoError);
+  CHECK_THROWS_AS(infty::save_parameters(folder / "missing" / "a", run.model), IoError);
+}
