@@ -73,6 +73,27 @@ TEMPLATE_LIST_TEST_CASE("bin_probability: rows are probabilities, however narrow
   CHECK(p[39] == Approx(0.5).epsilon(1e-4));
 }
 
+TEST_CASE("bin_probability: every bin of one density is its mass, by erf and by series") {
+  Random random(seed);
+  for (int i = 0; i < 300; ++i) {
+    const Index bins = 1 + random.below(200);
+    const double mu = 2 * random.uniform() - 0.5;
+    const double sigma = 1e-2 * std::pow(1e4, random.uniform());
+    const auto p =
+        bin_probability(Tensor<double>::full({1, 1}, mu), Tensor<double>::full({1, 1}, sigma), bins)
+            .to_vector();
+    const double all = GaussianDensity::mass(-1e-6, 1 + 1e-6, mu, sigma * sigma);
+    for (Index bin = 0; bin < bins; ++bin) {
+      const double low = bin == 0 ? -1e-6 : static_cast<double>(bin) / static_cast<double>(bins);
+      const double high =
+          bin + 1 == bins ? 1 + 1e-6 : static_cast<double>(bin + 1) / static_cast<double>(bins);
+      const double mass = GaussianDensity::mass(low, high, mu, sigma * sigma);
+      // A difference of erf has an error of 1e-16, a bin of a wide density is 1e-5.
+      CHECK(p[static_cast<std::size_t>(bin)] * all == Approx(mass).epsilon(1e-10).margin(1e-15));
+    }
+  }
+}
+
 TEST_CASE("bin_probability: far densities keep the ratio of their bins") {
   // phi falls so steeply 50 widths away that the nearer bin has all, to the digit.
   const auto p =
@@ -81,6 +102,29 @@ TEST_CASE("bin_probability: far densities keep the ratio of their bins") {
   const double near = std::erfc((2 - 1e-6) / 0.1 / std::sqrt(2.0));
   const double far = std::erfc(2.5 / 0.1 / std::sqrt(2.0));
   CHECK(p[1] == Approx(far / near).epsilon(1e-9));
+}
+
+TEMPLATE_LIST_TEST_CASE("bin_probability: many densities are the mean of each", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(seed);
+  const Index n = 1000, bins = 50;
+  const auto mu = uniform_tensor<T, B>({1, n}, random, 0, 1);
+  const auto sigma = uniform_tensor<T, B>({1, n}, random, 0.02, 0.5);
+  const auto all = bin_probability(mu, sigma, bins).to_vector();
+  std::vector<double> sum(static_cast<std::size_t>(bins));
+  const auto m = mu.to_vector(), s = sigma.to_vector();
+  for (std::size_t k = 0; k < m.size(); ++k)
+    for (Index bin = 0; bin < bins; ++bin) {
+      const double low = static_cast<double>(bin) / 50, high = static_cast<double>(bin + 1) / 50;
+      const double to_left = bin == 0 ? 1e-6 : 0, to_right = bin + 1 == bins ? 1e-6 : 0;
+      const auto mean = static_cast<double>(m[k]), deviation = static_cast<double>(s[k]);
+      sum[static_cast<std::size_t>(bin)] +=
+          GaussianDensity::mass(low - to_left, high + to_right, mean, deviation * deviation);
+    }
+  const double total = std::accumulate(sum.begin(), sum.end(), 0.0);
+  for (double& x : sum) x /= total;
+  CHECK(relative_error(all, sum) <= tolerance<T>);
 }
 
 TEST_CASE("bin_probability: the truncated parabola's bins") {
