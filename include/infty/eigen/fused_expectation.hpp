@@ -45,8 +45,7 @@ struct FusedExpectation {
         const Index first = job % tiles * tile, count = std::min(tile, s.queries - first);
         const T* const mu = density + (row * s.heads + head) * s.queries + first;
         const T* const var = mu + n;
-        for (Index j = 0; j < N; ++j)
-          for (Index i = 0; i < count; ++i) r[j * tile + i] = D::expectation(psi, j, mu[i], var[i]);
+        expectations(psi, mu, var, N, count, r);
         const ConstStrided<T> expected(r, N, count, Eigen::OuterStride<>(tile));
         const ConstStrided<T> v(values + row * N * e + head * s.head_dim, N, s.head_dim,
                                 Eigen::OuterStride<>(e));
@@ -80,18 +79,10 @@ struct FusedExpectation {
           Strided<T> expected(r, N, count, Eigen::OuterStride<>(tile));
           if (d_density) {
             Strided<T>(dr, N, count, Eigen::OuterStride<>(tile)).noalias() = v * dz.transpose();
-            T *const d_mu = d_density + job * s.queries + first, *const d_var = d_mu + n;
-            for (Index j = 0; j < N; ++j)
-              for (Index i = 0; i < count; ++i) {
-                const auto at = D::expectation_gradient(psi, j, mu[i], var[i]);
-                r[j * tile + i] = at.value;
-                d_mu[i] += dr[j * tile + i] * at.d_mu;
-                d_var[i] += dr[j * tile + i] * at.d_var;
-              }
+            T* const d_mu = d_density + job * s.queries + first;
+            gradients(psi, mu, var, N, count, dr, r, d_mu, d_mu + n);
           } else {
-            for (Index j = 0; j < N; ++j)
-              for (Index i = 0; i < count; ++i)
-                r[j * tile + i] = D::expectation(psi, j, mu[i], var[i]);
+            expectations(psi, mu, var, N, count, r);
           }
           if (d_values)
             Strided<T>(d_values + row * N * e + column, N, s.head_dim, Eigen::OuterStride<>(e))
@@ -99,6 +90,40 @@ struct FusedExpectation {
         }
       }
     });
+  }
+
+ private:
+  // One basis function at a time over the queries of a tile: its centre and width stay in
+  // registers and the compiler turns the inner loop into vector code. For that, psi and the
+  // densities are copied to where no output can lie over them.
+  template <class T, class Psi>
+  static void expectations(Psi psi, const T* mu, const T* var, Index N, Index count, T* r) {
+    T m[tile], v[tile];
+    std::copy_n(mu, count, m);
+    std::copy_n(var, count, v);
+    for (Index j = 0; j < N; ++j)
+      for (Index i = 0; i < count; ++i)
+        r[j * tile + i] = D::expectation_gradient(psi, j, m[i], v[i]).value;
+  }
+
+  template <class T, class Psi>
+  static void gradients(Psi psi, const T* mu, const T* var, Index N, Index count, const T* dr, T* r,
+                        T* d_mu, T* d_var) {
+    T m[tile], v[tile], dm[tile] = {}, dv[tile] = {};
+    std::copy_n(mu, count, m);
+    std::copy_n(var, count, v);
+    for (Index j = 0; j < N; ++j)
+      for (Index i = 0; i < count; ++i) {
+        const auto at = D::expectation_gradient(psi, j, m[i], v[i]);
+        const T d = dr[j * tile + i];
+        r[j * tile + i] = at.value;
+        dm[i] += d * at.d_mu;
+        dv[i] += d * at.d_var;
+      }
+    for (Index i = 0; i < count; ++i) {
+      d_mu[i] += dm[i];
+      d_var[i] += dv[i];
+    }
   }
 };
 

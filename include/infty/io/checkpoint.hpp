@@ -192,7 +192,8 @@ class CheckpointLoader {
   /// @throws infty::IoError that names a tensor of the file that begins with one of the prefixes
   /// and that nobody took; then all objects are as they were
   void apply() {
-    for (const auto& [name, entry] : file_.tensors()) {
+    for (const auto& tensor : file_.tensors()) {
+      const std::string& name = tensor.first;
       const auto begins = [&](const std::string& prefix) { return name.starts_with(prefix); };
       if (!taken_.contains(name) && std::any_of(prefixes_.begin(), prefixes_.end(), begins))
         fail(name, "is in the file and belongs to nothing that is loaded");

@@ -39,10 +39,7 @@ class GaussianBasis {
   /// Number of widths at each centre.
   INFTY_HOST_DEVICE Index widths() const { return widths_; }
   INFTY_HOST_DEVICE T width(Index j) const { return width_[j % widths_]; }
-  INFTY_HOST_DEVICE T centre(Index j) const {
-    const Index i = j / widths_;
-    return (i + 1) * widths_ == size_ && i > 0 ? T(1) : T(i) * step_;
-  }
+  INFTY_HOST_DEVICE T centre(Index j) const { return T(j / widths_) / last_; }
 
   /// psi_j(t)
   INFTY_HOST_DEVICE T operator()(Index j, T t) const {
@@ -102,11 +99,11 @@ class GaussianBasis {
     }
     size_ = n;
     widths_ = count;
-    step_ = n == count ? T(0) : T(1) / T(n / count - 1);
+    last_ = n == count ? T(1) : T(n / count - 1);
   }
 
   Index size_ = 0, widths_ = 0;
-  T step_ = 0;
+  T last_ = 1;  // number of the last centre, or 1 if there is only one
   T width_[max_widths] = {};
 };
 
