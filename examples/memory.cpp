@@ -17,7 +17,8 @@ int main() {
     fill_normal(segment, 0, 1, random);
     memory.write(state, segment);  // (1, L, 64), any L, for ever
   }
-  const auto context = memory.read(state, queries);  // (1, 8, 64), the cost of N, not of what was read
+  const auto context =
+      memory.read(state, queries);  // (1, 8, 64), the cost of N, not of what was read
 
   std::cout << state.written[0] << " vectors remembered in " << bytes_of(state)
             << " bytes, read as " << context.shape() << '\n';

@@ -18,8 +18,9 @@ using infty::Index, infty::Tensor, infty::Variable;
 constexpr Index batch = 32, length = 16, segments = 16, dim = 16, classes = 4;
 
 struct Recall {
-  infty::LongTermMemory<float> memory{{.model_dim = dim, .heads = 2, .basis = 16, .widths = {.05, .2},
-                                       .samples = 64, .tau = .9}, infty::Random(1)};
+  infty::LongTermMemory<float> memory{
+      {.model_dim = dim, .heads = 2, .basis = 16, .widths = {.05, .2}, .samples = 64, .tau = .9},
+      infty::Random(1)};
   infty::Embedding<float> query{1, dim, infty::Random(2)};
   infty::Linear<float> answer{dim, classes, infty::Random(3)};
 

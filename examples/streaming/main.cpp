@@ -18,8 +18,10 @@ int main(int argc, char** argv) {
   int threads = infty::num_threads();
   CLI::App app{"Writes and reads a long stream through a long-term memory of constant size."};
   app.add_option("--vectors", vectors, "length of the stream")->check(CLI::PositiveNumber);
-  app.add_option("--segment", segment, "vectors a write, and queries a read")->check(CLI::PositiveNumber);
-  app.add_option("--dim", dim, "numbers a vector, a multiple of --heads")->check(CLI::PositiveNumber);
+  app.add_option("--segment", segment, "vectors a write, and queries a read")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--dim", dim, "numbers a vector, a multiple of --heads")
+      ->check(CLI::PositiveNumber);
   app.add_option("--heads", heads, "attention heads")->check(CLI::PositiveNumber);
   app.add_option("--basis", basis, "basis functions N, even")->check(CLI::PositiveNumber);
   app.add_option("--threads", threads, "threads")->check(CLI::PositiveNumber);
@@ -43,7 +45,8 @@ int main(int argc, char** argv) {
       const Index length = std::min(segment, std::min(next, vectors) - read);
       const auto piece = x.reshape({segment, dim}).slice(0, length).reshape({1, length, dim});
       memory.write(state, piece);
-      memory.read(state, queries.reshape({segment, dim}).slice(0, length).reshape({1, length, dim}));
+      memory.read(state,
+                  queries.reshape({segment, dim}).slice(0, length).reshape({1, length, dim}));
       read += length;
       if (read < next && read < vectors) continue;
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since;

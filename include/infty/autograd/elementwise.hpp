@@ -31,9 +31,8 @@ Variable<T, B> elementwise(const Variable<T, B>& x, F f, Slope slope) {
       [x, result, slope](const Tensor<T, B>& dy) {
         const T *const px = x.value().data(), *const py = result.data(), *const d = dy.data();
         T* const dx = x.grad().data();
-        B::for_each(dy.size(), [=] INFTY_HOST_DEVICE(Index i) {
-          dx[i] += d[i] * slope(px[i], py[i]);
-        });
+        B::for_each(dy.size(),
+                    [=] INFTY_HOST_DEVICE(Index i) { dx[i] += d[i] * slope(px[i], py[i]); });
       },
       x);
 }

@@ -51,10 +51,10 @@ void add_column_sums(Index rows, Index columns, const T* x, T* sums) {
 template <class T, class B>
 Variable<T, B> linear(const Variable<T, B>& x, const Variable<T, B>& weight,
                       const Variable<T, B>& bias = {}) {
-  require<ShapeError>(weight.shape().rank() == 2 && x.shape().rank() >= 1 &&
-                          x.dim(-1) == weight.dim(1),
-                      "linear", "x is ", x.shape(), ", weight is ", weight.shape(),
-                      ": x must be [..., in] and weight [out, in]");
+  require<ShapeError>(
+      weight.shape().rank() == 2 && x.shape().rank() >= 1 && x.dim(-1) == weight.dim(1), "linear",
+      "x is ", x.shape(), ", weight is ", weight.shape(),
+      ": x must be [..., in] and weight [out, in]");
   const Index in = weight.dim(1), out = weight.dim(0);
   const Index rows = x.shape().size(0, x.shape().rank() - 1);
   const bool biased = bias.size() > 0;

@@ -20,8 +20,8 @@ struct Plus {
 template <class T, class B>
 Variable<T, B> sum(const Variable<T, B>& x, T factor = T(1)) {
   const T* const in = x.value().data();
-  const T total = B::reduce(x.size(), T(0), detail::Plus{},
-                            [=] INFTY_HOST_DEVICE(Index i) { return in[i]; });
+  const T total =
+      B::reduce(x.size(), T(0), detail::Plus{}, [=] INFTY_HOST_DEVICE(Index i) { return in[i]; });
   return record(
       Variable<T, B>(Tensor<T, B>::full(Shape{}, factor * total)),
       [x, factor](const Tensor<T, B>& dy) {

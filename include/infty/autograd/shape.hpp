@@ -27,13 +27,11 @@ template <class T, class B>
 Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
   return record(
       Variable<T, B>(x.value().reshape(shape)),
-      [x](const Tensor<T, B>& dy) {
-        detail::accumulate(x.grad(), dy);
-      },
-      x);
+      [x](const Tensor<T, B>& dy) { detail::accumulate(x.grad(), dy); }, x);
 }
 
-/// a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb, ...].
+/// a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
+/// ...].
 /// @throws infty::ShapeError unless all other extents are equal
 template <class T, class B>
 Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {

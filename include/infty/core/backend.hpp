@@ -42,8 +42,8 @@ struct AnyFold {
 /// generic in the scalar, on raw pointers into the backend's memory. Nothing is checked here.
 /// `EigenBackend` is the model; `docs/backend.md` says how to write another.
 template <class B>
-concept Backend = requires(float* to, const float* from, const Index* rows, Index n, std::size_t bytes,
-                           void* block, const Matmul& product) {
+concept Backend = requires(float* to, const float* from, const Index* rows, Index n,
+                           std::size_t bytes, void* block, const Matmul& product) {
   { B::allocate(bytes) } -> std::same_as<void*>;
   B::release(block, bytes);
   B::copy(to, from, n);

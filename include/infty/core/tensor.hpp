@@ -74,9 +74,7 @@ class Tensor {
   }
 
   /// The same for memory that must not be written.
-  static const Tensor wrap(const T* data, Shape shape) {
-    return wrap(const_cast<T*>(data), shape);
-  }
+  static const Tensor wrap(const T* data, Shape shape) { return wrap(const_cast<T*>(data), shape); }
 
   const Shape& shape() const { return shape_; }
   Index rank() const { return shape_.rank(); }
@@ -104,8 +102,7 @@ class Tensor {
                         begin, ", ", end, ") of ", shape_);
     Tensor out = *this;
     out.shape_ = shape_.with(0, end - begin);
-    if (dim(0) > 0)
-      out.data_ = std::shared_ptr<T>(data_, data_.get() + begin * (size() / dim(0)));
+    if (dim(0) > 0) out.data_ = std::shared_ptr<T>(data_, data_.get() + begin * (size() / dim(0)));
     return out;
   }
 
@@ -145,8 +142,7 @@ class Tensor {
     Tensor<U, Backend_> out(shape_);
     U* const to = out.data();
     const T* const from = data();
-    Backend_::for_each(size(),
-                       [=] INFTY_HOST_DEVICE(Index i) { to[i] = static_cast<U>(from[i]); });
+    Backend_::for_each(size(), [=] INFTY_HOST_DEVICE(Index i) { to[i] = static_cast<U>(from[i]); });
     return out;
   }
 

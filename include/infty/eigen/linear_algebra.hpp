@@ -69,9 +69,11 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   Index tile_rows = p.m, tile_cols = p.n;
   if (products < 8) {
     if (p.m >= p.n)
-      tile_rows = std::clamp(tile_work / std::max<Index>(1, p.n * p.k), std::min<Index>(p.m, 32), p.m);
+      tile_rows =
+          std::clamp(tile_work / std::max<Index>(1, p.n * p.k), std::min<Index>(p.m, 32), p.m);
     else
-      tile_cols = std::clamp(tile_work / std::max<Index>(1, p.m * p.k), std::min<Index>(p.n, 32), p.n);
+      tile_cols =
+          std::clamp(tile_work / std::max<Index>(1, p.m * p.k), std::min<Index>(p.n, 32), p.n);
   }
   const Index row_tiles = (p.m + tile_rows - 1) / tile_rows;
   const Index col_tiles = (p.n + tile_cols - 1) / tile_cols;
@@ -82,12 +84,13 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
     const OneThread guard;
     for (Index job = begin; job < end; ++job) {
       const Index outer = job / tiles / p.inner, inner = job / tiles % p.inner;
-      const Index row = job % tiles / col_tiles * tile_rows, col = job % tiles % col_tiles * tile_cols;
+      const Index row = job % tiles / col_tiles * tile_rows,
+                  col = job % tiles % col_tiles * tile_cols;
       const Index rows = std::min(tile_rows, p.m - row), cols = std::min(tile_cols, p.n - col);
-      const T* const ta = a + outer * p.a.outer + inner * p.a.inner +
-                          (p.a.transposed ? row : row * p.a.leading);
-      const T* const tb = b + outer * p.b.outer + inner * p.b.inner +
-                          (p.b.transposed ? col * p.b.leading : col);
+      const T* const ta =
+          a + outer * p.a.outer + inner * p.a.inner + (p.a.transposed ? row : row * p.a.leading);
+      const T* const tb =
+          b + outer * p.b.outer + inner * p.b.inner + (p.b.transposed ? col * p.b.leading : col);
       T* const tc = c + outer * p.c.outer + inner * p.c.inner + row * p.c.leading + col;
       const ConstStrided<T> ma(ta, p.a.transposed ? p.k : rows, p.a.transposed ? rows : p.k,
                                Eigen::OuterStride<>(p.a.leading));

@@ -13,8 +13,8 @@ namespace infty {
 template <class T>
 auto matrix(Tensor<T, EigenBackend>& tensor) {
   const Index columns = tensor.dim(-1);
-  return Eigen::Map<detail::RowMajor<T>>(tensor.data(),
-                                         tensor.shape().size(0, tensor.rank() - 1), columns);
+  return Eigen::Map<detail::RowMajor<T>>(tensor.data(), tensor.shape().size(0, tensor.rank() - 1),
+                                         columns);
 }
 
 /// The same, read-only.

@@ -23,7 +23,8 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
   require<ShapeError>(queries.shape().rank() == 3 && heads >= 1 && queries.dim(2) % heads == 0 &&
                           folded.shape() == Shape{queries.dim(0), 2, queries.dim(2)},
                       "affine_density", "queries are ", queries.shape(), ", folded ",
-                      folded.shape(), ", heads ", heads, ": they must be [B, Q, HD] and [B, 2, HD]");
+                      folded.shape(), ", heads ", heads,
+                      ": they must be [B, Q, HD] and [B, 2, HD]");
   const Index batch = queries.dim(0), count = queries.dim(1), e = queries.dim(2), D = e / heads;
   const Index densities = batch * heads * count;
   const T factor = T(1) / std::sqrt(static_cast<T>(D));

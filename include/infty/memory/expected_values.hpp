@@ -97,7 +97,7 @@ struct ChosenExpectation {
   using type = ComposedExpectation<D, B>;
 };
 template <class D, class B>
-requires requires { typename B::template FusedExpectation<D>; }
+  requires requires { typename B::template FusedExpectation<D>; }
 struct ChosenExpectation<D, B> {
   using type = typename B::template FusedExpectation<D>;
 };
@@ -111,9 +111,9 @@ struct ChosenExpectation<D, B> {
 /// @return         [B, Q, H D]
 /// @throws infty::ShapeError
 template <class D, class T, class B, class Psi>
-requires DensityOver<D, Psi> Variable<T, B> expected_values(const Psi& psi,
-                                                            const Variable<T, B>& density,
-                                                            const Variable<T, B>& values) {
+  requires DensityOver<D, Psi>
+Variable<T, B> expected_values(const Psi& psi, const Variable<T, B>& density,
+                               const Variable<T, B>& values) {
   using Kernel = typename detail::ChosenExpectation<D, B>::type;
   require<ShapeError>(
       density.shape().rank() == 4 && density.dim(0) == 2 && values.shape().rank() == 3 &&

@@ -18,9 +18,9 @@ template <class T, class B>
 Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
                     const Variable<T, B>& bias) {
   const Index d = x.shape().rank() == 3 ? x.dim(2) : -1;
-  require<ShapeError>(d >= 0 && weight.shape() == Shape{3, d, d} && bias.shape() == Shape{d}, "gate",
-                      "x is ", x.shape(), ", weight ", weight.shape(), ", bias ", bias.shape(),
-                      ": they must be [B, L, d], [3, d, d] and [d]");
+  require<ShapeError>(d >= 0 && weight.shape() == Shape{3, d, d} && bias.shape() == Shape{d},
+                      "gate", "x is ", x.shape(), ", weight ", weight.shape(), ", bias ",
+                      bias.shape(), ": they must be [B, L, d], [3, d, d] and [d]");
   const Index batch = x.dim(0), length = x.dim(1), padded_row = (length + 2) * d;
   // [B, L + 2, d] between two vectors of zeros
   auto padded = Tensor<T, B>::zeros(Shape{batch, length + 2, d});

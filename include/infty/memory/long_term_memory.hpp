@@ -73,15 +73,14 @@ class LongTermMemory {
                {.penalty = config_.ridge, .samples = config_.samples, .tau = config_.tau}) {
     const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
     if (config_.gate) {
-      gate_weight =
-          detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
+      gate_weight = detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
       gate_bias = detail::uniform_parameter<T, Backend>(Shape{d}, 3 * d, random.split(1));
     }
     key = Linear<T, Backend>(d, e, random.split(2), false);
     value = Linear<T, Backend>(d, e, random.split(3), false);
     if (config_.parameters == DensityParameters::affine)
-      density_weight = detail::uniform_parameter<T, Backend>(Shape{2, config_.basis},
-                                                             config_.basis, random.split(4));
+      density_weight = detail::uniform_parameter<T, Backend>(Shape{2, config_.basis}, config_.basis,
+                                                             random.split(4));
     out = Linear<T, Backend>(e, d, random.split(5), false);
   }
 
@@ -107,7 +106,8 @@ class LongTermMemory {
     require(batch >= 1, "LongTermMemory::make_state", "batch is ", batch, ": it must be >= 1");
     const auto rows = static_cast<std::size_t>(batch);
     State state{Tensor<T, Backend>::zeros(Shape{batch, config_.basis, config_.model_dim}),
-                RowCounts(rows, 0), RowCounts(rows, 0),
+                RowCounts(rows, 0),
+                RowCounts(rows, 0),
                 Tensor<T, Backend>::zeros(Shape{batch, sticky() ? config_.bins : 0}),
                 {RowCounts(rows)}};
     for (std::size_t row = 0; row < rows; ++row)
@@ -142,8 +142,8 @@ class LongTermMemory {
                         "write", "locations are ", locations.shape(), ": they must be [", batch,
                         ", ", config_.samples, "]");
     for (const Index count : counts)
-      require(count >= 0 && count <= length, "write", "a count is ", count,
-              ": it must lie in [0, ", length, "]");
+      require(count >= 0 && count <= length, "write", "a count is ", count, ": it must lie in [0, ",
+              length, "]");
     State next = state;
     if (config_.threshold > 0)
       for (Index row = 0; row < batch; ++row)
@@ -179,10 +179,10 @@ class LongTermMemory {
     require<ShapeError>(state.coefficients.shape() == Shape{batch, config_.basis, d}, "read",
                         "the state holds coefficients ", state.coefficients.shape(),
                         ": another memory made it, ours are [batch, ", config_.basis, ", ", d, "]");
-    require<ShapeError>(queries.shape().rank() == 3 && queries.dim(0) == batch &&
-                            queries.dim(2) == e,
-                        "read", "queries are ", queries.shape(), ": they must be [", batch, ", Q, ",
-                        e, "], ", e, " = heads * head_dim");
+    require<ShapeError>(
+        queries.shape().rank() == 3 && queries.dim(0) == batch && queries.dim(2) == e, "read",
+        "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", e, "], ", e,
+        " = heads * head_dim");
     const auto density = density_of(state, queries);
     const auto values = value.forward(state.coefficients);  // [B, N, H D]
     const auto context = expected_values<Density>(basis(), density, values);
@@ -216,8 +216,7 @@ class LongTermMemory {
     Tensor<T, Backend> sigma(Shape{batch, each});
     const T* const var = density.data() + batch * each;
     T* const to = sigma.data();
-    Backend::for_each(batch * each,
-                      [=] INFTY_HOST_DEVICE(Index i) { to[i] = std::sqrt(var[i]); });
+    Backend::for_each(batch * each, [=] INFTY_HOST_DEVICE(Index i) { to[i] = std::sqrt(var[i]); });
     auto sum = bin_probability<Density>(mu, sigma, config_.bins);
     T* const p = sum.data();
     const T* const before = state.attention.data();

@@ -26,7 +26,7 @@ struct RowSequences {
 /// The last vectors that a short-term memory saw.
 template <class T, class Backend>
 struct ShortTermState {
-  RowSequences<T, Backend> recent;  ///< vectors [batch, capacity, d]
+  RowSequences<T, Backend> recent;  ///< vectors [batch, capacity + stride - 1, d]
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -34,26 +34,36 @@ struct ShortTermState {
   }
 };
 
-/// The short-term memory (STM): the last `capacity` vectors of every row, first in, first out
-/// [Dai et al. 2019, §3.2]. It has no parameters, and no gradient flows into it.
+/// The short-term memory (STM): the last vectors of every row, first in, first out [Dai et al.
+/// 2019, §3.2]. It has no parameters, and no gradient flows into it.
+///
+/// It holds at least the last `capacity` vectors, and lets older ones go in groups of `stride`:
+/// what takes them in, a long-term memory, contracts its past with every write, so that writes of
+/// single vectors, as in generation, would wear it out. With stride 1 it holds `capacity` vectors
+/// exactly.
 template <class T, class Backend>
 class ShortTermMemory {
  public:
   using State = ShortTermState<T, Backend>;
 
-  /// @throws infty::ValueError unless model_dim >= 1 and capacity >= 0
-  ShortTermMemory(Index model_dim, Index capacity) : model_dim_(model_dim), capacity_(capacity) {
-    require(model_dim >= 1 && capacity >= 0, "ShortTermMemory", "model_dim is ", model_dim,
-            ", capacity ", capacity, ": they must be >= 1 and >= 0");
+  /// @throws infty::ValueError unless model_dim >= 1, capacity >= 0 and stride >= 1
+  ShortTermMemory(Index model_dim, Index capacity, Index stride = 1)
+      : model_dim_(model_dim), capacity_(capacity), stride_(stride) {
+    require(model_dim >= 1 && capacity >= 0 && stride >= 1, "ShortTermMemory", "model_dim is ",
+            model_dim, ", capacity ", capacity, ", stride ", stride,
+            ": they must be >= 1, >= 0 and >= 1");
   }
 
   Index model_dim() const { return model_dim_; }
   Index capacity() const { return capacity_; }
+  Index stride() const { return stride_; }
+  /// Most vectors that a row holds, capacity + stride - 1.
+  Index most_held() const { return capacity_ + stride_ - 1; }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch) const {
     require(batch >= 1, "ShortTermMemory::make_state", "batch is ", batch, ": it must be >= 1");
-    return {{Tensor<T, Backend>::zeros(Shape{batch, capacity_, model_dim_}),
+    return {{Tensor<T, Backend>::zeros(Shape{batch, most_held(), model_dim_}),
              RowCounts(static_cast<std::size_t>(batch), 0)}};
   }
 
@@ -64,10 +74,10 @@ class ShortTermMemory {
   RowSequences<T, Backend> write(State& state, const Tensor<T, Backend>& segment) const {
     const Tensor<T, Backend>& held = state.recent.vectors;
     const Index batch = held.dim(0);
-    require<ShapeError>(segment.rank() == 3 && segment.dim(0) == batch &&
-                            segment.dim(2) == model_dim_,
-                        "ShortTermMemory::write", "segment is ", segment.shape(),
-                        ": it must be [", batch, ", L, ", model_dim_, "]");
+    require<ShapeError>(
+        segment.rank() == 3 && segment.dim(0) == batch && segment.dim(2) == model_dim_,
+        "ShortTermMemory::write", "segment is ", segment.shape(), ": it must be [", batch, ", L, ",
+        model_dim_, "]");
     const Index length = segment.dim(1);
     RowSequences<T, Backend> leaving;
     leaving.length.resize(static_cast<std::size_t>(batch));
@@ -75,22 +85,36 @@ class ShortTermMemory {
     Index most = 0;
     for (std::size_t row = 0; row < kept.size(); ++row) {
       const Index total = kept[row] + length;
-      kept[row] = std::min(total, capacity_);
-      leaving.length[row] = total - kept[row];
+      leaving.length[row] = std::max<Index>(0, (total - capacity_) / stride_) * stride_;
+      kept[row] = total - leaving.length[row];
       most = std::max(most, leaving.length[row]);
     }
     const auto guard = no_grad();
-    // Both are aligned to the right, and so are their last `capacity` and the `most` before those.
     const Variable<T, Backend> joined =
         concat(Variable<T, Backend>(held), Variable<T, Backend>(segment));
-    leaving.vectors = narrow(joined, length - most, length).value();
-    state.recent.vectors = narrow(joined, length, length + capacity_).value();
+    leaving.vectors = right_aligned(joined.value(), kept, leaving.length, most);
+    state.recent.vectors =
+        right_aligned(joined.value(), RowCounts(kept.size(), 0), kept, most_held());
     state.recent.length = std::move(kept);
     return leaving;
   }
 
  private:
-  Index model_dim_, capacity_;
+  /// [batch, width, d] whose last `count` vectors a row are those of x before its last `skip`,
+  /// behind zeros.
+  Tensor<T, Backend> right_aligned(const Tensor<T, Backend>& x, const RowCounts& skip,
+                                   const RowCounts& count, Index width) const {
+    const Index batch = x.dim(0), length = x.dim(1), d = model_dim_;
+    auto y = Tensor<T, Backend>::zeros(Shape{batch, width, d});
+    for (Index row = 0; row < batch; ++row) {
+      const Index n = count[static_cast<std::size_t>(row)];
+      const Index end = (row + 1) * length - skip[static_cast<std::size_t>(row)];
+      Backend::copy(y.data() + ((row + 1) * width - n) * d, x.data() + (end - n) * d, n * d);
+    }
+    return y;
+  }
+
+  Index model_dim_, capacity_, stride_;
 };
 
 }  // namespace infty

@@ -23,9 +23,10 @@ struct RowIds {
 };
 
 // A memory's state is a struct with a batch of independent rows. Like a layer, it names its members
-// once: tensors [batch, ...], RowCounts, RowIds, smaller states, and vectors or optionals of these. A row whose
-// tensors and counts are all zero is a fresh row. Tensors that hold sequences, [batch, L, ...], are
-// aligned to the right, with zeros in front. From `visit` come all of the functions below.
+// once: tensors [batch, ...], RowCounts, RowIds, smaller states, and vectors or optionals of these.
+// A row whose tensors and counts are all zero is a fresh row. Tensors that hold sequences, [batch,
+// L, ...], are aligned to the right, with zeros in front. From `visit` come all of the functions
+// below.
 
 namespace detail {
 
@@ -194,8 +195,7 @@ void put_rows(State& state, Index at, const State& rows) {
                         : a.shape().with(0, 0) == b.shape().with(0, 0)),
           "put_rows", name, " is ", a.shape(), " and ", b.shape());
       auto joined = detail::aligned(a, 0, batch, length);
-      if (count > 0)
-        joined.slice(at, at + count).copy_from(detail::aligned(b, 0, count, length));
+      if (count > 0) joined.slice(at, at + count).copy_from(detail::aligned(b, 0, count, length));
       member = M(joined);
     } else if constexpr (std::is_same_v<M, RowIds>) {
       put(member.id, from.id);

@@ -11,8 +11,8 @@ namespace infty {
 /// experiment [Martins et al. 2022, §4.1], but for dropout (.1 there) and the output layer (not
 /// tied there); `model/presets.hpp` has every experiment as it was.
 struct TransformerConfig {
-  Index vocabulary = 21;     ///< 20 symbols and a separator
-  Index model_dim = 300;     ///< d
+  Index vocabulary = 21;  ///< 20 symbols and a separator
+  Index model_dim = 300;  ///< d
   Index layers = 3;
   Index heads = 6;           ///< H
   Index head_dim = 0;        ///< D; 0 stands for model_dim / heads
@@ -21,11 +21,22 @@ struct TransformerConfig {
   /// The long-term memory of every layer; empty for none. Its model_dim, heads and head_dim are
   /// taken from here.
   std::optional<LongTermConfig> long_term = LongTermConfig{};
-  bool pre_norm = false;    ///< layer norms before attention and feed-forward, not behind them
+  /// With a long-term memory, vectors leave the short-term memory for it in groups of so many, and
+  /// stay readable until then; 0 stands for the capacity of the short-term memory, or 1 without
+  /// one.
+  Index long_term_stride = 0;
+  bool pre_norm = false;      ///< layer norms before attention and feed-forward, not behind them
   bool tie_embedding = true;  ///< the output layer's matrix is the embedding
-  double dropout = 0;       ///< in [0, 1), while training
+  double dropout = 0;         ///< in [0, 1), while training
 
   Index resolved_head_dim() const { return head_dim > 0 ? head_dim : model_dim / heads; }
+
+  /// The stride of the short-term memory: 1 where nothing takes in what leaves it.
+  Index resolved_stride() const {
+    if (!long_term) return 1;
+    if (long_term_stride > 0) return long_term_stride;
+    return short_term > 0 ? short_term : 1;
+  }
 
   /// The long-term memory's constants, with the sizes of this transformer.
   LongTermConfig resolved_long_term() const {
@@ -49,11 +60,11 @@ struct TransformerConfig {
     at_least("layers", layers, 1);
     at_least("heads", heads, 1);
     at_least("head_dim", head_dim, 0);
-    require(head_dim > 0 || model_dim % heads == 0, "TransformerConfig", "model_dim is ",
-            model_dim, ", heads is ", heads,
-            ": head_dim must be given where heads does not divide model_dim");
+    require(head_dim > 0 || model_dim % heads == 0, "TransformerConfig", "model_dim is ", model_dim,
+            ", heads is ", heads, ": head_dim must be given where heads does not divide model_dim");
     at_least("feed_forward", feed_forward, 1);
     at_least("short_term", short_term, 0);
+    at_least("long_term_stride", long_term_stride, 0);
     require(dropout >= 0 && dropout < 1, "TransformerConfig", "dropout is ", dropout,
             ": it must lie in [0, 1)");
     if (long_term) resolved_long_term().validate();

@@ -71,7 +71,7 @@ struct TransformerLayer {
         attention_norm(config.model_dim),
         feed_forward(config.model_dim, config.feed_forward, random.split(1)),
         feed_forward_norm(config.model_dim),
-        short_term(config.model_dim, config.short_term),
+        short_term(config.model_dim, config.short_term, config.resolved_stride()),
         pre_norm(config.pre_norm) {
     if (config.long_term) long_term.emplace(config.resolved_long_term(), random.split(2));
   }
@@ -88,10 +88,10 @@ struct TransformerLayer {
   LayerState<T, Backend> make_state(Index batch, Index first_stream) const {
     LayerState<T, Backend> state{short_term.make_state(batch), {}};
     if (long_term)
-      state.long_term.emplace(LayerPast<T, Backend>{
-          {Tensor<T, Backend>::zeros(Shape{batch, 0, short_term.model_dim()}),
-           RowCounts(static_cast<std::size_t>(batch), 0)},
-          long_term->make_state(batch, first_stream)});
+      state.long_term.emplace(
+          LayerPast<T, Backend>{{Tensor<T, Backend>::zeros(Shape{batch, 0, short_term.model_dim()}),
+                                 RowCounts(static_cast<std::size_t>(batch), 0)},
+                                long_term->make_state(batch, first_stream)});
     return state;
   }
 
@@ -103,16 +103,15 @@ struct TransformerLayer {
     write_leaving(state);
     const RowCounts& held = state.short_term.recent.length;
     const Index memory = *std::max_element(held.begin(), held.end());
-    const Index capacity = short_term.capacity();
+    const Index most = short_term.most_held();
     const V past(state.short_term.recent.vectors);
-    V context = concat(narrow(past, capacity - memory, capacity), x);  // [B, K, d]
+    V context = concat(narrow(past, most - memory, most), x);  // [B, K, d]
     if (pre_norm) context = attention_norm.forward(context);
     const V queries = attention.query.forward(pre_norm ? narrow(context, memory, memory + L) : x);
     const Index K = memory + L, longest = call.encoding.dim(0);
-    V z = attention.out.forward(attention.read(queries, context, call.content_bias,
-                                               call.position_bias,
-                                               call.encoding.slice(longest - K, longest),
-                                               visible(held, memory)));
+    V z = attention.out.forward(
+        attention.read(queries, context, call.content_bias, call.position_bias,
+                       call.encoding.slice(longest - K, longest), visible(held, memory)));
     if (long_term) {
       const auto reading = long_term->attend(state.long_term->memory, queries);
       if (density) *density = reading.density;

@@ -63,11 +63,10 @@ class TransformerLM {
     position_bias = V(Tensor<T, Backend>::zeros(heads), true);
     for (Index i = 0; i < config_.layers; ++i)
       layers.emplace_back(config_, random.split(static_cast<std::uint64_t>(2 + i)));
-    output_weight = config_.tie_embedding
-                        ? embedding.weight
-                        : detail::uniform_parameter<T, Backend>(
-                              Shape{config_.vocabulary, config_.model_dim}, config_.model_dim,
-                              random.split(1));
+    output_weight = config_.tie_embedding ? embedding.weight
+                                          : detail::uniform_parameter<T, Backend>(
+                                                Shape{config_.vocabulary, config_.model_dim},
+                                                config_.model_dim, random.split(1));
     output_bias = V(Tensor<T, Backend>::zeros(Shape{config_.vocabulary}), true);
   }
 
@@ -156,20 +155,21 @@ class TransformerLM {
       const auto& held = state.layers[i];
       require<ShapeError>(
           held.short_term.recent.vectors.shape() ==
-                  Shape{batch, config_.short_term, config_.model_dim} &&
+                  Shape{batch, layers[i].short_term.most_held(), config_.model_dim} &&
               held.long_term.has_value() == layers[i].long_term.has_value(),
           "TransformerLM", "layer ", i, " of the state was made by another model");
     }
   }
 
   V embed(const Tokens& tokens, Random* random) const {
-    const V x = embedding.forward(tokens,
-                                  static_cast<T>(std::sqrt(static_cast<double>(config_.model_dim))));
+    const V x = embedding.forward(
+        tokens, static_cast<T>(std::sqrt(static_cast<double>(config_.model_dim))));
     return random ? dropout(x, config_.dropout, *random) : x;
   }
 
   LayerCall<T, Backend> make_call(const Tokens& tokens, Random* random) const {
-    return {content_bias, position_bias, encoding(config_.short_term + tokens.dim(1)),
+    return {content_bias, position_bias,
+            encoding(layers.front().short_term.most_held() + tokens.dim(1)),
             random ? config_.dropout : 0, random};
   }
 

@@ -69,8 +69,8 @@ Tensor<T, B> add_bias(const AttentionSize& s, const Tensor<T, B>& x, const Tenso
 /// ((q + u) kᵀ + (q + w) rᵀ shifted) / sqrt(D). Row c of r stands for distance K - 1 - c.
 template <class T, class B>
 Tensor<T, B> attention_weights(const AttentionSize& s, const Tensor<T, B>& qu,
-                               const Tensor<T, B>& qw, const Tensor<T, B>& k,
-                               const Tensor<T, B>& r, const Tensor<Index, B>& visible) {
+                               const Tensor<T, B>& qw, const Tensor<T, B>& k, const Tensor<T, B>& r,
+                               const Tensor<Index, B>& visible) {
   Tensor<T, B> weights(Shape{s.heads, s.batch, s.queries, s.keys});
   Tensor<T, B> distance(weights.shape());
   head_scores<B>(s, qu.data(), k.data(), weights.data());
@@ -108,8 +108,8 @@ Tensor<T, B> attention_weights(const AttentionSize& s, const Tensor<T, B>& qu,
 /// Turns d weights into d scores in place, ds = p (dp - sum p dp) / sqrt(D), and writes the same
 /// numbers by distance into `distance`.
 template <class T, class B>
-void attention_scores_grad(const AttentionSize& s, const Tensor<T, B>& weights,
-                           Tensor<T, B>& grad, Tensor<T, B>& distance) {
+void attention_scores_grad(const AttentionSize& s, const Tensor<T, B>& weights, Tensor<T, B>& grad,
+                           Tensor<T, B>& distance) {
   const T* const p = weights.data();
   T *const d = grad.data(), *const by_distance = distance.data();
   const T factor = T(1) / std::sqrt(static_cast<T>(s.head_dim));
@@ -155,9 +155,9 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
                       "visible is ", visible.shape(), ": it must be [B] or empty");
   const detail::AttentionSize s{q.dim(0), q.dim(1), k.dim(1), u.dim(0), u.dim(1)};
   const Index *const seen = visible.data(), memory = s.memory();
-  const Index unseen = B::reduce(
-      visible.size(), Index{0}, detail::Plus{},
-      [=] INFTY_HOST_DEVICE(Index i) { return Index{seen[i] < 0 || seen[i] > memory}; });
+  const Index unseen =
+      B::reduce(visible.size(), Index{0}, detail::Plus{},
+                [=] INFTY_HOST_DEVICE(Index i) { return Index{seen[i] < 0 || seen[i] > memory}; });
   require(unseen == 0, "relative_attention", "visible has ", unseen,
           " entries out of range: they must lie in [0, ", memory, "]");
   Variable<T, B> y(Tensor<T, B>::zeros(q.shape()));
@@ -201,8 +201,7 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
                    .c = {.leading = e, .inner = s.head_dim},
                    .inner = s.heads},
                   T(1), distance.data(), r.value().data(), T(0), position.data());
-        if (u.requires_grad())
-          detail::add_column_sums<B>(rows, e, content.data(), u.grad().data());
+        if (u.requires_grad()) detail::add_column_sums<B>(rows, e, content.data(), u.grad().data());
         if (w.requires_grad())
           detail::add_column_sums<B>(rows, e, position.data(), w.grad().data());
         if (q.requires_grad()) {

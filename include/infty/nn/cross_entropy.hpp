@@ -71,10 +71,9 @@ Variable<T, B> cross_entropy(const Variable<T, B>& logits, const Tensor<Index, B
                              Index ignored = ignore_index) {
   const auto losses = token_losses(logits, targets, ignored);
   const Index* const target = targets.data();
-  const Index counted =
-      B::reduce(targets.size(), Index{0}, detail::Plus{}, [=] INFTY_HOST_DEVICE(Index i) {
-        return target[i] == ignored ? Index{0} : Index{1};
-      });
+  const Index counted = B::reduce(
+      targets.size(), Index{0}, detail::Plus{},
+      [=] INFTY_HOST_DEVICE(Index i) { return target[i] == ignored ? Index{0} : Index{1}; });
   return sum(losses, T(1) / static_cast<T>(counted > 0 ? counted : 1));
 }
 

@@ -20,7 +20,8 @@ void require_tokens(const char* op, const Tensor<Index, B>& tokens, Index vocabu
       tokens.size(), Index{-1}, [] INFTY_HOST_DEVICE(Index a, Index b) { return a > b ? a : b; },
       [=] INFTY_HOST_DEVICE(Index i) { return id[i] < 0 || id[i] >= vocabulary ? i : Index{-1}; });
   if (wrong >= 0)
-    raise<ValueError>(op, "token ", tokens.reshape(Shape{tokens.size()}).slice(wrong, wrong + 1).item(),
+    raise<ValueError>(op, "token ",
+                      tokens.reshape(Shape{tokens.size()}).slice(wrong, wrong + 1).item(),
                       " at place ", wrong, ": tokens must lie in [0, ", vocabulary, ")");
 }
 

@@ -16,10 +16,10 @@ namespace infty {
 template <class T, class B>
 Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
                           const Variable<T, B>& bias, T epsilon = T(1e-5)) {
-  require<ShapeError>(x.shape().rank() >= 1 && gain.shape() == Shape{x.dim(-1)} &&
-                          bias.shape() == gain.shape(),
-                      "layer_norm", "x is ", x.shape(), ", gain ", gain.shape(), ", bias ",
-                      bias.shape(), ": gain and bias must be [d], x [..., d]");
+  require<ShapeError>(
+      x.shape().rank() >= 1 && gain.shape() == Shape{x.dim(-1)} && bias.shape() == gain.shape(),
+      "layer_norm", "x is ", x.shape(), ", gain ", gain.shape(), ", bias ", bias.shape(),
+      ": gain and bias must be [d], x [..., d]");
   const Index d = x.dim(-1), rows = x.shape().size(0, x.shape().rank() - 1);
   Variable<T, B> y(Tensor<T, B>(x.shape()));
   Tensor<T, B> statistics(Shape{rows, 2});  // mean, 1 / sqrt(var + epsilon)
@@ -31,9 +31,9 @@ Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
       const T* const in = px + i * d;
       T* const out = py + i * d;
       const T mean = detail::row_sum<T>(d, [=](Index j) { return in[j]; }) / static_cast<T>(d);
-      const T var = detail::row_sum<T>(d, [=](Index j) {
-                      return (in[j] - mean) * (in[j] - mean);
-                    }) / static_cast<T>(d);
+      const T var =
+          detail::row_sum<T>(d, [=](Index j) { return (in[j] - mean) * (in[j] - mean); }) /
+          static_cast<T>(d);
       const T inverse = T(1) / std::sqrt(var + epsilon);
       for (Index j = 0; j < d; ++j) out[j] = (in[j] - mean) * inverse * g[j] + b[j];
       s[2 * i] = mean;
@@ -45,8 +45,7 @@ Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
       [x, gain, bias, statistics, d, rows](const Tensor<T, B>& dy) {
         const T *const px = x.value().data(), *const s = statistics.data();
         const T* const pdy = dy.data();
-        if (bias.requires_grad())
-          detail::add_column_sums<B>(rows, d, pdy, bias.grad().data());
+        if (bias.requires_grad()) detail::add_column_sums<B>(rows, d, pdy, bias.grad().data());
         if (gain.requires_grad()) {
           Tensor<T, B> product(x.shape());  // dy * normalised x
           T* const p = product.data();
@@ -64,11 +63,11 @@ Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
             const T *const in = px + i * d, *const out = pdy + i * d;
             T* const dx = pdx + i * d;
             const T mean = s[2 * i], inverse = s[2 * i + 1];
-            const T c = detail::row_sum<T>(d, [=](Index j) { return out[j] * g[j]; }) /
-                        static_cast<T>(d);
-            const T ch = detail::row_sum<T>(d, [=](Index j) {
-                           return out[j] * g[j] * (in[j] - mean) * inverse;
-                         }) / static_cast<T>(d);
+            const T c =
+                detail::row_sum<T>(d, [=](Index j) { return out[j] * g[j]; }) / static_cast<T>(d);
+            const T ch = detail::row_sum<T>(
+                             d, [=](Index j) { return out[j] * g[j] * (in[j] - mean) * inverse; }) /
+                         static_cast<T>(d);
             for (Index j = 0; j < d; ++j)
               dx[j] += (out[j] * g[j] - c - (in[j] - mean) * inverse * ch) * inverse;
           });

@@ -45,7 +45,8 @@ void for_each_parameter(Member& member, F&& f, const std::string& name = "") {
     f(name, member);
   } else if constexpr (Layer<Member>) {
     member.visit([&](std::string_view part, auto& inner) {
-      for_each_parameter(inner, f, name.empty() ? std::string(part) : name + '.' + std::string(part));
+      for_each_parameter(inner, f,
+                         name.empty() ? std::string(part) : name + '.' + std::string(part));
     });
   } else if constexpr (detail::is_optional<Member>) {
     if (member) for_each_parameter(*member, f, name);
