@@ -11,7 +11,8 @@
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
 
-#if defined(_OPENMP)
+// Clang, told the same, warns of every loop that it cannot turn into vector code (-Wpass-failed).
+#if defined(_OPENMP) && !defined(__clang__)
 #define INFTY_INDEPENDENT_LOOP _Pragma("omp simd")
 #else
 #define INFTY_INDEPENDENT_LOOP
