@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <infty/core/error.hpp>
@@ -172,7 +174,8 @@ struct Comparison {
                                     : std::numeric_limits<double>::infinity();
       scale = std::max(scale, std::abs(theirs.values[i]));
     }
-    const double error = scale == 0 ? difference : difference / scale;
+    const double error =
+        scale == 0 || !std::isfinite(difference) ? difference : difference / scale;
     ++compared;
     if (worst_name.empty() || error > worst) {
       worst = error;

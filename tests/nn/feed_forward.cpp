@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/nn/feed_forward.hpp>
+#include <infty/nn/parameters.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+
+TEMPLATE_LIST_TEST_CASE("FeedForward: W2 relu(W1 x + b1) + b2 by hand", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  infty::FeedForward<T, B> layer(1, 2, Random(1));
+  layer.inner.weight.value().copy_from(Tensor<T, B>::from({2, 1}, {2, -1}));
+  layer.inner.bias.value().copy_from(Tensor<T, B>::from({2}, {1, 0}));
+  layer.outer.weight.value().copy_from(Tensor<T, B>::from({1, 2}, {3, 5}));
+  layer.outer.bias.value().copy_from(Tensor<T, B>::from({1}, {7}));
+  Random random(1);
+  // 2: relu(5, -2) -> 3 * 5 + 7; -2: relu(-3, 2) -> 5 * 2 + 7
+  const auto y = layer.forward(Tensor<T, B>::from({2, 1}, {2, -2}), 0, random);
+  CHECK(y.value().to_vector() == std::vector<T>{22, 17});
+}
+
+TEST_CASE("FeedForward: gradients, with and without dropout") {
+  Random random(infty::tests::seed);
+  infty::FeedForward<double> layer(3, 7, random.split(1));
+  const auto x = infty::tests::uniform_variable<double>({2, 4, 3}, random);
+  auto inputs = infty::parameters<double>(layer);
+  CHECK(inputs.size() == 4);
+  inputs.push_back(x);
+  for (const double drop : {0.0, 0.3}) {
+    const auto loss = [&] {
+      Random draws(5);
+      const auto y = layer.forward(x, drop, draws);
+      return infty::sum(y * y);
+    };
+    CAPTURE(drop);
+    CHECK(infty::gradient_check(loss, inputs) < 1e-7);
+  }
+}
+
+TEST_CASE("FeedForward: sizes that do not fit") {
+  CHECK_THROWS_AS(infty::FeedForward<float>(3, 0, Random(1)), infty::ValueError);
+  const infty::FeedForward<float> layer(3, 4, Random(1));
+  Random random(1);
+  CHECK_THROWS_AS(layer.forward(Tensor<float>::zeros({2, 4}), 0, random), infty::ShapeError);
+}
