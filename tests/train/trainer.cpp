@@ -146,9 +146,14 @@ TEST_CASE("train_step: a gradient that is NaN stops with its name and changes no
   const auto before = s.everything();
   const auto loss = [&] { return s.loss() + infty::sum(poisoned(s.model.first.bias)); };
   CHECK_THROWS_AS(infty::train_step(s.adam, {}, loss), infty::NonFiniteError);
-  CHECK_THROWS_WITH(infty::train_step(s.adam, {}, loss),
-                    Catch::Contains("[train_step] step 0, loss ") &&
-                        Catch::Contains("the gradient of first.bias has norm nan"));
+  std::string message;
+  try {
+    infty::train_step(s.adam, {}, loss);
+  } catch (const infty::NonFiniteError& error) {
+    message = error.what();
+  }
+  CHECK(message.find("[train_step] step 0, loss ") == 0);
+  CHECK(message.find("the gradient of first.bias has norm nan") != message.npos);
   CHECK(s.everything() == before);
 }
 
