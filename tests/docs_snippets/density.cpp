@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/memory/long_term_memory.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+
+using infty::Index;
+
+/// The uniform density on [mu - h, mu + h] of variance var = h² / 3.
+struct Uniform {
+  template <class T>
+  INFTY_HOST_DEVICE static T half(T var) {
+    return std::sqrt(3 * var);
+  }
+
+  /// p(t) and the probability of [a, b]: all that a `Density` is.
+  template <class T>
+  INFTY_HOST_DEVICE static T pdf(T t, T mu, T var) {
+    return std::fabs(t - mu) <= half(var) ? 1 / (2 * half(var)) : T(0);
+  }
+  template <class T>
+  INFTY_HOST_DEVICE static T mass(T a, T b, T mu, T var) {
+    const T from = std::fmax(a, mu - half(var)), to = std::fmin(b, mu + half(var));
+    return std::fmax(to - from, T(0)) / (2 * half(var));
+  }
+
+  /// E[psi_j] and its gradient, for every basis that can be integrated and evaluated.
+  template <infty::IntegrableBasis Psi, class T = typename Psi::Scalar>
+  INFTY_HOST_DEVICE static infty::Expectation<T> expectation_gradient(const Psi& psi, Index j, T mu,
+                                                                      T var) {
+    const T h = half(var), low = psi(j, mu - h), high = psi(j, mu + h);
+    const T mean = psi.integrals(j, mu - h, mu + h, mu).zeroth / (2 * h);
+    return {mean, (high - low) / (2 * h), ((high + low) / 2 - mean) / (2 * var)};
+  }
+};
+
+static_assert(infty::Density<Uniform>);
+static_assert(infty::DensityOver<Uniform, infty::GaussianBasis<float>>);
+
+TEST_CASE("docs: a density of one's own reads the long-term memory") {
+  using V = infty::Variable<double>;
+  infty::Random random(infty::tests::seed);
+  auto x = infty::tests::uniform_variable<double>({1, 12, 4}, random);
+  auto queries = infty::tests::uniform_variable<double>({1, 3, 4}, random);
+
+  infty::LongTermMemory<double, Uniform> memory(
+      {.model_dim = 4, .heads = 2, .basis = 8, .widths = {.1}, .samples = 16}, infty::Random(1));
+  const auto read = [&] {
+    auto state = memory.make_state(1);
+    memory.write(state, x);
+    return sum(memory.read(state, queries));
+  };
+
+  CHECK(gradient_check(read, std::vector<V>{x, queries}) < 1e-8);
+}
