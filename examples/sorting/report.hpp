@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+
+#include "training.hpp"
+
+namespace sorting {
+
+struct Report {
+  Settings settings;
+  std::vector<ModelResult> models;
+  std::vector<Floor> floors;
+};
+
+/// The most memory that the process has had, in bytes.
+inline std::size_t peak_resident_bytes() {
+  struct ::rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Writes a text file. Throws infty::IoError if that fails.
+inline void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  infty::require<infty::IoError>(!out.fail(), "sorting", "cannot write ", path.string());
+}
+
+/// Makes the folder, if need be, and tries whether files can be written there.
+inline void prepare_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  infty::require<infty::IoError>(std::filesystem::is_directory(folder), "sorting", "--out ",
+                                 folder.string(),
+                                 " is no folder and cannot be made: ", error.message());
+  const auto probe = folder / ".sorting-probe";
+  write_file(probe, "");
+  std::filesystem::remove(probe, error);
+}
+
+inline nlohmann::json results_json(const Report& report) {
+  nlohmann::json out{{"settings", to_json(report.settings)},
+                     {"peak_resident_bytes", peak_resident_bytes()}};
+  for (const ModelResult& m : report.models)
+    out["models"].push_back({{"name", m.name},
+                             {"accuracy", m.accuracy},
+                             {"tau", m.tau},
+                             {"free_accuracy", m.free_accuracy},
+                             {"free_tau", m.free_tau},
+                             {"accuracy_by_place", m.accuracy_by_place},
+                             {"free_accuracy_by_place", m.free_accuracy_by_place},
+                             {"parameters", m.parameters},
+                             {"steps", m.steps},
+                             {"seed", report.settings.seed},
+                             {"memory_writes", m.memory_writes},
+                             {"seconds", m.history.seconds},
+                             {"evaluation_seconds", m.evaluation_seconds},
+                             {"peak_bytes", m.peak_tensor_bytes}});
+  for (const Floor& floor : report.floors)
+    out["floors"].push_back({{"name", floor.name},
+                             {"what", floor.what},
+                             {"accuracy", floor.accuracy},
+                             {"tau", floor.tau},
+                             {"free_accuracy", floor.free_accuracy},
+                             {"free_tau", floor.free_tau}});
+  return out;
+}
+
+/// One line of curves.csv: means over the steps since the line before.
+inline std::string curves_csv(const Report& report) {
+  std::string out = "model,step,loss,accuracy\n";
+  for (const ModelResult& m : report.models) {
+    const std::size_t steps = m.history.loss.size(), every = std::max<std::size_t>(1, steps / 75);
+    for (std::size_t begin = 0; begin < steps; begin += every) {
+      const std::size_t end = std::min(steps, begin + every);
+      double loss = 0, accuracy = 0;
+      for (std::size_t i = begin; i < end; ++i) {
+        loss += m.history.loss[i];
+        accuracy += m.history.accuracy[i];
+      }
+      const auto count = static_cast<double>(end - begin);
+      out += m.name + ',' + std::to_string(end) + ',' + nlohmann::json(loss / count).dump() + ',' +
+             nlohmann::json(accuracy / count).dump() + '\n';
+    }
+  }
+  return out;
+}
+
+/// attention.csv: the share of the last segment's attention in each bin of the LTM.
+inline std::string attention_csv(const Report& report) {
+  std::string out = "model,layer,from,to,share\n";
+  for (const ModelResult& m : report.models)
+    for (std::size_t layer = 0; layer < m.attention.size(); ++layer) {
+      const auto& share = m.attention[layer];
+      const auto bins = static_cast<double>(share.size());
+      for (std::size_t bin = 0; bin < share.size(); ++bin)
+        out += m.name + ',' + std::to_string(layer + 1) + ',' +
+               nlohmann::json(static_cast<double>(bin) / bins).dump() + ',' +
+               nlohmann::json(static_cast<double>(bin + 1) / bins).dump() + ',' +
+               nlohmann::json(share[bin]).dump() + '\n';
+    }
+  return out;
+}
+
+inline std::string accuracy_panel(const Report& report) {
+  const std::vector<std::string> colours{"#c2410c", "#1d4ed8", "#15803d"};
+  std::ostringstream gp;
+  gp << "set title 'Accuracy while training, each batch before it is learned from'\n"
+        "set xlabel 'step'\nset ylabel 'accuracy under teacher forcing'\n"
+        "set yrange [0:1.02]\nset xrange [0:*]\nset key bottom right\nset grid ytics lc '#dddddd'\n"
+        "plot ";
+  for (std::size_t i = 0; i < report.models.size(); ++i) {
+    const std::string& name = report.models[i].name;
+    gp << "'curves.csv' using 2:(strcol(1) eq '" << name << "' ? $4 : NaN) with lines lw 2.5 lc '"
+       << colours[i] << "' title '" << name << "', \\\n     ";
+  }
+  int shade = 0;
+  for (const Floor& floor : report.floors) {
+    if (floor.name == "counter-all") continue;
+    gp << (shade ? ", \\\n     " : "") << floor.accuracy << " with lines dt " << 2 + shade
+       << " lw 1.5 lc '#555555' title '" << floor.what << "'";
+    ++shade;
+  }
+  gp << "\n";
+  return gp.str();
+}
+
+inline std::string attention_panel(const Report& report, const ModelResult& model) {
+  const std::vector<std::string> colours{"#c2410c", "#7c3aed", "#0891b2", "#65a30d"};
+  std::ostringstream gp;
+  gp << "set title 'Attention of the last segment to the LTM, " << model.name << "'\n"
+     << "set xlabel 'place in the LTM (0: the oldest, 1: the newest)'\n"
+        "set ylabel 'share of attention'\nset xrange [0:1]\nset yrange [0:*]\n"
+        "set key top left\nunset grid\n";
+  double border = 1;
+  for (Index write = 1; write < model.memory_writes && write <= 40; ++write) {
+    border *= report.settings.memory.tau;
+    gp << "set arrow from " << border << ",graph 0 to " << border
+       << ",graph 1 nohead dt 2 lc '#888888'\n";
+  }
+  gp << "plot ";
+  for (std::size_t layer = 0; layer < model.attention.size(); ++layer)
+    gp << "'attention.csv' using (($3+$4)/2):(strcol(1) eq '" << model.name
+       << "' && $2 == " << layer + 1 << " ? $5 : NaN) with histeps lw 2 lc '"
+       << colours[layer % colours.size()] << "' title 'layer " << layer + 1 << "', \\\n     ";
+  gp << "NaN with lines dt 2 lc '#888888' title 'borders of past contractions'\n";
+  return gp.str();
+}
+
+/// Gnuplot commands for figure.png, to be run in the folder of the CSV files.
+inline std::string figure_script(const Report& report) {
+  const auto with_memory = std::find_if(report.models.begin(), report.models.end(),
+                                        [](const auto& m) { return !m.attention.empty(); });
+  const bool both = with_memory != report.models.end();
+  std::ostringstream gp;
+  gp << "set terminal pngcairo size " << (both ? 1300 : 700) << ",460 font 'sans,11'\n"
+     << "set output 'figure.png'\nset datafile separator ','\nset border 3\n"
+     << "set tics nomirror out\nset samples 2\n"
+     << "set multiplot layout 1," << (both ? 2 : 1) << " margins " << (both ? ".06,.985" : ".1,.97")
+     << ",.13,.91 spacing .07\n"
+     << accuracy_panel(report);
+  if (both) gp << attention_panel(report, *with_memory);
+  gp << "unset multiplot\n";
+  return gp.str();
+}
+
+/// `text` as one word of a shell's command line.
+inline std::string shell_quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + '\'';
+}
+
+/// Runs gnuplot on the script; says why there is no figure where there is none.
+inline bool draw_figure(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  std::filesystem::remove(folder / "figure.png", ignored);
+  const std::string command = "command -v gnuplot >/dev/null || exit 127; cd " +
+                              shell_quoted(std::filesystem::absolute(folder).string()) +
+                              " && gnuplot figure.gp";
+  if (std::system(command.c_str()) == 0) return true;
+  std::cerr
+      << "sorting: no figure, for gnuplot is missing or failed; with it (Debian: gnuplot-nox):"
+      << " cd " << shell_quoted(folder.string()) << " && gnuplot figure.gp\n";
+  return false;
+}
+
+inline void print_row(const std::string& name, double a, double b, double c, double d) {
+  std::printf("%-36s %8.3f %8.3f %10.3f %8.3f\n", name.c_str(), a, b, c, d);
+}
+
+/// The numbers of models and floors, on standard output; none of them depends on the machine's
+/// speed or on the number of threads.
+inline void print_results(const Report& report) {
+  std::printf("\n%-36s %17s %19s\n%-36s %8s %8s %10s %8s\n", "", "teacher forcing",
+              "free generation", "", "accuracy", "tau", "accuracy", "tau");
+  for (const ModelResult& m : report.models)
+    print_row(m.name, m.accuracy, m.tau, m.free_accuracy, m.free_tau);
+  for (const Floor& f : report.floors)
+    print_row("(" + f.what + ")", f.accuracy, f.tau, f.free_accuracy, f.free_tau);
+  std::printf("\n%lld fresh sequences, seed %llu\n",
+              static_cast<long long>(report.settings.evaluation_sequences),
+              static_cast<unsigned long long>(report.settings.seed));
+}
+
+/// Times and memory, which differ from run to run, on standard error.
+inline void print_costs(const Report& report) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "\n%-10s %10s %8s %10s %10s %14s %12s\n", "model", "parameters", "steps",
+               "training", "steps/s", "evaluation", "tensors");
+  for (const ModelResult& m : report.models)
+    std::fprintf(stderr, "%-10s %10lld %8lld %9.1fs %10.2f %13.1fs %8.1f MiB\n", m.name.c_str(),
+                 static_cast<long long>(m.parameters), static_cast<long long>(m.steps),
+                 m.history.seconds, static_cast<double>(m.steps) / m.history.seconds,
+                 m.evaluation_seconds, static_cast<double>(m.peak_tensor_bytes) / 1048576.);
+  std::fprintf(stderr, "peak resident memory %.1f MiB\n",
+               static_cast<double>(peak_resident_bytes()) / 1048576.);
+}
+
+/// Writes everything into the folder and says what is there.
+inline void write_report(const Report& report, const std::filesystem::path& folder) {
+  write_file(folder / "results.json", results_json(report).dump(2) + '\n');
+  write_file(folder / "curves.csv", curves_csv(report));
+  write_file(folder / "attention.csv", attention_csv(report));
+  write_file(folder / "figure.gp", figure_script(report));
+  const bool drawn = draw_figure(folder);
+  std::fprintf(stderr, "wrote results.json, curves.csv, attention.csv, figure.gp%s to %s\n",
+               drawn ? " and figure.png" : "", folder.c_str());
+}
+
+}  // namespace sorting

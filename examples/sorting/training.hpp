@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <infty/core/pool.hpp>
+#include <infty/io/checkpoint.hpp>
+#include <infty/train/trainer.hpp>
+
+#include "evaluation.hpp"
+
+namespace sorting {
+
+/// Loss and teacher-forced accuracy of every training batch. A batch is scored before anything is
+/// learned from it, and no sequence comes twice: so this is accuracy on sequences never seen.
+struct History {
+  std::vector<double> loss, accuracy;
+  double seconds = 0;  ///< of training
+
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(History, loss, accuracy, seconds)
+};
+
+/// What is reported of a trained model.
+struct ModelResult {
+  std::string name;
+  Index parameters = 0, steps = 0;
+  double accuracy = 0, tau = 0, free_accuracy = 0, free_tau = 0;
+  std::vector<double> accuracy_by_place, free_accuracy_by_place;
+  std::vector<std::vector<double>> attention;  ///< [layers][bins]; none without an LTM
+  Index memory_writes = 0;
+  History history;
+  double evaluation_seconds = 0;
+  std::size_t peak_tensor_bytes = 0;  ///< of memory for tensors, at any one time
+
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(ModelResult, name, parameters, steps, accuracy, tau, free_accuracy,
+                                 free_tau, accuracy_by_place, free_accuracy_by_place, attention,
+                                 memory_writes, history, evaluation_seconds, peak_tensor_bytes)
+};
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// A model that is being trained. All that the next step depends on is saved and loaded.
+template <class Density>
+class Training {
+ public:
+  using Model = infty::TransformerLM<float, Density>;
+
+  Training(const Settings& settings, std::string name)
+      : settings_(settings),
+        name_(std::move(name)),
+        task_(settings.task),
+        model_(model_config(settings, name_), infty::Random(settings.seed)),
+        adam_(model_, settings.adam),
+        sequences_(settings.seed, 1),
+        dropout_(settings.seed, 3) {}
+
+  const std::string& name() const { return name_; }
+  Index steps() const { return adam_.steps(); }
+  const History& history() const { return history_; }
+
+  /// One step on sequences of its own: reads them, then learns from the last segment alone.
+  void step() {
+    const Stopwatch watch;
+    const Index rows = settings_.batch, n = settings_.task.symbols;
+    const auto batch = task_.sample(rows, sequences_);
+    auto state = read_sequences(model_, settings_, batch, rows, steps() * rows);
+    const Tokens input = last_segment(settings_, batch.answer, rows, n);
+    const Tokens targets = make_tokens(rows, n, [&](Index row, Index i) {
+      return batch.answer[static_cast<std::size_t>(row * n + i)];
+    });
+    infty::Variable<float> logits;
+    infty::TrainStepConfig config{.learning_rate = rate_of(settings_, steps())};
+    if (settings_.clip > 0) config.max_norm = settings_.clip;
+    const auto done = infty::train_step(adam_, config, [&] {
+      const auto output =
+          model_.forward(state, input, settings_.model.dropout > 0 ? &dropout_ : nullptr);
+      logits = model_.logits(output.hidden);
+      return cross_entropy(logits, targets) +
+             scale(model_.kl_regulariser(output), static_cast<float>(settings_.kl_weight));
+    });
+    history_.loss.push_back(done.loss);
+    history_.accuracy.push_back(infty::accuracy(likeliest(logits.value()), batch.answer));
+    history_.seconds += watch.seconds();
+  }
+
+  ModelResult result() {
+    const Stopwatch watch;
+    const Evaluation found = evaluate<Density>(model_, settings_);
+    return {.name = name_,
+            .parameters = infty::count_parameters(model_),
+            .steps = steps(),
+            .accuracy = found.forced.accuracy(),
+            .tau = found.forced.tau(),
+            .free_accuracy = found.free.accuracy(),
+            .free_tau = found.free.tau(),
+            .accuracy_by_place = found.forced.by_place(),
+            .free_accuracy_by_place = found.free.by_place(),
+            .attention = found.attention.layers,
+            .memory_writes = found.attention.writes,
+            .history = history_,
+            .evaluation_seconds = watch.seconds(),
+            .peak_tensor_bytes = infty::HostPool::instance().statistics().peak_bytes_in_use};
+  }
+
+  /// The parameters, as NAME.model.*.
+  void save_model(infty::SafetensorsWriter& writer) const {
+    infty::save_parameters(writer, model_, name_ + ".model.");
+  }
+
+  /// All the rest that is needed to go on.
+  void save_rest(infty::SafetensorsWriter& writer) const {
+    infty::save_optimizer(writer, adam_, name_ + ".optimizer.");
+    infty::save_random(writer, sequences_, name_ + ".sequences");
+    infty::save_random(writer, dropout_, name_ + ".dropout");
+    writer.metadata("history." + name_, nlohmann::json(history_).dump());
+  }
+
+  void load(const std::filesystem::path& path) {
+    infty::CheckpointLoader loader(path);
+    loader.parameters(model_, name_ + ".model.").optimizer(adam_, name_ + ".optimizer.");
+    loader.random(sequences_, name_ + ".sequences").random(dropout_, name_ + ".dropout");
+    auto history = nlohmann::json::parse(loader.file().metadata("history." + name_)).get<History>();
+    loader.apply();
+    history_ = std::move(history);
+  }
+
+ private:
+  const Settings& settings_;
+  std::string name_;
+  infty::SortingTask task_;
+  Model model_;
+  infty::Adam<float> adam_;
+  infty::Random sequences_, dropout_;
+  History history_;
+};
+
+}  // namespace sorting
