@@ -22,20 +22,20 @@ inline void* counted_new(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace infty::tests
 
-void* operator new(std::size_t bytes) {
+// Inlined, GCC would see malloc() meet operator delete, or operator new meet free(), and warn.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   return infty::tests::counted_new(bytes, alignof(std::max_align_t));
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return infty::tests::counted_new(bytes, static_cast<std::size_t>(alignment));
 }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   try {
     return operator new(bytes);
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
-// Inlined, GCC would see free() meet operator new and warn.
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
