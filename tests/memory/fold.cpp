@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/memory/fold.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+
+TEMPLATE_LIST_TEST_CASE("fold: y[b] = W B[b] by hand", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Variable<T, B> weight(Tensor<T, B>::from({2, 2}, {1, 2, 0, -1}));
+  const Variable<T, B> x(Tensor<T, B>::from({2, 2, 1}, {1, 10, 2, 20}));
+  const auto y = infty::fold(weight, x);
+  CHECK(y.shape() == Shape{2, 2, 1});
+  CHECK(y.value().to_vector() == std::vector<T>{21, -10, 42, -20});
+}
+
+TEST_CASE("fold: gradients of weight and coefficients") {
+  Random random(infty::tests::seed);
+  const auto weight = infty::tests::uniform_variable<double>({2, 7}, random);
+  const auto x = infty::tests::uniform_variable<double>({3, 7, 4}, random);
+  const auto loss = [&] {
+    const auto y = infty::fold(weight, x);
+    return infty::sum(y * y);
+  };
+  CHECK(infty::gradient_check(loss, std::vector{weight, x}) < 1e-8);
+}
+
+TEST_CASE("fold: shapes that do not fit") {
+  const auto zeros = [](Shape shape) { return Variable<float>(Tensor<float>::zeros(shape)); };
+  CHECK_THROWS_WITH(infty::fold(zeros({2, 3}), zeros({1, 4, 5})),
+                    "[fold] weight is [2, 3], coefficients are [1, 4, 5]: they must be [R, N] and "
+                    "[B, N, d]");
+  CHECK_THROWS_AS(infty::fold(zeros({3}), zeros({1, 3, 5})), infty::ShapeError);
+  CHECK_THROWS_AS(infty::fold(zeros({2, 3}), zeros({3, 5})), infty::ShapeError);
+}
