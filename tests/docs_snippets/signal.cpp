@@ -36,7 +36,7 @@ TEST_CASE("docs: the memory's mathematics without a layer") {
   B = update(ridge.next(25), B, second);  // contracted to [0, .75], 25 vectors behind it
   const auto X = resample(psi, B, mu);    // [1, 1, 2]: the signal at t = .9
   const auto r =
-      expectation(infty::GaussianDensity{}, psi, mu, var);  // [1, 32]: E[psi] under N(.9, 1e-4)
+      expectation(infty::GaussianDensity{}, psi, mu, var);  // [1, 32]: E[psi], N(.9, 1e-4)
 
   CHECK(B.shape() == infty::Shape{1, 32, 2});
   // A narrow density reads what the signal is where it stands.

@@ -11,8 +11,7 @@
 
 TEST_CASE("docs: a tensor wraps memory and lends its own") {
   std::vector<float> mine(12);
-  auto x =
-      infty::Tensor<float>::wrap(mine.data(), {3, 4});  // no copy: these are your twelve floats
+  auto x = infty::Tensor<float>::wrap(mine.data(), {3, 4});  // your twelve floats, no copy
   infty::Random random(1);
   fill_normal(x, 0, 1, random);         // seed 1, draws 0 to 11
   const auto row = x.slice(1, 2);       // [1, 4], a view

@@ -113,8 +113,8 @@ inline Experiment wikitext103(bool sticky = true) {
   e.steps = 200000;          // X
   e.learning_rate = 2.5e-4;  // X
   e.memory_learning_rate = e.learning_rate;
-  e.decay = Decay::cosine;  // X
-  e.max_norm = 0.25;        // X
+  e.decay = Decay::cosine;  // S
+  e.max_norm = 0.25;        // S
   e.kl_weight = 1e-5;       // P; S: 1e-6
   return e;
 }
@@ -124,16 +124,17 @@ namespace detail {
 /// What both programs on GPT-2 (small) agree on.
 inline Experiment gpt2(bool sticky) {
   Experiment e;
-  e.model.vocabulary = 50257;    // G
-  e.model.model_dim = 768;       // G, D
-  e.model.layers = 12;           // G, D
-  e.model.heads = 12;            // G, D
-  e.model.head_dim = 64;         // G, D
-  e.model.feed_forward = 3072;   // G, D: 4 x 768
-  e.model.short_term = 0;        // G, D: a segment sees itself and the long-term memory
-  e.model.pre_norm = true;       // G, D
-  e.model.tie_embedding = true;  // G, D
-  e.model.dropout = 0.1;         // G, D
+  e.model.vocabulary = 50257;      // G
+  e.model.model_dim = 768;         // G, D
+  e.model.layers = 12;             // G, D
+  e.model.heads = 12;              // G, D
+  e.model.head_dim = 64;           // G, D
+  e.model.feed_forward = 3072;     // G, D: 4 x 768
+  e.model.short_term = 0;          // G, D: a segment sees itself and the long-term memory
+  e.model.long_term_stride = 512;  // in training as without; no write a token in generation
+  e.model.pre_norm = true;         // G, D
+  e.model.tie_embedding = true;    // G, D
+  e.model.dropout = 0.1;           // G, D
   LongTermConfig memory;
   memory.basis = 512;            // G, D
   memory.widths = {.005, .01};   // G, D
