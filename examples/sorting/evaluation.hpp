@@ -19,13 +19,35 @@ namespace sorting {
 using Answer = std::vector<std::int64_t>;
 using Tokens = infty::Tensor<Index>;
 
-/// How good answers are: the share of places that are right, and Kendall's tau with the truth.
+/// Kendall's tau, (concordant - discordant pairs) / all pairs, of predictions that each saw the
+/// truth before them, so that they are not one order. Place i compares the symbol that is due with
+/// those still to come: a right prediction puts it before all of them, one of these in its stead
+/// makes that pair discordant and says nothing of the others, and anything else says nothing. 1 if
+/// all are right, 0 in the mean for guessing. The tau of the predictions read as one order would be
+/// 1 for whoever repeats what it hears, with no place right.
+inline double teacher_forced_tau(std::span<const std::int64_t> predicted,
+                                 std::span<const std::int64_t> truth) {
+  const std::size_t n = truth.size();
+  double score = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto to_come = truth.subspan(i + 1);
+    if (predicted[i] == truth[i])
+      score += static_cast<double>(to_come.size());
+    else if (std::find(to_come.begin(), to_come.end(), predicted[i]) != to_come.end())
+      score -= 1;
+  }
+  return score / (static_cast<double>(n) * static_cast<double>(n - 1) / 2);
+}
+
+/// How good answers are: the share of places that are right, and a tau.
 class Score {
  public:
-  void add(std::span<const std::int64_t> predicted, std::span<const std::int64_t> truth) {
+  template <class Tau>
+  void add(std::span<const std::int64_t> predicted, std::span<const std::int64_t> truth,
+           Tau&& tau) {
     hits_.resize(truth.size());
     for (std::size_t i = 0; i < truth.size(); ++i) hits_[i] += predicted[i] == truth[i] ? 1 : 0;
-    tau_ += infty::kendall_tau(predicted, truth);
+    tau_ += tau(predicted, truth);
     ++answers_;
   }
 
@@ -45,19 +67,6 @@ class Score {
   std::vector<Index> hits_;
   double tau_ = 0, answers_ = 0;
 };
-
-/// Predictions under teacher forcing without the symbols that the truth had shown before: to say
-/// one of these again is always wrong. Without this, who repeats what it hears would have the
-/// order, and a tau of 1, at an accuracy of 0.
-inline Answer without_shown(std::span<const std::int64_t> predicted,
-                            std::span<const std::int64_t> truth) {
-  Answer out(predicted.begin(), predicted.end());
-  for (std::size_t i = 0; i < truth.size(); ++i)
-    if (std::find(truth.begin(), truth.begin() + static_cast<std::ptrdiff_t>(i), predicted[i]) !=
-        truth.begin() + static_cast<std::ptrdiff_t>(i))
-      out[i] = -1;
-  return out;
-}
 
 /// Where the queries of the last segment looked in the LTM: one histogram over [0, 1] a layer.
 struct Attention {
@@ -181,9 +190,8 @@ Evaluation evaluate(const Model& model, const Settings& s) {
     for (Index row = 0; row < rows; ++row) {
       const auto truth = answer_of(batch, row, n);
       const auto begin = static_cast<std::size_t>(row * n);
-      result.forced.add(without_shown(std::span(forced).subspan(begin, truth.size()), truth),
-                        truth);
-      result.free.add(std::span(free).subspan(begin, truth.size()), truth);
+      result.forced.add(std::span(forced).subspan(begin, truth.size()), truth, teacher_forced_tau);
+      result.free.add(std::span(free).subspan(begin, truth.size()), truth, infty::kendall_tau);
     }
     result.attention.template add<Density>(
         output, s.bins, static_cast<double>(rows) / static_cast<double>(s.evaluation_sequences));
@@ -210,45 +218,36 @@ inline Index reach_without_memory(const Settings& s) {
   return s.task.length - begin;
 }
 
-/// The floor of answering with order(sequence, draws), scored as the models are.
-template <class Order>
-Floor floor_of(const Settings& s, std::string name, std::string what, Order&& order) {
+/// An exact counter of the last `window` symbols, scored as the models are.
+inline Floor counter_floor(const Settings& s, const std::string& name, Index window) {
   Score forced, free;
-  infty::Random draws(s.evaluation_seed, 3);
   each_evaluation_batch(s, [&](const infty::SortingBatch& batch, Index rows, Index) {
+    const auto length = static_cast<std::size_t>(s.task.length);
     for (Index row = 0; row < rows; ++row) {
-      const auto length = static_cast<std::size_t>(s.task.length);
       const auto tokens =
           std::span(batch.tokens).subspan(static_cast<std::size_t>(row) * length, length);
       const auto truth = answer_of(batch, row, s.task.symbols);
-      const Answer guess = order(std::span<const std::int64_t>(tokens), draws);
-      free.add(guess, truth);
-      forced.add(infty::teacher_forced(guess, truth), truth);
+      const Answer order = infty::rank_by_recent_frequency(tokens, s.task.symbols, window);
+      free.add(order, truth, infty::kendall_tau);
+      forced.add(infty::teacher_forced(order, truth), truth, teacher_forced_tau);
     }
   });
-  return {std::move(name), std::move(what), forced.accuracy(),
-          forced.tau(),    free.accuracy(), free.tau()};
+  return {name,
+          "counts the last " + std::to_string(window) + " symbols",
+          forced.accuracy(),
+          forced.tau(),
+          free.accuracy(),
+          free.tau()};
 }
 
-inline Floor counter_floor(const Settings& s, std::string name, Index window) {
-  return floor_of(s, std::move(name), "counts the last " + std::to_string(window) + " symbols",
-                  [&](std::span<const std::int64_t> tokens, infty::Random&) {
-                    return infty::rank_by_recent_frequency(tokens, s.task.symbols, window);
-                  });
-}
-
-/// Accuracies of guessing are exact, the taus are measured on the evaluation sequences.
+/// What guessing has in the mean: exact, not measured.
 inline Floor chance_floor(const Settings& s) {
-  Floor floor = floor_of(s, "chance", "guesses an order",
-                         [&](std::span<const std::int64_t>, infty::Random& draws) {
-                           Answer order;
-                           for (Index i = 0; i < s.task.symbols; ++i)
-                             order.insert(order.begin() + draws.below(i + 1), i);
-                           return order;
-                         });
-  floor.accuracy = infty::chance_accuracy(s.task.symbols, true);
-  floor.free_accuracy = infty::chance_accuracy(s.task.symbols, false);
-  return floor;
+  return {"chance",
+          "guesses an order",
+          infty::chance_accuracy(s.task.symbols, true),
+          0,
+          infty::chance_accuracy(s.task.symbols, false),
+          0};
 }
 
 /// Counters that see the last segment and the STM; that see what a model without LTM may have seen,

@@ -117,48 +117,56 @@ inline std::string attention_csv(const Report& report) {
   return out;
 }
 
+/// Training accuracy of every model, a point for what it has on the evaluation sequences at the
+/// end, and dashed lines for the floors.
 inline std::string accuracy_panel(const Report& report) {
   const std::vector<std::string> colours{"#c2410c", "#1d4ed8", "#15803d"};
   std::ostringstream gp;
-  gp << "set title 'Accuracy while training, each batch before it is learned from'\n"
+  gp << "set title 'Accuracy while training, on sequences never seen before'\n"
         "set xlabel 'step'\nset ylabel 'accuracy under teacher forcing'\n"
-        "set yrange [0:1.02]\nset xrange [0:*]\nset key bottom right\nset grid ytics lc '#dddddd'\n"
-        "plot ";
+        "set xrange [0:*]\nset yrange [0:1.2]\nset ytics 0,.2,1\n"
+        "set key top left Left reverse\nplot \\\n";
   for (std::size_t i = 0; i < report.models.size(); ++i) {
-    const std::string& name = report.models[i].name;
-    gp << "'curves.csv' using 2:(strcol(1) eq '" << name << "' ? $4 : NaN) with lines lw 2.5 lc '"
-       << colours[i] << "' title '" << name << "', \\\n     ";
+    const ModelResult& m = report.models[i];
+    const std::string& colour = colours[i % colours.size()];
+    gp << "  'curves.csv' using 2:(strcol(1) eq '" << m.name
+       << "' ? $4 : NaN) with lines lw 2.5 lc '" << colour << "' title '" << m.name
+       << " (at the end, held out: " << std::fixed << std::setprecision(3) << m.accuracy
+       << ")', \\\n  '+' using (" << m.steps << "):(" << m.accuracy
+       << ") with points pt 7 ps 1.5 lc '" << colour << "' notitle, \\\n";
   }
-  int shade = 0;
-  for (const Floor& floor : report.floors) {
-    if (floor.name == "counter-all") continue;
-    gp << (shade ? ", \\\n     " : "") << floor.accuracy << " with lines dt " << 2 + shade
-       << " lw 1.5 lc '#555555' title '" << floor.what << "'";
-    ++shade;
-  }
-  gp << "\n";
+  int dash = 2;
+  for (const Floor& floor : report.floors)
+    if (floor.name != "counter-all")
+      gp << "  " << floor.accuracy << " with lines dt " << dash++ << " lw 1.5 lc '#555555' title '"
+         << floor.what << "', \\\n";
+  gp << "  NaN notitle\n";
   return gp.str();
 }
 
+/// The histogram of attention over the LTM, a line for each layer. The border of the last
+/// contraction is at tau, that of the one before at tau^2, ...
 inline std::string attention_panel(const Report& report, const ModelResult& model) {
   const std::vector<std::string> colours{"#c2410c", "#7c3aed", "#0891b2", "#65a30d"};
   std::ostringstream gp;
+  double border = 1, most = 0;
+  for (const auto& layer : model.attention)
+    most = std::max(most, *std::max_element(layer.begin(), layer.end()));
   gp << "set title 'Attention of the last segment to the LTM, " << model.name << "'\n"
      << "set xlabel 'place in the LTM (0: the oldest, 1: the newest)'\n"
-        "set ylabel 'share of attention'\nset xrange [0:1]\nset yrange [0:*]\n"
-        "set key top left\nunset grid\n";
-  double border = 1;
+        "set ylabel 'share of attention'\nset xrange [0:1]\nset yrange [0:"
+     << most * 1.3 << "]\nset ytics auto\nset key top left Left reverse opaque\n";
   for (Index write = 1; write < model.memory_writes && write <= 40; ++write) {
     border *= report.settings.memory.tau;
     gp << "set arrow from " << border << ",graph 0 to " << border
        << ",graph 1 nohead dt 2 lc '#888888'\n";
   }
-  gp << "plot ";
+  gp << "plot \\\n";
   for (std::size_t layer = 0; layer < model.attention.size(); ++layer)
-    gp << "'attention.csv' using (($3+$4)/2):(strcol(1) eq '" << model.name
+    gp << "  'attention.csv' using (($3+$4)/2):(strcol(1) eq '" << model.name
        << "' && $2 == " << layer + 1 << " ? $5 : NaN) with histeps lw 2 lc '"
-       << colours[layer % colours.size()] << "' title 'layer " << layer + 1 << "', \\\n     ";
-  gp << "NaN with lines dt 2 lc '#888888' title 'borders of past contractions'\n";
+       << colours[layer % colours.size()] << "' title 'layer " << layer + 1 << "', \\\n";
+  gp << "  NaN with lines dt 2 lc '#888888' title 'borders of past contractions'\n";
   return gp.str();
 }
 

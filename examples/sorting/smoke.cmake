@@ -1,0 +1,77 @@
+# cmake -DPROGRAM=... -DFOLDER=... -P smoke.cmake: the program, small. All models train, are
+# evaluated and reported; a run that was interrupted twice, with another number of threads, gives
+# what an uninterrupted one gives, byte for byte; what cannot be is refused.
+set(tiny --symbols 4 --length 40 --segment 8 --short-term 8 --width 8 --heads 2 --feed-forward 12
+         --basis 8 --widths .1,.2 --samples 12 --batch 4 --steps 24 --warmup 4
+         --evaluation-sequences 10 --bins 16 --dropout .1)
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}")
+
+function(run wanted out)
+  execute_process(
+    COMMAND "${PROGRAM}" ${ARGN}
+    WORKING_DIRECTORY "${FOLDER}"
+    RESULT_VARIABLE status
+    OUTPUT_VARIABLE printed
+    ERROR_VARIABLE errors)
+  if(NOT status MATCHES "^${wanted}$")
+    message(FATAL_ERROR "sorting ${ARGN}: status ${status}, not ${wanted}\n${printed}${errors}")
+  endif()
+  set(${out} "${printed}" PARENT_SCOPE)
+  set(errors "${errors}" PARENT_SCOPE)
+endfunction()
+
+# results.json without what differs from run to run
+function(read_results folder out)
+  file(READ "${FOLDER}/${folder}/results.json" json)
+  string(REGEX REPLACE "\"[a-z_]*(seconds|bytes)\": [^\n]*" "" json "${json}")
+  set(${out} "${json}" PARENT_SCOPE)
+endfunction()
+
+function(same what a b)
+  if(NOT a STREQUAL b)
+    message(FATAL_ERROR "${what} differs:\n${a}\n${b}")
+  endif()
+endfunction()
+
+set(models infty,sticky,none)
+run(0 whole ${tiny} --models ${models} --out whole --threads 1)
+run(0 ignored ${tiny} --models ${models} --out parts --threads 2 --save state --stop-at 7)
+run(0 ignored --resume state --out parts --threads 1 --stop-at 23)
+run(0 parts --resume state --out parts --threads 2)
+run(0 again --resume state --out again)
+foreach(folder parts again)
+  same("the table" "${whole}" "${${folder}}")
+  foreach(file curves.csv attention.csv figure.gp)
+    file(READ "${FOLDER}/whole/${file}" a)
+    file(READ "${FOLDER}/${folder}/${file}" b)
+    same(${file} "${a}" "${b}")
+  endforeach()
+  read_results(whole a)
+  read_results(${folder} b)
+  same(results.json "${a}" "${b}")
+endforeach()
+find_program(gnuplot gnuplot)
+if(gnuplot AND NOT EXISTS "${FOLDER}/whole/figure.png")
+  message(FATAL_ERROR "there is gnuplot, but no figure")
+endif()
+
+run(0 ignored ${tiny} --models infty --density parabola --parameters moments --sticky quantiles
+    --schedule linear --pre-norm false --clip 0 --out other)
+
+function(refused text)
+  run("[1-9][0-9]*" ignored ${ARGN})
+  string(FIND "${errors}" "${text}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "sorting ${ARGN} does not say `${text}`:\n${errors}")
+  endif()
+endfunction()
+refused("foo not in {infty,sticky,none}" --models foo)
+refused("heads is 3: head_dim must be given" --heads 3)
+refused("--steps is 9: it must be above --warmup = 50" --steps 9)
+refused("--resume excludes --steps" --resume state --steps 3)
+refused("whole/curves.csv" ${tiny} --out whole/curves.csv)
+refused("missing/state" ${tiny} --out other --save missing/state)
+file(WRITE "${FOLDER}/foreign" "{}")
+refused("foreign" --resume foreign)
+refused("[train_step] step 1: the loss is" --rate 1e30 ${tiny} --models none --out other)
