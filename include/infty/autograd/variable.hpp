@@ -29,14 +29,21 @@ class Variable {
       : body_(std::allocate_shared<Body>(PoolAllocator<Body>{},
                                          Body{std::move(value), {}, requires_grad})) {}
 
+  /// The value, shared by all handles of this variable.
   TensorType& value() { return body_->value; }
+  /// The same, read-only.
   const TensorType& value() const { return body_->value; }
 
+  /// Extents of the value.
   const Shape& shape() const { return value().shape(); }
+  /// Extent of dimension i of the value, negative i counting from the end.
   Index dim(Index i) const { return value().dim(i); }
+  /// Number of elements of the value.
   Index size() const { return value().size(); }
 
+  /// Whether `Tape::backward` leaves a gradient here.
   bool requires_grad() const { return body_->requires_grad; }
+  /// Sets whether it does, for operations recorded from now on.
   void set_requires_grad(bool on) { body_->requires_grad = on; }
 
   /// Whether a gradient has arrived since `zero_grad`.

@@ -12,6 +12,7 @@ namespace infty {
 /// op(A) is (m, k), op(B) is (k, n), C is (m, n). Products run over outer x inner, and each
 /// operand says how many elements separate two of them; a stride of 0 shares it.
 struct Matmul {
+  /// Where a matrix stands, as stored: transposed, its rows are the columns of op(matrix).
   struct Operand {
     Index leading = 0;  ///< elements between two rows, as stored
     Index outer = 0;    ///< elements between two products of the outer batch

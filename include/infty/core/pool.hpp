@@ -66,6 +66,7 @@ class HostPool {
       }
   }
 
+  /// The counters as they stand.
   Statistics statistics() const {
     const std::lock_guard lock(mutex_);
     return statistics_;
@@ -106,13 +107,16 @@ struct PoolAllocator {
   using value_type = T;
 
   PoolAllocator() = default;
+  /// All of them share the one pool.
   template <class U>
   PoolAllocator(const PoolAllocator<U>&) {}
 
+  /// Room for n objects. @throws std::bad_alloc
   T* allocate(std::size_t n) {
     if (n > (std::size_t{1} << 62) / sizeof(T)) throw std::bad_alloc();
     return static_cast<T*>(HostPool::instance().allocate(n * sizeof(T)));
   }
+  /// Gives the room of `allocate(n)` back.
   void deallocate(T* data, std::size_t n) noexcept {
     HostPool::instance().release(data, n * sizeof(T));
   }

@@ -58,6 +58,7 @@ INFTY_HOST_DEVICE inline double uniform_at(std::uint64_t seed, std::uint64_t str
 /// A value of 24 bytes: copy it to replay, `split` it for independent streams.
 class Random {
  public:
+  /// Draw 0 of a stream; every pair of seed and stream is a sequence of its own.
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
   /// Uniform in [0, 1), 53 bits.
@@ -111,8 +112,11 @@ class Random {
                   (std::uint64_t{block.word[2]} << 32) | block.word[3]);
   }
 
+  /// The seed given.
   std::uint64_t seed() const { return seed_; }
+  /// The stream given.
   std::uint64_t stream() const { return stream_; }
+  /// Number of the next draw.
   std::uint64_t counter() const { return counter_; }
   /// Jumps to draw `counter` of the stream.
   void seek(std::uint64_t counter) { counter_ = counter; }

@@ -28,6 +28,7 @@ class Shape {
     assign(first, last);
   }
 
+  /// Number of dimensions, 0 for a scalar.
   constexpr Index rank() const { return rank_; }
 
   /// Number of elements, the product of all extents; 1 for a scalar.
@@ -59,7 +60,9 @@ class Shape {
     return Shape(changed.begin(), changed.end());
   }
 
+  /// The first extent: shapes are ranges of extents.
   const Index* begin() const { return extents_.data(); }
+  /// Behind the last extent.
   const Index* end() const { return extents_.data() + rank_; }
 
   friend bool operator==(const Shape& a, const Shape& b) {

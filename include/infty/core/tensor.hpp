@@ -76,15 +76,22 @@ class Tensor {
   /// The same for memory that must not be written.
   static const Tensor wrap(const T* data, Shape shape) { return wrap(const_cast<T*>(data), shape); }
 
+  /// Extents of all dimensions.
   const Shape& shape() const { return shape_; }
+  /// Number of dimensions, 0 for a scalar.
   Index rank() const { return shape_.rank(); }
+  /// Number of elements, 1 for a scalar.
   Index size() const { return shape_.size(); }
+  /// Whether there are no elements.
   bool empty() const { return size() == 0; }
   /// Extent of dimension i, negative i counting from the end.
   Index dim(Index i) const { return shape_[i]; }
+  /// Bytes of all elements.
   std::size_t bytes() const { return static_cast<std::size_t>(size()) * sizeof(T); }
 
+  /// The first element, in the backend's memory; null for an empty handle.
   T* data() { return data_.get(); }
+  /// The same, read-only.
   const T* data() const { return data_.get(); }
 
   /// The same elements under another shape. @throws infty::ShapeError if the sizes differ
@@ -119,6 +126,7 @@ class Tensor {
     Backend_::copy(data(), other.data(), size());
   }
 
+  /// Sets every element, also those that other handles share.
   void fill(T value) { Backend_::fill(data(), size(), value); }
 
   /// The elements in host memory.

@@ -42,6 +42,7 @@ class SortingTask {
             ": it must be at least 1");
   }
 
+  /// The constants as given.
   const SortingConfig& config() const { return config_; }
 
   /// The token that stands between a sequence and its answer, one above the symbols.

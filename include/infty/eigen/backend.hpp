@@ -27,26 +27,34 @@ struct EigenBackend {
   template <class Density>
   using FusedExpectation = detail::FusedExpectation<Density>;
 
+  /// A block of `HostPool`, aligned to 64 bytes. @throws std::bad_alloc
   static void* allocate(std::size_t bytes) { return HostPool::instance().allocate(bytes); }
+  /// Gives a block of `allocate(bytes)` back to `HostPool`.
   static void release(void* data, std::size_t bytes) { HostPool::instance().release(data, bytes); }
 
+  /// n elements; the ranges may overlap.
   template <class T>
   static void copy(T* to, const T* from, Index n) {
     if (n > 0) std::memmove(to, from, static_cast<std::size_t>(n) * sizeof(T));
   }
+  /// A copy: host memory is this backend's memory.
   template <class T>
   static void from_host(T* to, const T* from, Index n) {
     copy(to, from, n);
   }
+  /// A copy: host memory is this backend's memory.
   template <class T>
   static void to_host(T* to, const T* from, Index n) {
     copy(to, from, n);
   }
+  /// n times `value`.
   template <class T>
   static void fill(T* to, Index n, T value) {
     std::fill(to, to + n, value);
   }
 
+  /// f(i) for i in [0, n), in pieces of 8,192 over the threads; within a piece a compiler may make
+  /// vector code of it.
   template <class F>
   static void for_each(Index n, F f) {
     parallel_for(n, element_grain, [&](Index begin, Index end) {
@@ -56,6 +64,7 @@ struct EigenBackend {
     });
   }
 
+  /// f(i) for i in [0, rows), in pieces of about 8,192 / cost over the threads.
   template <class F>
   static void for_each_row(Index rows, Index cost, F f) {
     const Index grain = std::max<Index>(1, element_grain / std::max<Index>(1, cost));
@@ -65,6 +74,7 @@ struct EigenBackend {
     });
   }
 
+  /// Folds f(0), ..., f(n - 1) into `init`, by at most 256 pieces that n alone determines.
   template <class T, class Fold, class F>
   static T reduce(Index n, T init, Fold fold, F f) {
     // Pieces are folded from left to right and then joined from left to right.
@@ -81,16 +91,20 @@ struct EigenBackend {
     return total;
   }
 
+  /// The products that `shape` describes, by Eigen, cut over the threads by the sizes alone.
   template <class T>
   static void matmul(const Matmul& shape, T alpha, const T* a, const T* b, T beta, T* c) {
     detail::matmul(shape, alpha, a, b, beta, c);
   }
 
+  /// a (n, n) becomes its Cholesky factor, b (n, m) becomes a^-1 b; false if a is not s.p.d. or not
+  /// finite.
   template <class T>
   static bool cholesky_solve(Index n, Index m, T* a, T* b) {
     return detail::cholesky_solve(n, m, a, b);
   }
 
+  /// to[i, :] = from[rows[i], :] for i in [0, n), rows of `width`.
   template <class T>
   static void gather_rows(Index n, Index width, const T* from, const Index* rows, T* to) {
     for_each_row(n, width,
@@ -109,12 +123,14 @@ struct EigenBackend {
     });
   }
 
+  /// to[i] = from[0] + ... + from[i], in one thread.
   template <class T>
   static void inclusive_scan(T* to, const T* from, Index n) {
     T sum{};
     for (Index i = 0; i < n; ++i) to[i] = sum = sum + from[i];
   }
 
+  /// Rising, in one thread.
   template <class T>
   static void sort(T* data, Index n) {
     std::sort(data, data + n);

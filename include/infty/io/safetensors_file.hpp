@@ -46,6 +46,7 @@ class SafetensorsFile {
     header_ = parse_safetensors_header(text, file_.size() - data_begin_, where);
   }
 
+  /// The path given.
   const std::filesystem::path& path() const { return file_.path(); }
 
   /// The file's string metadata, by key.
@@ -69,6 +70,7 @@ class SafetensorsFile {
     return out;
   }
 
+  /// Whether the file holds a tensor of this name.
   bool has(std::string_view name) const { return header_.tensors.contains(name); }
 
   /// @throws infty::IoError if there is no such tensor

@@ -84,8 +84,11 @@ class LongTermMemory {
     out = Linear<T, Backend>(e, d, random.split(5), false);
   }
 
+  /// The constants as given.
   const LongTermConfig& config() const { return config_; }
+  /// The N functions that the signal is made of.
   const Psi& basis() const { return cache_.basis(); }
+  /// The matrices of writes, by the number of vectors.
   const RidgeCache<T, Backend, Psi>& ridge() const { return cache_; }
 
   template <class Visitor>

@@ -54,8 +54,11 @@ class ShortTermMemory {
             ": they must be >= 1, >= 0 and >= 1");
   }
 
+  /// d, of the vectors held.
   Index model_dim() const { return model_dim_; }
+  /// Least number of vectors that a row holds once it has seen so many.
   Index capacity() const { return capacity_; }
+  /// Vectors leave in groups of so many.
   Index stride() const { return stride_; }
   /// Most vectors that a row holds, capacity + stride - 1.
   Index most_held() const { return capacity_ + stride_ - 1; }

@@ -203,6 +203,8 @@ void put_rows(State& state, Index at, const State& rows) {
       put(member, from);
     }
   });
+  require<ShapeError>(next == sources.size(), "put_rows", "the rows have ", names.back(),
+                      ", the state has not");
   state = std::move(out);
 }
 

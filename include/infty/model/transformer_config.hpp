@@ -29,6 +29,7 @@ struct TransformerConfig {
   bool tie_embedding = true;  ///< the output layer's matrix is the embedding
   double dropout = 0;         ///< in [0, 1), while training
 
+  /// D, with 0 resolved.
   Index resolved_head_dim() const { return head_dim > 0 ? head_dim : model_dim / heads; }
 
   /// The stride of the short-term memory: 1 where nothing takes in what leaves it.

@@ -66,6 +66,7 @@ struct TransformerLayer {
   std::optional<LongTermMemory<T, Density, Backend>> long_term;
   bool pre_norm;
 
+  /// Parameters drawn from `random`; the configuration must be valid.
   TransformerLayer(const TransformerConfig& config, Random random)
       : attention(config.model_dim, config.heads, config.resolved_head_dim(), random.split(0)),
         attention_norm(config.model_dim),
@@ -85,6 +86,7 @@ struct TransformerLayer {
     see("long_term", long_term);
   }
 
+  /// A state of fresh rows; row i draws the random numbers of stream `first_stream` + i.
   LayerState<T, Backend> make_state(Index batch, Index first_stream) const {
     LayerState<T, Backend> state{short_term.make_state(batch), {}};
     if (long_term)

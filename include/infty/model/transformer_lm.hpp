@@ -70,6 +70,7 @@ class TransformerLM {
     output_bias = V(Tensor<T, Backend>::zeros(Shape{config_.vocabulary}), true);
   }
 
+  /// The constants as given.
   const TransformerConfig& config() const { return config_; }
 
   template <class Visitor>

@@ -118,8 +118,8 @@ Tensor<T, B> bin_probability(const Tensor<T, B>& mu, const Tensor<T, B>& sigma, 
   return out;
 }
 
-/// Draws bins with replacement and gives their left edges, sorted   [Martins et al. 2022, section
-/// 3.4]. Each row draws from a generator of its own, so that it does not depend on the others.
+/// Draws bins with replacement and gives their left edges, sorted   [Martins et al. 2022, on sticky
+/// memories]. Each row draws from a generator of its own, so that it does not depend on the others.
 /// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
 /// @param samples      >= 1
 /// @param random       one generator a row, moved on by `samples` draws

@@ -21,6 +21,7 @@ class FourierBasis {
     require(n >= 1, Sine ? "SineBasis" : "CosineBasis", "N is ", n, ": it must be at least 1");
   }
 
+  /// N, the number of functions.
   INFTY_HOST_DEVICE Index size() const { return size_; }
 
   /// Periods in [0, 1]: j + 1 for the sines, j for the cosines.

@@ -31,14 +31,18 @@ class GaussianBasis {
   GaussianBasis(Index n, const Widths& widths) {
     assign(n, std::ranges::data(widths), static_cast<Index>(std::ranges::size(widths)));
   }
+  /// The same, with widths in braces.
   GaussianBasis(Index n, std::initializer_list<double> widths) {
     assign(n, widths.begin(), static_cast<Index>(widths.size()));
   }
 
+  /// N, the number of functions.
   INFTY_HOST_DEVICE Index size() const { return size_; }
   /// Number of widths at each centre.
   INFTY_HOST_DEVICE Index widths() const { return widths_; }
+  /// Standard deviation of psi_j.
   INFTY_HOST_DEVICE T width(Index j) const { return width_[j % widths_]; }
+  /// Where psi_j is highest, in [0, 1].
   INFTY_HOST_DEVICE T centre(Index j) const { return T(j / widths_) / last_; }
 
   /// psi_j(t)

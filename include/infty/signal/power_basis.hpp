@@ -21,6 +21,7 @@ class PowerBasis {
     require(n >= 1, "PowerBasis", "N is ", n, ": it must be at least 1");
   }
 
+  /// N, the number of functions.
   INFTY_HOST_DEVICE Index size() const { return size_; }
 
   /// t^j

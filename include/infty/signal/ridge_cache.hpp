@@ -79,7 +79,9 @@ class RidgeCache {
             ": it must be at least 1");
   }
 
+  /// The functions that are fitted.
   const Psi& basis() const { return psi_; }
+  /// Penalty, samples, tau and limits as given.
   const RidgeSettings& settings() const { return settings_; }
 
   /// G [length, N] of a memory's first write. @throws infty::ValueError if length < 1

@@ -67,6 +67,7 @@ class Adam {
   Adam(Adam&&) = default;
   Adam& operator=(Adam&&) = default;
 
+  /// The constants as given.
   const AdamConfig& config() const { return config_; }
 
   /// What is optimised, each parameter once.

@@ -53,7 +53,9 @@ class Progress {
     now_ = now;
   }
 
+  /// Steps behind us.
   Index done() const { return done_; }
+  /// Steps in all.
   Index total() const { return total_; }
 
   /// From the start to the last update.
