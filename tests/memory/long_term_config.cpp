@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include <limits>
+#include <string>
+
+#include <infty/core/config.hpp>
+#include <infty/memory/long_term_config.hpp>
+
+#include "support/catch.hpp"
+
+using infty::LongTermConfig;
+
+TEST_CASE("LongTermConfig: the defaults are valid and say what the paper says") {
+  const LongTermConfig config;
+  CHECK_NOTHROW(config.validate());
+  CHECK(config.resolved_head_dim() == 50);
+  CHECK(LongTermConfig{.model_dim = 7, .heads = 2, .head_dim = 5}.resolved_head_dim() == 5);
+}
+
+TEST_CASE("LongTermConfig: the first constant out of its range is named") {
+  const auto message = [](auto change) {
+    LongTermConfig config;
+    change(config);
+    try {
+      config.validate();
+    } catch (const infty::ValueError& error) {
+      return std::string(error.what());
+    }
+    return std::string("valid");
+  };
+  using C = LongTermConfig;
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(message([](C& c) { c.model_dim = 0; }) ==
+        "[LongTermConfig] model_dim is 0: it must be at least 1");
+  CHECK(message([](C& c) { c.heads = 0; }) == "[LongTermConfig] heads is 0: it must be at least 1");
+  CHECK(message([](C& c) { c.heads = 7; }) ==
+        "[LongTermConfig] model_dim is 300, heads is 7: head_dim must be given where heads does "
+        "not divide model_dim");
+  CHECK(message([](C& c) { c.head_dim = -1; }) ==
+        "[LongTermConfig] head_dim is -1: it must be at least 0");
+  CHECK(message([](C& c) { c.basis = 0; }) == "[LongTermConfig] basis is 0: it must be at least 1");
+  CHECK(message([](C& c) { c.samples = 0; }) ==
+        "[LongTermConfig] samples is 0: it must be at least 1");
+  CHECK(message([](C& c) { c.bins = 0; }) == "[LongTermConfig] bins is 0: it must be at least 1");
+  CHECK(message([](C& c) { c.threshold = -1; }) ==
+        "[LongTermConfig] threshold is -1: it must be at least 0");
+  for (const double tau : {0.0, 1.0, -.5, nan})
+    CHECK(message([tau](C& c) { c.tau = tau; }).ends_with(": it must lie in (0, 1)"));
+  for (const double wrong : {0.0, -1.0, nan, std::numeric_limits<double>::infinity()}) {
+    CHECK(message([=](C& c) { c.ridge = wrong; }).ends_with(": it must be positive and finite"));
+    CHECK(message([=](C& c) { c.sigma0 = wrong; }).starts_with("[LongTermConfig] sigma0 is "));
+    CHECK(message([=](C& c) { c.variance_floor = wrong; })
+              .starts_with("[LongTermConfig] variance_floor is "));
+  }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <infty/memory/state.hpp>
+
+#include "support/catch.hpp"
+
+using infty::Index;
+using infty::RowCounts;
+using infty::RowIds;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+
+namespace {
+
+struct Part {
+  Tensor<float> sequence;  ///< [batch, L, 1]
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("sequence", sequence);
+  }
+};
+
+struct State {
+  Variable<float> numbers;  ///< [batch, 2]
+  RowCounts counts;
+  RowIds names;
+  std::vector<Part> parts;
+  std::optional<Part> maybe;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("numbers", numbers);
+    see("counts", counts);
+    see("names", names);
+    see("parts", parts);
+    see("maybe", maybe);
+  }
+};
+
+State three_rows() {
+  return {Tensor<float>::from({3, 2}, {1, 2, 3, 4, 5, 6}),
+          {10, 20, 30},
+          {{7, 8, 9}},
+          {{Tensor<float>::from({3, 2, 1}, {1, 2, 3, 4, 5, 6})}},
+          {}};
+}
+
+}  // namespace
+
+TEST_CASE("state: members are named through structs, vectors and optionals") {
+  auto state = three_rows();
+  std::vector<std::string> names;
+  const auto note = [&](const std::string& name, auto&) { names.push_back(name); };
+  infty::for_each_member(state, note);
+  CHECK(names == std::vector<std::string>{"numbers", "counts", "names", "parts.0.sequence"});
+  state.maybe = state.parts[0];
+  names.clear();
+  infty::for_each_member(state, note);
+  CHECK(names.back() == "maybe.sequence");
+  CHECK(infty::batch_of(state) == 3);
+  CHECK(infty::bytes_of(state) == 4 * 6 + 8 * 3 + 8 * 3 + 4 * 6 + 4 * 6);
+}
+
+TEST_CASE("state: a row that is reset is zero but for its name; copies keep theirs") {
+  auto state = three_rows();
+  const auto copy = state;
+  infty::reset_row(state, 1);
+  CHECK(state.numbers.value().to_vector() == std::vector<float>{1, 2, 0, 0, 5, 6});
+  CHECK(state.counts == RowCounts{10, 0, 30});
+  CHECK(state.names.id == RowCounts{7, 8, 9});
+  CHECK(state.parts[0].sequence.to_vector() == std::vector<float>{1, 2, 0, 0, 5, 6});
+  CHECK(copy.numbers.value().to_vector() == std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(copy.counts == RowCounts{10, 20, 30});
+  CHECK_THROWS_WITH(infty::reset_row(state, 3), "[reset_row] row is 3: there are 3");
+  CHECK_THROWS_AS(infty::reset_row(state, -1), infty::ShapeError);
+}
+
+TEST_CASE("state: rows are taken out and put in, copies either way") {
+  auto state = three_rows();
+  auto two = infty::take_rows(state, 1, 3);
+  CHECK(infty::batch_of(two) == 2);
+  CHECK(two.numbers.value().to_vector() == std::vector<float>{3, 4, 5, 6});
+  CHECK(two.counts == RowCounts{20, 30});
+  CHECK(two.names.id == RowCounts{8, 9});
+  two.numbers.value().fill(-1);
+  two.names.id = {5, 6};
+  CHECK(state.numbers.value().to_vector()[2] == 3);
+  infty::put_rows(state, 0, two);
+  CHECK(state.numbers.value().to_vector() == std::vector<float>{-1, -1, -1, -1, 5, 6});
+  CHECK(state.counts == RowCounts{20, 30, 30});
+  CHECK(state.names.id == RowCounts{5, 6, 9});
+  two.numbers.value().fill(7);
+  CHECK(state.numbers.value().to_vector()[0] == -1);
+  CHECK(infty::batch_of(infty::take_rows(state, 1, 1)) == 0);
+  CHECK_THROWS_WITH(infty::take_rows(state, 2, 4), "[take_rows] [2, 4): there are 3 rows");
+}
+
+TEST_CASE("state: sequences of other lengths are put in, zeros in front of the shorter") {
+  auto state = three_rows();
+  auto longer = infty::take_rows(state, 0, 1);
+  longer.parts[0].sequence = Tensor<float>::from({1, 3, 1}, {7, 8, 9});
+  infty::put_rows(state, 2, longer);
+  CHECK(state.parts[0].sequence.shape() == Shape{3, 3, 1});
+  CHECK(state.parts[0].sequence.to_vector() == std::vector<float>{0, 1, 2, 0, 3, 4, 7, 8, 9});
+  auto shorter = infty::take_rows(state, 0, 1);
+  shorter.parts[0].sequence = Tensor<float>::from({1, 1, 1}, {5});
+  infty::put_rows(state, 1, shorter);
+  CHECK(state.parts[0].sequence.to_vector() == std::vector<float>{0, 1, 2, 0, 0, 5, 7, 8, 9});
+}
+
+TEST_CASE("state: rows that do not fit are refused and nothing changes") {
+  auto state = three_rows();
+  const auto rows = infty::take_rows(state, 0, 2);
+  CHECK_THROWS_WITH(infty::put_rows(state, 2, rows), "[put_rows] 2 rows at 2: there are 3");
+  auto other = rows;
+  other.parts[0].sequence = Tensor<float>::zeros({2, 2, 5});
+  CHECK_THROWS_WITH(infty::put_rows(state, 0, other),
+                    "[put_rows] parts.0.sequence is [3, 2, 1] and [2, 2, 5]");
+  other = rows;
+  other.parts.clear();
+  CHECK_THROWS_AS(infty::put_rows(state, 0, other), infty::ShapeError);
+  other = rows;
+  other.maybe = rows.parts[0];
+  CHECK_THROWS_WITH(infty::put_rows(state, 0, other),
+                    "[put_rows] the rows have maybe.sequence, the state has not");
+  CHECK(state.numbers.value().to_vector() == three_rows().numbers.value().to_vector());
+}
+
+TEST_CASE("state: finite or not") {
+  auto state = three_rows();
+  CHECK(infty::is_finite(state));
+  state.parts[0].sequence.data()[3] = std::numeric_limits<float>::infinity();
+  CHECK_FALSE(infty::is_finite(state));
+}

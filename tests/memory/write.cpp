@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/memory/write.hpp>
+#include <infty/signal/contraction.hpp>
+#include <infty/signal/gaussian_basis.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+using infty::GaussianBasis;
+using infty::Index;
+using infty::Random;
+using infty::RidgeCache;
+using infty::RowCounts;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+
+namespace {
+
+constexpr Index N = 8, d = 3, samples = 6;
+
+template <class T, class B>
+auto make_cache() {
+  return RidgeCache<T, B, GaussianBasis<T>>(GaussianBasis<T>(N, {.05, .2}),
+                                            {.penalty = .5, .samples = samples, .tau = .75});
+}
+
+template <class T, class B>
+struct Rows {
+  Random random{infty::tests::seed};
+  RidgeCache<T, B, GaussianBasis<T>> cache = make_cache<T, B>();
+  Tensor<T, B> old = infty::tests::uniform_tensor<T, B>({4, N, d}, random);
+  Variable<T, B> x = infty::tests::uniform_variable<T, B>({4, 5, d}, random);
+};
+
+}  // namespace
+
+TEST_CASE("write_coefficients: rows are cut into runs of equal length and age") {
+  const auto runs = infty::detail::write_runs({0, 0, 3, 3, 0}, {2, 2, 2, 4, 4});
+  REQUIRE(runs.size() == 4);
+  CHECK((runs[0].begin == 0 && runs[0].end == 2 && runs[0].length == 2 && runs[0].fresh));
+  CHECK((runs[1].begin == 2 && runs[1].end == 3 && !runs[1].fresh));
+  CHECK((runs[2].length == 4 && !runs[2].fresh));
+  CHECK((runs[3].end == 5 && runs[3].fresh));
+}
+
+TEMPLATE_LIST_TEST_CASE("write_coefficients: rows of any age and count as if each were alone", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Rows<T, B> r;
+  const RowCounts written{0, 7, 7, 0}, counts{5, 5, 3, 0};
+  Tensor<T, B> places(Shape{4, samples});
+  for (Index i = 0; i < places.size(); ++i) places.data()[i] = static_cast<T>(r.random.uniform());
+  for (const auto& locations : {Tensor<T, B>(), places}) {
+    const auto together =
+        infty::write_coefficients(r.cache, r.old, written, r.x, counts, locations).value();
+    for (Index row = 0; row < 4; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      const auto own = infty::detail::aligned(r.x.value(), row, row + 1, counts[at]);
+      const auto alone = infty::write_coefficients(
+          r.cache, r.old.slice(row, row + 1), {written[at]}, Variable<T, B>(own), {counts[at]},
+          locations.empty() ? locations : locations.slice(row, row + 1));
+      CAPTURE(row);
+      CHECK(infty::tests::error(alone.value().to_vector(),
+                                together.slice(row, row + 1).to_vector()) <
+            infty::tests::tolerance<T>);
+    }
+    CHECK(together.slice(3, 4).to_vector() == r.old.slice(3, 4).to_vector());
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("write_coefficients: evenly spaced locations are the carry matrix", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Rows<T, B> r;
+  const RowCounts written(4, 9), counts(4, 5);
+  Tensor<T, B> even(Shape{4, samples});
+  for (Index row = 0; row < 4; ++row)
+    even.slice(row, row + 1).reshape({samples}).copy_from(infty::even_locations<T, B>(samples));
+  const auto a = infty::write_coefficients(r.cache, r.old, written, r.x, counts, {});
+  const auto b = infty::write_coefficients(r.cache, r.old, written, r.x, counts, even);
+  // The carry matrix multiplies numbers up to 1 / (width sqrt(2 pi)) = 8 beforehand.
+  CHECK(infty::tests::error(a.value().to_vector(), b.value().to_vector()) <
+        10 * infty::tests::tolerance<T>);
+}
+
+TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coefficients") {
+  Rows<double, infty::EigenBackend> r;
+  const RowCounts written{0, 7, 7, 0}, counts{5, 5, 3, 0};
+  const Variable<double> by(infty::tests::uniform_tensor<double>({4, N, d}, r.random));
+  Tensor<double> places(Shape{4, samples});
+  for (Index i = 0; i < places.size(); ++i) places.data()[i] = r.random.uniform();
+  for (const auto& locations : {Tensor<double>(), places}) {
+    const auto loss = [&] {
+      return infty::sum(
+          infty::write_coefficients(r.cache, r.old, written, r.x, counts, locations) * by);
+    };
+    CHECK(infty::gradient_check(loss, std::vector{r.x}) < 1e-8);
+    // The first two of five stand before the three that row 2 takes in.
+    for (Index i = 0; i < 2 * d; ++i) CHECK(r.x.grad().data()[2 * 5 * d + i] == 0);
+  }
+}
