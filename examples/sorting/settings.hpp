@@ -27,11 +27,13 @@ struct Settings {
   infty::SortingConfig task{.symbols = 10, .length = 512};
   Index segment = 64;
 
+  // Stride 1: with an LTM, the STM holds no more than without.
   infty::TransformerConfig model{.model_dim = 64,
                                  .layers = 2,
                                  .heads = 4,
                                  .feed_forward = 128,
                                  .short_term = 64,
+                                 .long_term_stride = 1,
                                  .pre_norm = true};
   infty::LongTermConfig memory{
       .basis = 32, .widths = {.05, .2}, .samples = 48, .tau = .75, .ridge = 1};
@@ -55,6 +57,7 @@ inline Settings paper_settings(Index length) {
   s.task = {.symbols = 20, .length = paper.length};
   s.segment = paper.segment;
   s.model = paper.model;
+  s.model.long_term_stride = 1;
   s.memory = *paper.model.long_term;
   s.batch = paper.batch;
   s.steps = paper.steps;
@@ -95,6 +98,7 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "widths", s.memory.widths, "of the Gaussian basis functions");
   see(memory, "samples", s.memory.samples, "M, of the past at a contraction");
   see(memory, "tau", s.memory.tau, "share of the LTM that the past is contracted to");
+  see(memory, "stride", s.model.long_term_stride, "vectors leave the STM in groups of so many");
   see(memory, "ridge", s.memory.ridge, "penalty of the regression");
   see(memory, "gate", s.memory.gate, "new vectors pass a gate");
   see(memory, "density", s.density, "what attends to the LTM", "gaussian", "parabola");

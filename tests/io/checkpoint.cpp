@@ -35,6 +35,7 @@ infty::TransformerConfig config() {
                                   .heads = 2,
                                   .feed_forward = 12,
                                   .short_term = 4,
+                                  .long_term_stride = 1,
                                   .pre_norm = true};
   config.long_term = infty::LongTermConfig{.basis = 6,
                                            .widths = {.1, .2},
