@@ -3,9 +3,12 @@
 
 #include <infty/autograd/gradient_check.hpp>
 #include <infty/autograd/reduce.hpp>
+#include <infty/io/checkpoint.hpp>
 #include <infty/memory/state.hpp>
 #include <infty/nn/linear.hpp>
+#include <infty/testing/invariants.hpp>
 
+#include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 
@@ -72,27 +75,28 @@ struct AverageMemory {
   }
 };
 
-TEST_CASE("docs: a memory of one's own has copies, rows and a size like any other") {
+TEST_CASE("docs: a memory of one's own keeps the promises of all memories") {
   Random random(infty::tests::seed);
-  const AverageMemory<double> memory(4, Random(1));
+  AverageMemory<double> memory(4, Random(1));
   const auto x = infty::tests::uniform_tensor<double>({2, 6, 4}, random);
-  const auto queries = infty::tests::uniform_tensor<double>({2, 3, 4}, random);
-  auto whole = memory.make_state(2), pieces = memory.make_state(2);
+  const auto y = infty::tests::uniform_tensor<double>({2, 3, 4}, random);
+  const auto queries = infty::tests::uniform_tensor<double>({2, 5, 4}, random);
+  const infty::tests::TemporaryFolder folder;
+  const auto path = folder / "state.safetensors";
 
-  memory.write(whole, x);
-  for (Index row = 0; row < 2; ++row) {  // rows one by one are the batch
-    auto alone = memory.make_state(1);
-    memory.write(alone, x.slice(row, row + 1));
-    put_rows(pieces, row, alone);
-  }
-  auto branch = whole;
-  reset_row(branch, 0);
+  const infty::testing::Stream<Tensor<double>> stream{{x, y, x}, queries};
+  const auto through = [&](const auto& state) {
+    save_state(path, state);
+    auto loaded = memory.make_state(1);
+    load_state(path, loaded);
+    return loaded;
+  };
+  require_invariants(memory, stream, through, 1e-14);  // throws, naming the first that is broken
 
-  CHECK(infty::tests::error(memory.read(pieces, queries).value().to_vector(),
-                            memory.read(whole, queries).value().to_vector()) < 1e-15);
-  CHECK(branch.written[0] == 0);
-  CHECK(whole.written[0] == 6);
-  CHECK(bytes_of(whole) == 2 * 4 * sizeof(double) + 2 * sizeof(Index));
-  const auto read = [&] { return sum(memory.read(whole, queries)); };
+  CHECK(pieces_equal_whole(memory, stream) < 1e-14);
+  auto state = memory.make_state(2);
+  memory.write(state, x);
+  CHECK(bytes_of(state) == 2 * 4 * sizeof(double) + 2 * sizeof(Index));
+  const auto read = [&] { return sum(memory.read(state, queries)); };
   CHECK(gradient_check(read, std::vector{memory.out.weight, memory.out.bias}) < 1e-8);
 }
