@@ -22,9 +22,9 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     try {
       const auto result = infty::tests::replay<double>(argv[i]);
-      std::cout << argv[i] << ": largest relative error " << std::scientific
-                << std::setprecision(2) << result.worst << " (" << result.worst_name << ", "
-                << result.compared << " tensors)" << std::endl;
+      std::cout << argv[i] << ": largest relative error " << std::scientific << std::setprecision(2)
+                << result.worst << " (" << result.worst_name << ", " << result.compared
+                << " tensors)" << std::endl;
       if (!(result.worst <= 1e-6)) status = std::max(status, 1);
     } catch (const std::exception& error) {
       std::cerr << "cannot read " << argv[i] << ": " << error.what() << std::endl;

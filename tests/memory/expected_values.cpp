@@ -101,9 +101,9 @@ TEMPLATE_LIST_TEST_CASE("expected_values: the fused kernel is the composition", 
                         infty::tests::Types) {
   using T = typename TestType::T;
   // One of everything, odd sizes, one more than a tile of 64 queries and several tiles.
-  for (const infty::ReadSize& s : {infty::ReadSize{1, 1, 1, 1, 1}, infty::ReadSize{2, 7, 6, 3, 5},
-                                   infty::ReadSize{1, 65, 12, 1, 4},
-                                   infty::ReadSize{3, 200, 8, 2, 3}}) {
+  for (const infty::ReadSize& s :
+       {infty::ReadSize{1, 1, 1, 1, 1}, infty::ReadSize{2, 7, 6, 3, 5},
+        infty::ReadSize{1, 65, 12, 1, 4}, infty::ReadSize{3, 200, 8, 2, 3}}) {
     const std::vector<double> widths = s.basis % 2 ? std::vector{.3} : std::vector{.05, .2};
     compare<GaussianDensity, T>(s, widths);
     compare<TruncatedParabola, T>(s, widths);
@@ -135,8 +135,8 @@ TEST_CASE("expected_values: one function and one query by hand") {
 
 TEST_CASE("expected_values: the same bits with one thread and with two") {
   const auto all = [] {
-    const auto r = run<Fused<GaussianDensity>, float>({2, 150, 16, 3, 8},
-                                                      GaussianBasis<float>(16, {.05, .2}));
+    const auto r =
+        run<Fused<GaussianDensity>, float>({2, 150, 16, 3, 8}, GaussianBasis<float>(16, {.05, .2}));
     auto bits = r.out;
     bits.insert(bits.end(), r.d_density.begin(), r.d_density.end());
     bits.insert(bits.end(), r.d_values.begin(), r.d_values.end());

@@ -48,7 +48,8 @@ TEST_CASE("LongTermConfig: the first constant out of its range is named") {
   for (const double wrong : {0.0, -1.0, nan, std::numeric_limits<double>::infinity()}) {
     CHECK(message([=](C& c) { c.ridge = wrong; }).ends_with(": it must be positive and finite"));
     CHECK(message([=](C& c) { c.sigma0 = wrong; }).starts_with("[LongTermConfig] sigma0 is "));
-    CHECK(message([=](C& c) { c.variance_floor = wrong; })
-              .starts_with("[LongTermConfig] variance_floor is "));
+    CHECK(message([=](C& c) {
+            c.variance_floor = wrong;
+          }).starts_with("[LongTermConfig] variance_floor is "));
   }
 }

@@ -14,6 +14,7 @@
 #include <infty/signal/truncated_parabola.hpp>
 
 #include "support/catch.hpp"
+#include "support/states.hpp"
 #include "support/tensors.hpp"
 #include "support/threads.hpp"
 #include "support/types.hpp"
@@ -28,35 +29,14 @@ using infty::RowCounts;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::tests::numbers_of;
 using infty::tests::uniform_tensor;
 using infty::tests::uniform_variable;
 
 namespace {
 
 LongTermConfig config() {
-  return {.model_dim = 4,
-          .heads = 2,
-          .head_dim = 3,
-          .basis = 8,
-          .widths = {.05, .2},
-          .samples = 6};
-}
-
-/// Everything that a state holds, as numbers.
-template <class State>
-std::vector<double> all_of(const State& state) {
-  std::vector<double> all;
-  infty::for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
-    if constexpr (requires { infty::detail::tensor_of(member); }) {
-      for (const auto x : infty::detail::tensor_of(member).to_vector())
-        all.push_back(static_cast<double>(x));
-    } else if constexpr (requires { member.id; }) {
-      for (const Index i : member.id) all.push_back(static_cast<double>(i));
-    } else {
-      for (const Index i : member) all.push_back(static_cast<double>(i));
-    }
-  });
-  return all;
+  return {.model_dim = 4, .heads = 2, .head_dim = 3, .basis = 8, .widths = {.05, .2}, .samples = 6};
 }
 
 template <class T>
@@ -78,7 +58,8 @@ TEST_CASE("LongTermMemory: parameters by name, and what a configuration leaves o
   };
   auto settings = config();
   CHECK(names(settings) == std::vector<std::string>{"gate_weight", "gate_bias", "key.weight",
-                                                    "value.weight", "density_weight", "out.weight"});
+                                                    "value.weight", "density_weight",
+                                                    "out.weight"});
   settings.gate = false;
   settings.parameters = DensityParameters::moments;
   CHECK(names(settings) == std::vector<std::string>{"key.weight", "value.weight", "out.weight"});
@@ -159,14 +140,14 @@ TEST_CASE("LongTermMemory: an empty write changes nothing, and rows may sit one 
   auto state = memory.make_state(2);
   memory.write(state, uniform_tensor<double>({2, 3, 4}, random));
   memory.read(state, uniform_tensor<double>({2, 3, 6}, random));
-  const auto before = all_of(state);
+  const auto before = numbers_of(state);
   memory.write(state, Tensor<double>(Shape{2, 0, 4}));
-  CHECK(all_of(state) == before);
+  CHECK(numbers_of(state) == before);
   auto x = uniform_tensor<double>({2, 3, 4}, random);
   x.slice(1, 2).fill(0);
-  const auto row = all_of(infty::take_rows(state, 1, 2));
+  const auto row = numbers_of(infty::take_rows(state, 1, 2));
   memory.write(state, x, {3, 0});
-  CHECK(all_of(infty::take_rows(state, 1, 2)) == row);
+  CHECK(numbers_of(infty::take_rows(state, 1, 2)) == row);
   CHECK(state.written == RowCounts{6, 3});
   CHECK(state.writes == RowCounts{2, 1});
 }
@@ -238,7 +219,8 @@ TEMPLATE_LIST_TEST_CASE("LongTermMemory: huge and tiny numbers stay finite, and 
 
 TEST_CASE("LongTermMemory: 100,000 vectors and as many bytes as after the first thousand") {
   auto settings = config();
-  settings.resampling = GENERATE(Resampling::even, Resampling::sticky, Resampling::sticky_quantiles);
+  settings.resampling =
+      GENERATE(Resampling::even, Resampling::sticky, Resampling::sticky_quantiles);
   Random random(infty::tests::seed);
   const LongTermMemory<float> memory(settings);
   auto state = memory.make_state(1);
@@ -274,7 +256,8 @@ TEST_CASE("LongTermMemory: the threshold clears a row that has taken in more") {
   const auto x = uniform_tensor<double>({2, 4, 4}, random);
   memory.write(state, x, {4, 3});
   memory.write(state, x, {4, 3});
-  CHECK(state.written == RowCounts{8, 6});  // over the threshold, but cleared by the next write only
+  CHECK(state.written ==
+        RowCounts{8, 6});  // over the threshold, but cleared by the next write only
   memory.write(state, x);
   CHECK(state.written == RowCounts{4, 10});
   auto fresh = memory.make_state(2);
@@ -383,7 +366,7 @@ TEST_CASE("LongTermMemory: the same bits with one thread and with two") {
       const auto reading = memory.attend(state, uniform_tensor<float>({3, 200, 6}, random));
       tape.backward(infty::sum(reading.context) + infty::sum(infty::kl(reading.density, .05f)));
     }
-    auto all = all_of(state);
+    auto all = numbers_of(state);
     infty::for_each_parameter(memory, [&](const std::string&, Variable<float>& p) {
       for (const float g : p.grad().to_vector()) all.push_back(static_cast<double>(g));
     });
@@ -425,10 +408,11 @@ TEST_CASE("LongTermMemory: what does not fit is refused and leaves the state as 
   CHECK_THROWS_WITH(LongTermMemory<float>(settings),
                     "[LongTermConfig] basis is 0: it must be at least 1");
   const LongTermMemory<float> memory(config());
-  CHECK_THROWS_WITH(memory.make_state(0), "[LongTermMemory::make_state] batch is 0: it must be >= 1");
+  CHECK_THROWS_WITH(memory.make_state(0),
+                    "[LongTermMemory::make_state] batch is 0: it must be >= 1");
   auto state = memory.make_state(2);
   memory.write(state, uniform_tensor<float>({2, 3, 4}, random));
-  const auto before = all_of(state);
+  const auto before = numbers_of(state);
   const auto x = [](Index b, Index l, Index d) { return Tensor<float>::zeros({b, l, d}); };
   CHECK_THROWS_WITH(memory.write(state, x(2, 3, 5)),
                     "[write] the vectors are [2, 3, 5]: they must be [2, L, 4]");
@@ -449,5 +433,5 @@ TEST_CASE("LongTermMemory: what does not fit is refused and leaves the state as 
                     "[read] the state holds coefficients [2, 8, 4]: another memory made it, ours "
                     "are [batch, 10, 4]");
   CHECK_THROWS_AS(other.write(state, x(2, 3, 4)), infty::ShapeError);
-  CHECK(all_of(state) == before);
+  CHECK(numbers_of(state) == before);
 }

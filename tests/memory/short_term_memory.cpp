@@ -53,7 +53,8 @@ TEST_CASE("ShortTermMemory: rows of different age give up different numbers, ali
   auto state = memory.make_state(2);
   memory.write(state, Tensor<float>::from({2, 2, 1}, {1, 2, 10, 20}));
   infty::reset_row(state, 1);
-  const auto leaving = memory.write(state, Tensor<float>::from({2, 4, 1}, {3, 4, 5, 6, 7, 8, 9, 5}));
+  const auto leaving =
+      memory.write(state, Tensor<float>::from({2, 4, 1}, {3, 4, 5, 6, 7, 8, 9, 5}));
   CHECK(leaving.length == RowCounts{3, 1});
   CHECK(leaving.vectors.to_vector() == std::vector<float>{1, 2, 3, 0, 0, 7});
   CHECK(state.recent.length == RowCounts{3, 3});

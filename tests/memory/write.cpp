@@ -68,9 +68,9 @@ TEMPLATE_LIST_TEST_CASE("write_coefficients: rows of any age and count as if eac
           r.cache, r.old.slice(row, row + 1), {written[at]}, Variable<T, B>(own), {counts[at]},
           locations.empty() ? locations : locations.slice(row, row + 1));
       CAPTURE(row);
-      CHECK(infty::tests::error(alone.value().to_vector(),
-                                together.slice(row, row + 1).to_vector()) <
-            infty::tests::tolerance<T>);
+      CHECK(
+          infty::tests::error(alone.value().to_vector(), together.slice(row, row + 1).to_vector()) <
+          infty::tests::tolerance<T>);
     }
     CHECK(together.slice(3, 4).to_vector() == r.old.slice(3, 4).to_vector());
   }
@@ -100,8 +100,8 @@ TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coef
   for (Index i = 0; i < places.size(); ++i) places.data()[i] = r.random.uniform();
   for (const auto& locations : {Tensor<double>(), places}) {
     const auto loss = [&] {
-      return infty::sum(
-          infty::write_coefficients(r.cache, r.old, written, r.x, counts, locations) * by);
+      return infty::sum(infty::write_coefficients(r.cache, r.old, written, r.x, counts, locations) *
+                        by);
     };
     CHECK(infty::gradient_check(loss, std::vector{r.x}) < 1e-8);
     // The first two of five stand before the three that row 2 takes in.

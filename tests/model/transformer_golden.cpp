@@ -16,7 +16,8 @@ infty::tests::Comparison replay(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("TransformerLM: a Transformer-XL's numbers in double, every value and gradient, to 1e-9") {
+TEST_CASE(
+    "TransformerLM: a Transformer-XL's numbers in double, every value and gradient, to 1e-9") {
   const std::string name = GENERATE("transformer_xl", "transformer_xl_prenorm");
   const auto result = replay<double>(name);
   CAPTURE(name, result.worst_name);

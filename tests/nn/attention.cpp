@@ -103,9 +103,11 @@ TEST_CASE("relative_attention: two keys by hand") {
 
 TEMPLATE_LIST_TEST_CASE("relative_attention: equals its definition", "", infty::tests::Types) {
   using T = typename TestType::T;
-  for (const auto& [B, L, K, H, D] :
-       std::vector<std::array<Index, 5>>{{1, 1, 1, 1, 1}, {2, 3, 3, 1, 4}, {3, 5, 12, 3, 2},
-                                         {2, 17, 50, 2, 7}, {1, 1, 40, 2, 3}}) {
+  for (const auto& [B, L, K, H, D] : std::vector<std::array<Index, 5>>{{1, 1, 1, 1, 1},
+                                                                       {2, 3, 3, 1, 4},
+                                                                       {3, 5, 12, 3, 2},
+                                                                       {2, 17, 50, 2, 7},
+                                                                       {1, 1, 40, 2, 3}}) {
     const Case<T> c(B, L, K, H, D);
     CAPTURE(B, L, K, H, D);
     CHECK(infty::tests::error(c.read().value().to_vector(), c.by_definition()) <

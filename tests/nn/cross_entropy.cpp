@@ -11,8 +11,8 @@
 #include "support/threads.hpp"
 #include "support/types.hpp"
 
-using infty::Index;
 using infty::ignore_index;
+using infty::Index;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;

@@ -25,8 +25,10 @@ TEMPLATE_LIST_TEST_CASE("dropout: zero or scaled, about as often as asked for", 
   const auto y = infty::dropout(x, 0.25, random).value().to_vector();
   int zeros = 0;
   for (const T v : y) {
-    if (v == 0) ++zeros;
-    else CHECK(v == Approx(4));
+    if (v == 0)
+      ++zeros;
+    else
+      CHECK(v == Approx(4));
   }
   // 10,000 draws with deviation 43; 4 of them.
   CHECK(std::abs(zeros - 2500) < 173);

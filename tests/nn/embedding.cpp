@@ -17,8 +17,7 @@ using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
 
-TEMPLATE_LIST_TEST_CASE("embedding: rows of the table, times the factor", "",
-                        infty::tests::Types) {
+TEMPLATE_LIST_TEST_CASE("embedding: rows of the table, times the factor", "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
   const Variable<T, B> table(Tensor<T, B>::from({3, 2}, {1, 2, 3, 4, 5, 6}));
@@ -76,8 +75,9 @@ TEST_CASE("embedding: tokens out of range are named with their place") {
   CHECK_THROWS_WITH(layer.forward(Tensor<Index>::from({3}, {0, 5, 1})),
                     "[embedding] token 5 at place 1: tokens must lie in [0, 5)");
   CHECK_THROWS_AS(layer.forward(Tensor<Index>::from({1}, {-1})), infty::ValueError);
-  CHECK_THROWS_AS(infty::embedding(Tensor<Index>::zeros({1}), Variable<float>(Tensor<float>::zeros({4}))),
-                  infty::ShapeError);
+  CHECK_THROWS_AS(
+      infty::embedding(Tensor<Index>::zeros({1}), Variable<float>(Tensor<float>::zeros({4}))),
+      infty::ShapeError);
   CHECK_THROWS_WITH(infty::Embedding<float>(0, 2, Random(1)),
                     "[Embedding] vocabulary is 0, d is 2: both must be >= 1");
 }

@@ -41,9 +41,8 @@ static_assert(!infty::Layer<int>);
 TEST_CASE("parameters: named in the layer's order, nested, numbered, passed over where empty") {
   Nested layer;
   std::vector<std::string> names;
-  infty::for_each_parameter(layer, [&](const std::string& name, Variable<float>&) {
-    names.push_back(name);
-  });
+  infty::for_each_parameter(
+      layer, [&](const std::string& name, Variable<float>&) { names.push_back(name); });
   CHECK(names == std::vector<std::string>{"map.weight", "map.bias", "norms.0.weight",
                                           "norms.0.bias", "norms.1.weight", "norms.1.bias",
                                           "some.weight"});

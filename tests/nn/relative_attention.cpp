@@ -20,9 +20,12 @@ TEST_CASE("distance_encoding: sines, then cosines, of the distances from the las
   const auto table = infty::distance_encoding<double>(3, 4);  // frequencies 1 and 1/100
   CHECK(table.shape() == Shape{3, 4});
   const auto x = table.to_vector();
-  const std::vector<double> expected{std::sin(2), std::sin(.02), std::cos(2), std::cos(.02),
-                                     std::sin(1), std::sin(.01), std::cos(1), std::cos(.01),
-                                     0,           0,             1,           1};
+  const std::vector<double> expected{std::sin(2), std::sin(.02),
+                                     std::cos(2), std::cos(.02),
+                                     std::sin(1), std::sin(.01),
+                                     std::cos(1), std::cos(.01),
+                                     0,           0,
+                                     1,           1};
   for (std::size_t i = 0; i < 12; ++i) CHECK(x[i] == Approx(expected[i]));
 }
 

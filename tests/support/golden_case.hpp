@@ -35,7 +35,8 @@ struct Recorded {
       for (Index b = 0; b < m; ++b)
         for (Index a = 0; a < n; ++a)
           for (Index k = 0; k < inner; ++k)
-            out.values[next++] = values[static_cast<std::size_t>(((o * n + a) * m + b) * inner + k)];
+            out.values[next++] =
+                values[static_cast<std::size_t>(((o * n + a) * m + b) * inner + k)];
     return out;
   }
 
@@ -156,9 +157,9 @@ class GoldenCase {
 
 /// The largest errors over everything that was compared.
 struct Comparison {
-  double worst = 0;         ///< of all recorded values and gradients
-  std::string worst_name;   ///< where it is
-  double worst_value = 0;   ///< of the values alone
+  double worst = 0;        ///< of all recorded values and gradients
+  std::string worst_name;  ///< where it is
+  double worst_value = 0;  ///< of the values alone
   double worst_gradient = 0;
   std::size_t compared = 0;  ///< recorded tensors
 
@@ -170,12 +171,11 @@ struct Comparison {
     double difference = 0, scale = 0;
     for (std::size_t i = 0; i < ours.values.size(); ++i) {
       const double d = std::abs(ours.values[i] - theirs.values[i]);
-      difference = std::isfinite(d) ? std::max(difference, d)
-                                    : std::numeric_limits<double>::infinity();
+      difference =
+          std::isfinite(d) ? std::max(difference, d) : std::numeric_limits<double>::infinity();
       scale = std::max(scale, std::abs(theirs.values[i]));
     }
-    const double error =
-        scale == 0 || !std::isfinite(difference) ? difference : difference / scale;
+    const double error = scale == 0 || !std::isfinite(difference) ? difference : difference / scale;
     ++compared;
     if (worst_name.empty() || error > worst) {
       worst = error;

@@ -204,7 +204,8 @@ class LtmReplay {
       file_.ignore(prefix_ + "loss_weight");
       return;
     }
-    const Variable<T> weight(vectors_from(file_.read(prefix_ + "loss_weight")).template tensor<T>());
+    const Variable<T> weight(
+        vectors_from(file_.read(prefix_ + "loss_weight")).template tensor<T>());
     tape.backward(sum(reading.context * weight) +
                   sum(divergence, static_cast<T>(file_.number("kl_weight", 0))));
     compare_gradients(x, query);
@@ -274,7 +275,8 @@ class LtmReplay {
     if (!file_.has(sticky + "location")) {
       auto even = Tensor<T>(Shape{rows, config.samples});
       for (Index row = 0; row < rows; ++row)
-        even.slice(row, row + 1).reshape(Shape{config.samples})
+        even.slice(row, row + 1)
+            .reshape(Shape{config.samples})
             .copy_from(even_locations<T, EigenBackend>(config.samples));
       return even;
     }

@@ -151,7 +151,8 @@ class TransformerXlReplay {
   }
 
   void see_gradients(const std::string& prefix) {
-    for (std::size_t i = 0; i < parameters_.size(); i += static_cast<std::size_t>(parameters_[i].of)) {
+    for (std::size_t i = 0; i < parameters_.size();
+         i += static_cast<std::size_t>(parameters_[i].of)) {
       Recorded whole;
       for (Index k = 0; k < parameters_[i].of; ++k) {
         const auto part = record_of(parameters_[i + static_cast<std::size_t>(k)].variable.grad());

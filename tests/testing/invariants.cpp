@@ -64,8 +64,8 @@ struct SumMemory {
     const Index L = q.dim(1);
     for (Index row = 0; row < q.dim(0); ++row) {
       const auto at = static_cast<std::size_t>(row);
-      const double extra = fault == Fault::reset_misses ? state.hidden[at]
-                                                        : static_cast<double>(state.length[at]);
+      const double extra =
+          fault == Fault::reset_misses ? state.hidden[at] : static_cast<double>(state.length[at]);
       for (Index i = 0; i < L; ++i)
         for (Index j = 0; j <= (fault == Fault::peeks ? L - 1 : i); ++j)
           for (Index c = 0; c < d; ++c)
@@ -89,9 +89,7 @@ Numbers numbers() {
   return stream;
 }
 
-SumState copied(const SumState& state) {
-  return {state.sum.clone(), state.length, state.hidden};
-}
+SumState copied(const SumState& state) { return {state.sum.clone(), state.length, state.hidden}; }
 
 }  // namespace
 
@@ -129,9 +127,10 @@ TEST_CASE("invariants: the one that is broken is named") {
   CHECK(message(Fault::reset_misses).starts_with("[reset_equals_fresh]"));
   CHECK(message(Fault::peeks).starts_with("[output_ignores_future]"));
   CHECK(message(Fault::none).empty());
-  CHECK_THROWS_AS(infty::testing::require_invariants(
-                      SumMemory{}, numbers(), [](const SumState&) { return SumMemory{}.make_state(3); }),
-                  infty::testing::InvariantError);
+  CHECK_THROWS_AS(
+      infty::testing::require_invariants(SumMemory{}, numbers(),
+                                         [](const SumState&) { return SumMemory{}.make_state(3); }),
+      infty::testing::InvariantError);
 }
 
 TEST_CASE("invariants: NaN and other shapes are an infinite difference") {

@@ -47,12 +47,8 @@ auto through_file(const Memory& memory, Index batch) {
 }
 
 LongTermConfig config() {
-  return {.model_dim = 6,
-          .heads = 2,
-          .head_dim = 4,
-          .basis = 12,
-          .widths = {.05, .2},
-          .samples = 9};
+  return {
+      .model_dim = 6, .heads = 2, .head_dim = 4, .basis = 12, .widths = {.05, .2}, .samples = 9};
 }
 
 /// The last vectors, read by softmax attention: the smallest reader of a short-term memory.

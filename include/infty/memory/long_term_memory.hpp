@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/eigen/backend.hpp>
 #include <infty/memory/density.hpp>
 #include <infty/memory/expected_values.hpp>
@@ -241,7 +242,7 @@ class LongTermMemory {
     if (config_.resampling == Resampling::sticky_quantiles)
       return quantile_locations(probability, config_.samples);
     const Random base(config_.sampling_seed);
-    std::vector<Random> draws;
+    std::vector<Random, PoolAllocator<Random>> draws;
     for (std::size_t row = 0; row < state.writes.size(); ++row)
       draws.push_back(base.split(static_cast<std::uint64_t>(state.stream.id[row]))
                           .split(static_cast<std::uint64_t>(state.writes[row])));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_layer.hpp>
@@ -22,7 +23,9 @@ namespace infty {
 /// What a `TransformerLM` remembers of every row's tokens: one state a layer.
 template <class T, class Backend>
 struct TransformerState {
-  std::vector<LayerState<T, Backend>> layers;
+  using Layer = LayerState<T, Backend>;
+
+  std::vector<Layer, PoolAllocator<Layer>> layers;
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -33,8 +36,10 @@ struct TransformerState {
 /// A transformer's answer to one segment.
 template <class T, class Backend = EigenBackend>
 struct TransformerOutput {
-  Variable<T, Backend> hidden;                  ///< [B, L, d], behind the last layer
-  std::vector<Variable<T, Backend>> densities;  ///< per layer [2, B, H, L] of its long-term read
+  using V = Variable<T, Backend>;
+
+  V hidden;                                    ///< [B, L, d], behind the last layer
+  std::vector<V, PoolAllocator<V>> densities;  ///< per layer [2, B, H, L] of its long-term read
 };
 
 /// A language model with memory: token embedding, layers of attention with relative positions over
@@ -133,7 +138,8 @@ class TransformerLM {
   /// over layers, rows, heads and queries -> scalar   [Martins et al. 2022, Eq. 20, 21].
   V kl_regulariser(const TransformerOutput<T, Backend>& output) const {
     V total(Tensor<T, Backend>::zeros(Shape{}));
-    const T sigma0 = static_cast<T>(config_.resolved_long_term().sigma0);
+    if (output.densities.empty()) return total;
+    const T sigma0 = static_cast<T>(layers.front().long_term->config().sigma0);
     for (const V& density : output.densities) total = total + sum(kl(density, sigma0));
     return total;
   }

@@ -11,6 +11,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/tensor.hpp>
@@ -134,10 +135,11 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
   const Index rows = probability.dim(0), bins = probability.dim(1);
   require(static_cast<Index>(random.size()) == rows, "sample_locations", random.size(),
           " generators for ", rows, " rows: there must be one a row");
-  const std::vector<T> p = probability.to_vector();
-  std::vector<double> below(static_cast<std::size_t>(bins));  // sum up to and with each bin
-  std::vector<Random> moved(random.begin(), random.end());    // theirs, once nothing can fail
-  std::vector<T> drawn;
+  std::vector<T, PoolAllocator<T>> p(static_cast<std::size_t>(rows * bins)), drawn;
+  B::to_host(p.data(), probability.data(), probability.size());
+  // The sums up to and with each bin, and the generators, theirs once nothing can fail.
+  std::vector<double, PoolAllocator<double>> below(static_cast<std::size_t>(bins));
+  std::vector<Random, PoolAllocator<Random>> moved(random.begin(), random.end());
   drawn.reserve(static_cast<std::size_t>(rows * samples));
   for (Index row = 0; row < rows; ++row) {
     double sum = 0;
@@ -160,7 +162,7 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
     }
     std::sort(drawn.begin() + start, drawn.end());
   }
-  auto out = Tensor<T, B>::from({rows, samples}, drawn);
+  auto out = Tensor<T, B>::from({rows, samples}, drawn.data());
   std::copy(moved.begin(), moved.end(), random.begin());
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
@@ -15,7 +16,7 @@ namespace infty {
 namespace detail {
 
 inline Shape appended(const Shape& shape, Index extent) {
-  std::vector<Index> extents(shape.begin(), shape.end());
+  std::vector<Index, PoolAllocator<Index>> extents(shape.begin(), shape.end());
   extents.push_back(extent);
   return Shape(extents.begin(), extents.end());
 }
@@ -43,9 +44,10 @@ Tensor<typename Psi::Scalar, B> evaluate(const Psi& psi, const Tensor<typename P
 /// @return         [..., N]
 /// @throws infty::ShapeError if mu and var differ in shape or have rank 6
 template <class D, Basis Psi, class B>
-requires DensityOver<D, Psi> Tensor<typename Psi::Scalar, B> expectation(
-    D, const Psi& psi, const Tensor<typename Psi::Scalar, B>& mu,
-    const Tensor<typename Psi::Scalar, B>& var) {
+  requires DensityOver<D, Psi>
+Tensor<typename Psi::Scalar, B> expectation(D, const Psi& psi,
+                                            const Tensor<typename Psi::Scalar, B>& mu,
+                                            const Tensor<typename Psi::Scalar, B>& var) {
   using T = typename Psi::Scalar;
   require<ShapeError>(mu.shape() == var.shape(), "expectation", "mu is ", mu.shape(), ", var is ",
                       var.shape(), ": they must have one shape");

@@ -42,8 +42,8 @@ using StateOf = std::remove_cvref_t<decltype(std::declval<const M&>().make_state
 /// caller's hands. Rows are taken out and reset by `take_rows` and `reset_row`, which every state
 /// has that names its members in `visit`, see memory/state.hpp.
 template <class M, class Piece, class Query>
-concept StreamingMemory = std::copyable<StateOf<M>> &&
-    requires(const M& memory, StateOf<M>& state, const Piece& x, const Query& q) {
+concept StreamingMemory = std::copyable<StateOf<M>> && requires(const M& memory, StateOf<M>& state,
+                                                                const Piece& x, const Query& q) {
   memory.write(state, x);
   memory.read(state, q);  // [batch, Q, ...], a tensor or a variable
   take_rows(std::as_const(state), Index{}, Index{});
@@ -89,8 +89,7 @@ Tensor<T, B> other_from(const Tensor<T, B>& x, Index begin) {
   const Index inner = x.shape().size(2, x.rank()), row_size = x.dim(1) * inner;
   for (Index row = 0; row < x.dim(0); ++row)
     B::copy(y.data() + row * row_size + begin * inner,
-            x.data() + (row + 1) % x.dim(0) * row_size + begin * inner,
-            row_size - begin * inner);
+            x.data() + (row + 1) % x.dim(0) * row_size + begin * inner, row_size - begin * inner);
   return y;
 }
 
@@ -218,10 +217,10 @@ double copy_branches(const M& memory, const Stream<Piece, Query>& stream) {
     detail::play(memory, original, stream, 0, cut);
     auto copy = original, last = original;
     detail::play(memory, copy, other, 0, all);
-    detail::raise_to(worst, detail::difference(detail::play(memory, original, stream, cut, all),
-                                               expected));
     detail::raise_to(
-        worst, detail::difference(detail::play(memory, last, stream, cut, all), expected));
+        worst, detail::difference(detail::play(memory, original, stream, cut, all), expected));
+    detail::raise_to(worst,
+                     detail::difference(detail::play(memory, last, stream, cut, all), expected));
   }
   return worst;
 }
@@ -235,8 +234,7 @@ double output_ignores_future(const M& memory, const Stream<Piece, Query>& stream
   const auto guard = no_grad();
   auto state = memory.make_state(batch);
   double worst = 0;
-  using Out =
-      std::remove_cvref_t<decltype(detail::tensor_of(memory.read(state, stream.queries)))>;
+  using Out = std::remove_cvref_t<decltype(detail::tensor_of(memory.read(state, stream.queries)))>;
   std::vector<Out> in_hand, as_read;
   for (const Piece& piece : stream.pieces) {
     memory.write(state, piece);

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/core/pool.hpp>
+#include <infty/model/transformer_lm.hpp>
+
+#include "support/catch.hpp"
+#include "support/count_new.hpp"
+#include "support/states.hpp"
+#include "support/tensors.hpp"
+#include "support/threads.hpp"
+
+using infty::Index;
+using infty::Random;
+using infty::Resampling;
+
+using infty::Shape;
+using infty::Tensor;
+using infty::TransformerConfig;
+using infty::TransformerLM;
+using infty::Variable;
+using infty::tests::numbers_of;
+
+namespace {
+
+TransformerConfig config() {
+  TransformerConfig settings{.vocabulary = 9,
+                             .model_dim = 6,
+                             .layers = 2,
+                             .heads = 2,
+                             .head_dim = 4,
+                             .feed_forward = 8,
+                             .short_term = 4};
+  settings.long_term = {.basis = 8, .widths = {.05, .2}, .samples = 6};
+  return settings;
+}
+
+Tensor<Index> draw(Index batch, Index length, Random& random, Index vocabulary = 9) {
+  Tensor<Index> tokens(Shape{batch, length});
+  for (Index i = 0; i < tokens.size(); ++i) tokens.data()[i] = random.below(vocabulary);
+  return tokens;
+}
+
+/// The settings that tests of all combinations run over.
+TransformerConfig combination(int i) {
+  TransformerConfig settings = config();
+  settings.pre_norm = i & 1;
+  if (i & 2) settings.long_term.reset();
+  if (i & 4) settings.short_term = 0;
+  if (i & 8 && settings.long_term) settings.long_term->resampling = Resampling::sticky;
+  if (i & 16) settings.long_term_stride = 1;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("TransformerLM: parameters by name") {
+  auto settings = config();
+  settings.layers = 1;
+  settings.tie_embedding = false;
+  TransformerLM<float> model(settings);
+  std::vector<std::string> names;
+  infty::for_each_parameter(
+      model, [&](const std::string& name, Variable<float>&) { names.push_back(name); });
+  CHECK(names == std::vector<std::string>{"embedding.weight",
+                                          "content_bias",
+                                          "position_bias",
+                                          "layers.0.attention.query.weight",
+                                          "layers.0.attention.key.weight",
+                                          "layers.0.attention.value.weight",
+                                          "layers.0.attention.position.weight",
+                                          "layers.0.attention.out.weight",
+                                          "layers.0.attention_norm.weight",
+                                          "layers.0.attention_norm.bias",
+                                          "layers.0.feed_forward.inner.weight",
+                                          "layers.0.feed_forward.inner.bias",
+                                          "layers.0.feed_forward.outer.weight",
+                                          "layers.0.feed_forward.outer.bias",
+                                          "layers.0.feed_forward_norm.weight",
+                                          "layers.0.feed_forward_norm.bias",
+                                          "layers.0.long_term.gate_weight",
+                                          "layers.0.long_term.gate_bias",
+                                          "layers.0.long_term.key.weight",
+                                          "layers.0.long_term.value.weight",
+                                          "layers.0.long_term.density_weight",
+                                          "layers.0.long_term.out.weight",
+                                          "output_weight",
+                                          "output_bias"});
+  CHECK(same(TransformerLM<float>(config()).output_weight,
+             TransformerLM<float>(config()).embedding.weight) == false);
+  const TransformerLM<float> tied(config());
+  CHECK(same(tied.output_weight, tied.embedding.weight));
+}
+
+TEST_CASE("TransformerLM: `observe` leaves the state that `forward` leaves") {
+  const int i = GENERATE(range(0, 32));
+  const TransformerLM<double> model(combination(i), Random(3));
+  Random random(infty::tests::seed);
+  auto a = model.make_state(2), b = model.make_state(2);
+  for (const Index length : {3, 1, 9, 2, 5}) {
+    const auto tokens = draw(2, length, random);
+    model.forward(a, tokens);
+    model.observe(b, tokens);
+    CAPTURE(i, length);
+    CHECK(numbers_of(a) == numbers_of(b));
+  }
+}
+
+TEST_CASE("TransformerLM: what leaves the short-term memory enters the long-term memory") {
+  auto settings = config();
+  settings.long_term_stride = 1;
+  const TransformerLM<double> model(settings);
+  Random random(infty::tests::seed);
+  auto state = model.make_state(1);
+  Index seen = 0;
+  for (const Index length : {3, 1, 9, 2, 5}) {
+    model.forward(state, draw(1, length, random));
+    seen += length;
+    for (const auto& layer : state.layers) {
+      const Index held = layer.short_term.recent.length[0];
+      CHECK(held == std::min<Index>(4, seen));
+      // Leaving vectors are written by the next call.
+      CHECK(layer.long_term->memory.written[0] + layer.long_term->leaving.length[0] + held == seen);
+    }
+  }
+}
+
+TEST_CASE("TransformerLM: no output depends on a later token, and no gradient reaches one") {
+  const int i = GENERATE(range(0, 8));
+  const TransformerLM<double> model(combination(i), Random(3));
+  Random random(infty::tests::seed);
+  auto before = model.make_state(1);
+  model.observe(before, draw(1, 9, random, 4));
+  model.observe(before, draw(1, 9, random, 4));
+  auto tokens = draw(1, 7, random, 4);
+  auto state = before;
+  const auto expected = model.forward(state, tokens).hidden.value().to_vector();
+  for (Index place = 1; place < 7; ++place) {
+    auto changed = tokens.clone();
+    for (Index k = place; k < 7; ++k) changed.data()[k] = 5 + k % 2;
+    state = before;
+    infty::Tape tape;
+    const auto hidden = model.forward(state, changed).hidden;
+    const auto values = hidden.value().to_vector();
+    for (std::size_t k = 0; k < static_cast<std::size_t>(place * 6); ++k)
+      CHECK(values[k] == expected[k]);
+    auto table = model.embedding.weight;
+    table.zero_grad();
+    tape.backward(infty::sum(infty::narrow(hidden, 0, place)));
+    // Tokens 5 and 6 stand at later places only.
+    CHECK(table.grad().slice(5, 7).to_vector() == std::vector<double>(12, 0.0));
+  }
+}
+
+TEST_CASE("TransformerLM: rows of different age in one batch are as if alone") {
+  const int i = GENERATE(range(0, 8));
+  const TransformerLM<double> model(combination(i), Random(3));
+  Random random(infty::tests::seed);
+  auto state = model.make_state(3);
+  for (int step = 0; step < 3; ++step) {
+    model.observe(state, draw(3, 5, random));
+    infty::reset_row(state, step);
+  }
+  for (int step = 0; step < 3; ++step) {
+    const auto tokens = draw(3, 4, random);
+    std::vector<double> alone;
+    for (Index row = 0; row < 3; ++row) {
+      auto own = infty::take_rows(state, row, row + 1);
+      const auto z = model.forward(own, tokens.slice(row, row + 1)).hidden.value().to_vector();
+      alone.insert(alone.end(), z.begin(), z.end());
+    }
+    CAPTURE(i, step);
+    CHECK(infty::tests::error(model.forward(state, tokens).hidden.value().to_vector(), alone) <
+          1e-12);
+  }
+}
+
+TEST_CASE("TransformerLM: the regulariser is the sum over all densities") {
+  const TransformerLM<double> model(config());
+  Random random(infty::tests::seed);
+  auto state = model.make_state(2);
+  const auto output = model.forward(state, draw(2, 5, random));
+  REQUIRE(output.densities.size() == 2);
+  double total = 0;
+  for (const auto& density : output.densities) {
+    CHECK(density.shape() == Shape{2, 2, 2, 5});
+    for (const double x : infty::kl(density, .05).value().to_vector()) total += x;
+  }
+  CHECK(model.kl_regulariser(output).value().item() == Approx(total));
+  auto settings = config();
+  settings.long_term.reset();
+  const TransformerLM<double> without(settings);
+  auto plain = without.make_state(2);
+  CHECK(without.kl_regulariser(without.forward(plain, draw(2, 5, random))).value().item() == 0);
+}
+
+TEST_CASE("TransformerLM: dropout comes from the caller's generator alone") {
+  auto settings = config();
+  settings.dropout = 0.3;
+  const TransformerLM<double> model(settings);
+  Random random(infty::tests::seed);
+  const auto tokens = draw(2, 5, random);
+  const auto run = [&](Random* draws) {
+    auto state = model.make_state(2);
+    return model.forward(state, tokens, draws).hidden.value().to_vector();
+  };
+  Random a(1), b(1), c(2);
+  const auto first = run(&a);
+  CHECK(run(&b) == first);
+  CHECK(run(&a) != first);  // it has moved on
+  CHECK(run(&c) != first);
+  CHECK(run(nullptr) != first);
+  CHECK(run(nullptr) == run(nullptr));
+}
+
+TEST_CASE("TransformerLM: the same bits with one thread and with two") {
+  const int i = GENERATE(0, 1, 8);
+  const auto run = [i] {
+    auto settings = combination(i);
+    settings.dropout = 0.1;
+    TransformerLM<float> model(settings, Random(3));
+    Random random(infty::tests::seed), draws(5);
+    auto state = model.make_state(3);
+    std::vector<double> all;
+    for (int step = 0; step < 3; ++step) {
+      infty::Tape tape;
+      const auto output = model.forward(state, draw(3, 70, random), &draws);
+      const auto loss = infty::cross_entropy(model.logits(output.hidden), draw(3, 70, random));
+      tape.backward(loss + infty::scale(model.kl_regulariser(output), 1e-4f));
+      all.push_back(static_cast<double>(loss.value().item()));
+    }
+    infty::for_each_parameter(model, [&](const std::string&, Variable<float>& p) {
+      for (const float g : p.grad().to_vector()) all.push_back(static_cast<double>(g));
+    });
+    return all;
+  };
+  CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(2, run));
+}
+
+TEST_CASE("TransformerLM: a step asks the system for no memory after the first ones") {
+  const int i = GENERATE(0, 1, 8);
+  TransformerLM<float> model(combination(i), Random(3));
+  Random random(infty::tests::seed);
+  const auto tokens = draw(3, 8, random), targets = draw(3, 8, random);
+  auto state = model.make_state(3);
+  auto parameters = infty::parameters<float>(model);
+  const auto step = [&] {
+    for (auto& p : parameters) p.zero_grad();
+    infty::Tape tape;
+    const auto output = model.forward(state, tokens);
+    const auto loss = infty::cross_entropy(model.logits(output.hidden), targets);
+    tape.backward(loss + model.kl_regulariser(output));
+  };
+  const auto allocations = [] {
+    return infty::HostPool::instance().statistics().system_allocations;
+  };
+  for (int k = 0; k < 6; ++k) step();  // memories fill, and the first contraction comes
+  const std::size_t pool = allocations(), heap = infty::tests::new_calls;
+  for (int k = 0; k < 5; ++k) step();
+  const std::size_t pool_after = allocations(), heap_after = infty::tests::new_calls;
+  CAPTURE(i);
+  CHECK(pool_after == pool);
+  CHECK(heap_after == heap);
+}
+
+TEST_CASE("TransformerLM: the state of a long text stays as large as it was") {
+  const TransformerLM<float> model(config());
+  Random random(infty::tests::seed);
+  auto state = model.make_state(1);
+  const auto tokens = draw(1, 20, random);
+  for (int k = 0; k < 10; ++k) model.observe(state, tokens);
+  const std::size_t bytes = infty::bytes_of(state);
+  for (int k = 0; k < 500; ++k) model.observe(state, tokens);
+  CHECK(infty::bytes_of(state) == bytes);
+  CHECK(infty::is_finite(state));
+  CHECK(state.layers[0].long_term->memory.written[0] > 10000);
+}
+
+TEST_CASE("TransformerLM: what does not fit is refused and leaves the state as it was") {
+  const TransformerLM<float> model(config());
+  CHECK_THROWS_AS(model.make_state(0), infty::ValueError);
+  Random random(infty::tests::seed);
+  auto state = model.make_state(2);
+  model.observe(state, draw(2, 9, random));
+  const auto before = numbers_of(state);
+  CHECK_THROWS_WITH(model.forward(state, draw(1, 3, random)),
+                    "[TransformerLM] tokens are [1, 3]: they must be [2, L], L >= 1");
+  CHECK_THROWS_AS(model.observe(state, Tensor<Index>(Shape{2, 0})), infty::ShapeError);
+  CHECK_THROWS_AS(model.forward(state, Tensor<Index>::zeros({6})), infty::ShapeError);
+  CHECK_THROWS_WITH(model.forward(state, Tensor<Index>::full({2, 1}, Index{9})),
+                    "[embedding] token 9 at place 1: tokens must lie in [0, 9)");
+  CHECK_THROWS_AS(model.observe(state, Tensor<Index>::full({2, 1}, Index{-1})), infty::ValueError);
+  auto settings = config();
+  settings.layers = 3;
+  CHECK_THROWS_WITH(TransformerLM<float>(settings).forward(state, draw(2, 3, random)),
+                    "[TransformerLM] the state has 2 layers, the model 3");
+  settings = config();
+  settings.long_term.reset();
+  CHECK_THROWS_WITH(TransformerLM<float>(settings).forward(state, draw(2, 3, random)),
+                    "[TransformerLM] layer 0 of the state was made by another model");
+  settings = config();
+  settings.long_term->basis = 6;
+  CHECK_THROWS_AS(TransformerLM<float>(settings).forward(state, draw(2, 3, random)),
+                  infty::ShapeError);
+  settings.model_dim = 7;
+  CHECK_THROWS_AS(TransformerLM<float>(settings), infty::ValueError);
+  CHECK_THROWS_AS(model.logits(Tensor<float>::zeros({2, 5})), infty::ShapeError);
+  CHECK(numbers_of(state) == before);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <infty/memory/state.hpp>
+
+namespace infty::tests {
+
+/// Everything that a state holds, as numbers.
+template <class State>
+std::vector<double> numbers_of(const State& state) {
+  std::vector<double> all;
+  const auto add = [&](const auto& numbers) {
+    for (const auto x : numbers) all.push_back(static_cast<double>(x));
+  };
+  for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
+    using M = std::remove_reference_t<decltype(member)>;
+    if constexpr (infty::detail::is_tensor<M>) {
+      add(infty::detail::tensor_of(member).to_vector());
+    } else if constexpr (std::is_same_v<M, RowIds>) {
+      add(member.id);
+    } else {
+      add(member);
+    }
+  });
+  return all;
+}
+
+}  // namespace infty::tests
