@@ -124,7 +124,7 @@ inline std::string accuracy_panel(const Report& report) {
   std::ostringstream gp;
   gp << "set title 'Accuracy while training, on sequences never seen before'\n"
         "set xlabel 'step'\nset ylabel 'accuracy under teacher forcing'\n"
-        "set xrange [0:*]\nset yrange [0:1.2]\nset ytics 0,.2,1\n"
+        "set xrange [0:*] noextend\nset yrange [0:1.2]\nset ytics 0,.2,1\n"
         "set key top left Left reverse\nplot \\\n";
   for (std::size_t i = 0; i < report.models.size(); ++i) {
     const ModelResult& m = report.models[i];
