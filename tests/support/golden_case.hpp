@@ -110,6 +110,11 @@ class GoldenCase {
     if (value < 0) fail(key, " is ", value, ": it must not be negative");
     return value;
   }
+  /// @throws infty::IoError if the metadata says otherwise than the tensors
+  void require_agrees(std::string_view key, Index by_tensors) const {
+    if (has_key(key) && count(key) != by_tensors)
+      fail("metadata ", key, " is ", text(key), ", by the tensors it is ", by_tensors);
+  }
   bool flag(std::string_view key, bool otherwise) const {
     if (!has_key(key)) return otherwise;
     const std::string& value = text(key);

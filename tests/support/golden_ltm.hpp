@@ -56,6 +56,8 @@ class LtmReplay {
     if (config.heads < 1 || key[0] % config.heads != 0)
       file.fail("heads is ", config.heads, ", keys have ", key[0], " dimensions");
     config.head_dim = key[0] / config.heads;
+    file.require_agrees("head_dim", config.head_dim);
+    file.require_agrees("batch", batch_of_case(file));
     config.widths = file.numbers("sigmas");
     config.basis = file.has("basis.mu") ? file.shape("basis.mu").size() : file.count("basis");
     config.samples = file.count("samples");
@@ -188,11 +190,14 @@ class LtmReplay {
     memory_.write_at(state_, x, RowCounts(static_cast<std::size_t>(x.dim(0)), x.dim(1)), locations);
     see(prefix_ + "coefficients", state_.coefficients.value());
     if (!file_.has(prefix_ + "query")) {
+      if (!file_.has(prefix_ + "coefficients"))
+        file_.fail("is not whole: ", prefix_, "query is missing");
       for (const char* part : {"output", "kl", "loss_weight"})
         if (file_.has(prefix_ + part)) file_.fail("records ", prefix_, part, " but no query");
       if (graded) file_.fail("records gradients of ", prefix_, " but no query");
       return;
     }
+    if (!file_.has(prefix_ + "output")) file_.fail("is not whole: ", prefix_, "output is missing");
     const Variable<T> query(vectors_from(file_.read(prefix_ + "query")).template tensor<T>(),
                             graded);
     const auto reading = memory_.attend(state_, query);

@@ -52,6 +52,7 @@ class TransformerXlReplay {
       for (std::size_t i = 0; i < state.layers.size(); ++i)
         see_memory(prefix, i, state.layers[i].short_term);
       see_memory(prefix, state.layers.size(), last_state);
+      if (!file_.has(prefix + "nll")) file_.fail("is not whole: ", prefix, "nll is missing");
       const auto targets = tokens(prefix + "target");
       const auto nll = token_losses(model_.logits(output.hidden), targets);
       see(prefix + "nll", record_of(nll.value()).swapped(0));
@@ -89,10 +90,19 @@ class TransformerXlReplay {
     config.head_dim = bias[1];
     config.layers = 0;
     while (!file.names("param." + layer_name(config.layers)).empty()) ++config.layers;
-    if (file.has_key("layers") && file.count("layers") != config.layers)
-      file.fail("layers is ", file.count("layers"), ", there are ", config.layers);
     config.feed_forward = matrix("param.layers.0.pos_ff.CoreNet.0.weight")[0];
-    config.short_term = file.count("memory");
+    file.require_agrees("vocabulary", config.vocabulary);
+    file.require_agrees("model_dim", config.model_dim);
+    file.require_agrees("heads", config.heads);
+    file.require_agrees("head_dim", config.head_dim);
+    file.require_agrees("layers", config.layers);
+    file.require_agrees("feed_forward", config.feed_forward);
+    file.require_agrees("batch", matrix("segment0.input")[1]);
+    // More than all that is ever read need not be kept, whatever the file asks for.
+    Index tokens = 0;
+    for (const std::string& name : file.names("segment"))
+      if (name.ends_with(".input")) tokens += matrix(name)[0];
+    config.short_term = std::min(file.count("memory"), tokens);
     config.long_term.reset();
     config.pre_norm = file.flag("pre_norm", false);
     config.tie_embedding = !file.has("param.crit.out_layers.0.weight");
