@@ -60,10 +60,10 @@ inline nlohmann::json results_json(const Report& report) {
     out["models"].push_back({{"name", m.name},
                              {"accuracy", m.accuracy},
                              {"tau", m.tau},
-                             {"free_accuracy", m.free_accuracy},
-                             {"free_tau", m.free_tau},
+                             {"free_run_accuracy", m.free_accuracy},
+                             {"free_run_tau", m.free_tau},
                              {"accuracy_by_place", m.accuracy_by_place},
-                             {"free_accuracy_by_place", m.free_accuracy_by_place},
+                             {"free_run_accuracy_by_place", m.free_accuracy_by_place},
                              {"parameters", m.parameters},
                              {"steps", m.steps},
                              {"seed", report.settings.seed},
@@ -76,8 +76,8 @@ inline nlohmann::json results_json(const Report& report) {
                              {"what", floor.what},
                              {"accuracy", floor.accuracy},
                              {"tau", floor.tau},
-                             {"free_accuracy", floor.free_accuracy},
-                             {"free_tau", floor.free_tau}});
+                             {"free_run_accuracy", floor.free_accuracy},
+                             {"free_run_tau", floor.free_tau}});
   return out;
 }
 

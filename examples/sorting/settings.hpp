@@ -39,7 +39,7 @@ struct Settings {
       .basis = 32, .widths = {.05, .2}, .samples = 48, .tau = .75, .ridge = 1};
   std::string density = "gaussian", parameters = "affine", sticky = "draws";
 
-  Index batch = 32, steps = 1500;
+  Index batch = 32, steps = 1200;
   infty::AdamConfig adam{.learning_rate = 2e-3};
   std::string schedule = "cosine";
   Index warmup = 50;

@@ -75,6 +75,7 @@
 #include <infty/signal/ridge.hpp>
 #include <infty/signal/ridge_cache.hpp>
 #include <infty/signal/truncated_parabola.hpp>
+#include <infty/testing/invariants.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/clip.hpp>
 #include <infty/train/fwd.hpp>

@@ -156,9 +156,9 @@ TEST_CASE("LongTermMemory: rows of different age and length are as if alone") {
   CHECK(state.written == RowCounts{9, 4, 7});
 }
 
-TEST_CASE("LongTermMemory: the threshold clears a row that has taken in more") {
+TEST_CASE("LongTermMemory: the threshold clears a row that has reached it") {
   auto settings = small_config();
-  settings.threshold = 6;
+  settings.threshold = 8;
   Random random(infty::tests::seed);
   const LongTermMemory<double> memory(settings);
   auto state = memory.make_state(2);
@@ -166,7 +166,7 @@ TEST_CASE("LongTermMemory: the threshold clears a row that has taken in more") {
   memory.write(state, x, {4, 3});
   memory.write(state, x, {4, 3});
   CHECK(state.written ==
-        RowCounts{8, 6});  // over the threshold, but cleared by the next write only
+        RowCounts{8, 6});  // the first has reached it, but is cleared by the next write only
   memory.write(state, x);
   CHECK(state.written == RowCounts{4, 10});
   auto fresh = memory.make_state(2);

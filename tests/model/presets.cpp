@@ -84,7 +84,7 @@ TEST_CASE("presets: the GPT-2 programs differ from the sorting program where the
     CHECK(e.decay == presets::Decay::linear);
   }
   CHECK(presets::gpt2_wikitext103().kl_weight == 1e-6);
-  CHECK(memory_of(presets::gpt2_wikitext103()).threshold == 2047);
+  CHECK(memory_of(presets::gpt2_wikitext103()).threshold == 2048);
   CHECK(presets::cmu_dog().kl_weight == 1e-5);
   CHECK(memory_of(presets::cmu_dog()).threshold == 0);
 }

@@ -42,7 +42,9 @@ struct LongTermConfig {
   Resampling resampling = Resampling::even;
   Index bins = 128;                 ///< of the attention histogram of sticky memories (Eq. 16)
   std::uint64_t sampling_seed = 0;  ///< of the draws of `Resampling::sticky`
-  Index threshold = 0;  ///< a row that has taken in more vectors is cleared; 0 never clears
+  /// A row that has taken in so many vectors or more is cleared before the next write, as in the
+  /// authors' GPT-2 program; 0 never clears.
+  Index threshold = 0;
 
   /// D, with 0 resolved.
   Index resolved_head_dim() const { return head_dim > 0 ? head_dim : model_dim / heads; }

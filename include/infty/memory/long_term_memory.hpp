@@ -151,7 +151,7 @@ class LongTermMemory {
     State next = state;
     if (config_.threshold > 0)
       for (Index row = 0; row < batch; ++row)
-        if (next.written[static_cast<std::size_t>(row)] > config_.threshold) reset_row(next, row);
+        if (next.written[static_cast<std::size_t>(row)] >= config_.threshold) reset_row(next, row);
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
     if (sticky() && locations.empty()) locations = sticky_locations(next);
     next.coefficients = write_coefficients(cache_, next.coefficients.value(), next.written, gated,

@@ -77,6 +77,11 @@ class ShortTermMemory {
   RowSequences<T, Backend> write(State& state, const Tensor<T, Backend>& segment) const {
     const Tensor<T, Backend>& held = state.recent.vectors;
     const Index batch = held.dim(0);
+    require<ShapeError>(held.shape() == Shape{batch, most_held(), model_dim_} &&
+                            static_cast<Index>(state.recent.length.size()) == batch,
+                        "ShortTermMemory::write", "the state holds ", held.shape(), " and ",
+                        state.recent.length.size(), " lengths: another memory made it, ours are [",
+                        "batch, ", most_held(), ", ", model_dim_, "]");
     require<ShapeError>(
         segment.rank() == 3 && segment.dim(0) == batch && segment.dim(2) == model_dim_,
         "ShortTermMemory::write", "segment is ", segment.shape(), ": it must be [", batch, ", L, ",

@@ -18,10 +18,10 @@ struct Integrals {
 /// without pointers, because kernels carry it to the device.
 template <class P>
 concept Basis = std::is_trivially_copyable_v<P> && std::floating_point<typename P::Scalar> &&
-    requires(const P& psi, typename P::Scalar t, Index j) {
-  { psi.size() } -> std::same_as<Index>;              // N
-  { psi(j, t) } -> std::same_as<typename P::Scalar>;  // psi_j(t), host and device
-};
+                requires(const P& psi, typename P::Scalar t, Index j) {
+                  { psi.size() } -> std::same_as<Index>;              // N
+                  { psi(j, t) } -> std::same_as<typename P::Scalar>;  // psi_j(t), host and device
+                };
 
 /// A basis that integrates (t - origin)^k psi_j(t) over [a, b] in closed form. The error is to be
 /// a few roundings of the integral of |(t - origin)^k psi_j(t)|.

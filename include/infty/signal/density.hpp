@@ -25,9 +25,9 @@ concept Density = requires(double t) {
 /// A density that has E_p[psi_j] for this basis in closed form, with its gradient; where only the
 /// value is used, a compiler leaves the gradient out.
 template <class D, class Psi>
-concept DensityOver = Density<D> && Basis<Psi> &&
-    requires(const Psi& psi, Index j, typename Psi::Scalar t) {
-  { D::expectation_gradient(psi, j, t, t) } -> std::same_as<Expectation<typename Psi::Scalar>>;
-};
+concept DensityOver =
+    Density<D> && Basis<Psi> && requires(const Psi& psi, Index j, typename Psi::Scalar t) {
+      { D::expectation_gradient(psi, j, t, t) } -> std::same_as<Expectation<typename Psi::Scalar>>;
+    };
 
 }  // namespace infty

@@ -43,8 +43,10 @@ struct GaussianDensity {
 
   /// E_p[psi_j].
   template <class Psi>
-  requires DensityOver<GaussianDensity, Psi> INFTY_HOST_DEVICE static typename Psi::Scalar
-  expectation(const Psi& psi, Index j, typename Psi::Scalar mu, typename Psi::Scalar var) {
+    requires DensityOver<GaussianDensity, Psi>
+  INFTY_HOST_DEVICE static typename Psi::Scalar expectation(const Psi& psi, Index j,
+                                                            typename Psi::Scalar mu,
+                                                            typename Psi::Scalar var) {
     return expectation_gradient(psi, j, mu, var).value;
   }
 
