@@ -24,11 +24,11 @@ void step(benchmark::State& run, bool long_term) {
   if (!long_term) config.long_term.reset();
   infty::TransformerLM<float> model(config, infty::Random(1));
   infty::Adam<float> optimizer(model);
-  const auto tokens = Tensor<Index>::full({batch, segment}, 3);
+  const auto tokens = Tensor<Index>::full({batch, segments * segment}, 3);
   const auto answer = Tensor<Index>::full({batch, symbols}, 5);
   for (auto _ : run) {
     auto state = model.make_state(batch);
-    for (Index i = 0; i < segments; ++i) model.observe(state, tokens);
+    model.observe(state, tokens, segment);
     train_step(optimizer, {.learning_rate = 1e-3}, [&] {
       const auto output = model.forward(state, answer);
       return infty::cross_entropy(model.logits(output.hidden), answer);

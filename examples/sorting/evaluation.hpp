@@ -117,12 +117,13 @@ typename Model::State read_sequences(const Model& model, const Settings& s,
                                      const infty::SortingBatch& batch, Index rows,
                                      Index first_stream) {
   auto state = model.make_state(rows, first_stream);
-  for (Index begin = 0; begin < s.task.length; begin += s.segment) {
-    const Index length = std::min(s.segment, s.task.length - begin);
-    model.observe(state, make_tokens(rows, length, [&](Index row, Index i) {
-                    return batch.tokens[static_cast<std::size_t>(row * s.task.length + begin + i)];
-                  }));
-  }
+  const Index length = s.task.length;
+  model.observe(state,
+                make_tokens(rows, length,
+                            [&](Index row, Index i) {
+                              return batch.tokens[static_cast<std::size_t>(row * length + i)];
+                            }),
+                s.segment);
   return state;
 }
 

@@ -36,6 +36,23 @@ TEST_CASE("parallel_for: one inside another runs through") {
   CHECK(hits == std::vector<int>(600, 1));
 }
 
+TEST_CASE("parallel_tasks: every task once, and the first error of all") {
+  for (const int threads : {1, 2, 5}) {
+    with_threads(threads, [] {
+      std::vector<int> hits(40);
+      infty::parallel_tasks(40, [&](Index i) { ++hits[static_cast<std::size_t>(i)]; });
+      CHECK(hits == std::vector<int>(40, 1));
+      const auto failing = [&](Index i) {
+        ++hits[static_cast<std::size_t>(i)];
+        infty::require(i != 7 && i != 30, "task", "task ", i);
+      };
+      CHECK_THROWS_WITH(infty::parallel_tasks(40, failing), "[task] task 7");
+      CHECK(hits == std::vector<int>(40, 2));
+      infty::parallel_tasks(0, failing);
+    });
+  }
+}
+
 TEST_CASE("set_num_threads: what was set is what is used") {
   const int before = infty::num_threads();
   CHECK(before >= 1);

@@ -114,6 +114,27 @@ TEST_CASE("state: sequences of other lengths are put in, zeros in front of the s
   CHECK(state.parts[0].sequence.to_vector() == std::vector<float>{0, 1, 2, 0, 0, 5, 7, 8, 9});
 }
 
+TEST_CASE("state: rows taken apart and joined are the state") {
+  const auto state = three_rows();
+  std::vector parts{infty::take_rows(state, 0, 1), infty::take_rows(state, 1, 1),
+                    infty::take_rows(state, 1, 3)};
+  auto joined = infty::join_rows(parts);
+  CHECK(infty::batch_of(joined) == 3);
+  CHECK(joined.numbers.value().to_vector() == state.numbers.value().to_vector());
+  CHECK(joined.counts == state.counts);
+  CHECK(joined.names.id == state.names.id);
+  CHECK(joined.parts[0].sequence.to_vector() == state.parts[0].sequence.to_vector());
+  joined.numbers.value().fill(-1);
+  CHECK(state.numbers.value().to_vector() == three_rows().numbers.value().to_vector());
+
+  parts[0].parts[0].sequence = Tensor<float>::from({1, 3, 1}, {7, 8, 9});
+  CHECK(infty::join_rows(parts).parts[0].sequence.shape() == Shape{3, 3, 1});
+  parts[2].parts.clear();
+  CHECK_THROWS_WITH(infty::join_rows(parts), "[join_rows] the parts have different members");
+  parts.clear();
+  CHECK_THROWS_WITH(infty::join_rows(parts), "[join_rows] there are no parts");
+}
+
 TEST_CASE("state: rows that do not fit are refused and nothing changes") {
   auto state = three_rows();
   const auto rows = infty::take_rows(state, 0, 2);

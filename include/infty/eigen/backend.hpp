@@ -75,6 +75,13 @@ struct EigenBackend {
   }
 
   /// Folds f(0), ..., f(n - 1) into `init`, by at most 256 pieces that n alone determines.
+  /// task(i) for all i in [0, n), which may throw: coarse pieces of work that share nothing, such
+  /// as the rows of a batch. Not asked of a backend; one that has it is given such pieces.
+  template <class Task>
+  static void for_each_task(Index n, const Task& task) {
+    parallel_tasks(n, task);
+  }
+
   template <class T, class Fold, class F>
   static T reduce(Index n, T init, Fold fold, F f) {
     // Pieces are folded from left to right and then joined from left to right.
@@ -137,7 +144,7 @@ struct EigenBackend {
   }
 
  private:
-  static constexpr Index element_grain = 8192;
+  static constexpr Index element_grain = 32768;
 };
 
 static_assert(Backend<EigenBackend>);

@@ -65,7 +65,7 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   if (p.m == 0 || p.n == 0) return;
   const Index products = p.outer * p.inner;
   // Few products are cut into tiles; a tile keeps enough work to pay for packing its operands.
-  constexpr Index tile_work = Index{1} << 19;
+  constexpr Index tile_work = Index{1} << 20;
   Index tile_rows = p.m, tile_cols = p.n;
   if (products < 8) {
     if (p.m >= p.n)
@@ -79,7 +79,7 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   const Index col_tiles = (p.n + tile_cols - 1) / tile_cols;
   const Index tiles = row_tiles * col_tiles;
   const Index work = std::max<Index>(1, tile_rows * tile_cols * std::max<Index>(p.k, 1));
-  const Index grain = std::max<Index>(1, (Index{1} << 17) / work);
+  const Index grain = std::max<Index>(1, (Index{1} << 18) / work);
   parallel_for(products * tiles, grain, [&](Index begin, Index end) {
     const OneThread guard;
     for (Index job = begin; job < end; ++job) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <thread>
+#include <mutex>
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -58,6 +58,27 @@ void parallel_for(Index n, Index grain, const Body& body) {
 #endif
   for (Index piece = 0; piece < pieces; ++piece)
     body(piece * grain, std::min(n, (piece + 1) * grain));
+}
+
+/// task(i) for all i in [0, n), each of them in one thread and all that it calls too. What a task
+/// throws is thrown from here, once all have ended; of several the one with the smallest i.
+template <class Task>
+void parallel_tasks(Index n, const Task& task) {
+  std::exception_ptr error;
+  Index failed = n;
+  std::mutex mutex;
+  parallel_for(n, 1, [&](Index begin, Index) {
+    try {
+      task(begin);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (begin < failed) {
+        failed = begin;
+        error = std::current_exception();
+      }
+    }
+  });
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace infty

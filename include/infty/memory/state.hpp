@@ -60,6 +60,25 @@ Tensor<T, B> aligned(const Tensor<T, B>& x, Index begin, Index end, Index length
 
 }  // namespace detail
 
+namespace detail {
+
+/// `for_each_member` without names, which allocates nothing.
+template <class Member, class F>
+void each_member(Member& member, F&& f) {
+  using M = std::remove_const_t<Member>;
+  if constexpr (is_tensor<M> || std::is_same_v<M, RowCounts> || std::is_same_v<M, RowIds>) {
+    f(member);
+  } else if constexpr (requires { member.visit([](std::string_view, auto&) {}); }) {
+    member.visit([&](std::string_view, auto& inner) { each_member(inner, f); });
+  } else if constexpr (is_optional<M>) {
+    if (member) each_member(*member, f);
+  } else {
+    for (auto& inner : member) each_member(inner, f);
+  }
+}
+
+}  // namespace detail
+
 /// Calls f(name, member) for every tensor, RowCounts and RowIds of a state, nested names joined by
 /// dots, entries of a vector numbered.
 template <class Member, class F>
@@ -83,7 +102,7 @@ void for_each_member(Member& member, F&& f, const std::string& name = "") {
 template <class State>
 Index batch_of(const State& state) {
   Index rows = -1;
-  for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
+  detail::each_member(const_cast<State&>(state), [&](auto& member) {
     if constexpr (requires { member.dim(0); }) {
       if (rows < 0) rows = member.dim(0);
     }
@@ -95,7 +114,7 @@ Index batch_of(const State& state) {
 template <class State>
 std::size_t bytes_of(const State& state) {
   std::size_t bytes = 0;
-  for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
+  detail::each_member(const_cast<State&>(state), [&](auto& member) {
     using M = std::remove_reference_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {
       bytes += detail::tensor_of(member).bytes();
@@ -112,7 +131,7 @@ std::size_t bytes_of(const State& state) {
 template <class State>
 bool is_finite(const State& state) {
   bool finite = true;
-  for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
+  detail::each_member(const_cast<State&>(state), [&](auto& member) {
     if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>) {
       for (const auto x : detail::tensor_of(member).to_vector())
         finite = finite && std::isfinite(x);
@@ -127,7 +146,7 @@ template <class State>
 void reset_row(State& state, Index row) {
   const Index batch = batch_of(state);
   require<ShapeError>(row >= 0 && row < batch, "reset_row", "row is ", row, ": there are ", batch);
-  for_each_member(state, [&](const std::string&, auto& member) {
+  detail::each_member(state, [&](auto& member) {
     using M = std::remove_reference_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {
       auto copy = detail::tensor_of(member).clone();
@@ -149,7 +168,7 @@ State take_rows(const State& state, Index begin, Index end) {
     counts = RowCounts(counts.begin() + begin, counts.begin() + end);
   };
   State out = state;
-  for_each_member(out, [&](const std::string&, auto& member) {
+  detail::each_member(out, [&](auto& member) {
     using M = std::remove_reference_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {
       member = M(detail::tensor_of(member).slice(begin, end).clone());
@@ -158,6 +177,64 @@ State take_rows(const State& state, Index begin, Index end) {
     } else {
       cut(member);
     }
+  });
+  return out;
+}
+
+/// A state of the rows of all parts, one behind the other: what `take_rows` has taken apart. Parts
+/// are a range of at least one state of the same memory.
+/// @throws infty::ShapeError if the parts do not fit
+template <class Parts>
+auto join_rows(const Parts& parts) {
+  using State = std::remove_cvref_t<decltype(*parts.begin())>;
+  require<ShapeError>(parts.begin() != parts.end(), "join_rows", "there are no parts");
+  std::vector<void*, PoolAllocator<void*>> members;  // of all parts, each in the order of `visit`
+  for (const State& part : parts)
+    detail::each_member(const_cast<State&>(part),
+                        [&](auto& member) { members.push_back(&member); });
+  State out = *parts.begin();
+  std::size_t each = 0, index = 0;
+  detail::each_member(out, [&](auto&) { ++each; });
+  require<ShapeError>(members.size() == each * static_cast<std::size_t>(parts.size()), "join_rows",
+                      "the parts have different members");
+  detail::each_member(out, [&](auto& member) {
+    using M = std::remove_reference_t<decltype(member)>;
+    const auto for_each_part = [&](auto&& f) {
+      for (std::size_t at = index; at < members.size(); at += each)
+        f(*static_cast<const M*>(members[at]));
+    };
+    if constexpr (detail::is_tensor<M>) {
+      Index rows = 0, length = 0;
+      for_each_part([&](const M& part) {
+        const auto& x = detail::tensor_of(part);
+        rows += x.dim(0);
+        if (x.rank() >= 2) length = std::max(length, x.dim(1));
+      });
+      auto shape = detail::tensor_of(member).shape().with(0, rows);
+      if (shape.rank() >= 2) shape = shape.with(1, length);
+      std::remove_cvref_t<decltype(detail::tensor_of(member))> joined(shape);
+      Index at = 0;
+      for_each_part([&](const M& part) {
+        const auto x =
+            detail::aligned(detail::tensor_of(part), 0, detail::tensor_of(part).dim(0), length);
+        joined.slice(at, at + x.dim(0)).copy_from(x);
+        at += x.dim(0);
+      });
+      member = M(joined);
+    } else {
+      const auto counts_of = [](auto& x) -> auto& {
+        if constexpr (std::is_same_v<M, RowIds>)
+          return x.id;
+        else
+          return x;
+      };
+      auto& joined = counts_of(member);
+      joined.clear();
+      for_each_part([&](const M& part) {
+        joined.insert(joined.end(), counts_of(part).begin(), counts_of(part).end());
+      });
+    }
+    ++index;
   });
   return out;
 }

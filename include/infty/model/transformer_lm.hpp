@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -118,16 +119,35 @@ class TransformerLM {
   }
 
   /// Moves the state on as `forward` does, without an answer: no gradient, and the work of the last
-  /// layer is left out. For the segments of a text that only the memory is to see.
-  void observe(State& state, const Tokens& tokens) const {
+  /// layer is left out. For the text that only the memory is to see.
+  /// @param tokens   [B, L], L >= 1
+  /// @param segment  >= 0; tokens are read in segments of so many, the last one shorter; 0 reads
+  ///                 them as one
+  /// @throws as `forward`; infty::ValueError for a negative segment
+  void observe(State& state, const Tokens& tokens, Index segment = 0) const {
     check(state, tokens);
-    const auto guard = no_grad();
+    require(segment >= 0, "TransformerLM::observe", "segment is ", segment, ": it must be >= 0");
+    const Index batch = tokens.dim(0);
+    if constexpr (requires { Backend::for_each_task(batch, [](Index) {}); }) {
+      // Rows share nothing. Parts of a few rows, as many as the batch says and not the threads, go
+      // through all segments without waiting for each other.
+      constexpr Index most_parts = 8;
+      const Index rows = (batch + most_parts - 1) / most_parts;
+      if (batch > 1) {
+        std::vector<State, PoolAllocator<State>> parts(
+            static_cast<std::size_t>((batch + rows - 1) / rows));
+        Backend::for_each_task(std::ssize(parts), [&](Index i) {
+          const Index begin = i * rows, end = std::min(batch, begin + rows);
+          State& part = parts[static_cast<std::size_t>(i)];
+          part = take_rows(state, begin, end);
+          observe_rows(part, tokens.slice(begin, end), segment);
+        });
+        state = join_rows(parts);
+        return;
+      }
+    }
     State next = state;
-    const auto call = make_call(tokens, nullptr);
-    V x = embed(tokens, nullptr);
-    for (std::size_t i = 0; i + 1 < layers.size(); ++i)
-      x = layers[i].forward(next.layers[i], x, call, nullptr);
-    layers.back().observe(next.layers.back(), x);
+    observe_rows(next, tokens, segment);
     state = std::move(next);
   }
 
@@ -166,6 +186,29 @@ class TransformerLM {
               held.long_term.has_value() == layers[i].long_term.has_value(),
           "TransformerLM", "layer ", i, " of the state was made by another model");
     }
+  }
+
+  void observe_rows(State& state, const Tokens& tokens, Index segment) const {
+    const auto guard = no_grad();
+    const Index length = tokens.dim(1), step = segment > 0 ? segment : length;
+    for (Index begin = 0; begin < length; begin += step) {
+      const Index end = std::min(length, begin + step);
+      const Tokens piece = columns(tokens, begin, end);
+      const auto call = make_call(piece, nullptr);
+      V x = embed(piece, nullptr);
+      for (std::size_t i = 0; i + 1 < layers.size(); ++i)
+        x = layers[i].forward(state.layers[i], x, call, nullptr);
+      layers.back().observe(state.layers.back(), x);
+    }
+  }
+
+  /// Columns [begin, end) of tokens [B, L].
+  static Tokens columns(const Tokens& tokens, Index begin, Index end) {
+    const Index batch = tokens.dim(0), length = tokens.dim(1), width = end - begin;
+    if (width == length) return tokens;
+    Tokens out(Shape{batch, width});
+    detail::copy_rows<Backend>(batch, width, tokens.data() + begin, length, out.data(), width);
+    return out;
   }
 
   V embed(const Tokens& tokens, Random* random) const {
