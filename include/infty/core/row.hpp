@@ -2,6 +2,7 @@
 #pragma once
 
 #include <infty/core/config.hpp>
+#include <infty/core/math.hpp>
 
 /// Folds over one row. Sums run in sixteen lanes that are joined at the end, which a compiler turns
 /// into vector code without being free to reorder them: the result depends on n alone.
@@ -38,6 +39,15 @@ INFTY_HOST_DEVICE T row_max(Index n, F f) {
   }
   for (Index l = 1; l < row_lanes; ++l) lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
   return lane[0];
+}
+
+/// Turns n scores into their softmax in place, n >= 1.
+template <class T>
+INFTY_HOST_DEVICE void row_softmax(Index n, T* x) {
+  const T top = row_max<T>(n, [=](Index j) { return x[j]; });
+  for (Index j = 0; j < n; ++j) x[j] = math::exp(x[j] - top);
+  const T inverse = T(1) / row_sum<T>(n, [=](Index j) { return x[j]; });
+  for (Index j = 0; j < n; ++j) x[j] *= inverse;
 }
 
 }  // namespace infty::detail

@@ -115,13 +115,8 @@ Variable<T, B> moment_density(const Variable<T, B>& queries, const Variable<T, B
                .inner = heads},
               factor, q.data(), k.data(), T(0), weights.data());
     T* const p = weights.data();
-    B::for_each_row(densities, 8 * N, [=] INFTY_HOST_DEVICE(Index i) {
-      T* const x = p + i * N;
-      const T top = detail::row_max<T>(N, [=](Index j) { return x[j]; });
-      for (Index j = 0; j < N; ++j) x[j] = math::exp(x[j] - top);
-      const T inverse = T(1) / detail::row_sum<T>(N, [=](Index j) { return x[j]; });
-      for (Index j = 0; j < N; ++j) x[j] *= inverse;
-    });
+    B::for_each_row(densities, 8 * N,
+                    [=] INFTY_HOST_DEVICE(Index i) { detail::row_softmax(N, p + i * N); });
     return weights;
   };
   Variable<T, B> y(Tensor<T, B>(Shape{2, batch, heads, count}));

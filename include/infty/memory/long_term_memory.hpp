@@ -178,11 +178,9 @@ class LongTermMemory {
 
   /// The same, with the densities that were used; `kl` turns these into the regulariser.
   Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
-    const Index batch = state.coefficients.dim(0), d = config_.model_dim;
+    const Index batch = state.coefficients.dim(0);
     const Index e = config_.heads * config_.resolved_head_dim();
-    require<ShapeError>(state.coefficients.shape() == Shape{batch, config_.basis, d}, "read",
-                        "the state holds coefficients ", state.coefficients.shape(),
-                        ": another memory made it, ours are [batch, ", config_.basis, ", ", d, "]");
+    check_state("read", state);
     require<ShapeError>(
         queries.shape().rank() == 3 && queries.dim(0) == batch && queries.dim(2) == e, "read",
         "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", e, "], ", e,
@@ -197,11 +195,16 @@ class LongTermMemory {
  private:
   bool sticky() const { return config_.resampling != Resampling::even; }
 
-  void check_vectors(const char* op, const State& state, const Variable<T, Backend>& x) const {
+  void check_state(const char* op, const State& state) const {
     const Index batch = state.coefficients.dim(0), d = config_.model_dim;
     require<ShapeError>(state.coefficients.shape() == Shape{batch, config_.basis, d}, op,
                         "the state holds coefficients ", state.coefficients.shape(),
                         ": another memory made it, ours are [batch, ", config_.basis, ", ", d, "]");
+  }
+
+  void check_vectors(const char* op, const State& state, const Variable<T, Backend>& x) const {
+    const Index batch = state.coefficients.dim(0), d = config_.model_dim;
+    check_state(op, state);
     require<ShapeError>(x.shape().rank() == 3 && x.dim(0) == batch && x.dim(2) == d, op,
                         "the vectors are ", x.shape(), ": they must be [", batch, ", L, ", d, "]");
   }

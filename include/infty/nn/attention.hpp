@@ -95,10 +95,7 @@ Tensor<T, B> attention_weights(const AttentionSize& s, const Tensor<T, B>& qu,
     T* const x = p + row * keys + begin;
     const T* const shifted = by_distance + row * keys + begin + (queries - 1 - i);
     for (Index j = 0; j < count; ++j) x[j] = factor * (x[j] + shifted[j]);
-    const T top = row_max<T>(count, [=](Index j) { return x[j]; });
-    for (Index j = 0; j < count; ++j) x[j] = math::exp(x[j] - top);
-    const T inverse = T(1) / row_sum<T>(count, [=](Index j) { return x[j]; });
-    for (Index j = 0; j < count; ++j) x[j] *= inverse;
+    row_softmax(count, x);
     for (Index j = 0; j < begin; ++j) p[row * keys + j] = T(0);
     for (Index j = begin + count; j < keys; ++j) p[row * keys + j] = T(0);
   });

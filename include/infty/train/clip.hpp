@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <infty/autograd/reduce.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/tensor.hpp>
@@ -14,16 +15,12 @@ namespace infty {
 
 namespace detail {
 
-struct PlusDouble {
-  INFTY_HOST_DEVICE double operator()(double a, double b) const { return a + b; }
-};
-
 /// Whether no element is NaN or infinite.
 template <class T, class B>
 bool all_finite(const Tensor<T, B>& x) {
   const T* const from = x.data();
   // x - x is 0 for finite x and NaN otherwise.
-  return B::reduce(x.size(), 0.0, PlusDouble{}, [=] INFTY_HOST_DEVICE(Index i) {
+  return B::reduce(x.size(), 0.0, Plus{}, [=] INFTY_HOST_DEVICE(Index i) {
            return static_cast<double>(from[i] - from[i]);
          }) == 0;
 }
@@ -32,7 +29,7 @@ bool all_finite(const Tensor<T, B>& x) {
 template <class T, class B>
 double sum_of_squares(const Tensor<T, B>& x) {
   const T* const from = x.data();
-  return B::reduce(x.size(), 0.0, PlusDouble{}, [=] INFTY_HOST_DEVICE(Index i) {
+  return B::reduce(x.size(), 0.0, Plus{}, [=] INFTY_HOST_DEVICE(Index i) {
     const auto value = static_cast<double>(from[i]);
     return value * value;
   });
