@@ -21,11 +21,7 @@
 #include <infty/core/tensor.hpp>
 #include <infty/data/ranking.hpp>
 #include <infty/data/sorting.hpp>
-#include <infty/eigen/backend.hpp>
-#include <infty/eigen/fused_expectation.hpp>
-#include <infty/eigen/include.hpp>
-#include <infty/eigen/linear_algebra.hpp>
-#include <infty/eigen/map.hpp>
+#include <infty/eigen/default.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/io/checkpoint.hpp>
 #include <infty/io/dtype.hpp>
@@ -84,3 +80,11 @@
 #include <infty/train/schedule.hpp>
 #include <infty/train/trainer.hpp>
 #include <infty/version.hpp>
+
+#if !defined(__CUDACC__)  // what is made of Eigen
+#include <infty/eigen/backend.hpp>
+#include <infty/eigen/fused_expectation.hpp>
+#include <infty/eigen/include.hpp>
+#include <infty/eigen/linear_algebra.hpp>
+#include <infty/eigen/map.hpp>
+#endif

@@ -6,7 +6,7 @@
 
 #include <infty/autograd/fwd.hpp>
 #include <infty/core/tensor.hpp>
-#include <infty/eigen/backend.hpp>
+#include <infty/eigen/default.hpp>
 
 namespace infty {
 

@@ -6,7 +6,7 @@
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/core/pool.hpp>
-#include <infty/eigen/backend.hpp>
+#include <infty/eigen/default.hpp>
 #include <infty/memory/density.hpp>
 #include <infty/memory/expected_values.hpp>
 #include <infty/memory/fold.hpp>
