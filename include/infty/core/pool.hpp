@@ -9,11 +9,34 @@
 
 namespace infty {
 
+namespace detail {
+
+/// Pools keep blocks of like sizes together. Bin 8 e + m holds blocks of (8 + m) 2^e units of 64
+/// bytes, which is 512 bytes at the least and at most an eighth more than what was asked.
+inline constexpr std::size_t pool_unit = 64, pool_bins = 8 * 64;
+
+/// The bin of a request. @throws std::bad_alloc if no memory is that large
+inline std::size_t pool_bin(std::size_t bytes) {
+  if (bytes > (std::size_t{1} << 62)) throw std::bad_alloc();
+  const std::size_t units = (bytes + pool_unit - 1) / pool_unit;
+  if (units <= 8) return 0;
+  const std::size_t exponent = static_cast<std::size_t>(std::bit_width(units - 1)) - 4;
+  const std::size_t step = std::size_t{1} << exponent;
+  return 8 * exponent + ((units + step - 1) / step - 8);
+}
+
+/// Bytes of a block of a bin.
+inline std::size_t pool_bin_bytes(std::size_t bin) {
+  return ((8 + bin % 8) << (bin / 8)) * pool_unit;
+}
+
+}  // namespace detail
+
 /// A cache of host memory blocks: what is given back is handed out again, so that a loop over the
 /// same sizes allocates in its first pass only. Sizes are rounded up by at most an eighth.
 class HostPool {
  public:
-  static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t alignment = detail::pool_unit;
 
   /// Counters for tests and reports, in bytes and in calls to the system's allocator.
   struct Statistics {
@@ -31,7 +54,7 @@ class HostPool {
 
   /// A block of at least `bytes`, aligned to 64. @throws std::bad_alloc
   void* allocate(std::size_t bytes) {
-    const std::size_t bin = bin_of(bytes), rounded = size_of(bin);
+    const std::size_t bin = detail::pool_bin(bytes), rounded = detail::pool_bin_bytes(bin);
     const std::lock_guard lock(mutex_);
     Free* block = bins_[bin];
     if (block) {
@@ -49,7 +72,7 @@ class HostPool {
 
   /// Gives a block of `allocate(bytes)` back.
   void release(void* data, std::size_t bytes) noexcept {
-    const std::size_t bin = bin_of(bytes), rounded = size_of(bin);
+    const std::size_t bin = detail::pool_bin(bytes), rounded = detail::pool_bin_bytes(bin);
     const std::lock_guard lock(mutex_);
     statistics_.bytes_in_use -= rounded;
     bins_[bin] = ::new (data) Free{bins_[bin]};
@@ -61,7 +84,7 @@ class HostPool {
     for (std::size_t bin = 0; bin < bins_.size(); ++bin)
       while (Free* block = bins_[bin]) {
         bins_[bin] = block->next;
-        statistics_.bytes_held -= size_of(bin);
+        statistics_.bytes_held -= detail::pool_bin_bytes(bin);
         ::operator delete(block, std::align_val_t(alignment));
       }
   }
@@ -85,19 +108,8 @@ class HostPool {
 
   HostPool() = default;
 
-  // Bin 8 e + m holds blocks of (8 + m) 2^e units of 64 bytes, which is 512 bytes at the least.
-  static std::size_t bin_of(std::size_t bytes) {
-    if (bytes > (std::size_t{1} << 62)) throw std::bad_alloc();
-    const std::size_t units = (bytes + alignment - 1) / alignment;
-    if (units <= 8) return 0;
-    const std::size_t exponent = static_cast<std::size_t>(std::bit_width(units - 1)) - 4;
-    const std::size_t step = std::size_t{1} << exponent;
-    return 8 * exponent + ((units + step - 1) / step - 8);
-  }
-  static std::size_t size_of(std::size_t bin) { return ((8 + bin % 8) << (bin / 8)) * alignment; }
-
   mutable std::mutex mutex_;
-  std::array<Free*, 8 * 64> bins_{};
+  std::array<Free*, detail::pool_bins> bins_{};
   Statistics statistics_;
 };
 
