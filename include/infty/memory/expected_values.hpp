@@ -58,7 +58,7 @@ struct ComposedExpectation {
     });
   }
 
- private:
+  /// E_p[psi_j] of every density and basis function, [B, H, Q, N].
   template <class T, class Psi>
   static Tensor<T, B> expectations(const ReadSize& s, const Psi& psi, const T* density) {
     Tensor<T, B> r(Shape{s.batch, s.heads, s.queries, s.basis});
@@ -71,6 +71,7 @@ struct ComposedExpectation {
     return r;
   }
 
+ private:
   /// r [Q, N] times values [N, D], or its transpose times d_out [Q, D].
   static Matmul product(const ReadSize& s, bool transposed) {
     const Index e = s.heads * s.head_dim;

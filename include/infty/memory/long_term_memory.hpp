@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -49,6 +51,42 @@ struct Reading {
   Variable<T, Backend> context;  ///< [B, Q, d]
   Variable<T, Backend> density;  ///< [2, B, H, Q], mu and sigma² of every query and head
 };
+
+namespace detail {
+
+/// Histograms [B, bins] with where queries of the given densities [2, B, H, Q] looked added to
+/// them.
+template <class Density, class T, class B>
+Tensor<T, B> attention_since(const Tensor<T, B>& histograms, const Tensor<T, B>& density) {
+  const Index batch = density.dim(1), each = density.dim(2) * density.dim(3);
+  const auto mu = density.slice(0, 1).reshape(Shape{batch, each});
+  Tensor<T, B> sigma(Shape{batch, each});
+  const T* const var = density.data() + batch * each;
+  T* const to = sigma.data();
+  B::for_each(batch * each, [=] INFTY_HOST_DEVICE(Index i) { to[i] = std::sqrt(var[i]); });
+  auto sum = bin_probability<Density>(mu, sigma, histograms.dim(1));
+  T* const p = sum.data();
+  const T* const before = histograms.data();
+  B::for_each(sum.size(), [=] INFTY_HOST_DEVICE(Index i) { p[i] += before[i]; });
+  return sum;
+}
+
+/// A copy of histograms [B, bins] in which rows without any attention attend evenly.
+template <class T, class B>
+Tensor<T, B> even_where_zero(const Tensor<T, B>& histograms) {
+  const Index batch = histograms.dim(0), bins = histograms.dim(1);
+  auto probability = histograms.clone();
+  T* const p = probability.data();
+  B::for_each_row(batch, bins, [=] INFTY_HOST_DEVICE(Index row) {
+    T sum = 0;
+    for (Index bin = 0; bin < bins; ++bin) sum += p[row * bins + bin];
+    if (sum == T(0))
+      for (Index bin = 0; bin < bins; ++bin) p[row * bins + bin] = T(1);
+  });
+  return probability;
+}
+
+}  // namespace detail
 
 /// The long-term memory (LTM) of the ∞-former: the past, of any length, as a continuous signal
 /// X(t) = Bᵀ psi(t) on [0, 1], written by ridge regression and read by attending with a probability
@@ -188,7 +226,8 @@ class LongTermMemory {
     const auto density = density_of(state, queries);
     const auto values = value.forward(state.coefficients);  // [B, N, H D]
     const auto context = expected_values<Density>(basis(), density, values);
-    if (sticky() && queries.dim(1) > 0) note_attention(state, density.value());
+    if (sticky() && queries.dim(1) > 0)
+      state.attention = detail::attention_since<Density>(state.attention, density.value());
     return {out.forward(context), density};
   }
 
@@ -216,32 +255,9 @@ class LongTermMemory {
     return affine_density(queries, folded, config_.heads, static_cast<T>(config_.variance_floor));
   }
 
-  /// Adds where the queries looked to the histograms of the rows.
-  void note_attention(State& state, const Tensor<T, Backend>& density) const {
-    const Index batch = density.dim(1), each = density.dim(2) * density.dim(3);
-    const auto mu = density.slice(0, 1).reshape(Shape{batch, each});
-    Tensor<T, Backend> sigma(Shape{batch, each});
-    const T* const var = density.data() + batch * each;
-    T* const to = sigma.data();
-    Backend::for_each(batch * each, [=] INFTY_HOST_DEVICE(Index i) { to[i] = std::sqrt(var[i]); });
-    auto sum = bin_probability<Density>(mu, sigma, config_.bins);
-    T* const p = sum.data();
-    const T* const before = state.attention.data();
-    Backend::for_each(sum.size(), [=] INFTY_HOST_DEVICE(Index i) { p[i] += before[i]; });
-    state.attention = sum;
-  }
-
   /// [batch, samples]: by the attention since the last write, evenly where there was none.
   Tensor<T, Backend> sticky_locations(const State& state) const {
-    const Index batch = state.attention.dim(0), bins = config_.bins;
-    auto probability = state.attention.clone();
-    T* const p = probability.data();
-    Backend::for_each_row(batch, bins, [=] INFTY_HOST_DEVICE(Index row) {
-      T sum = 0;
-      for (Index bin = 0; bin < bins; ++bin) sum += p[row * bins + bin];
-      if (sum == T(0))
-        for (Index bin = 0; bin < bins; ++bin) p[row * bins + bin] = T(1);
-    });
+    const auto probability = detail::even_where_zero(state.attention);
     if (config_.resampling == Resampling::sticky_quantiles)
       return quantile_locations(probability, config_.samples);
     const Random base(config_.sampling_seed);

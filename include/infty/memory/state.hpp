@@ -68,7 +68,7 @@ void each_member(Member& member, F&& f) {
   using M = std::remove_const_t<Member>;
   if constexpr (is_tensor<M> || std::is_same_v<M, RowCounts> || std::is_same_v<M, RowIds>) {
     f(member);
-  } else if constexpr (requires { member.visit([](std::string_view, auto&) {}); }) {
+  } else if constexpr (Layer<Member>) {  // which names its members as a layer does
     member.visit([&](std::string_view, auto& inner) { each_member(inner, f); });
   } else if constexpr (is_optional<M>) {
     if (member) each_member(*member, f);
@@ -86,7 +86,7 @@ void for_each_member(Member& member, F&& f, const std::string& name = "") {
   using M = std::remove_const_t<Member>;
   if constexpr (detail::is_tensor<M> || std::is_same_v<M, RowCounts> || std::is_same_v<M, RowIds>) {
     f(name, member);
-  } else if constexpr (requires { member.visit([](std::string_view, auto&) {}); }) {
+  } else if constexpr (Layer<Member>) {  // which names its members as a layer does
     member.visit([&](std::string_view part, auto& inner) {
       for_each_member(inner, f, name.empty() ? std::string(part) : name + '.' + std::string(part));
     });
