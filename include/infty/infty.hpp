@@ -19,6 +19,7 @@
 #include <infty/core/row.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/tensor.hpp>
+#include <infty/core/verify.hpp>
 #include <infty/data/ranking.hpp>
 #include <infty/data/sorting.hpp>
 #include <infty/eigen/default.hpp>
@@ -40,6 +41,7 @@
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/state.hpp>
+#include <infty/memory/to.hpp>
 #include <infty/memory/write.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/presets.hpp>
@@ -56,6 +58,7 @@
 #include <infty/nn/linear.hpp>
 #include <infty/nn/parameters.hpp>
 #include <infty/nn/relative_attention.hpp>
+#include <infty/nn/to.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include <infty/autograd/reduce.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/backend.hpp>
@@ -38,9 +39,11 @@ struct WithoutSort {
   static float reduce(Index, float, Fold, F) {
     return 0;
   }
+  template <class Fold, class F>
+  static void reduce_into(Index, float, Fold, F, float*) {}
   static void matmul(const Matmul&, float, const float*, const float*, float, float*) {}
   static bool cholesky_solve(Index, Index, float*, float*) { return true; }
-  static void gather_rows(Index, Index, const float*, const Index*, float*) {}
+  static void gather_rows(Index, Index, const float*, const Index*, Index, float*) {}
   static void scatter_add_rows(Index, Index, const float*, const Index*, Index, float*) {}
   static void inclusive_scan(float*, const float*, Index) {}
 };
@@ -177,6 +180,22 @@ TEMPLATE_LIST_TEST_CASE("Backend: reduce folds every term once, after init", "",
     const auto host = x.to_vector();
     CHECK(B::reduce(n, T(-5), Max{}, [=] INFTY_HOST_DEVICE(Index i) { return from[i]; }) ==
           *std::max_element(host.begin(), host.end()));
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("Backend: reduce_into writes what reduce returns, and nothing else", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(infty::tests::seed);
+  for (const Index n : {0, 1, 300, 100'003}) {
+    const auto x = uniform_tensor<T, B>(Shape{n}, random);
+    const T* const from = x.data();
+    const auto term = [=] INFTY_HOST_DEVICE(Index i) { return from[i]; };
+    auto sums = Tensor<T, B>::full(Shape{3}, T(7));
+    B::reduce_into(n, T(2), infty::detail::Plus{}, term, sums.data() + 1);
+    CHECK(sums.to_vector() ==
+          std::vector<T>{T(7), B::reduce(n, T(2), infty::detail::Plus{}, term), T(7)});
   }
 }
 
@@ -333,7 +352,7 @@ TEMPLATE_LIST_TEST_CASE("Backend: gather_rows picks rows, scatter_add_rows adds 
       for (Index& pick : picks) pick = random.below(count);
       const auto rows = Tensor<Index, B>::from({n}, picks);
       Tensor<T, B> picked(Shape{n, width});
-      B::gather_rows(n, width, table.data(), rows.data(), picked.data());
+      B::gather_rows(n, width, table.data(), rows.data(), count, picked.data());
 
       auto sums = table.clone();
       B::scatter_add_rows(n, width, picked.data(), rows.data(), count, sums.data());

@@ -47,6 +47,10 @@ struct PlainBackend {
     for (Index i = 0; i < n; ++i) init = fold(init, f(i));
     return init;
   }
+  template <class T, class Fold, class F>
+  static void reduce_into(Index n, T init, Fold fold, F f, T* to) {
+    *to = reduce(n, init, fold, f);
+  }
 
   template <class T>
   static void matmul(const infty::Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
@@ -89,7 +93,7 @@ struct PlainBackend {
   }
 
   template <class T>
-  static void gather_rows(Index n, Index width, const T* from, const Index* rows, T* to) {
+  static void gather_rows(Index n, Index width, const T* from, const Index* rows, Index, T* to) {
     for (Index i = 0; i < n; ++i) copy(to + i * width, from + rows[i] * width, width);
   }
   template <class T>

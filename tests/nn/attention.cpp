@@ -204,7 +204,6 @@ TEST_CASE("relative_attention: shapes and values that do not fit") {
   CHECK_THROWS_AS(infty::relative_attention(c.q, c.k, c.v, other.r, c.u, c.w), infty::ShapeError);
   CHECK_THROWS_AS(c.read(Tensor<Index>::from({3}, {0, 0, 0})), infty::ShapeError);
   CHECK_THROWS_WITH(c.read(Tensor<Index>::from({2}, {3, 0})),
-                    "[relative_attention] visible has 1 entries out of range: they must lie in "
-                    "[0, 2]");
+                    "[relative_attention] visible is 3 for row 0: it must lie in [0, 2]");
   CHECK_THROWS_AS(c.read(Tensor<Index>::from({2}, {-1, 0})), infty::ValueError);
 }

@@ -20,26 +20,52 @@ void product(Index m, Index n, Index k, bool transpose_a, bool transpose_b, cons
             alpha, a, b, beta, c);
 }
 
-/// sums (columns) += column sums of x (rows, columns), each in the order of the rows.
+}  // namespace detail
+
+/// The composition that defines the sums over columns that gradients of biases are. It runs on
+/// every backend and is the oracle of the fused kernel that a backend may bring.
+template <class B>
+struct ComposedColumnSums {
+  /// sums (columns) += column sums of x (rows, columns), each in the order of the rows.
+  template <class T>
+  static void add(Index rows, Index columns, const T* x, T* sums) {
+    // Bands of rows first, so that rows * columns elements are read along memory by many threads.
+    constexpr Index band = 64;
+    const Index bands = (rows + band - 1) / band;
+    Tensor<T, B> partial(Shape{bands, columns});
+    T* const part = partial.data();
+    B::for_each_row(bands, band * columns, [=] INFTY_HOST_DEVICE(Index p) {
+      T* const out = part + p * columns;
+      for (Index j = 0; j < columns; ++j) out[j] = T(0);
+      const Index end = (p + 1) * band < rows ? (p + 1) * band : rows;
+      for (Index i = p * band; i < end; ++i)
+        for (Index j = 0; j < columns; ++j) out[j] += x[i * columns + j];
+    });
+    B::for_each(columns, [=] INFTY_HOST_DEVICE(Index j) {
+      T sum = T(0);
+      for (Index p = 0; p < bands; ++p) sum += part[p * columns + j];
+      sums[j] += sum;
+    });
+  }
+};
+
+namespace detail {
+
+/// The backend's fused sums if it has them, the composition otherwise.
+template <class B>
+struct ChosenColumnSums {
+  using type = ComposedColumnSums<B>;
+};
+template <class B>
+  requires requires { typename B::FusedColumnSums; }
+struct ChosenColumnSums<B> {
+  using type = typename B::FusedColumnSums;
+};
+
+/// sums (columns) += column sums of x (rows, columns).
 template <class B, class T>
 void add_column_sums(Index rows, Index columns, const T* x, T* sums) {
-  // Bands of rows first, so that rows * columns elements are read along memory by many threads.
-  constexpr Index band = 64;
-  const Index bands = (rows + band - 1) / band;
-  Tensor<T, B> partial(Shape{bands, columns});
-  T* const part = partial.data();
-  B::for_each_row(bands, band * columns, [=] INFTY_HOST_DEVICE(Index p) {
-    T* const out = part + p * columns;
-    for (Index j = 0; j < columns; ++j) out[j] = T(0);
-    const Index end = (p + 1) * band < rows ? (p + 1) * band : rows;
-    for (Index i = p * band; i < end; ++i)
-      for (Index j = 0; j < columns; ++j) out[j] += x[i * columns + j];
-  });
-  B::for_each(columns, [=] INFTY_HOST_DEVICE(Index j) {
-    T sum = T(0);
-    for (Index p = 0; p < bands; ++p) sum += part[p * columns + j];
-    sums[j] += sum;
-  });
+  ChosenColumnSums<B>::type::add(rows, columns, x, sums);
 }
 
 }  // namespace detail

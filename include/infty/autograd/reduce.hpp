@@ -20,10 +20,13 @@ struct Plus {
 template <class T, class B>
 Variable<T, B> sum(const Variable<T, B>& x, T factor = T(1)) {
   const T* const in = x.value().data();
-  const T total =
-      B::reduce(x.size(), T(0), detail::Plus{}, [=] INFTY_HOST_DEVICE(Index i) { return in[i]; });
+  Variable<T, B> total(Tensor<T, B>(Shape{}));
+  T* const to = total.value().data();
+  B::reduce_into(
+      x.size(), T(0), detail::Plus{}, [=] INFTY_HOST_DEVICE(Index i) { return in[i]; }, to);
+  if (factor != T(1)) B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { *to *= factor; });
   return record(
-      Variable<T, B>(Tensor<T, B>::full(Shape{}, factor * total)),
+      total,
       [x, factor](const Tensor<T, B>& dy) {
         const T* const d = dy.data();
         T* const dx = x.grad().data();

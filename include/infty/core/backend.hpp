@@ -57,12 +57,16 @@ concept Backend = requires(float* to, const float* from, const Index* rows, Inde
   B::for_each_row(n, n, detail::AnyBody{});
   // fold(...fold(init, f(0))..., f(n - 1)) in an order that the number of threads does not change.
   { B::reduce(n, 0.0f, detail::AnyFold{}, detail::AnyTerm{}) } -> std::same_as<float>;
+  // The same, written to the backend's memory: the host does not wait for it.
+  B::reduce_into(n, 0.0f, detail::AnyFold{}, detail::AnyTerm{}, to);
   B::matmul(product, 1.0f, from, from, 0.0f, to);
   // A (n, n) s.p.d. becomes its factor, B (n, m) becomes A^-1 B; false if A is not s.p.d.
   { B::cholesky_solve(n, n, to, to) } -> std::same_as<bool>;
-  // to[i, :] = from[rows[i], :] for i < n, each row of n elements
-  B::gather_rows(n, n, from, rows, to);
-  // to[rows[i], :] += from[i, :], equal rows in the order of i
+  // to[i, :] = from[rows[i], :] for i < n, each row of `width` elements, `count` of them in `from`.
+  // rows[i] outside [0, count) comes only to a backend with a `verify` of its own
+  // (core/verify.hpp), which must not read, and below not write, outside of its memory then.
+  B::gather_rows(n, n, from, rows, n, to);
+  // to[rows[i], :] += from[i, :], equal rows in the order of i; `count` rows in `to`
   B::scatter_add_rows(n, n, from, rows, n, to);
   B::inclusive_scan(to, from, n);
   B::sort(to, n);

@@ -74,7 +74,6 @@ struct EigenBackend {
     });
   }
 
-  /// Folds f(0), ..., f(n - 1) into `init`, by at most 256 pieces that n alone determines.
   /// task(i) for all i in [0, n), which may throw: coarse pieces of work that share nothing, such
   /// as the rows of a batch. Not asked of a backend; one that has it is given such pieces.
   template <class Task>
@@ -82,6 +81,7 @@ struct EigenBackend {
     parallel_tasks(n, task);
   }
 
+  /// Folds f(0), ..., f(n - 1) into `init`, by at most 256 pieces that n alone determines.
   template <class T, class Fold, class F>
   static T reduce(Index n, T init, Fold fold, F f) {
     // Pieces are folded from left to right and then joined from left to right.
@@ -97,6 +97,11 @@ struct EigenBackend {
     for (Index piece = 0; piece * grain < n; ++piece) total = fold(total, partial[piece]);
     return total;
   }
+  /// The same, into this backend's memory.
+  template <class T, class Fold, class F>
+  static void reduce_into(Index n, T init, Fold fold, F f, T* to) {
+    *to = reduce(n, init, fold, f);
+  }
 
   /// The products that `shape` describes, by Eigen, cut over the threads by the sizes alone.
   template <class T>
@@ -111,9 +116,11 @@ struct EigenBackend {
     return detail::cholesky_solve(n, m, a, b);
   }
 
-  /// to[i, :] = from[rows[i], :] for i in [0, n), rows of `width`.
+  /// to[i, :] = from[rows[i], :] for i in [0, n), from (count, width).
   template <class T>
-  static void gather_rows(Index n, Index width, const T* from, const Index* rows, T* to) {
+  static void gather_rows(Index n, Index width, const T* from, const Index* rows, Index count,
+                          T* to) {
+    (void)count;
     for_each_row(n, width,
                  [=](Index i) { std::copy_n(from + rows[i] * width, width, to + i * width); });
   }

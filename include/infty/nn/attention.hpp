@@ -8,6 +8,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
+#include <infty/core/verify.hpp>
 
 namespace infty {
 
@@ -90,7 +91,8 @@ Tensor<T, B> attention_weights(const AttentionSize& s, const Tensor<T, B>& qu,
   const Index keys = s.keys, queries = s.queries, batch = s.batch, memory = s.memory();
   B::for_each_row(s.heads * batch * queries, 8 * keys, [=] INFTY_HOST_DEVICE(Index row) {
     const Index i = row % queries;
-    const Index begin = seen ? memory - seen[row / queries % batch] : 0;
+    const Index hidden = seen ? memory - seen[row / queries % batch] : 0;
+    const Index begin = hidden < 0 ? 0 : hidden > memory ? memory : hidden;
     const Index count = memory + i + 1 - begin;  // at least the query itself
     T* const x = p + row * keys + begin;
     const T* const shifted = by_distance + row * keys + begin + (queries - 1 - i);
@@ -152,11 +154,12 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
                       "visible is ", visible.shape(), ": it must be [B] or empty");
   const detail::AttentionSize s{q.dim(0), q.dim(1), k.dim(1), u.dim(0), u.dim(1)};
   const Index *const seen = visible.data(), memory = s.memory();
-  const Index unseen =
-      B::reduce(visible.size(), Index{0}, detail::Plus{},
-                [=] INFTY_HOST_DEVICE(Index i) { return Index{seen[i] < 0 || seen[i] > memory}; });
-  require(unseen == 0, "relative_attention", "visible has ", unseen,
-          " entries out of range: they must lie in [0, ", memory, "]");
+  detail::verify<B>(
+      visible.size(), [=] INFTY_HOST_DEVICE(Index i) { return seen[i] < 0 || seen[i] > memory; },
+      [visible, memory](Index row) {
+        raise<ValueError>("relative_attention", "visible is ", visible.slice(row, row + 1).item(),
+                          " for row ", row, ": it must lie in [0, ", memory, "]");
+      });
   Variable<T, B> y(Tensor<T, B>::zeros(q.shape()));
   {
     const auto qu = detail::add_bias(s, q.value(), u.value());

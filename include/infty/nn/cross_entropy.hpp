@@ -2,15 +2,68 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
+#include <infty/core/verify.hpp>
 
 namespace infty {
 
 /// The target that no loss is counted for, as in PyTorch.
 inline constexpr Index ignore_index = -100;
+
+/// The composition that defines `token_losses` and its gradient, from primitives. It runs on every
+/// backend and is the oracle of the fused kernels that a backend may bring.
+template <class B>
+struct ComposedTokenLosses {
+  /// Losses [rows] of logits [rows, classes], and the normaliser [rows] that the backward pass
+  /// wants: the logarithm of the sum of exp(logits). A target out of range that is not `ignored`,
+  /// which only a backend that verifies later lets through, has a loss of NaN.
+  template <class T>
+  static void forward(Index rows, Index classes, const T* logits, const Index* targets,
+                      Index ignored, T* normaliser, T* losses) {
+    B::for_each_row(rows, 4 * classes, [=] INFTY_HOST_DEVICE(Index i) {
+      const T* const x = logits + i * classes;
+      const T top = detail::row_max<T>(classes, [=](Index j) { return x[j]; });
+      const T sum = detail::row_sum<T>(classes, [=](Index j) { return math::exp(x[j] - top); });
+      const Index target = targets[i];
+      normaliser[i] = top + std::log(sum);
+      losses[i] = target == ignored                 ? T(0)
+                  : target >= 0 && target < classes ? normaliser[i] - x[target]
+                                                    : std::numeric_limits<T>::quiet_NaN();
+    });
+  }
+
+  /// Adds (softmax - one-hot target) * d_losses to d_logits.
+  template <class T>
+  static void backward(Index rows, Index classes, const T* logits, const Index* targets,
+                       Index ignored, const T* normaliser, const T* d_losses, T* d_logits) {
+    B::for_each_row(rows, 4 * classes, [=] INFTY_HOST_DEVICE(Index i) {
+      const Index target = targets[i];
+      if (target == ignored) return;
+      for (Index j = i * classes; j < (i + 1) * classes; ++j)
+        d_logits[j] += d_losses[i] * math::exp(logits[j] - normaliser[i]);
+      if (target >= 0 && target < classes) d_logits[i * classes + target] -= d_losses[i];
+    });
+  }
+};
+
+namespace detail {
+
+/// The backend's fused losses if it has them, the composition otherwise.
+template <class B>
+struct ChosenTokenLosses {
+  using type = ComposedTokenLosses<B>;
+};
+template <class B>
+  requires requires { typename B::FusedTokenLosses; }
+struct ChosenTokenLosses<B> {
+  using type = typename B::FusedTokenLosses;
+};
+
+}  // namespace detail
 
 /// Negative log-likelihood in nats of each target under softmax(logits), 0 where it is ignored.
 /// @param logits  [..., vocabulary]   @param targets  [...], in [0, vocabulary) or `ignored`
@@ -19,6 +72,7 @@ inline constexpr Index ignore_index = -100;
 template <class T, class B>
 Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>& targets,
                             Index ignored = ignore_index) {
+  using Kernel = typename detail::ChosenTokenLosses<B>::type;
   const Index classes = logits.shape().rank() ? logits.dim(-1) : 0, rows = targets.size();
   require<ShapeError>(classes > 0 && targets.rank() == logits.shape().rank() - 1 &&
                           rows * classes == logits.size() &&
@@ -26,40 +80,23 @@ Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>
                       "token_losses", "logits are ", logits.shape(), ", targets ", targets.shape(),
                       ": they must be [..., vocabulary] and [...]");
   const Index* const target = targets.data();
-  const Index wrong = B::reduce(
-      rows, Index{-1}, [] INFTY_HOST_DEVICE(Index a, Index b) { return a > b ? a : b; },
+  detail::verify<B>(
+      rows,
       [=] INFTY_HOST_DEVICE(Index i) {
-        return target[i] == ignored || (target[i] >= 0 && target[i] < classes) ? Index{-1} : i;
+        return target[i] != ignored && (target[i] < 0 || target[i] >= classes);
+      },
+      [classes](Index wrong) {
+        raise<ValueError>("token_losses", "target ", wrong, " does not lie in [0, ", classes, ")");
       });
-  require(wrong < 0, "token_losses", "target ", wrong, " does not lie in [0, ", classes, ")");
-
-  Tensor<T, B> normaliser(Shape{rows});  // log of the sum of exp(logits)
+  Tensor<T, B> normaliser(Shape{rows});
   Variable<T, B> losses(Tensor<T, B>(targets.shape()));
-  {
-    const T* const in = logits.value().data();
-    T *const log_sum = normaliser.data(), *const out = losses.value().data();
-    B::for_each_row(rows, 4 * classes, [=] INFTY_HOST_DEVICE(Index i) {
-      const T* const x = in + i * classes;
-      const T top = detail::row_max<T>(classes, [=](Index j) { return x[j]; });
-      const T sum = detail::row_sum<T>(classes, [=](Index j) { return math::exp(x[j] - top); });
-      log_sum[i] = top + std::log(sum);
-      out[i] = target[i] == ignored ? T(0) : log_sum[i] - x[target[i]];
-    });
-  }
+  Kernel::forward(rows, classes, logits.value().data(), target, ignored, normaliser.data(),
+                  losses.value().data());
   return record(
       losses,
       [logits, targets, normaliser, rows, classes, ignored](const Tensor<T, B>& dy) {
-        // d logits = (softmax - one-hot target) * dy
-        const T *const in = logits.value().data(), *const log_norm = normaliser.data();
-        const T* const d = dy.data();
-        const Index* const wanted = targets.data();
-        T* const dx = logits.grad().data();
-        B::for_each_row(rows, 4 * classes, [=] INFTY_HOST_DEVICE(Index i) {
-          if (wanted[i] == ignored) return;
-          for (Index j = 0; j < classes; ++j)
-            dx[i * classes + j] += d[i] * math::exp(in[i * classes + j] - log_norm[i]);
-          dx[i * classes + wanted[i]] -= d[i];
-        });
+        Kernel::backward(rows, classes, logits.value().data(), targets.data(), ignored,
+                         normaliser.data(), dy.data(), logits.grad().data());
       },
       logits);
 }
@@ -70,11 +107,34 @@ template <class T, class B>
 Variable<T, B> cross_entropy(const Variable<T, B>& logits, const Tensor<Index, B>& targets,
                              Index ignored = ignore_index) {
   const auto losses = token_losses(logits, targets, ignored);
-  const Index* const target = targets.data();
-  const Index counted = B::reduce(
-      targets.size(), Index{0}, detail::Plus{},
-      [=] INFTY_HOST_DEVICE(Index i) { return target[i] == ignored ? Index{0} : Index{1}; });
-  return sum(losses, T(1) / static_cast<T>(counted > 0 ? counted : 1));
+  // The count stays where the targets are: the host need not wait for it.
+  Tensor<Index, B> counted(Shape{});
+  Tensor<T, B> share(Shape{});  // 1 / counted
+  Variable<T, B> mean(Tensor<T, B>(Shape{}));
+  {
+    const Index* const target = targets.data();
+    const T* const loss = losses.value().data();
+    Index* const count = counted.data();
+    T *const s = share.data(), *const total = mean.value().data();
+    B::reduce_into(
+        targets.size(), Index{0}, detail::Plus{},
+        [=] INFTY_HOST_DEVICE(Index i) { return Index{target[i] != ignored}; }, count);
+    B::reduce_into(
+        losses.size(), T(0), detail::Plus{}, [=] INFTY_HOST_DEVICE(Index i) { return loss[i]; },
+        total);
+    B::for_each(1, [=] INFTY_HOST_DEVICE(Index) {
+      *s = T(1) / static_cast<T>(*count > 0 ? *count : 1);
+      *total *= *s;
+    });
+  }
+  return record(
+      mean,
+      [losses, share](const Tensor<T, B>& dy) {
+        const T *const s = share.data(), *const d = dy.data();
+        T* const dx = losses.grad().data();
+        B::for_each(losses.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] += *s * *d; });
+      },
+      losses);
 }
 
 }  // namespace infty

@@ -6,6 +6,7 @@
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/random.hpp>
+#include <infty/core/verify.hpp>
 #include <infty/nn/fwd.hpp>
 
 namespace infty {
@@ -16,13 +17,13 @@ namespace detail {
 template <class B>
 void require_tokens(const char* op, const Tensor<Index, B>& tokens, Index vocabulary) {
   const Index* const id = tokens.data();
-  const Index wrong = B::reduce(
-      tokens.size(), Index{-1}, [] INFTY_HOST_DEVICE(Index a, Index b) { return a > b ? a : b; },
-      [=] INFTY_HOST_DEVICE(Index i) { return id[i] < 0 || id[i] >= vocabulary ? i : Index{-1}; });
-  if (wrong >= 0)
-    raise<ValueError>(op, "token ",
-                      tokens.reshape(Shape{tokens.size()}).slice(wrong, wrong + 1).item(),
-                      " at place ", wrong, ": tokens must lie in [0, ", vocabulary, ")");
+  verify<B>(
+      tokens.size(), [=] INFTY_HOST_DEVICE(Index i) { return id[i] < 0 || id[i] >= vocabulary; },
+      [=](Index wrong) {
+        raise<ValueError>(op, "token ",
+                          tokens.reshape(Shape{tokens.size()}).slice(wrong, wrong + 1).item(),
+                          " at place ", wrong, ": tokens must lie in [0, ", vocabulary, ")");
+      });
 }
 
 }  // namespace detail
@@ -42,7 +43,7 @@ Variable<T, B> embedding(const Tensor<Index, B>& tokens, const Variable<T, B>& t
   std::copy(tokens.shape().begin(), tokens.shape().end(), extents.begin());
   extents[static_cast<std::size_t>(tokens.rank())] = d;
   Variable<T, B> y(Tensor<T, B>(Shape(extents.begin(), extents.begin() + tokens.rank() + 1)));
-  B::gather_rows(n, d, table.value().data(), tokens.data(), y.value().data());
+  B::gather_rows(n, d, table.value().data(), tokens.data(), vocabulary, y.value().data());
   if (factor != T(1)) {
     T* const out = y.value().data();
     B::for_each(n * d, [=] INFTY_HOST_DEVICE(Index i) { out[i] *= factor; });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include <infty/core/backend.hpp>
@@ -36,6 +37,67 @@ struct AdamConfig {
   }
 };
 
+/// One parameter in a step of Adam: elements p, gradient g and moments m and v, in the backend's
+/// memory, and the factors that bias correction makes of the parameter's own count of steps t.
+template <class T>
+struct AdamItem {
+  T* p;
+  const T* g;
+  T *m, *v;
+  Index size;
+  T rate;  ///< learning rate / (1 - β1^t)
+  T root;  ///< 1 / sqrt(1 - β2^t)
+};
+
+/// What all parameters have in common in a step of Adam.
+template <class T>
+struct AdamFactors {
+  T beta1, new1, beta2, new2;  ///< new = 1 - beta
+  T keep;                      ///< 1 - learning rate * weight decay
+  T epsilon;
+
+  /// The update of element i.
+  INFTY_HOST_DEVICE void operator()(const AdamItem<T>& x, Index i) const {
+    // m = β1 m + (1 - β1) g,  v = β2 v + (1 - β2) g²,
+    // p = (1 - rate decay) p - rate m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)
+    const T g = x.g[i], m = beta1 * x.m[i] + new1 * g, v = beta2 * x.v[i] + new2 * g * g;
+    // Zero over zero is no step: with epsilon 0, or where float rounds it away.
+    const T denominator = std::sqrt(v) * x.root + epsilon;
+    x.m[i] = m;
+    x.v[i] = v;
+    x.p[i] = keep * x.p[i] - (denominator > T(0) ? x.rate * m / denominator : T(0));
+  }
+};
+
+/// The composition that defines a step of Adam, parameter by parameter. It runs on every backend
+/// and is the oracle of the fused kernel that a backend may bring.
+template <class Backend>
+struct ComposedAdam {
+  /// Updates `count` parameters, listed in host memory.
+  template <class T>
+  static void step(const AdamFactors<T>& factors, const AdamItem<T>* items, Index count) {
+    for (Index k = 0; k < count; ++k) {
+      const AdamItem<T> item = items[k];
+      Backend::for_each(item.size, [=] INFTY_HOST_DEVICE(Index i) { factors(item, i); });
+    }
+  }
+};
+
+namespace detail {
+
+/// The backend's fused step if it has one, the composition otherwise.
+template <class B>
+struct ChosenAdam {
+  using type = ComposedAdam<B>;
+};
+template <class B>
+  requires requires { typename B::FusedAdam; }
+struct ChosenAdam<B> {
+  using type = typename B::FusedAdam;
+};
+
+}  // namespace detail
+
 /// Adam with bias correction, the numbers of torch.optim.Adam, and of torch.optim.AdamW with a
 /// weight decay. It holds handles of a layer's parameters and two moments of the same size each.
 ///
@@ -51,6 +113,7 @@ class Adam {
       : config_(config), parameters_(named_parameters<T, Backend>(layer)) {
     config.validate();
     moments_.reserve(parameters_.size());
+    items_.reserve(parameters_.size());
     for (auto& parameter : parameters_) {
       const Shape& shape = parameter.variable.shape();
       // Gradients made in the first step would hold blocks that its forward pass has given back,
@@ -92,9 +155,17 @@ class Adam {
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       require(moments_[i].steps >= 0, "Adam::step", "the count of steps of ", parameters_[i].name,
               " is ", moments_[i].steps, ": it must be at least 0");
+    items_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       if (parameters_[i].variable.has_grad())
-        update(parameters_[i].variable, moments_[i], learning_rate);
+        items_.push_back(item(parameters_[i].variable, moments_[i], learning_rate));
+    const AdamFactors<T> factors{.beta1 = static_cast<T>(config_.beta1),
+                                 .new1 = static_cast<T>(1 - config_.beta1),
+                                 .beta2 = static_cast<T>(config_.beta2),
+                                 .new2 = static_cast<T>(1 - config_.beta2),
+                                 .keep = static_cast<T>(1 - learning_rate * config_.weight_decay),
+                                 .epsilon = static_cast<T>(config_.epsilon)};
+    detail::ChosenAdam<Backend>::type::step(factors, items_.data(), std::ssize(items_));
     ++steps_;
   }
 
@@ -117,31 +188,22 @@ class Adam {
     Index steps = 0;
   };
 
-  // m = β1 m + (1 - β1) g,  v = β2 v + (1 - β2) g²,
-  // p = (1 - rate decay) p - rate m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)
-  void update(Variable<T, Backend>& parameter, Moments& moments, double learning_rate) {
+  /// A parameter's next step, which its count advances for.
+  AdamItem<T> item(Variable<T, Backend>& parameter, Moments& moments, double learning_rate) const {
     const auto t = static_cast<double>(++moments.steps);
-    const T beta1 = static_cast<T>(config_.beta1), new1 = static_cast<T>(1 - config_.beta1);
-    const T beta2 = static_cast<T>(config_.beta2), new2 = static_cast<T>(1 - config_.beta2);
-    const T keep = static_cast<T>(1 - learning_rate * config_.weight_decay);
-    const T rate = static_cast<T>(learning_rate / (1 - std::pow(config_.beta1, t)));
-    const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(config_.beta2, t)));
-    const T epsilon = static_cast<T>(config_.epsilon);
-    const T* const g = parameter.grad().data();
-    T *const p = parameter.value().data(), *const m = moments.first.data(),
-             *const v = moments.second.data();
-    Backend::for_each(parameter.size(), [=] INFTY_HOST_DEVICE(Index i) {
-      m[i] = beta1 * m[i] + new1 * g[i];
-      v[i] = beta2 * v[i] + new2 * g[i] * g[i];
-      // Zero over zero is no step: with epsilon 0, or where float rounds it away.
-      const T denominator = std::sqrt(v[i]) * root + epsilon;
-      p[i] = keep * p[i] - (denominator > T(0) ? rate * m[i] / denominator : T(0));
-    });
+    return {.p = parameter.value().data(),
+            .g = parameter.grad().data(),
+            .m = moments.first.data(),
+            .v = moments.second.data(),
+            .size = parameter.size(),
+            .rate = static_cast<T>(learning_rate / (1 - std::pow(config_.beta1, t))),
+            .root = static_cast<T>(1 / std::sqrt(1 - std::pow(config_.beta2, t)))};
   }
 
   AdamConfig config_;
   std::vector<NamedParameter<T, Backend>> parameters_;
   std::vector<Moments> moments_;
+  std::vector<AdamItem<T>> items_;  // of one step; kept for its memory
   Index steps_ = 0;
 };
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cmath>
-#include <string>
+#include <cstddef>
+#include <iterator>
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/train/named_parameters.hpp>
 
@@ -25,31 +27,72 @@ bool all_finite(const Tensor<T, B>& x) {
          }) == 0;
 }
 
-/// The sum of all squares, in double whatever the scalar; not finite if an element is not.
+/// Sums of squares in host memory, one a parameter.
+using Squares = std::vector<double, PoolAllocator<double>>;
+
+/// Writes each gradient's sum of squares, in double whatever the scalar, to the backend's memory;
+/// 0 for a parameter without one, and what is not finite if an element is not.
 template <class T, class B>
-double sum_of_squares(const Tensor<T, B>& x) {
-  const T* const from = x.data();
-  return B::reduce(x.size(), 0.0, Plus{}, [=] INFTY_HOST_DEVICE(Index i) {
-    const auto value = static_cast<double>(from[i]);
-    return value * value;
-  });
+void sums_of_squares(const std::vector<NamedParameter<T, B>>& parameters, double* to) {
+  B::fill(to, std::ssize(parameters), 0.0);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i].variable.has_grad()) continue;
+    const Tensor<T, B>& gradient = parameters[i].variable.grad();
+    const T* const from = gradient.data();
+    B::reduce_into(
+        gradient.size(), 0.0, Plus{},
+        [=] INFTY_HOST_DEVICE(Index k) {
+          const auto value = static_cast<double>(from[k]);
+          return value * value;
+        },
+        to + i);
+  }
+}
+
+/// The norm that sums of squares make, the first of them at `squares`.
+/// @throws infty::NonFiniteError that names the first parameter whose gradient is not finite
+template <class T, class B>
+double joint_norm(const std::vector<NamedParameter<T, B>>& parameters, const double* squares) {
+  double sum = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    require<NonFiniteError>(std::isfinite(squares[i]), "grad_norm", "the gradient of ",
+                            parameters[i].name, " has norm ", std::sqrt(squares[i]),
+                            ": it must be finite");
+    sum += squares[i];
+  }
+  return std::sqrt(sum);
+}
+
+/// Scales all gradients, whose joint norm is `norm`, by min(1, max_norm / (norm + 1e-6)).
+template <class T, class B>
+void clip_to(const std::vector<NamedParameter<T, B>>& parameters, double norm, double max_norm) {
+  const double factor = max_norm / (norm + 1e-6);
+  if (factor >= 1) return;
+  for (const auto& parameter : parameters) {
+    if (!parameter.variable.has_grad()) continue;
+    Tensor<T, B>& gradient = parameter.variable.grad();
+    T* const g = gradient.data();
+    const T scale = static_cast<T>(factor);
+    B::for_each(gradient.size(), [=] INFTY_HOST_DEVICE(Index i) { g[i] *= scale; });
+  }
+}
+
+inline void check_max_norm(double max_norm) {
+  require(max_norm > 0, "clip_grad_norm", "max_norm is ", max_norm, ": it must be above 0");
 }
 
 }  // namespace detail
 
 /// The Euclidean norm of all gradients together, summed in double; parameters without one count 0.
+/// It is read from the backend once, whatever the number of parameters.
 /// @throws infty::NonFiniteError that names the first parameter whose gradient is not finite
 template <class T, class B>
 double grad_norm(const std::vector<NamedParameter<T, B>>& parameters) {
-  double sum = 0;
-  for (const auto& [name, variable] : parameters) {
-    if (!variable.has_grad()) continue;
-    const double squares = detail::sum_of_squares(variable.grad());
-    require<NonFiniteError>(std::isfinite(squares), "grad_norm", "the gradient of ", name,
-                            " has norm ", std::sqrt(squares), ": it must be finite");
-    sum += squares;
-  }
-  return std::sqrt(sum);
+  Tensor<double, B> sums(Shape{std::ssize(parameters)});
+  detail::sums_of_squares(parameters, sums.data());
+  detail::Squares squares(parameters.size());
+  B::to_host(squares.data(), sums.data(), sums.size());
+  return detail::joint_norm(parameters, squares.data());
 }
 
 /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
@@ -59,17 +102,9 @@ double grad_norm(const std::vector<NamedParameter<T, B>>& parameters) {
 /// parameter whose gradient is not finite; then no gradient has changed
 template <class T, class B>
 double clip_grad_norm(const std::vector<NamedParameter<T, B>>& parameters, double max_norm) {
-  require(max_norm > 0, "clip_grad_norm", "max_norm is ", max_norm, ": it must be above 0");
+  detail::check_max_norm(max_norm);
   const double norm = grad_norm(parameters);
-  const double factor = max_norm / (norm + 1e-6);
-  if (factor >= 1) return norm;
-  for (const auto& parameter : parameters) {
-    if (!parameter.variable.has_grad()) continue;
-    Tensor<T, B>& gradient = parameter.variable.grad();
-    T* const g = gradient.data();
-    const T scale = static_cast<T>(factor);
-    B::for_each(gradient.size(), [=] INFTY_HOST_DEVICE(Index i) { g[i] *= scale; });
-  }
+  detail::clip_to(parameters, norm, max_norm);
   return norm;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -44,30 +46,41 @@ template <class T, class B>
 
 /// One step of training: forgets old gradients, records `loss()`, which returns a scalar variable,
 /// goes backward, clips the global norm and takes a step of Adam. Steps count from 0, as
-/// `adam.steps()` says.
+/// `adam.steps()` says. What is read from the backend, the loss and the norms of the gradients, is
+/// read at once, behind the backward pass: where work is queued, the host waits once.
 /// @throws infty::NonFiniteError that names the step and the first thing that is not finite (a
 /// parameter, the loss, or the gradient of a parameter), infty::ShapeError if the loss is not a
 /// scalar, infty::ValueError for a bad configuration, and what `loss` throws; then parameters and
 /// moments are as they were before
 template <class T, class B, class Loss>
 TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& loss) {
+  detail::check_max_norm(config.max_norm);
+  const auto& parameters = adam.parameters();
   adam.zero_grad();
   TrainStep step{.learning_rate = config.learning_rate};
+  Tensor<double, B> measured(Shape{1 + std::ssize(parameters)});  // the loss, then sums of squares
   {
     Tape tape;
     const Variable<T, B> value = std::forward<Loss>(loss)();
     require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
                         ": it must have one element");
-    step.loss = static_cast<double>(value.value().item());
-    if (!std::isfinite(step.loss)) detail::raise_non_finite_loss(step.loss, adam);
+    const T* const from = value.value().data();
+    double* const to = measured.data();
+    B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { *to = static_cast<double>(*from); });
     tape.backward(value);
   }
+  detail::sums_of_squares(parameters, measured.data() + 1);
+  detail::Squares read(static_cast<std::size_t>(measured.size()));
+  B::to_host(read.data(), measured.data(), measured.size());
+  step.loss = read[0];
+  if (!std::isfinite(step.loss)) detail::raise_non_finite_loss(step.loss, adam);
   try {
-    step.grad_norm = clip_grad_norm(adam.parameters(), config.max_norm);
+    step.grad_norm = detail::joint_norm(parameters, read.data() + 1);
   } catch (const NonFiniteError& error) {
     raise<NonFiniteError>("train_step", "step ", adam.steps(), ", loss ", step.loss, ": ",
                           error.what());
   }
+  detail::clip_to(parameters, step.grad_norm, config.max_norm);
   adam.step(config.learning_rate);
   return step;
 }
