@@ -4,6 +4,7 @@
 #include <infty/autograd/variable.hpp>
 
 #include "support/catch.hpp"
+#include "support/other_backend.hpp"
 #include "support/types.hpp"
 
 using infty::Shape;
@@ -61,4 +62,17 @@ TEST_CASE("Variable: detach shares the memory, not the gradient") {
   CHECK(x.value().to_vector() == std::vector<float>{7, 7});
   y.grad().fill(1);
   CHECK_FALSE(x.has_grad());
+}
+
+TEST_CASE("Variable: to another backend is a new leaf that needs a gradient where this one did") {
+  const Variable<float> x(Tensor<float>::from({2}, {1, 2}), true);
+  x.grad().fill(3);
+  const auto there = x.to<infty::tests::OtherBackend>();
+  CHECK(there.value().to_vector() == std::vector<float>{1, 2});
+  CHECK(there.requires_grad());
+  CHECK_FALSE(there.has_grad());
+  CHECK_FALSE(x.detach().to<infty::tests::OtherBackend>().requires_grad());
+  const auto copy = x.to<infty::EigenBackend>();
+  CHECK_FALSE(same(copy, x));
+  CHECK(copy.value().data() != x.value().data());
 }

@@ -7,6 +7,7 @@
 #include <infty/eigen/backend.hpp>
 
 #include "support/catch.hpp"
+#include "support/other_backend.hpp"
 #include "support/types.hpp"
 
 using infty::Index;
@@ -124,6 +125,24 @@ TEST_CASE("Tensor: cast rounds to the nearest number of the other type") {
   const Tensor<float> y = x.cast<float>();
   CHECK(y.to_vector() == std::vector<float>{0.1F, -3.0F});
   CHECK(y.cast<double>().to_vector() == std::vector<double>{static_cast<double>(0.1F), -3});
+}
+
+TEMPLATE_LIST_TEST_CASE("Tensor: to another backend and back", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using X = Tensor<T, typename TestType::B>;
+  const X x = X::from({2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto there = x.template to<infty::tests::OtherBackend>();
+  CHECK(std::is_same_v<decltype(there), const Tensor<T, infty::tests::OtherBackend>>);
+  CHECK(there.shape() == x.shape());
+  CHECK(there.to_vector() == x.to_vector());
+  CHECK(there.data() != x.data());
+  CHECK(x.slice(1, 2).template to<infty::tests::OtherBackend>().to_vector() ==
+        std::vector<T>{4, 5, 6});
+  CHECK(X().template to<infty::tests::OtherBackend>().shape() == Shape{0});
+
+  auto same = x.template to<typename TestType::B>();
+  same.fill(0);
+  CHECK(x.to_vector() == std::vector<T>{1, 2, 3, 4, 5, 6});
 }
 
 TEST_CASE("Tensor: a size that no machine holds is std::bad_alloc, not a wrapped product") {

@@ -66,6 +66,13 @@ class Variable {
   /// A variable of the same memory that no gradient flows through.
   Variable detach() const { return Variable(value()); }
 
+  /// A new variable of a copy in the memory of another backend (or of the same one), which needs a
+  /// gradient if this one does. No gradient flows from there to here.
+  template <class Other>
+  Variable<T, Other> to() const {
+    return Variable<T, Other>(value().template to<Other>(), requires_grad());
+  }
+
   /// Whether two handles are the same variable.
   friend bool same(const Variable& a, const Variable& b) { return a.body_ == b.body_; }
 

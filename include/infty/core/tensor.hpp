@@ -144,6 +144,16 @@ class Tensor {
     return value;
   }
 
+  /// A copy in the memory of another backend, by way of the host; of the same one, a `clone`.
+  template <class Other>
+  Tensor<T, Other> to() const {
+    if constexpr (std::is_same_v<Other, Backend_>) {
+      return clone();
+    } else {
+      return Tensor<T, Other>::from(shape_, to_vector());
+    }
+  }
+
   /// The same elements in another scalar type, rounded to nearest.
   template <class U>
   Tensor<U, Backend_> cast() const {

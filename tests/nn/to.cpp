@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <infty/model/transformer_lm.hpp>
+#include <infty/nn/to.hpp>
+#include <infty/train/named_parameters.hpp>
+
+#include "support/catch.hpp"
+#include "support/model.hpp"
+#include "support/other_backend.hpp"
+#include "support/types.hpp"
+
+using namespace infty;
+using infty::tests::OtherBackend;
+using infty::tests::TwoLayers;
+
+namespace {
+
+/// What a layer calls its parameters, and their elements.
+template <class L>
+std::vector<std::pair<std::string, std::vector<double>>> contents(L& layer) {
+  std::vector<std::pair<std::string, std::vector<double>>> all;
+  for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
+    const auto values = parameter.value().to_vector();
+    all.push_back({name, {values.begin(), values.end()}});
+  });
+  return all;
+}
+
+TransformerConfig small_config() {
+  TransformerConfig config;
+  config.vocabulary = 7;
+  config.model_dim = 8;
+  config.layers = 2;
+  config.heads = 2;
+  config.feed_forward = 16;
+  config.short_term = 4;
+  config.long_term = LongTermConfig{.basis = 16, .samples = 16};
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("Rebind: the backend is replaced wherever it stands") {
+  using State = TransformerState<float, EigenBackend>;
+  using Other = TransformerState<float, OtherBackend>;
+  CHECK((std::is_same_v<infty::detail::Rebind<State, OtherBackend>::type, Other>));
+  CHECK((std::is_same_v<infty::detail::Rebind<decltype(State::layers), OtherBackend>::type,
+                        decltype(Other::layers)>));
+  CHECK((std::is_same_v<
+         infty::detail::Rebind<LongTermMemory<double, GaussianDensity>, OtherBackend>::type,
+         LongTermMemory<double, GaussianDensity, OtherBackend>>));
+  CHECK((std::is_same_v<infty::detail::Rebind<RowCounts, OtherBackend>::type, RowCounts>));
+}
+
+TEMPLATE_TEST_CASE("copy_parameters: same names get the same bits, in place", "", float, double) {
+  TwoLayers<TestType> from(3, 4, 2, Random(1));
+  TwoLayers<TestType, OtherBackend> to(3, 4, 2, Random(2));
+  const auto handles = named_parameters<TestType, OtherBackend>(to);
+  REQUIRE(contents(from) != contents(to));
+  copy_parameters(from, to);
+  CHECK(contents(from) == contents(to));
+  CHECK(handles.front().variable.value().to_vector() == from.first.weight.value().to_vector());
+  from.first.weight.value().fill(0);
+  CHECK(contents(from) != contents(to));
+}
+
+TEST_CASE("copy_parameters: the first difference is named, and nothing is copied") {
+  TwoLayers<float, OtherBackend> to(3, 4, 2, Random(2));
+  const auto before = contents(to);
+  const auto refused = [&](const auto& from) {
+    try {
+      copy_parameters(from, to);
+    } catch (const ShapeError& error) {
+      CHECK(contents(to) == before);
+      return std::string(error.what());
+    }
+    return std::string("was copied");
+  };
+  CHECK(refused(TwoLayers<float>(3, 5, 2, Random(1))) ==
+        "[copy_parameters] first.weight of `from` is [5, 3], of `to` [4, 3]");
+  CHECK(refused(TwoLayers<float>(3, 4, 1, Random(1))) ==
+        "[copy_parameters] second.weight of `from` is [1, 4], of `to` [2, 4]");
+  CHECK(refused(TwoLayers<double>(3, 4, 2, Random(1))) ==
+        "[copy_parameters] first.weight of `from` is [4, 3], of `to` [4, 3], of another scalar");
+  CHECK(refused(Linear<float>(3, 4, Random(1))) ==
+        "[copy_parameters] parameter 0 of `from` is weight, of `to` first.weight");
+}
+
+TEST_CASE("copy_parameters: one parameter more or less is refused") {
+  const Linear<float> with_bias(3, 4, Random(1)), without(3, 4, Random(1), false);
+  Linear<float, OtherBackend> to(3, 4, Random(2));
+  Linear<float, OtherBackend> to_without(3, 4, Random(2), false);
+  CHECK_THROWS_WITH(copy_parameters(without, to),
+                    "[copy_parameters] parameter 1 of `from` is missing, of `to` bias");
+  CHECK_THROWS_WITH(copy_parameters(with_bias, to_without),
+                    "[copy_parameters] parameter 1 of `from` is bias, of `to` missing");
+}
+
+TEMPLATE_TEST_CASE("to: a model moves with its configuration and parameters", "", float, double) {
+  TransformerLM<TestType> model(small_config(), Random(3));
+  model.content_bias.set_requires_grad(false);
+  auto moved = to<OtherBackend>(model);
+  CHECK((std::is_same_v<decltype(moved), TransformerLM<TestType, GaussianDensity, OtherBackend>>));
+  CHECK(contents(moved) == contents(model));
+  CHECK(moved.config().short_term == model.config().short_term);
+  CHECK_FALSE(moved.content_bias.requires_grad());
+  CHECK(moved.position_bias.requires_grad());
+  CHECK(contents(*moved.layers[1].long_term) == contents(*model.layers[1].long_term));
+
+  const auto memory = to<OtherBackend>(*model.layers[0].long_term);
+  CHECK(memory.config().basis == 16);
+  CHECK(memory.key.weight.value().to_vector() ==
+        model.layers[0].long_term->key.weight.value().to_vector());
+}
+
+TEST_CASE("to: the same backend gives a model with parameters of its own") {
+  TransformerLM<float> model(small_config(), Random(3));
+  auto copy = to<EigenBackend>(model);
+  const auto before = contents(model);
+  CHECK(contents(copy) == before);
+  copy.content_bias.value().fill(1);
+  CHECK(contents(model) == before);
+}
