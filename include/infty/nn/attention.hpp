@@ -12,14 +12,34 @@
 
 namespace infty {
 
-namespace detail {
-
 /// Sizes of one call: B rows, L queries, K keys of which the first K - L are memory, H heads of D.
 struct AttentionSize {
   Index batch, queries, keys, heads, head_dim;
-  Index model() const { return heads * head_dim; }
-  Index memory() const { return keys - queries; }
+  INFTY_HOST_DEVICE Index model() const { return heads * head_dim; }
+  INFTY_HOST_DEVICE Index memory() const { return keys - queries; }
 };
+
+/// The inputs of `relative_attention`: q [B, L, H D], k and v [B, K, H D], r [K, H D], u and w
+/// [H, D], visible [B] or null. Entries of `visible` out of [0, K - L] count as the nearest in it.
+template <class T>
+struct AttentionInputs {
+  const T *q, *k, *v, *r, *u, *w;
+  const Index* visible;
+
+  /// The first key that row b of the batch may see.
+  INFTY_HOST_DEVICE Index first_key(const AttentionSize& s, Index b) const {
+    const Index hidden = visible ? s.memory() - visible[b] : 0;
+    return hidden < 0 ? 0 : hidden > s.memory() ? s.memory() : hidden;
+  }
+};
+
+/// Where a backward pass adds the gradients of the inputs; null where none is wanted.
+template <class T>
+struct AttentionGradients {
+  T *q, *k, *v, *r, *u, *w;
+};
+
+namespace detail {
 
 /// scores (H, B, L, K) = a_h b_hᵀ for a (B, L, H D) and b (B, K, H D).
 template <class B, class T>
@@ -36,10 +56,11 @@ void head_scores(const AttentionSize& s, const T* a, const T* b, T* scores) {
             T(1), a, b, T(0), scores);
 }
 
-/// out (B, L, H D) += weights_h v_h for weights (H, B, L, K) and v (B, K, H D); with `transposed`,
-/// out (B, K, H D) += weights_hᵀ v_h for v (B, L, H D).
+/// out (B, L, H D) = weights_h v_h + beta out for weights (H, B, L, K) and v (B, K, H D); with
+/// `transposed`, out (B, K, H D) = weights_hᵀ v_h + beta out for v (B, L, H D).
 template <class B, class T>
-void head_values(const AttentionSize& s, bool transposed, const T* weights, const T* v, T* out) {
+void head_values(const AttentionSize& s, bool transposed, const T* weights, const T* v, T beta,
+                 T* out) {
   const Index e = s.model(), lk = s.queries * s.keys;
   const Index rows = transposed ? s.keys : s.queries, inner = transposed ? s.queries : s.keys;
   B::matmul({.m = rows,
@@ -50,31 +71,29 @@ void head_values(const AttentionSize& s, bool transposed, const T* weights, cons
              .c = {.leading = e, .outer = rows * e, .inner = s.head_dim},
              .outer = s.batch,
              .inner = s.heads},
-            T(1), weights, v, T(1), out);
+            T(1), weights, v, beta, out);
 }
 
 /// y (B, L, H D) = x + bias (H D).
-template <class T, class B>
-Tensor<T, B> add_bias(const AttentionSize& s, const Tensor<T, B>& x, const Tensor<T, B>& bias) {
-  Tensor<T, B> y(x.shape());
+template <class B, class T>
+Tensor<T, B> add_bias(const AttentionSize& s, const T* x, const T* bias) {
+  Tensor<T, B> y(Shape{s.batch, s.queries, s.model()});
   const Index e = s.model();
-  const T *const px = x.data(), *const pb = bias.data();
   T* const py = y.data();
   B::for_each_row(s.batch * s.queries, e, [=] INFTY_HOST_DEVICE(Index i) {
-    for (Index j = 0; j < e; ++j) py[i * e + j] = px[i * e + j] + pb[j];
+    for (Index j = 0; j < e; ++j) py[i * e + j] = x[i * e + j] + bias[j];
   });
   return y;
 }
 
 /// The attention weights (H, B, L, K): softmax over the keys that a query may see of
 /// ((q + u) kᵀ + (q + w) rᵀ shifted) / sqrt(D). Row c of r stands for distance K - 1 - c.
-template <class T, class B>
-Tensor<T, B> attention_weights(const AttentionSize& s, const Tensor<T, B>& qu,
-                               const Tensor<T, B>& qw, const Tensor<T, B>& k, const Tensor<T, B>& r,
-                               const Tensor<Index, B>& visible) {
+template <class B, class T>
+Tensor<T, B> attention_weights(const AttentionSize& s, const AttentionInputs<T>& in,
+                               const Tensor<T, B>& qu, const Tensor<T, B>& qw) {
   Tensor<T, B> weights(Shape{s.heads, s.batch, s.queries, s.keys});
   Tensor<T, B> distance(weights.shape());
-  head_scores<B>(s, qu.data(), k.data(), weights.data());
+  head_scores<B>(s, qu.data(), in.k, weights.data());
   const Index e = s.model();
   B::matmul({.m = s.batch * s.queries,
              .n = s.keys,
@@ -83,16 +102,14 @@ Tensor<T, B> attention_weights(const AttentionSize& s, const Tensor<T, B>& qu,
              .b = {.leading = e, .inner = s.head_dim, .transposed = true},
              .c = {.leading = s.keys, .inner = s.batch * s.queries * s.keys},
              .inner = s.heads},
-            T(1), qw.data(), r.data(), T(0), distance.data());
+            T(1), qw.data(), in.r, T(0), distance.data());
   T* const p = weights.data();
   const T* const by_distance = distance.data();
-  const Index* const seen = visible.empty() ? nullptr : visible.data();
   const T factor = T(1) / std::sqrt(static_cast<T>(s.head_dim));
   const Index keys = s.keys, queries = s.queries, batch = s.batch, memory = s.memory();
   B::for_each_row(s.heads * batch * queries, 8 * keys, [=] INFTY_HOST_DEVICE(Index row) {
     const Index i = row % queries;
-    const Index hidden = seen ? memory - seen[row / queries % batch] : 0;
-    const Index begin = hidden < 0 ? 0 : hidden > memory ? memory : hidden;
+    const Index begin = in.first_key(s, row / queries % batch);
     const Index count = memory + i + 1 - begin;  // at least the query itself
     T* const x = p + row * keys + begin;
     const T* const shifted = by_distance + row * keys + begin + (queries - 1 - i);
@@ -127,6 +144,97 @@ void attention_scores_grad(const AttentionSize& s, const Tensor<T, B>& weights, 
 
 }  // namespace detail
 
+/// The composition that defines `relative_attention` and its gradient, from primitives, over
+/// materialised weights [H, B, L, K]. It runs on every backend and is the oracle of the fused
+/// kernels that a backend may bring.
+template <class B>
+struct ComposedAttention {
+  /// Whether `backward` reads `y` and `log_sum`; if not, both may be null there.
+  static constexpr bool keeps_result = false;
+
+  /// y [B, L, H D]. A kernel that keeps its result also writes the logarithm of every softmax's
+  /// denominator, log_sum [B, H, L].
+  template <class T>
+  static void forward(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
+    (void)log_sum;
+    const auto qu = detail::add_bias<B>(s, in.q, in.u), qw = detail::add_bias<B>(s, in.q, in.w);
+    const auto weights = detail::attention_weights(s, in, qu, qw);
+    detail::head_values<B>(s, false, weights.data(), in.v, T(0), y);
+  }
+
+  /// Adds to the gradients that are not null.
+  template <class T>
+  static void backward(const AttentionSize& s, const AttentionInputs<T>& in, const T* y,
+                       const T* log_sum, const T* dy, const AttentionGradients<T>& to) {
+    (void)y;
+    (void)log_sum;
+    const auto qu = detail::add_bias<B>(s, in.q, in.u), qw = detail::add_bias<B>(s, in.q, in.w);
+    const auto weights = detail::attention_weights(s, in, qu, qw);
+    if (to.v) detail::head_values<B>(s, true, weights.data(), dy, T(1), to.v);
+    Tensor<T, B> grad(weights.shape()), distance(weights.shape());
+    detail::head_scores<B>(s, dy, in.v, grad.data());
+    detail::attention_scores_grad(s, weights, grad, distance);
+    if (to.k) detail::head_values<B>(s, true, grad.data(), qu.data(), T(1), to.k);
+    const Index e = s.model(), rows = s.batch * s.queries;
+    if (to.r)
+      B::matmul({.m = s.keys,
+                 .n = s.head_dim,
+                 .k = rows,
+                 .a = {.leading = s.keys, .inner = rows * s.keys, .transposed = true},
+                 .b = {.leading = e, .inner = s.head_dim},
+                 .c = {.leading = e, .inner = s.head_dim},
+                 .inner = s.heads},
+                T(1), distance.data(), qw.data(), T(1), to.r);
+    // d(q + u) and d(q + w), which are dq in two parts.
+    Tensor<T, B> content(qu.shape()), position(qu.shape());
+    detail::head_values<B>(s, false, grad.data(), in.k, T(0), content.data());
+    B::matmul({.m = rows,
+               .n = s.head_dim,
+               .k = s.keys,
+               .a = {.leading = s.keys, .inner = rows * s.keys},
+               .b = {.leading = e, .inner = s.head_dim},
+               .c = {.leading = e, .inner = s.head_dim},
+               .inner = s.heads},
+              T(1), distance.data(), in.r, T(0), position.data());
+    if (to.u) detail::add_column_sums<B>(rows, e, content.data(), to.u);
+    if (to.w) detail::add_column_sums<B>(rows, e, position.data(), to.w);
+    if (to.q) {
+      const T *const a = content.data(), *const b = position.data();
+      T* const dq = to.q;
+      B::for_each(rows * e, [=] INFTY_HOST_DEVICE(Index i) { dq[i] += a[i] + b[i]; });
+    }
+  }
+};
+
+namespace detail {
+
+/// The backend's fused attention if it has one, the composition otherwise.
+template <class B>
+struct ChosenAttention {
+  using type = ComposedAttention<B>;
+};
+template <class B>
+  requires requires { typename B::FusedAttention; }
+struct ChosenAttention<B> {
+  using type = typename B::FusedAttention;
+};
+
+template <class T, class B>
+AttentionInputs<T> attention_inputs(const Variable<T, B>& q, const Variable<T, B>& k,
+                                    const Variable<T, B>& v, const Variable<T, B>& r,
+                                    const Variable<T, B>& u, const Variable<T, B>& w,
+                                    const Tensor<Index, B>& visible) {
+  return {q.value().data(),
+          k.value().data(),
+          v.value().data(),
+          r.value().data(),
+          u.value().data(),
+          w.value().data(),
+          visible.empty() ? nullptr : visible.data()};
+}
+
+}  // namespace detail
+
 /// Causal attention with relative positions, the scores of Transformer-XL [Dai et al. 2019, §3.3]:
 /// query i, at place M + i behind M = K - L memory vectors, weighs key j <= M + i by
 /// softmax(((q_i + u) · k_j + (q_i + w) · r_(M + i - j)) / sqrt(D)) and reads the sum of values.
@@ -152,7 +260,7 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
                       ": they must be [B, L, HD], [B, K, HD] twice, [K, HD], [H, D] twice, K >= L");
   require<ShapeError>(visible.empty() || visible.shape() == Shape{q.dim(0)}, "relative_attention",
                       "visible is ", visible.shape(), ": it must be [B] or empty");
-  const detail::AttentionSize s{q.dim(0), q.dim(1), k.dim(1), u.dim(0), u.dim(1)};
+  const AttentionSize s{q.dim(0), q.dim(1), k.dim(1), u.dim(0), u.dim(1)};
   const Index *const seen = visible.data(), memory = s.memory();
   detail::verify<B>(
       visible.size(), [=] INFTY_HOST_DEVICE(Index i) { return seen[i] < 0 || seen[i] > memory; },
@@ -160,55 +268,24 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
         raise<ValueError>("relative_attention", "visible is ", visible.slice(row, row + 1).item(),
                           " for row ", row, ": it must lie in [0, ", memory, "]");
       });
-  Variable<T, B> y(Tensor<T, B>::zeros(q.shape()));
-  {
-    const auto qu = detail::add_bias(s, q.value(), u.value());
-    const auto qw = detail::add_bias(s, q.value(), w.value());
-    const auto weights = detail::attention_weights(s, qu, qw, k.value(), r.value(), visible);
-    detail::head_values<B>(s, false, weights.data(), v.value().data(), y.value().data());
+  using Kernel = typename detail::ChosenAttention<B>::type;
+  Variable<T, B> y(Tensor<T, B>(q.shape()));
+  Tensor<T, B> log_sum, result;
+  if constexpr (Kernel::keeps_result) {
+    log_sum = Tensor<T, B>(Shape{s.batch, s.heads, s.queries});
+    result = y.value();
   }
+  Kernel::forward(s, detail::attention_inputs(q, k, v, r, u, w, visible), y.value().data(),
+                  log_sum.data());
   return record(
       y,
-      [q, k, v, r, u, w, visible, s](const Tensor<T, B>& dy) {
-        const auto qu = detail::add_bias(s, q.value(), u.value());
-        const auto qw = detail::add_bias(s, q.value(), w.value());
-        const auto weights = detail::attention_weights(s, qu, qw, k.value(), r.value(), visible);
-        if (v.requires_grad())
-          detail::head_values<B>(s, true, weights.data(), dy.data(), v.grad().data());
-        Tensor<T, B> grad(weights.shape()), distance(weights.shape());
-        detail::head_scores<B>(s, dy.data(), v.value().data(), grad.data());
-        detail::attention_scores_grad(s, weights, grad, distance);
-        if (k.requires_grad())
-          detail::head_values<B>(s, true, grad.data(), qu.data(), k.grad().data());
-        const Index e = s.model(), rows = s.batch * s.queries;
-        if (r.requires_grad())
-          B::matmul({.m = s.keys,
-                     .n = s.head_dim,
-                     .k = rows,
-                     .a = {.leading = s.keys, .inner = rows * s.keys, .transposed = true},
-                     .b = {.leading = e, .inner = s.head_dim},
-                     .c = {.leading = e, .inner = s.head_dim},
-                     .inner = s.heads},
-                    T(1), distance.data(), qw.data(), T(1), r.grad().data());
-        // d(q + u) and d(q + w), which are dq in two parts.
-        Tensor<T, B> content = Tensor<T, B>::zeros(q.shape()), position(q.shape());
-        detail::head_values<B>(s, false, grad.data(), k.value().data(), content.data());
-        B::matmul({.m = rows,
-                   .n = s.head_dim,
-                   .k = s.keys,
-                   .a = {.leading = s.keys, .inner = rows * s.keys},
-                   .b = {.leading = e, .inner = s.head_dim},
-                   .c = {.leading = e, .inner = s.head_dim},
-                   .inner = s.heads},
-                  T(1), distance.data(), r.value().data(), T(0), position.data());
-        if (u.requires_grad()) detail::add_column_sums<B>(rows, e, content.data(), u.grad().data());
-        if (w.requires_grad())
-          detail::add_column_sums<B>(rows, e, position.data(), w.grad().data());
-        if (q.requires_grad()) {
-          const T *const a = content.data(), *const b = position.data();
-          T* const dq = q.grad().data();
-          B::for_each(q.size(), [=] INFTY_HOST_DEVICE(Index i) { dq[i] += a[i] + b[i]; });
-        }
+      [q, k, v, r, u, w, visible, s, result, log_sum](const Tensor<T, B>& dy) {
+        const auto grad = [](const Variable<T, B>& x) {
+          return x.requires_grad() ? x.grad().data() : nullptr;
+        };
+        Kernel::backward(s, detail::attention_inputs(q, k, v, r, u, w, visible), result.data(),
+                         log_sum.data(), dy.data(),
+                         {grad(q), grad(k), grad(v), grad(r), grad(u), grad(w)});
       },
       q, k, v, r, u, w);
 }
