@@ -7,6 +7,12 @@
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/backend.hpp>
 
+#if defined(INFTY_TEST_CUDA)
+#include <infty/thrust/cuda.hpp>
+#elif defined(INFTY_TEST_THRUST)
+#include <infty/thrust/host.hpp>
+#endif
+
 namespace infty::tests {
 
 /// One line of the list that typed tests run over: a scalar on a backend.
@@ -17,7 +23,15 @@ struct On {
 };
 
 /// `TEMPLATE_LIST_TEST_CASE("name", "", infty::tests::Types)`, with TestType::T and TestType::B.
+/// One source is compiled once for each of these lists: the build says which.
+#if defined(INFTY_TEST_CUDA)
+using Types = std::tuple<On<float, ThrustBackend<Cuda>>, On<double, ThrustBackend<Cuda>>>;
+#elif defined(INFTY_TEST_THRUST)
+using Types = std::tuple<On<float, ThrustBackend<Omp>>, On<double, ThrustBackend<Omp>>,
+                         On<float, ThrustBackend<Cpp>>, On<double, ThrustBackend<Cpp>>>;
+#else
 using Types = std::tuple<On<float, EigenBackend>, On<double, EigenBackend>>;
+#endif
 
 /// What a few hundred rounded operations on numbers around 1 may be off: some 100 units in the
 /// last place, 6e-8 in float and 1.1e-16 in double.

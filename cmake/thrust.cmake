@@ -1,0 +1,40 @@
+# infty::thrust, the backends on Thrust's host systems, where the Thrust headers are: those of the CUDA
+# Toolkit or Debian's libthrust-dev. infty::cuda, the backend for NVIDIA GPUs, if INFTY_CUDA is on.
+# Included by the build tree and by the installed package; infty_thrust_root holds infty/thrust/.
+
+find_path(
+  INFTY_THRUST_HEADERS thrust/version.h
+  HINTS ENV CUDA_PATH
+  PATHS /usr/local/cuda
+  PATH_SUFFIXES include/cccl include
+  DOC "Folder that holds thrust/")
+mark_as_advanced(INFTY_THRUST_HEADERS)
+
+if(INFTY_THRUST_HEADERS AND NOT TARGET infty::thrust)
+  add_library(infty::thrust INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(infty::thrust INTERFACE infty::infty)
+  target_include_directories(infty::thrust INTERFACE "${infty_thrust_root}")
+  target_include_directories(infty::thrust SYSTEM INTERFACE "${INFTY_THRUST_HEADERS}")
+  # Otherwise Thrust would take CUDA for its default system.
+  target_compile_definitions(
+    infty::thrust
+    INTERFACE
+      THRUST_DEVICE_SYSTEM=$<IF:$<BOOL:${OpenMP_CXX_FOUND}>,THRUST_DEVICE_SYSTEM_OMP,THRUST_DEVICE_SYSTEM_CPP>
+  )
+endif()
+
+if(INFTY_CUDA AND NOT TARGET infty::cuda)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    # Ampere, Hopper and, translated when it runs, what comes after.
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit 12 REQUIRED)
+  add_library(infty::cuda INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(infty::cuda INTERFACE infty::infty CUDA::cudart CUDA::cublas
+                                              CUDA::cusolver)
+  target_include_directories(infty::cuda INTERFACE "${infty_thrust_root}")
+  target_compile_features(infty::cuda INTERFACE cuda_std_20)
+  target_compile_options(
+    infty::cuda INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;--expt-relaxed-constexpr>")
+endif()
