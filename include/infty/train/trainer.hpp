@@ -42,6 +42,12 @@ template <class T, class B>
                         ", and all parameters are finite");
 }
 
+/// *to = *from in double, in the backend's memory.
+template <class B, class T>
+void note_scalar(const T* from, double* to) {
+  B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { *to = static_cast<double>(*from); });
+}
+
 }  // namespace detail
 
 /// One step of training: forgets old gradients, records `loss()`, which returns a scalar variable,
@@ -64,9 +70,7 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
     const Variable<T, B> value = std::forward<Loss>(loss)();
     require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
                         ": it must have one element");
-    const T* const from = value.value().data();
-    double* const to = measured.data();
-    B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { *to = static_cast<double>(*from); });
+    detail::note_scalar<B>(value.value().data(), measured.data());
     tape.backward(value);
   }
   detail::sums_of_squares(parameters, measured.data() + 1);
