@@ -58,8 +58,9 @@ TEMPLATE_LIST_TEST_CASE("affine_density: mu in [0, 1] and sigma² >= floor whate
     const auto folded = uniform_variable<T, B>({2, 2, 4}, random);
     infty::Tape tape;
     const auto y = infty::affine_density(q, folded, 2, T(1e-6));
-    for (Index i = 0; i < 80; ++i) {
-      const T mu = y.value().data()[i], var = y.value().data()[80 + i];
+    const auto of = y.value().to_vector();
+    for (std::size_t i = 0; i < 80; ++i) {
+      const T mu = of[i], var = of[80 + i];
       CHECK((mu >= 0 && mu <= 1));
       CHECK((var >= T(1e-6) && std::isfinite(var)));
     }
@@ -98,11 +99,11 @@ TEMPLATE_LIST_TEST_CASE("moment_density: the variance is never below the narrowe
     Random random(infty::tests::seed);
     const auto q = uniform_variable<T, B>({1, 50, 4}, random, -size, size);
     const auto keys = uniform_variable<T, B>({1, 32, 4}, random, -size, size);
-    const auto y = infty::moment_density(q, keys, psi, 1).value();
-    for (Index i = 0; i < 50; ++i) {
-      const double mu = static_cast<double>(y.data()[i]);
+    const auto y = infty::moment_density(q, keys, psi, 1).value().to_vector();
+    for (std::size_t i = 0; i < 50; ++i) {
+      const double mu = static_cast<double>(y[i]);
       CHECK((mu >= -1e-6 && mu <= 1 + 1e-6));
-      CHECK(static_cast<double>(y.data()[50 + i]) >= 1e-4 * (1 - infty::tests::tolerance<T>));
+      CHECK(static_cast<double>(y[50 + i]) >= 1e-4 * (1 - infty::tests::tolerance<T>));
     }
   }
 }

@@ -56,8 +56,7 @@ TEMPLATE_LIST_TEST_CASE("write_coefficients: rows of any age and count as if eac
   using B = typename TestType::B;
   Rows<T, B> r;
   const RowCounts written{0, 7, 7, 0}, counts{5, 5, 3, 0};
-  Tensor<T, B> places(Shape{4, samples});
-  for (Index i = 0; i < places.size(); ++i) places.data()[i] = static_cast<T>(r.random.uniform());
+  const auto places = infty::tests::uniform_tensor<T, B>({4, samples}, r.random, 0, 1);
   for (const auto& locations : {Tensor<T, B>(), places}) {
     const auto together =
         infty::write_coefficients(r.cache, r.old, written, r.x, counts, locations).value();
@@ -96,8 +95,7 @@ TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coef
   Rows<double, infty::EigenBackend> r;
   const RowCounts written{0, 7, 7, 0}, counts{5, 5, 3, 0};
   const Variable<double> by(infty::tests::uniform_tensor<double>({4, N, d}, r.random));
-  Tensor<double> places(Shape{4, samples});
-  for (Index i = 0; i < places.size(); ++i) places.data()[i] = r.random.uniform();
+  const auto places = infty::tests::uniform_tensor<double>({4, samples}, r.random, 0, 1);
   for (const auto& locations : {Tensor<double>(), places}) {
     const auto loss = [&] {
       return infty::sum(infty::write_coefficients(r.cache, r.old, written, r.x, counts, locations) *
