@@ -12,6 +12,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/fold.hpp>
 #include <infty/core/fwd.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/pool.hpp>

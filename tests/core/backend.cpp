@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include <infty/autograd/reduce.hpp>
 #include <infty/core/backend.hpp>
+#include <infty/core/fold.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/backend.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <stdexcept>
 
+#include <infty/core/tensor.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/eigen/backend.hpp>
 
@@ -31,8 +32,10 @@ TEMPLATE_LIST_TEST_CASE("verify: reports the largest bad index, and only if ther
     throw std::runtime_error("bad");
   };
   const auto check = [&](Index n, Index low, Index high) {
+    const auto waited_for = infty::Tensor<Index, B>::zeros({1});
     infty::detail::verify<B>(
         n, [=] INFTY_HOST_DEVICE(Index i) { return i >= low && i < high; }, report);
+    waited_for.item();  // at the latest here
   };
   CHECK_NOTHROW(check(0, 0, 10));
   CHECK_NOTHROW(check(50'000, 50'000, 60'000));

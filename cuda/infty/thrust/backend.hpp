@@ -11,6 +11,11 @@
 
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
+#include <infty/thrust/kernels/adam.hpp>
+#include <infty/thrust/kernels/column_sums.hpp>
+#include <infty/thrust/kernels/layer_norm.hpp>
+#include <infty/thrust/kernels/scatter.hpp>
+#include <infty/thrust/kernels/token_losses.hpp>
 #include <infty/thrust/system.hpp>
 
 namespace infty {
@@ -30,6 +35,11 @@ struct ThrustSystem;
 template <class System>
 struct ThrustBackend {
   using Device = detail::ThrustSystem<System>;
+
+  using FusedAdam = detail::TiledAdam<System>;
+  using FusedColumnSums = detail::TiledColumnSums<System>;
+  using FusedLayerNorm = detail::TiledLayerNorm<System>;
+  using FusedTokenLosses = detail::TiledTokenLosses<System>;
 
   /// A block of the system's pool, aligned to 64 bytes at least.
   /// @throws std::bad_alloc, and infty::DeviceMemoryError on a GPU
@@ -111,10 +121,7 @@ struct ThrustBackend {
   template <class T>
   static void scatter_add_rows(Index n, Index width, const T* from, const Index* rows, Index count,
                                T* to) {
-    for_each(width, [=] INFTY_HOST_DEVICE(Index j) {
-      for (Index i = 0; i < n; ++i)
-        if (rows[i] >= 0 && rows[i] < count) to[rows[i] * width + j] += from[i * width + j];
-    });
+    detail::TiledScatter<System>::add(n, width, from, rows, count, to);
   }
 
   /// to[i] = from[0] + ... + from[i].

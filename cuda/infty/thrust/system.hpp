@@ -10,4 +10,7 @@ struct Omp;
 /// Thrust's system for NVIDIA GPUs.
 struct Cuda;
 
+template <class System>
+struct ThrustBackend;
+
 }  // namespace infty

@@ -2,19 +2,9 @@
 #pragma once
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/fold.hpp>
 
 namespace infty {
-
-namespace detail {
-
-struct Plus {
-  template <class T>
-  INFTY_HOST_DEVICE T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-
-}  // namespace detail
 
 /// factor * (sum of all elements) -> scalar.
 template <class T, class B>

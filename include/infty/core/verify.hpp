@@ -2,15 +2,9 @@
 #pragma once
 
 #include <infty/core/config.hpp>
+#include <infty/core/fold.hpp>
 
 namespace infty::detail {
-
-struct Larger {
-  template <class T>
-  INFTY_HOST_DEVICE T operator()(T a, T b) const {
-    return a > b ? a : b;
-  }
-};
 
 /// i where bad(i), -1 elsewhere.
 template <class Bad>

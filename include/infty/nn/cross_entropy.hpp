@@ -4,7 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include <infty/autograd/reduce.hpp>
+#include <infty/autograd/tape.hpp>
+#include <infty/core/fold.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/verify.hpp>

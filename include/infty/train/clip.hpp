@@ -6,9 +6,9 @@
 #include <iterator>
 #include <vector>
 
-#include <infty/autograd/reduce.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/fold.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/train/named_parameters.hpp>

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include <infty/core/config.hpp>
+#include <infty/core/math.hpp>
+#include <infty/thrust/tile.hpp>
+
+namespace infty::detail {
+
+/// The sum of exp(x - top) over some numbers x whose largest is `top`.
+template <class T>
+struct SumOfExp {
+  T top, sum;
+};
+
+/// Joins two of them: logits are read once, and no exponential overflows.
+struct JoinSums {
+  template <class T>
+  INFTY_HOST_DEVICE SumOfExp<T> operator()(const SumOfExp<T>& a, const SumOfExp<T>& b) const {
+    const T top = a.top > b.top ? a.top : b.top;
+    // Equal tops need no exponential; those of -inf would make it NaN.
+    return {top, (a.top == top ? a.sum : a.sum * math::exp(a.top - top)) +
+                     (b.top == top ? b.sum : b.sum * math::exp(b.top - top))};
+  }
+};
+
+/// One row a block: loss and normaliser.
+template <class T>
+struct TokenLossesForward {
+  static constexpr int threads = 256;
+
+  Index classes, ignored;
+  const T* logits;
+  const Index* targets;
+  T *normaliser, *losses;
+
+  INFTY_HOST_DEVICE std::size_t shared_bytes() const { return 0; }
+
+  template <class Block>
+  INFTY_HOST_DEVICE void operator()(Block& block) const {
+    const Index row = block.index(), target = targets[row];
+    const T* const x = logits + row * classes;
+    const SumOfExp<T> sums = block.reduce(
+        classes, SumOfExp<T>{-std::numeric_limits<T>::infinity(), T(0)}, JoinSums{}, [&](Index j) {
+          return SumOfExp<T>{x[j], T(1)};
+        });
+    block.each(1, [&](int) {
+      const T norm = sums.top + std::log(sums.sum);
+      normaliser[row] = norm;
+      losses[row] = target == ignored                 ? T(0)
+                    : target >= 0 && target < classes ? norm - x[target]
+                                                      : std::numeric_limits<T>::quiet_NaN();
+    });
+  }
+};
+
+/// A piece of a row a block: d_logits += (softmax - one-hot target) * d_loss.
+template <class T>
+struct TokenLossesBackward {
+  static constexpr int threads = 256;
+  static constexpr Index piece = 4096;
+
+  Index classes, ignored;
+  const T* logits;
+  const Index* targets;
+  const T *normaliser, *d_losses;
+  T* d_logits;
+
+  INFTY_HOST_DEVICE Index pieces() const { return (classes + piece - 1) / piece; }
+  INFTY_HOST_DEVICE std::size_t shared_bytes() const { return 0; }
+
+  template <class Block>
+  INFTY_HOST_DEVICE void operator()(Block& block) const {
+    const Index row = block.index() / pieces(), begin = block.index() % pieces() * piece;
+    const Index target = targets[row];
+    if (target == ignored) return;
+    const int count = static_cast<int>(classes - begin < piece ? classes - begin : piece);
+    const T* const x = logits + row * classes + begin;
+    T* const to = d_logits + row * classes + begin;
+    const T d = d_losses[row], norm = normaliser[row];
+    block.each(count, [&](int j) {
+      const T hit = begin + j == target ? T(1) : T(0);
+      to[j] += d * (math::exp(x[j] - norm) - hit);
+    });
+  }
+};
+
+/// `ComposedTokenLosses` as tile programs.
+template <class System>
+struct TiledTokenLosses {
+  template <class T>
+  static void forward(Index rows, Index classes, const T* logits, const Index* targets,
+                      Index ignored, T* normaliser, T* losses) {
+    launch<System>(rows,
+                   TokenLossesForward<T>{classes, ignored, logits, targets, normaliser, losses});
+  }
+
+  template <class T>
+  static void backward(Index rows, Index classes, const T* logits, const Index* targets,
+                       Index ignored, const T* normaliser, const T* d_losses, T* d_logits) {
+    const TokenLossesBackward<T> kernel{classes,    ignored,  logits,  targets,
+                                        normaliser, d_losses, d_logits};
+    launch<System>(rows * kernel.pieces(), kernel);
+  }
+};
+
+}  // namespace infty::detail
