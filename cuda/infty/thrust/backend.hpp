@@ -94,6 +94,14 @@ struct ThrustBackend {
     Device::reduce_into(n, init, fold, f, to);
   }
 
+  /// Asserts that bad(i) is false for all i in [0, n), as `detail::verify` does, but without
+  /// waiting for a GPU: report(i), which throws, is called by this thread's next call that waits.
+  template <class Bad, class Report>
+    requires requires(Index n, Bad bad, Report report) { Device::verify(n, bad, report); }
+  static void verify(Index n, Bad bad, Report report) {
+    Device::verify(n, bad, report);
+  }
+
   /// The products that `shape` describes: by cuBLAS on a GPU, by Eigen on the host.
   template <class T>
   static void matmul(const Matmul& shape, T alpha, const T* a, const T* b, T beta, T* c) {
