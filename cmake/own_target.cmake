@@ -2,7 +2,12 @@
 
 # Warnings as errors, and the sanitizers when they are asked for.
 function(infty_own target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+  set(warnings -Wall -Wextra -Wconversion -Wshadow)
+  # nvcc hands the host compiler code that is not pedantic.
+  list(JOIN warnings "," joined)
+  target_compile_options(
+    ${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
+                      "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=${joined}>")
   if(INFTY_SANITIZE)
     # One step of optimisation keeps Eigen bearable. Line numbers alone (-g1) save a third of the
     # compile time, and so do three checks of UBSan's dropped, which ASan's findings and the lack of
@@ -16,7 +21,7 @@ function(infty_own target)
       ${target} PRIVATE $<IF:$<CXX_COMPILER_ID:GNU>,-Wno-maybe-uninitialized,-D__SANITIZE_ADDRESS__>)
     target_link_options(${target} PRIVATE -fsanitize=address,undefined)
   else()
-    target_compile_options(${target} PRIVATE -Werror)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Werror>")
   endif()
   target_link_libraries(${target} PRIVATE infty::infty)
 endfunction()
@@ -26,7 +31,7 @@ endfunction()
 function(infty_own_fast target)
   infty_own(${target})
   if(NOT INFTY_SANITIZE)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3> -fno-math-errno
-                                             $<$<BOOL:${INFTY_NATIVE}>:-march=native>)
+    set(fast -fno-math-errno $<$<CONFIG:Release>:-O3> $<$<BOOL:${INFTY_NATIVE}>:-march=native>)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${fast}>")
   endif()
 endfunction()

@@ -34,7 +34,8 @@ if(INFTY_CUDA AND NOT TARGET infty::cuda)
   target_link_libraries(infty::cuda INTERFACE infty::infty CUDA::cudart CUDA::cublas
                                               CUDA::cusolver)
   target_include_directories(infty::cuda INTERFACE "${infty_thrust_root}")
-  target_compile_features(infty::cuda INTERFACE cuda_std_20)
+  # CMake 3.25 does not know the standards of CUDA 13.
   target_compile_options(
-    infty::cuda INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;--expt-relaxed-constexpr>")
+    infty::cuda
+    INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--extended-lambda;--expt-relaxed-constexpr>")
 endif()

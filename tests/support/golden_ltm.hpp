@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,10 +16,10 @@ namespace infty::tests {
 
 /// Replays a case of the long-term memory: consecutive writes and reads, and the gradients of each
 /// pair, under one density.
-template <class T, class Density>
+template <class T, class Density, class B>
 class LtmReplay {
  public:
-  using Memory = LongTermMemory<T, Density>;
+  using Memory = LongTermMemory<T, Density, B>;
 
   explicit LtmReplay(GoldenCase& file)
       : file_(file), memory_(config_of(file)), state_(memory_.make_state(batch_of_case(file))) {
@@ -87,7 +89,7 @@ class LtmReplay {
     return std::max(present, file_.has_key("steps") ? file_.count("steps") : 0);
   }
 
-  void set(const std::string& name, Variable<T>& parameter) {
+  void set(const std::string& name, Variable<T, B>& parameter) {
     set_parameter(file_, name, file_.read(name), parameter);
   }
 
@@ -122,7 +124,7 @@ class LtmReplay {
   void see(const std::string& name, const Recorded& ours) {
     if (file_.has(name)) result_.see(file_, name, ours, file_.read(name));
   }
-  void see(const std::string& name, const Tensor<T>& ours) { see(name, record_of(ours)); }
+  void see(const std::string& name, const Tensor<T, B>& ours) { see(name, record_of(ours)); }
 
   void compare_matrices() {
     const auto& psi = memory_.basis();
@@ -136,7 +138,7 @@ class LtmReplay {
     see("basis.sigma", widths);
     if (file_.has("resample.psi")) {
       Recorded sampled{Shape{samples, N}, {}};
-      const auto at = even_locations<T, EigenBackend>(samples).to_vector();
+      const auto at = even_locations<T, B>(samples).to_vector();
       for (const T t : at)
         for (Index j = 0; j < N; ++j) sampled.values.push_back(static_cast<double>(psi(j, t)));
       see("resample.psi", sampled);
@@ -165,7 +167,7 @@ class LtmReplay {
     if (x.shape.rank() != 3) file_.fail("a tensor of ", prefix_, " is ", x.shape);
     return batch_first(file_) ? x : x.swapped(0);
   }
-  Recorded as_in_file(const Tensor<T>& x, const Shape& like) const {
+  Recorded as_in_file(const Tensor<T, B>& x, const Shape& like) const {
     const auto ours = record_of(x);
     if (like.rank() == 4) {
       const Index heads = memory_.config().heads;
@@ -173,7 +175,7 @@ class LtmReplay {
     }
     return batch_first(file_) ? ours : ours.swapped(0);
   }
-  void see_vectors(const std::string& name, const Tensor<T>& ours) {
+  void see_vectors(const std::string& name, const Tensor<T, B>& ours) {
     if (file_.has(name)) see(name, as_in_file(ours, file_.shape(name)));
   }
 
@@ -182,8 +184,9 @@ class LtmReplay {
     const bool graded = !file_.names(prefix_ + "grad.").empty();
     if (graded && !file_.has(prefix_ + "loss_weight"))
       file_.fail("records gradients of ", prefix_, " but no ", prefix_, "loss_weight");
-    const Variable<T> x(vectors_from(file_.read(prefix_ + "new")).template tensor<T>(), graded);
-    Tensor<T> locations;
+    const Variable<T, B> x(vectors_from(file_.read(prefix_ + "new")).template tensor<T, B>(),
+                           graded);
+    Tensor<T, B> locations;
     if (config.resampling == Resampling::sticky) locations = sticky_locations();
     zero_grad(memory_);
     Tape tape;
@@ -198,8 +201,8 @@ class LtmReplay {
       return;
     }
     if (!file_.has(prefix_ + "output")) file_.fail("is not whole: ", prefix_, "output is missing");
-    const Variable<T> query(vectors_from(file_.read(prefix_ + "query")).template tensor<T>(),
-                            graded);
+    const Variable<T, B> query(vectors_from(file_.read(prefix_ + "query")).template tensor<T, B>(),
+                               graded);
     const auto reading = memory_.attend(state_, query);
     density_ = reading.density.value();
     see_vectors(prefix_ + "output", reading.context.value());
@@ -209,14 +212,14 @@ class LtmReplay {
       file_.ignore(prefix_ + "loss_weight");
       return;
     }
-    const Variable<T> weight(
-        vectors_from(file_.read(prefix_ + "loss_weight")).template tensor<T>());
+    const Variable<T, B> weight(
+        vectors_from(file_.read(prefix_ + "loss_weight")).template tensor<T, B>());
     tape.backward(sum(reading.context * weight) +
                   sum(divergence, static_cast<T>(file_.number("kl_weight", 0))));
     compare_gradients(x, query);
   }
 
-  void compare_gradients(const Variable<T>& x, const Variable<T>& query) {
+  void compare_gradients(const Variable<T, B>& x, const Variable<T, B>& query) {
     const std::string grad = prefix_ + "grad.", param = grad + "param.";
     see_vectors(grad + "new", x.grad());
     see_vectors(grad + "query", query.grad());
@@ -238,21 +241,21 @@ class LtmReplay {
           (!memory_.config().gate && part.starts_with("mask_net.")) ||
           (memory_.config().parameters == DensityParameters::moments &&
            (part == "mu.weight" || part == "sigma.weight")))
-        see(name, Tensor<T>::zeros(file_.shape(name)));
+        see(name, Tensor<T, B>::zeros(file_.shape(name)));
     }
   }
 
   /// The recorded locations, or evenly spaced ones; compares what is recorded about them with what
   /// our own last read saw.
-  Tensor<T> sticky_locations() {
+  Tensor<T, B> sticky_locations() {
     const auto& config = memory_.config();
     const Index rows = state_.coefficients.dim(0);
     const std::string sticky = prefix_ + "sticky.";
     if (density_.size() > 0) {
       const Index each = density_.size() / 2 / rows;
       const auto mu = density_.slice(0, 1).reshape(Shape{rows, each});
-      auto sigma = density_.slice(1, 2).reshape(Shape{rows, each}).clone();
-      for (Index i = 0; i < sigma.size(); ++i) sigma.data()[i] = std::sqrt(sigma.data()[i]);
+      auto sigma = record_of(density_.slice(1, 2).reshape(Shape{rows, each}));
+      for (double& x : sigma.values) x = std::sqrt(x);
       see(sticky + "mu", mu);
       see(sticky + "sigma", sigma);
     }
@@ -262,8 +265,8 @@ class LtmReplay {
                    ", ", config.bins, "]");
       if (file_.has(sticky + "mu") && file_.has(sticky + "sigma")) {
         // The recorded probabilities are those of Gaussians (Eq. 17), whatever was read with.
-        const auto mu = file_.read(sticky + "mu").template tensor<T>();
-        const auto sigma = file_.read(sticky + "sigma").template tensor<T>();
+        const auto mu = file_.read(sticky + "mu").template tensor<T, B>();
+        const auto sigma = file_.read(sticky + "sigma").template tensor<T, B>();
         see(sticky + "probability", bin_probability(mu, sigma, config.bins));
       }
       if (std::is_same_v<Density, GaussianDensity> && density_.size() > 0) {
@@ -278,30 +281,30 @@ class LtmReplay {
       }
     }
     if (!file_.has(sticky + "location")) {
-      auto even = Tensor<T>(Shape{rows, config.samples});
+      auto even = Tensor<T, B>(Shape{rows, config.samples});
       for (Index row = 0; row < rows; ++row)
         even.slice(row, row + 1)
             .reshape(Shape{config.samples})
-            .copy_from(even_locations<T, EigenBackend>(config.samples));
+            .copy_from(even_locations<T, B>(config.samples));
       return even;
     }
-    return file_.read(sticky + "location").template tensor<T>();
+    return file_.read(sticky + "location").template tensor<T, B>();
   }
 
   GoldenCase& file_;
   Memory memory_;
   typename Memory::State state_;
-  Tensor<T> density_;  ///< of the last read
+  Tensor<T, B> density_;  ///< of the last read
   std::string prefix_;
   Comparison result_;
 };
 
-/// Replays a case of the kind `ltm_*` in scalar T. @throws infty::IoError
-template <class T>
+/// Replays a case of the kind `ltm_*` in scalar T on backend B. @throws infty::IoError
+template <class T, class B>
 Comparison replay_ltm(GoldenCase& file) {
   const std::string density = file.text("density", "gaussian");
-  if (density == "gaussian") return LtmReplay<T, GaussianDensity>(file).run();
-  if (density == "truncated_parabola") return LtmReplay<T, TruncatedParabola>(file).run();
+  if (density == "gaussian") return LtmReplay<T, GaussianDensity, B>(file).run();
+  if (density == "truncated_parabola") return LtmReplay<T, TruncatedParabola, B>(file).run();
   file.fail("density is ", density, ": it must be gaussian or truncated_parabola");
 }
 

@@ -15,10 +15,10 @@ namespace infty::tests {
 
 /// Replays a case of a Transformer-XL: consecutive segments, the memory behind each, and the
 /// gradients of each segment's mean loss.
-template <class T>
+template <class T, class B>
 class TransformerXlReplay {
  public:
-  using Model = TransformerLM<T>;
+  using Model = TransformerLM<T, GaussianDensity, B>;
 
   explicit TransformerXlReplay(GoldenCase& file)
       : file_(file), model_(config_of(file)), parameters_(name_parameters()) {
@@ -28,8 +28,8 @@ class TransformerXlReplay {
         file_.fail("param.", part.name, " is ", whole.shape);
       const Index rows = whole.shape[0] / part.of, size = whole.shape.size() / part.of;
       const auto begin = whole.values.begin() + part.at * size;
-      set_parameter<T>(file_, "param." + part.name,
-                       {whole.shape.with(0, rows), {begin, begin + size}}, part.variable);
+      set_parameter<T, B>(file_, "param." + part.name,
+                          {whole.shape.with(0, rows), {begin, begin + size}}, part.variable);
     }
   }
 
@@ -41,7 +41,7 @@ class TransformerXlReplay {
     if (first.rank() != 2) file_.fail("segment0.input is ", first, ": it must be [segment, batch]");
     auto state = model_.make_state(first[1]);
     // The program keeps the last layer's output too, which no layer ever reads.
-    const ShortTermMemory<T> last(model_.config().model_dim, model_.config().short_term);
+    const ShortTermMemory<T, B> last(model_.config().model_dim, model_.config().short_term);
     auto last_state = last.make_state(first[1]);
     for (Index s = 0; s < segments; ++s) {
       const std::string prefix = "segment" + std::to_string(s) + '.';
@@ -69,7 +69,7 @@ class TransformerXlReplay {
   /// Part `at` of `of` equal bands of rows of a recorded parameter.
   struct Part {
     std::string name;
-    Variable<T> variable;
+    Variable<T, B> variable;
     Index at = 0, of = 1;
   };
 
@@ -138,25 +138,27 @@ class TransformerXlReplay {
   }
 
   /// [segment, batch] in the file, [batch, segment] here.
-  Tensor<Index> tokens(const std::string& name) {
-    const auto in = file_.read_tokens(name);
-    if (in.rank() != 2) file_.fail(name, " is ", in.shape(), ": it must be [segment, batch]");
-    const Index length = in.dim(0), batch = in.dim(1);
-    Tensor<Index> out(Shape{batch, length});
-    for (Index i = 0; i < length; ++i)
-      for (Index b = 0; b < batch; ++b) out.data()[b * length + i] = in.data()[i * batch + b];
-    return out;
+  Tensor<Index, B> tokens(const std::string& name) {
+    const Shape& in = file_.shape(name);
+    if (in.rank() != 2) file_.fail(name, " is ", in, ": it must be [segment, batch]");
+    const auto by_place = file_.read_tokens(name);
+    const Index length = in[0], batch = in[1];
+    std::vector<Index> by_row;
+    for (Index b = 0; b < batch; ++b)
+      for (Index i = 0; i < length; ++i)
+        by_row.push_back(by_place[static_cast<std::size_t>(i * batch + b)]);
+    return Tensor<Index, B>::from(Shape{batch, length}, by_row);
   }
 
   void see(const std::string& name, const Recorded& ours) {
     if (file_.has(name)) result_.see(file_, name, ours, file_.read(name));
   }
 
-  void see_memory(const std::string& prefix, std::size_t i, const ShortTermState<T>& state) {
+  void see_memory(const std::string& prefix, std::size_t i, const ShortTermState<T, B>& state) {
     const Index capacity = state.recent.vectors.dim(1);
     // All rows have seen equally much.
     const Index held = state.recent.length.empty() ? 0 : state.recent.length.front();
-    const auto recent = narrow(Variable<T>(state.recent.vectors), capacity - held, capacity);
+    const auto recent = narrow(Variable<T, B>(state.recent.vectors), capacity - held, capacity);
     see(prefix + "memory." + std::to_string(i), record_of(recent.value()).swapped(0));
   }
 
@@ -179,15 +181,15 @@ class TransformerXlReplay {
   Comparison result_;
 };
 
-/// Replays a case of the kind `transformer_xl*` in scalar T. @throws infty::IoError
-template <class T>
+/// Replays a case of the kind `transformer_xl*` in scalar T on backend B. @throws infty::IoError
+template <class T, class B>
 Comparison replay_transformer_xl(GoldenCase& file) {
   if (file.has_key("cutoffs") && !file.numbers("cutoffs").empty())
     file.fail("a Transformer-XL with adaptive softmax (cutoffs ", file.text("cutoffs"),
               "), a kind that cannot be replayed yet");
   if (!file.names("param.word_emb.emb_projs.").empty())
     file.fail("a Transformer-XL whose embedding is projected, a kind that cannot be replayed yet");
-  return TransformerXlReplay<T>(file).run();
+  return TransformerXlReplay<T, B>(file).run();
 }
 
 }  // namespace infty::tests
