@@ -23,6 +23,14 @@ using infty::tests::error;
 using infty::tests::tolerance;
 using infty::tests::uniform_tensor;
 
+// nvcc wants what a kernel is made of to stand outside of functions.
+struct Max {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T a, T b) const {
+    return a < b ? b : a;
+  }
+};
+
 // A model of the concept that lacks one primitive is none.
 struct WithoutSort {
   static void* allocate(std::size_t bytes) { return infty::EigenBackend::allocate(bytes); }
@@ -159,18 +167,15 @@ TEMPLATE_LIST_TEST_CASE("Backend: reduce folds every term once, after init", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  struct Plus {
-    INFTY_HOST_DEVICE T operator()(T a, T b) const { return a + b; }
-  };
-  struct Max {
-    INFTY_HOST_DEVICE T operator()(T a, T b) const { return a < b ? b : a; }
-  };
   Random random(infty::tests::seed);
-  CHECK(B::reduce(0, T(3), Plus{}, [] INFTY_HOST_DEVICE(Index) { return T(1); }) == T(3));
-  CHECK(B::reduce(1, T(3), Plus{}, [] INFTY_HOST_DEVICE(Index) { return T(1); }) == T(4));
+  CHECK(B::reduce(0, T(3), infty::detail::Plus{}, [] INFTY_HOST_DEVICE(Index) { return T(1); }) ==
+        T(3));
+  CHECK(B::reduce(1, T(3), infty::detail::Plus{}, [] INFTY_HOST_DEVICE(Index) { return T(1); }) ==
+        T(4));
   for (const Index n : {2, 8191, 8192, 8193, 100'003, 3'000'000}) {
     // Sums of small integers are exact in float up to 2^24, whatever the order.
-    CHECK(B::reduce(n, T(1), Plus{}, [] INFTY_HOST_DEVICE(Index i) { return T(i % 3 + 1); }) ==
+    CHECK(B::reduce(n, T(1), infty::detail::Plus{},
+                    [] INFTY_HOST_DEVICE(Index i) { return T(i % 3 + 1); }) ==
           static_cast<T>(1 + n / 3 * 6 +
                          (n % 3 == 0   ? 0
                           : n % 3 == 1 ? 1

@@ -85,7 +85,7 @@ struct ThrustSystem<Cuda> {
   }
   static void to_host(void* to, const void* from, std::size_t bytes) {
     gpu::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu::stream()),
-                "cudaMemcpyAsync");
+               "cudaMemcpyAsync");
     gpu::synchronize();
   }
 
@@ -119,7 +119,7 @@ struct ThrustSystem<Cuda> {
     const DeviceScratch<Index> found(1);
     // All bits set is -1.
     gpu::check(cudaMemsetAsync(found.data(), 0xFF, sizeof(Index), gpu::stream()),
-                "cudaMemsetAsync");
+               "cudaMemsetAsync");
     thrust::for_each_n(policy(), thrust::counting_iterator<Index>(0), n,
                        NoteBad<Bad>{bad, found.data()});
     Index* const slot = gpu::detail::pending_checks().add(std::move(report));
@@ -152,7 +152,7 @@ struct ThrustSystem<Cuda> {
  private:
   static void copy_apart(void* to, const void* from, std::size_t bytes) {
     gpu::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gpu::stream()),
-                "cudaMemcpyAsync");
+               "cudaMemcpyAsync");
   }
 };
 

@@ -77,10 +77,10 @@ void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, 
   if (evenly_strided(s)) {
     const auto stride = [&](const Matmul::Operand& x) { return s.inner > 1 ? x.inner : x.outer; };
     gpu::check(cublasGemmStridedBatchedEx_64(handle, operation(s.b), operation(s.a), s.n, s.m, s.k,
-                                              &alpha, b, type, s.b.leading, stride(s.b), a, type,
-                                              s.a.leading, stride(s.a), &beta, c, type, s.c.leading,
-                                              stride(s.c), batch, compute, CUBLAS_GEMM_DEFAULT),
-                "cublasGemmStridedBatchedEx");
+                                             &alpha, b, type, s.b.leading, stride(s.b), a, type,
+                                             s.a.leading, stride(s.a), &beta, c, type, s.c.leading,
+                                             stride(s.c), batch, compute, CUBLAS_GEMM_DEFAULT),
+               "cublasGemmStridedBatchedEx");
     return;
   }
   const DeviceScratch<void*> pointers(3 * static_cast<std::size_t>(batch));
@@ -88,9 +88,9 @@ void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, 
   void** const to_c = pointers.data() + 2 * batch;
   thrust::for_each_n(policy, from_zero, batch, MatmulPointers<T>{a, b, c, to_a, to_b, to_c, s});
   gpu::check(cublasGemmBatchedEx_64(handle, operation(s.b), operation(s.a), s.n, s.m, s.k, &alpha,
-                                     to_b, type, s.b.leading, to_a, type, s.a.leading, &beta, to_c,
-                                     type, s.c.leading, batch, compute, CUBLAS_GEMM_DEFAULT),
-              "cublasGemmBatchedEx");
+                                    to_b, type, s.b.leading, to_a, type, s.a.leading, &beta, to_c,
+                                    type, s.c.leading, batch, compute, CUBLAS_GEMM_DEFAULT),
+             "cublasGemmBatchedEx");
 }
 
 /// Factors a (n, n) by Cholesky, in place. @return  whether `info`, in device memory, will be 0
@@ -103,12 +103,12 @@ void potrf(int n, T* a, int* info) {
     gpu::check(cusolverDnSpotrf_bufferSize(handle, part, n, a, n, &size), "cusolverDnSpotrf");
     const DeviceScratch<T> work(static_cast<std::size_t>(size));
     gpu::check(cusolverDnSpotrf(handle, part, n, a, n, work.data(), size, info),
-                "cusolverDnSpotrf");
+               "cusolverDnSpotrf");
   } else {
     gpu::check(cusolverDnDpotrf_bufferSize(handle, part, n, a, n, &size), "cusolverDnDpotrf");
     const DeviceScratch<T> work(static_cast<std::size_t>(size));
     gpu::check(cusolverDnDpotrf(handle, part, n, a, n, work.data(), size, info),
-                "cusolverDnDpotrf");
+               "cusolverDnDpotrf");
   }
 }
 
@@ -120,12 +120,12 @@ void solve_from_the_right(bool transposed, Index m, Index n, const T* l, T* b) {
   const auto operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   if constexpr (std::is_same_v<T, float>) {
     gpu::check(cublasStrsm_64(handle, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_LOWER, operation,
-                               CUBLAS_DIAG_NON_UNIT, m, n, &one, l, n, b, m),
-                "cublasStrsm");
+                              CUBLAS_DIAG_NON_UNIT, m, n, &one, l, n, b, m),
+               "cublasStrsm");
   } else {
     gpu::check(cublasDtrsm_64(handle, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_LOWER, operation,
-                               CUBLAS_DIAG_NON_UNIT, m, n, &one, l, n, b, m),
-                "cublasDtrsm");
+                              CUBLAS_DIAG_NON_UNIT, m, n, &one, l, n, b, m),
+               "cublasDtrsm");
   }
 }
 
