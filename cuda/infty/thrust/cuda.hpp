@@ -141,10 +141,10 @@ struct ThrustSystem<Cuda> {
     potrf(static_cast<int>(n), a, info.data());
     const Index bad = reduce(n, Index{0}, AddCounts{}, BadPivot<T>{a, n, info.data()});
     if (bad > 0) return false;
-    // Row-major b is bᵀ in columns, and (l lᵀ)^-1 stands at its right.
+    // Row-major b is bᵀ in columns, with (uᵀ u)^-1 = u^-1 u^-T at its right.
     if (m > 0) {
-      solve_from_the_right(true, m, n, a, b);
       solve_from_the_right(false, m, n, a, b);
+      solve_from_the_right(true, m, n, a, b);
     }
     return true;
   }

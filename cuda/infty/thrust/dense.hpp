@@ -93,11 +93,12 @@ void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, 
              "cublasGemmBatchedEx");
 }
 
-/// Factors a (n, n) by Cholesky, in place. @return  whether `info`, in device memory, will be 0
+/// Factors a (n, n) by Cholesky, in place, from its lower triangle in rows, which is the upper one
+/// in columns: a = uᵀ u. `info`, in device memory, will be 0 if that went well.
 template <class T>
 void potrf(int n, T* a, int* info) {
   const cusolverDnHandle_t handle = gpu::detail::libraries().solver();
-  constexpr auto part = CUBLAS_FILL_MODE_LOWER;
+  constexpr auto part = CUBLAS_FILL_MODE_UPPER;
   int size = 0;
   if constexpr (std::is_same_v<T, float>) {
     gpu::check(cusolverDnSpotrf_bufferSize(handle, part, n, a, n, &size), "cusolverDnSpotrf");
@@ -112,19 +113,19 @@ void potrf(int n, T* a, int* info) {
   }
 }
 
-/// b (m, n), of columns, becomes b l^-T (transposed) or b l^-1.
+/// b (m, n), in columns, becomes b u^-1 or, transposed, b u^-T.
 template <class T>
-void solve_from_the_right(bool transposed, Index m, Index n, const T* l, T* b) {
+void solve_from_the_right(bool transposed, Index m, Index n, const T* u, T* b) {
   const cublasHandle_t handle = gpu::detail::libraries().blas();
   const T one = 1;
   const auto operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   if constexpr (std::is_same_v<T, float>) {
-    gpu::check(cublasStrsm_64(handle, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_LOWER, operation,
-                              CUBLAS_DIAG_NON_UNIT, m, n, &one, l, n, b, m),
+    gpu::check(cublasStrsm_64(handle, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_UPPER, operation,
+                              CUBLAS_DIAG_NON_UNIT, m, n, &one, u, n, b, m),
                "cublasStrsm");
   } else {
-    gpu::check(cublasDtrsm_64(handle, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_LOWER, operation,
-                              CUBLAS_DIAG_NON_UNIT, m, n, &one, l, n, b, m),
+    gpu::check(cublasDtrsm_64(handle, CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_UPPER, operation,
+                              CUBLAS_DIAG_NON_UNIT, m, n, &one, u, n, b, m),
                "cublasDtrsm");
   }
 }
