@@ -18,7 +18,7 @@ function(infty_own target)
     # GCC's flow warnings are false in sanitised code, so a warning is no error there; Clang 16 does
     # not say by GCC's macro that ASan is on.
     target_compile_options(
-      ${target} PRIVATE $<IF:$<CXX_COMPILER_ID:GNU>,-Wno-maybe-uninitialized,-D__SANITIZE_ADDRESS__>)
+      ${target} PRIVATE $<IF:$<CXX_COMPILER_ID:GNU>,-Wno-maybe-uninitialized,-Werror\;-D__SANITIZE_ADDRESS__>)
     target_link_options(${target} PRIVATE -fsanitize=address,undefined)
   else()
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Werror>")
