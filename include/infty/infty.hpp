@@ -12,7 +12,9 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/core/fold.hpp>
+#include <infty/core/for_each.hpp>
 #include <infty/core/fwd.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/pool.hpp>

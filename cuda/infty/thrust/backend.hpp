@@ -27,6 +27,23 @@ namespace detail {
 template <class System>
 struct ThrustSystem;
 
+/// f(row, column) of element i in the order of memory.
+template <class F>
+struct AtElement {
+  Index columns;
+  F f;
+  INFTY_HOST_DEVICE void operator()(Index i) const {
+    // A GPU divides 32 bits several times faster than 64.
+    constexpr Index most = 0xffffffff;
+    if (i <= most && columns <= most) {
+      const auto at = static_cast<unsigned>(i), width = static_cast<unsigned>(columns);
+      f(static_cast<Index>(at / width), static_cast<Index>(at % width));
+    } else {
+      f(i / columns, i % columns);
+    }
+  }
+};
+
 }  // namespace detail
 
 /// A backend on one of Thrust's systems: `ThrustBackend<Cuda>` is a GPU, `ThrustBackend<Omp>` and
@@ -80,6 +97,12 @@ struct ThrustBackend {
   static void for_each_row(Index rows, Index cost, F f) {
     (void)cost;
     for_each(rows, f);
+  }
+
+  /// f(row, column) for all rows and columns, in any order.
+  template <class F>
+  static void for_each_element(Index rows, Index columns, F f) {
+    for_each(rows * columns, detail::AtElement<F>{columns, f});
   }
 
   /// Folds f(0), ..., f(n - 1) into `init`, in an order that the number of threads does not change.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/for_each.hpp>
 
 namespace infty {
 
@@ -90,9 +91,8 @@ Variable<T, B> linear(const Variable<T, B>& x, const Variable<T, B>& weight,
   T* const py = y.value().data();
   if (biased) {
     const T* const pb = bias.value().data();
-    B::for_each_row(rows, out, [=] INFTY_HOST_DEVICE(Index i) {
-      for (Index j = 0; j < out; ++j) py[i * out + j] = pb[j];
-    });
+    detail::for_each_element<B>(
+        rows, out, [=] INFTY_HOST_DEVICE(Index i, Index j) { py[i * out + j] = pb[j]; });
   }
   detail::product<B>(rows, out, in, false, true, x.value().data(), weight.value().data(),
                      biased ? T(1) : T(0), py);

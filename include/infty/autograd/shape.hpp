@@ -3,6 +3,7 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/for_each.hpp>
 
 namespace infty {
 
@@ -13,10 +14,10 @@ namespace detail {
 template <class B, class T>
 void copy_rows(Index rows, Index width, const T* from, Index from_row, T* to, Index to_row,
                bool add = false) {
-  B::for_each_row(rows, width, [=] INFTY_HOST_DEVICE(Index i) {
-    const T* const source = from + i * from_row;
-    T* const target = to + i * to_row;
-    for (Index j = 0; j < width; ++j) target[j] = add ? target[j] + source[j] : source[j];
+  for_each_element<B>(rows, width, [=] INFTY_HOST_DEVICE(Index i, Index j) {
+    const T source = from[i * from_row + j];
+    T& target = to[i * to_row + j];
+    target = add ? target + source : source;
   });
 }
 

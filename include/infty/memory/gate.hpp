@@ -31,9 +31,8 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
   {
     T *const s = opening.data(), *const out = y.value().data();
     const T *const b = bias.value().data(), *const in = x.value().data();
-    B::for_each_row(batch * length, d, [=] INFTY_HOST_DEVICE(Index i) {
-      for (Index j = 0; j < d; ++j) s[i * d + j] = b[j];
-    });
+    detail::for_each_element<B>(batch * length, d,
+                                [=] INFTY_HOST_DEVICE(Index i, Index j) { s[i * d + j] = b[j]; });
     for (Index k = 0; k < 3; ++k)
       B::matmul({.m = length,
                  .n = d,
@@ -56,10 +55,9 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
         auto dconv = Tensor<T, B>::zeros(padded.shape());
         const T *const in = padded.data(), *const s = opening.data(), *const d_out = dy.data();
         T* const dc = dconv.data();
-        B::for_each_row(batch * length, d, [=] INFTY_HOST_DEVICE(Index i) {
-          const Index row = i * d, at = (i / length) * padded_row + (i % length + 1) * d;
-          for (Index j = 0; j < d; ++j)
-            dc[at + j] = d_out[row + j] * in[at + j] * s[row + j] * (T(1) - s[row + j]);
+        detail::for_each_element<B>(batch, length * d, [=] INFTY_HOST_DEVICE(Index row, Index k) {
+          const Index i = row * length * d + k, at = row * padded_row + d + k;
+          dc[at] = d_out[i] * in[at] * s[i] * (T(1) - s[i]);
         });
         if (bias.requires_grad())
           detail::add_column_sums<B>(batch * (length + 2), d, dc, bias.grad().data());

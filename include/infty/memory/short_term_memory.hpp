@@ -114,10 +114,17 @@ class ShortTermMemory {
                                    const RowCounts& count, Index width) const {
     const Index batch = x.dim(0), length = x.dim(1), d = model_dim_;
     auto y = Tensor<T, Backend>::zeros(Shape{batch, width, d});
-    for (Index row = 0; row < batch; ++row) {
-      const Index n = count[static_cast<std::size_t>(row)];
-      const Index end = (row + 1) * length - skip[static_cast<std::size_t>(row)];
-      Backend::copy(y.data() + ((row + 1) * width - n) * d, x.data() + (end - n) * d, n * d);
+    // Rows that are cut alike, as most are, at once.
+    for (Index begin = 0, end; begin < batch; begin = end) {
+      const auto first = static_cast<std::size_t>(begin);
+      const auto alike = [&](std::size_t row) {
+        return count[row] == count[first] && skip[row] == skip[first];
+      };
+      for (end = begin + 1; end < batch && alike(static_cast<std::size_t>(end));) ++end;
+      const Index n = count[first];
+      detail::copy_rows<Backend>(end - begin, n * d,
+                                 x.data() + ((begin + 1) * length - skip[first] - n) * d,
+                                 length * d, y.data() + ((begin + 1) * width - n) * d, width * d);
     }
     return y;
   }

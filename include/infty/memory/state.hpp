@@ -2,13 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include <infty/autograd/variable.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/nn/parameters.hpp>
 
@@ -132,10 +132,8 @@ template <class State>
 bool is_finite(const State& state) {
   bool finite = true;
   detail::each_member(const_cast<State&>(state), [&](auto& member) {
-    if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>) {
-      for (const auto x : detail::tensor_of(member).to_vector())
-        finite = finite && std::isfinite(x);
-    }
+    if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>)
+      finite = finite && detail::all_finite(detail::tensor_of(member));
   });
   return finite;
 }

@@ -17,16 +17,6 @@ namespace infty {
 
 namespace detail {
 
-/// Whether no element is NaN or infinite.
-template <class T, class B>
-bool all_finite(const Tensor<T, B>& x) {
-  const T* const from = x.data();
-  // x - x is 0 for finite x and NaN otherwise.
-  return B::reduce(x.size(), 0.0, Plus{}, [=] INFTY_HOST_DEVICE(Index i) {
-           return static_cast<double>(from[i] - from[i]);
-         }) == 0;
-}
-
 /// Sums of squares in host memory, one a parameter.
 using Squares = std::vector<double, PoolAllocator<double>>;
 

@@ -10,6 +10,7 @@
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/clip.hpp>
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/core/config.hpp>
+
+namespace infty::detail {
+
+/// f(row, column) for all columns of a row.
+template <class F>
+struct OverColumns {
+  Index columns;
+  F f;
+  INFTY_HOST_DEVICE void operator()(Index row) const {
+    for (Index column = 0; column < columns; ++column) f(row, column);
+  }
+};
+
+/// f(row, column) for row in [0, rows) and column in [0, columns), in any order. A row at a time,
+/// in one thread, unless a backend of many threads brings `B::for_each_element`, which spreads the
+/// columns as well.
+template <class B, class F>
+void for_each_element(Index rows, Index columns, F f) {
+  if constexpr (requires { B::for_each_element(rows, columns, f); })
+    B::for_each_element(rows, columns, f);
+  else
+    B::for_each_row(rows, columns, OverColumns<F>{columns, f});
+}
+
+}  // namespace infty::detail
