@@ -12,6 +12,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
 #include <infty/thrust/kernels/adam.hpp>
+#include <infty/thrust/kernels/attention.hpp>
 #include <infty/thrust/kernels/column_sums.hpp>
 #include <infty/thrust/kernels/layer_norm.hpp>
 #include <infty/thrust/kernels/scatter.hpp>
@@ -53,7 +54,11 @@ template <class System>
 struct ThrustBackend {
   using Device = detail::ThrustSystem<System>;
 
+  /// A GPU has. The host's systems say so too, and take the ways that it takes.
+  static constexpr bool many_threads = true;
+
   using FusedAdam = detail::TiledAdam<System>;
+  using FusedAttention = detail::TiledAttention<System>;
   using FusedColumnSums = detail::TiledColumnSums<System>;
   using FusedLayerNorm = detail::TiledLayerNorm<System>;
   using FusedTokenLosses = detail::TiledTokenLosses<System>;

@@ -109,7 +109,8 @@ class HostBlock {
   }
 
   /// take(row, fold over j in [0, n) of f(row, j)) for row in [0, rows), n >= 1, then a barrier:
-  /// for many short rows, each by a few neighbouring threads. `take` runs in one of them.
+  /// for many short rows, each by a few neighbouring threads. Every f(row, j) is called once, and
+  /// every take(row, ...) by one thread when all of the row's have been.
   template <class T, class Fold, class F, class Take>
   INFTY_HOST_DEVICE void fold_rows(int rows, int n, const Fold& fold, const F& f,
                                    const Take& take) {
@@ -201,9 +202,10 @@ class DeviceBlock {
     const int lane = thread() % fold_lanes, lanes = n < fold_lanes ? n : fold_lanes;
     // All threads go round as often: a shuffle needs its whole warp.
     for (int first = 0; first < rows; first += groups) {
-      const int row = first + thread() / fold_lanes, safe = row < rows ? row : rows - 1;
-      T sum = strided<T>(lane < lanes ? lane : 0, fold_lanes, n, fold,
-                         [&](int j) { return f(safe, j); });
+      const int row = first + thread() / fold_lanes;
+      T sum{};
+      if (row < rows && lane < lanes)
+        sum = strided<T>(lane, fold_lanes, n, fold, [&](int j) { return f(row, j); });
       sum = join<fold_lanes>(sum, lane, lanes, fold);
       if (lane == 0 && row < rows) take(row, sum);
     }
@@ -262,9 +264,11 @@ class DeviceBlock {
   unsigned char* exchange_;
 };
 
-/// Runs a kernel's blocks, more than one after the other where a grid cannot hold them all.
+/// Runs a kernel's blocks, more than one after the other where a grid cannot hold them all. The
+/// bounds leave 128 registers to a thread.
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::threads)
+__global__ void __launch_bounds__(Kernel::threads,
+                                  Kernel::threads < 512 ? 512 / Kernel::threads : 1)
     run_blocks(const __grid_constant__ Kernel kernel, Index blocks) {
   extern __shared__ __align__(16) unsigned char shared_memory[];
   __shared__ __align__(16) unsigned char exchange[32 * 16];

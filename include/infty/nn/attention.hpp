@@ -153,7 +153,7 @@ struct ComposedAttention {
   static constexpr bool keeps_result = false;
 
   /// y [B, L, H D]. A kernel that keeps its result also writes the logarithm of every softmax's
-  /// denominator, log_sum [B, H, L].
+  /// denominator, log_sum [B, L, H].
   template <class T>
   static void forward(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
     (void)log_sum;
@@ -272,7 +272,7 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
   Variable<T, B> y(Tensor<T, B>(q.shape()));
   Tensor<T, B> log_sum, result;
   if constexpr (Kernel::keeps_result) {
-    log_sum = Tensor<T, B>(Shape{s.batch, s.heads, s.queries});
+    log_sum = Tensor<T, B>(Shape{s.batch, s.queries, s.heads});
     result = y.value();
   }
   Kernel::forward(s, detail::attention_inputs(q, k, v, r, u, w, visible), y.value().data(),
