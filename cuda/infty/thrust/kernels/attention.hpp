@@ -7,6 +7,7 @@
 #include <limits>
 
 #include <infty/autograd/linear.hpp>
+#include <infty/core/fold.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/nn/attention.hpp>
@@ -103,7 +104,7 @@ struct AttentionTiles {
   const T* bias;  ///< [K, H]
   T factor;       ///< 1 / sqrt(D)
   bool wide;      ///< all inputs are aligned for `load_four`
-  int rows;       ///< queries of a tile
+  int tile_rows;  ///< queries of a tile
 
   INFTY_HOST_DEVICE int head_dim() const { return static_cast<int>(size.head_dim); }
   INFTY_HOST_DEVICE int count_queries() const { return static_cast<int>(size.queries); }
@@ -111,15 +112,17 @@ struct AttentionTiles {
   INFTY_HOST_DEVICE int memory() const { return static_cast<int>(size.memory()); }
   INFTY_HOST_DEVICE int first_key(int b) const { return static_cast<int>(in.first_key(size, b)); }
   INFTY_HOST_DEVICE int padded_head_dim() const { return round_up_4(size.head_dim); }
-  INFTY_HOST_DEVICE int keys() const { return key_tile(rows); }
+  INFTY_HOST_DEVICE int keys() const { return key_tile(tile_rows); }
   INFTY_HOST_DEVICE int leading() const { return tile_leading(size.head_dim); }
-  INFTY_HOST_DEVICE int query_tiles() const { return (count_queries() + rows - 1) / rows; }
+  INFTY_HOST_DEVICE int query_tiles() const {
+    return (count_queries() + tile_rows - 1) / tile_rows;
+  }
   INFTY_HOST_DEVICE int key_tiles() const { return (count_keys() + keys() - 1) / keys(); }
 
   /// Elements of a tile of n rows of vectors, of the band, and of scores.
   INFTY_HOST_DEVICE Index vectors(int n) const { return Index{n} * leading(); }
-  INFTY_HOST_DEVICE Index band() const { return vectors(rows + keys()); }
-  INFTY_HOST_DEVICE Index scores() const { return Index{rows} * tile_leading(keys()); }
+  INFTY_HOST_DEVICE Index band() const { return vectors(tile_rows + keys()); }
+  INFTY_HOST_DEVICE Index scores() const { return Index{tile_rows} * tile_leading(keys()); }
 
   /// Head h of `n` rows from `first` on of a matrix [., H D] that begins at `from`.
   INFTY_HOST_DEVICE TileSource<T> source(const T* from, int h, int first, int n, int begin, int end,
@@ -127,8 +130,8 @@ struct AttentionTiles {
     return {from + h * size.head_dim, size.model(), head_dim(), wide, first, begin, end, n, tile};
   }
   INFTY_HOST_DEVICE TileSource<T> queries(int b, int h, int first, T* tile) const {
-    TileSource<T> q =
-        source(in.q + b * size.queries * size.model(), h, first, rows, 0, count_queries(), tile);
+    TileSource<T> q = source(in.q + b * size.queries * size.model(), h, first, tile_rows, 0,
+                             count_queries(), tile);
     q.plus = in.u + h * size.head_dim;
     return q;
   }
@@ -142,7 +145,7 @@ struct AttentionTiles {
 
   /// The row of r where the band of the queries from i on and the keys from j on begins.
   INFTY_HOST_DEVICE int first_distance(int i, int j) const {
-    return count_queries() - i + j - rows;
+    return count_queries() - i + j - tile_rows;
   }
   INFTY_HOST_DEVICE bool visible(int i, int j, int begin) const {
     return i < count_queries() && j >= begin && j <= memory() + i;
@@ -161,16 +164,16 @@ struct AttentionForward : AttentionTiles<T> {
 
   Index blocks() const { return this->size.batch * this->size.heads * this->query_tiles(); }
   std::size_t shared_bytes() const {
-    return 2 * detail::shared_bytes<T>(this->vectors(this->rows)) +
+    return 2 * detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
            detail::shared_bytes<T>(this->vectors(this->keys())) +
            detail::shared_bytes<T>(this->band()) + detail::shared_bytes<T>(this->scores()) +
-           3 * detail::shared_bytes<T>(this->rows);
+           3 * detail::shared_bytes<T>(this->tile_rows);
   }
 
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     const AttentionSize& s = this->size;
-    const int rows = this->rows, keys = this->keys(), leading = this->leading();
+    const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
     const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
     const int tile = static_cast<int>(block.index() % this->query_tiles());
     const Index row = block.index() / this->query_tiles();
@@ -204,8 +207,7 @@ struct AttentionForward : AttentionTiles<T> {
       });
       copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, kv));
       block.template fold_rows<T>(
-          rows, keys, [](T a, T b) { return a > b ? a : b; },
-          [&](int i, int j) { return p[i * of_scores + j]; },
+          rows, keys, Larger{}, [&](int i, int j) { return p[i * of_scores + j]; },
           [&](int i, T largest) {
             const T before = top[i];
             const T after = before > largest ? before : largest;
@@ -213,7 +215,7 @@ struct AttentionForward : AttentionTiles<T> {
             top[i] = after;
           });
       block.template fold_rows<T>(
-          rows, keys, [](T a, T b) { return a + b; },
+          rows, keys, Plus{},
           [&](int i, int j) {
             T& x = p[i * of_scores + j];
             return x = x == none ? T(0) : math::exp(x - top[i]);
@@ -241,20 +243,20 @@ struct AttentionForward : AttentionTiles<T> {
 /// What the kernels of the backward pass share.
 template <class T>
 struct AttentionBackward : AttentionTiles<T> {
-  const T *log_sum, *delta;  ///< [B, L, H], delta = dy · y
-  const T* dy;               ///< [B, L, H D]
+  const T *log_sum, *delta;  ///< [B, L, H], delta = d_out · y
+  const T* d_out;            ///< [B, L, H D]
   AttentionGradients<T> to;
 
   INFTY_HOST_DEVICE TileSource<T> output_gradient(int b, int h, int first, T* tile) const {
-    return this->source(dy + b * this->size.queries * this->size.model(), h, first, this->rows, 0,
-                        this->count_queries(), tile);
+    return this->source(d_out + b * this->size.queries * this->size.model(), h, first,
+                        this->tile_rows, 0, this->count_queries(), tile);
   }
   /// log_sum and delta of the queries from `first` on.
   template <class Block>
   INFTY_HOST_DEVICE void copy_row_sums(Block& block, int b, int h, int first, T* log_sums,
                                        T* deltas) const {
     const AttentionSize& s = this->size;
-    block.each(this->rows, [&](int i) {
+    block.each(this->tile_rows, [&](int i) {
       const Index at = (b * s.queries + first + i) * s.heads + h;
       log_sums[i] = first + i < s.queries ? log_sum[at] : T(0);
       deltas[i] = first + i < s.queries ? delta[at] : T(0);
@@ -267,16 +269,16 @@ template <class T>
 struct AttentionQueryGradient : AttentionBackward<T> {
   Index blocks() const { return this->size.batch * this->size.heads * this->query_tiles(); }
   std::size_t shared_bytes() const {
-    return 3 * detail::shared_bytes<T>(this->vectors(this->rows)) +
+    return 3 * detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
            detail::shared_bytes<T>(this->vectors(this->keys())) +
            detail::shared_bytes<T>(this->band()) + detail::shared_bytes<T>(this->scores()) +
-           2 * detail::shared_bytes<T>(this->rows);
+           2 * detail::shared_bytes<T>(this->tile_rows);
   }
 
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     const AttentionSize& s = this->size;
-    const int rows = this->rows, keys = this->keys(), leading = this->leading();
+    const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
     const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
     const int tile = static_cast<int>(block.index() % this->query_tiles());
     const Index row = block.index() / this->query_tiles();
@@ -325,15 +327,15 @@ struct AttentionKeyGradient : AttentionBackward<T> {
   Index blocks() const { return this->size.batch * this->size.heads * this->key_tiles(); }
   std::size_t shared_bytes() const {
     return 4 * detail::shared_bytes<T>(this->vectors(this->keys())) +
-           detail::shared_bytes<T>(this->vectors(this->rows)) +
+           detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
            detail::shared_bytes<T>(this->band()) + detail::shared_bytes<T>(this->scores()) +
-           2 * detail::shared_bytes<T>(this->rows) + detail::shared_bytes<T>(this->keys());
+           2 * detail::shared_bytes<T>(this->tile_rows) + detail::shared_bytes<T>(this->keys());
   }
 
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     const AttentionSize& s = this->size;
-    const int rows = this->rows, keys = this->keys(), leading = this->leading();
+    const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
     const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
     const int tile = static_cast<int>(block.index() % this->key_tiles());
     const Index row = block.index() / this->key_tiles();
@@ -416,15 +418,15 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
   Index blocks() const { return parts * this->size.heads * this->key_tiles(); }
   std::size_t shared_bytes() const {
     return 2 * detail::shared_bytes<T>(this->vectors(this->keys())) +
-           detail::shared_bytes<T>(this->vectors(this->rows)) +
+           detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
            detail::shared_bytes<T>(this->band()) + detail::shared_bytes<T>(this->scores()) +
-           2 * detail::shared_bytes<T>(this->rows) + detail::shared_bytes<T>(this->keys());
+           2 * detail::shared_bytes<T>(this->tile_rows) + detail::shared_bytes<T>(this->keys());
   }
 
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     const AttentionSize& s = this->size;
-    const int rows = this->rows, keys = this->keys(), leading = this->leading();
+    const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
     const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
     const int tile = static_cast<int>(block.index() % this->key_tiles());
     const Index row = block.index() / this->key_tiles();
@@ -509,7 +511,7 @@ struct RowProducts {
     const Index first = block.index() * rows;
     const int here = static_cast<int>(count - first < rows ? count - first : rows);
     block.template fold_rows<T>(
-        here, n, [](T a, T b) { return a + b; },
+        here, n, Plus{},
         [&](int i, int d) {
           const Index at = (first + i) % period * n + d;
           return x[(first + i) * n + d] * (z ? y[at] - z[at] : y[at]);
@@ -572,16 +574,16 @@ struct TiledAttention {
   // The kernel with as many rows as shared memory has room for, with 0 if not even 8.
   template <class Kernel>
   static Kernel fitted(Kernel kernel) {
-    for (kernel.rows = 64; kernel.rows >= 8; kernel.rows /= 2)
+    for (kernel.tile_rows = 64; kernel.tile_rows >= 8; kernel.tile_rows /= 2)
       if (kernel.shared_bytes() <= most_shared) return kernel;
-    kernel.rows = 0;
+    kernel.tile_rows = 0;
     return kernel;
   }
   template <class Kernel>
   static bool has_room(const AttentionSize& s) {
     Kernel kernel{};
     kernel.size = s;
-    return fitted(kernel).rows > 0;
+    return fitted(kernel).tile_rows > 0;
   }
   template <class Kernel>
   static void run(const Kernel& kernel) {
