@@ -14,6 +14,7 @@
 #include <infty/thrust/kernels/adam.hpp>
 #include <infty/thrust/kernels/attention.hpp>
 #include <infty/thrust/kernels/column_sums.hpp>
+#include <infty/thrust/kernels/expectation.hpp>
 #include <infty/thrust/kernels/layer_norm.hpp>
 #include <infty/thrust/kernels/scatter.hpp>
 #include <infty/thrust/kernels/token_losses.hpp>
@@ -60,6 +61,8 @@ struct ThrustBackend {
   using FusedAdam = detail::TiledAdam<System>;
   using FusedAttention = detail::TiledAttention<System>;
   using FusedColumnSums = detail::TiledColumnSums<System>;
+  template <class Density>
+  using FusedExpectation = detail::TiledExpectation<System, Density>;
   using FusedLayerNorm = detail::TiledLayerNorm<System>;
   using FusedTokenLosses = detail::TiledTokenLosses<System>;
 

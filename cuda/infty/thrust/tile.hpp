@@ -41,6 +41,10 @@ INFTY_HOST_DEVICE constexpr std::size_t shared_bytes(Index n) {
          shared_alignment;
 }
 
+/// What a kernel that chooses its tiles asks for at most: every GPU since compute capability 8.0
+/// gives that much to a block, and an H100 runs two such blocks side by side.
+inline constexpr std::size_t most_shared = 96 * 1024;
+
 /// In which order the host runs the items of an `each`. A kernel without a race gives the same bits
 /// in all of them; in the latter two, which are for tests, shared memory starts as NaN.
 enum class ItemOrder { forward, reverse, shuffled };

@@ -527,9 +527,6 @@ template <class System>
 struct TiledAttention {
   using B = ThrustBackend<System>;
   static constexpr bool keeps_result = true;
-  /// What every GPU since compute capability 8.0 gives to a block, and half of what an 8.0 or 9.0
-  /// has, so that two blocks run side by side.
-  static constexpr std::size_t most_shared = 96 * 1024;
 
   /// As `ComposedAttention::forward`.
   template <class T>
