@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -46,6 +47,26 @@ TEST_CASE("affine_density: gradients, and none where the floor holds") {
     CAPTURE(floor);
     CHECK(infty::gradient_check(loss, std::vector{q, folded}) < 1e-8);
   }
+}
+
+TEMPLATE_LIST_TEST_CASE("affine_density: gradients on every backend", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto gradients = []<class On>(std::type_identity<On>) {
+    Random random(infty::tests::seed);
+    const auto q = uniform_variable<T, On>({2, 30, 12}, random, -3, 3);
+    const auto folded = uniform_variable<T, On>({2, 2, 12}, random, -2, 2);
+    const Variable<T, On> by(infty::tests::uniform_tensor<T, On>({2, 2, 3, 30}, random));
+    folded.grad().fill(T(0.5));  // what is there is added to
+    infty::Tape tape;
+    tape.backward(infty::sum(infty::affine_density(q, folded, 3, T(0.7)) * by));
+    auto all = q.grad().to_vector();
+    for (const T g : folded.grad().to_vector()) all.push_back(g);
+    return all;
+  };
+  CHECK(infty::tests::error(gradients(std::type_identity<B>{}),
+                            gradients(std::type_identity<infty::EigenBackend>{})) <
+        infty::tests::tolerance<T>);
 }
 
 TEMPLATE_LIST_TEST_CASE("affine_density: mu in [0, 1] and sigma² >= floor whatever comes", "",

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <type_traits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -33,6 +34,25 @@ TEST_CASE("fold: gradients of weight and coefficients") {
     return infty::sum(y * y);
   };
   CHECK(infty::gradient_check(loss, std::vector{weight, x}) < 1e-8);
+}
+
+TEMPLATE_LIST_TEST_CASE("fold: gradients on every backend", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto gradients = []<class On>(std::type_identity<On>) {
+    Random random(infty::tests::seed);
+    const auto weight = infty::tests::uniform_variable<T, On>({2, 50}, random);
+    const auto x = infty::tests::uniform_variable<T, On>({3, 50, 9}, random);
+    infty::Tape tape;
+    const auto y = infty::fold(weight, x);
+    tape.backward(infty::sum(y * y));
+    auto all = weight.grad().to_vector();
+    for (const T g : x.grad().to_vector()) all.push_back(g);
+    return all;
+  };
+  CHECK(infty::tests::error(gradients(std::type_identity<B>{}),
+                            gradients(std::type_identity<infty::EigenBackend>{})) <
+        infty::tests::tolerance<T>);
 }
 
 TEST_CASE("fold: shapes that do not fit") {

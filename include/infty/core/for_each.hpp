@@ -5,6 +5,11 @@
 
 namespace infty::detail {
 
+/// Whether a backend says that it has so many threads that some hundred rows leave most of them
+/// idle: then a sum over long rows is better written as a matrix product.
+template <class B>
+inline constexpr bool many_threads = requires { requires B::many_threads; };
+
 /// f(row, column) for all columns of a row.
 template <class F>
 struct OverColumns {

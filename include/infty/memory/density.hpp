@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/for_each.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
 
@@ -70,6 +71,19 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
         }
         if (folded.requires_grad()) {
           T* const df = folded.grad().data();
+          if constexpr (detail::many_threads<B>) {
+            // Both maps of a row and head: d scores [2, Q] times its queries [Q, D].
+            B::matmul({.m = 2,
+                       .n = D,
+                       .k = count,
+                       .a = {.leading = densities, .outer = heads * count, .inner = count},
+                       .b = {.leading = e, .outer = count * e, .inner = D},
+                       .c = {.leading = e, .outer = 2 * e, .inner = D},
+                       .outer = batch,
+                       .inner = heads},
+                      T(1), ds, q, T(1), df);
+            return;
+          }
           B::for_each_row(batch * 2 * heads, count * D, [=] INFTY_HOST_DEVICE(Index i) {
             const Index head = i % heads, map = i / heads % 2, row = i / heads / 2;
             T* const w = df + (row * 2 + map) * e + head * D;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <infty/autograd/linear.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/for_each.hpp>
 
 namespace infty {
 
@@ -42,6 +44,19 @@ Variable<T, B> fold(const Variable<T, B>& weight, const Variable<T, B>& coeffici
         if (weight.requires_grad()) {
           const T *const g = dy.data(), *const c = coefficients.value().data();
           T* const dw = weight.grad().data();
+          if constexpr (detail::many_threads<B>) {
+            Tensor<T, B> of_row(Shape{batch, R, N});
+            B::matmul({.m = R,
+                       .n = N,
+                       .k = d,
+                       .a = {.leading = d, .outer = R * d},
+                       .b = {.leading = d, .outer = N * d, .transposed = true},
+                       .c = {.leading = N, .outer = R * N},
+                       .outer = batch},
+                      T(1), g, c, T(0), of_row.data());
+            detail::add_column_sums<B>(batch, R * N, of_row.data(), dw);
+            return;
+          }
           B::for_each_row(R * N, batch * d, [=] INFTY_HOST_DEVICE(Index i) {
             const Index r = i / N, n = i % N;
             T sum = 0;
