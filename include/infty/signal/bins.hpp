@@ -15,6 +15,7 @@
 #include <infty/core/random.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/tensor.hpp>
+#include <infty/core/verify.hpp>
 #include <infty/signal/density.hpp>
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/normal_integrals.hpp>
@@ -72,6 +73,17 @@ INFTY_HOST_DEVICE inline void add_bins(T mu, T sigma, Index bins, T* to) {
     for (Index bin = 0; bin < bins; ++bin)
       to[bin] += D::mass(bin_edge<T>(bin, bins), bin_edge<T>(bin + 1, bins), mu, sigma * sigma);
   }
+}
+
+/// Seed, stream and counter of each generator, [rows, 3].
+template <class B>
+Tensor<Index, B> draw_keys(std::span<const Random> random) {
+  std::vector<Index, PoolAllocator<Index>> keys;
+  keys.reserve(3 * random.size());
+  for (const Random& generator : random)
+    for (const std::uint64_t key : {generator.seed(), generator.stream(), generator.counter()})
+      keys.push_back(static_cast<Index>(key));
+  return Tensor<Index, B>::from({static_cast<Index>(random.size()), 3}, keys.data());
 }
 
 }  // namespace detail
@@ -135,35 +147,67 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
   const Index rows = probability.dim(0), bins = probability.dim(1);
   require(static_cast<Index>(random.size()) == rows, "sample_locations", random.size(),
           " generators for ", rows, " rows: there must be one a row");
-  std::vector<T, PoolAllocator<T>> p(static_cast<std::size_t>(rows * bins)), drawn;
-  B::to_host(p.data(), probability.data(), probability.size());
-  // The sums up to and with each bin, and the generators, theirs once nothing can fail.
-  std::vector<double, PoolAllocator<double>> below(static_cast<std::size_t>(bins));
-  std::vector<Random, PoolAllocator<Random>> moved(random.begin(), random.end());
-  drawn.reserve(static_cast<std::size_t>(rows * samples));
-  for (Index row = 0; row < rows; ++row) {
+  const T* const p = probability.data();
+  detail::verify<B>(
+      rows * bins,
+      [=] INFTY_HOST_DEVICE(Index i) { return !(p[i] >= T(0) && p[i] - p[i] == T(0)); },
+      [probability, bins](Index i) {
+        const auto q = probability.reshape(Shape{probability.size()}).slice(i, i + 1).item();
+        require<NonFiniteError>(std::isfinite(q), "sample_locations", "probability of bin ",
+                                i % bins, " of row ", i / bins, " is ", q);
+        raise<ValueError>("sample_locations", "probability of bin ", i % bins, " of row ", i / bins,
+                          " is ", q, ": it must not be negative");
+      });
+  Tensor<double, B> sums({rows, bins});  // up to and with each bin
+  Tensor<Index, B> last({rows});         // that can be drawn: u * sum may round up to sum
+  double* const below = sums.data();
+  Index* const end = last.data();
+  B::for_each_row(rows, bins, [=] INFTY_HOST_DEVICE(Index row) {
     double sum = 0;
+    Index positive = 0;
     for (Index bin = 0; bin < bins; ++bin) {
-      const auto q = static_cast<double>(p[static_cast<std::size_t>(row * bins + bin)]);
-      require<NonFiniteError>(std::isfinite(q), "sample_locations", "probability of bin ", bin,
-                              " of row ", row, " is ", q);
-      require(q >= 0, "sample_locations", "probability of bin ", bin, " of row ", row, " is ", q,
-              ": it must not be negative");
-      below[static_cast<std::size_t>(bin)] = sum += q;
+      const double before = sum;
+      below[row * bins + bin] = sum += static_cast<double>(p[row * bins + bin]);
+      if (sum > before) positive = bin;
     }
-    require(sum > 0, "sample_locations", "the probabilities of row ", row, " sum to 0");
-    // The last bin that can be drawn: u * sum may round up to sum.
-    const auto end = std::lower_bound(below.begin(), below.end(), sum);
-    const auto start = static_cast<std::ptrdiff_t>(drawn.size());
-    for (Index i = 0; i < samples; ++i) {
-      const double u = moved[static_cast<std::size_t>(row)].uniform() * sum;
-      const auto bin = std::upper_bound(below.begin(), end, u) - below.begin();
-      drawn.push_back(static_cast<T>(bin) / static_cast<T>(bins));
+    end[row] = positive;
+  });
+  detail::verify<B>(
+      rows, [=] INFTY_HOST_DEVICE(Index row) { return below[(row + 1) * bins - 1] == 0; },
+      [](Index row) {
+        raise<ValueError>("sample_locations", "the probabilities of row ", row, " sum to 0");
+      });
+  // Draws of all rows in one list, as row * bins + bin: sorted, every row is.
+  const auto keys = detail::draw_keys<B>(random);
+  Tensor<Index, B> drawn({rows, samples});
+  Index* const at = drawn.data();
+  const Index* const key = keys.data();
+  B::for_each(rows * samples, [=] INFTY_HOST_DEVICE(Index i) {
+    const Index row = i / samples;
+    const Index* const of_row = key + 3 * row;
+    const double* const sum = below + row * bins;
+    const double u = detail::uniform_at(static_cast<std::uint64_t>(of_row[0]),
+                                        static_cast<std::uint64_t>(of_row[1]),
+                                        static_cast<std::uint64_t>(of_row[2] + i % samples)) *
+                     sum[bins - 1];
+    Index low = 0, high = end[row];  // the first bin whose sum is above u, or the last
+    while (low < high) {
+      const Index middle = (low + high) / 2;
+      if (sum[middle] > u)
+        high = middle;
+      else
+        low = middle + 1;
     }
-    std::sort(drawn.begin() + start, drawn.end());
-  }
-  auto out = Tensor<T, B>::from({rows, samples}, drawn.data());
-  std::copy(moved.begin(), moved.end(), random.begin());
+    at[i] = row * bins + low;
+  });
+  B::sort(at, rows * samples);
+  Tensor<T, B> out({rows, samples});
+  T* const to = out.data();
+  B::for_each(rows * samples, [=] INFTY_HOST_DEVICE(Index i) {
+    to[i] = static_cast<T>(at[i] % bins) / static_cast<T>(bins);
+  });
+  for (Random& generator : random)
+    generator.seek(generator.counter() + static_cast<std::uint64_t>(samples));
   return out;
 }
 
