@@ -47,6 +47,14 @@ INFTY_HOST_DEVICE inline void store_four(T* to, const Four<T>& four) {
 #endif
 }
 
+/// to = scale to + four, in shared memory.
+template <class T>
+INFTY_HOST_DEVICE inline void add_four(T* to, const Four<T>& four, T scale = T(1)) {
+  Four<T> sum = load_four(to);
+  for (int i = 0; i < 4; ++i) sum.x[i] = scale * sum.x[i] + four.x[i];
+  store_four(to, sum);
+}
+
 /// A factor A or Bᵀ of a product, (m, k), as a tile with m rows of k.
 template <class T>
 struct ByRows {
@@ -60,6 +68,11 @@ struct ByRows {
     for (int r = 0; r < 4; ++r) x[r] = load_four(data + row(at, r, m) * leading + k);
   }
   INFTY_HOST_DEVICE static T get(const Four<T> (&x)[4], int r, int i) { return x[r].x[i]; }
+  /// Hands out the sums of one row of a micro-tile, this factor being the second one.
+  template <class Take>
+  INFTY_HOST_DEVICE static void give(int i, int at, int n, const T (&sum)[4], const Take& take) {
+    for (int c = 0; c < 4; ++c) take(i, row(at, c, n), sum[c]);
+  }
 };
 
 /// The same as a tile with k rows of m.
@@ -73,11 +86,15 @@ struct ByColumns {
     for (int i = 0; i < 4; ++i) x[i] = load_four(data + (k + i) * leading + 4 * at);
   }
   INFTY_HOST_DEVICE static T get(const Four<T> (&x)[4], int r, int i) { return x[i].x[r]; }
+  template <class Take>
+  INFTY_HOST_DEVICE static void give(int i, int at, int, const T (&sum)[4], const Take& take) {
+    take(i, 4 * at, Four<T>{sum[0], sum[1], sum[2], sum[3]});
+  }
 };
 
 /// take(i, j, sum over l < k of a(i, l) b(j, l)) for i < m and j < n, which are multiples of 4 as k
-/// is, then a barrier. Each item keeps 4 x 4 sums in registers and loads 32 numbers for 64
-/// products.
+/// is, then a barrier; where b is `ByColumns`, take(i, j, the sums of j, ..., j + 3 as a `Four`).
+/// Each item keeps 4 x 4 sums in registers and loads 32 numbers for 64 products.
 template <class T, class Block, template <class> class A, template <class> class B, class Take>
 INFTY_HOST_DEVICE void tile_product(Block& block, int m, int n, int k, const A<T>& a, const B<T>& b,
                                     const Take& take) {
@@ -93,8 +110,7 @@ INFTY_HOST_DEVICE void tile_product(Block& block, int m, int n, int k, const A<T
         for (int r = 0; r < 4; ++r)
           for (int c = 0; c < 4; ++c) sum[r][c] += a.get(x, r, i) * b.get(y, c, i);
     }
-    for (int r = 0; r < 4; ++r)
-      for (int c = 0; c < 4; ++c) take(a.row(at_m, r, m), b.row(at_n, c, n), sum[r][c]);
+    for (int r = 0; r < 4; ++r) b.give(a.row(at_m, r, m), at_n, n, sum[r], take);
   });
 }
 

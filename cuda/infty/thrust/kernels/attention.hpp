@@ -69,14 +69,14 @@ INFTY_HOST_DEVICE void banded_sums(Block& block, int rows, int k, const T* weigh
   const int keys = key_tile(rows), of_weights = tile_leading(keys);
   block.each(rows / 4 * across, [&](int item) {
     const int i = 4 * (item / across), column = 4 * (item % across);
-    T sum[4][4] = {};
+    Four<T> sum[4] = {};
     for (int j = 0; j < keys; j += 4) {
       Four<T> w[4];
       for (int r = 0; r < 4; ++r) w[r] = load_four(weights + (i + r) * of_weights + j);
       for (int l = 0; l < 4; ++l) {
         const Four<T> b = load_four(dense + (j + l) * leading + column);
         for (int r = 0; r < 4; ++r)
-          for (int c = 0; c < 4; ++c) sum[r][c] += w[r].x[l] * b.x[c];
+          for (int c = 0; c < 4; ++c) sum[r].x[c] += w[r].x[l] * b.x[c];
       }
       const T* const from = band + (rows - 4 - i + j) * leading + column;
       for (int o = 0; o < 7; ++o) {
@@ -84,12 +84,11 @@ INFTY_HOST_DEVICE void banded_sums(Block& block, int rows, int k, const T* weigh
         for (int r = 0; r < 4; ++r) {
           const int l = o - 3 + r;
           if (l >= 0 && l < 4)
-            for (int c = 0; c < 4; ++c) sum[r][c] += w[r].x[l] * b.x[c];
+            for (int c = 0; c < 4; ++c) sum[r].x[c] += w[r].x[l] * b.x[c];
         }
       }
     }
-    for (int r = 0; r < 4; ++r)
-      for (int c = 0; c < 4; ++c) to[(i + r) * leading + column + c] += sum[r][c];
+    for (int r = 0; r < 4; ++r) add_four(to + (i + r) * leading + column, sum[r]);
   });
 }
 
@@ -150,10 +149,12 @@ struct AttentionTiles {
   INFTY_HOST_DEVICE bool visible(int i, int j, int begin) const {
     return i < count_queries() && j >= begin && j <= memory() + i;
   }
-  /// The score of a pair that is visible, from the sum of its two products.
-  INFTY_HOST_DEVICE T score(int h, int i, int j, T products) const {
-    return factor * (products + bias[Index{count_queries() - 1 - i + j} * size.heads + h]);
+  /// The score of a pair that is visible, at distance row c, from the sum of its two products.
+  INFTY_HOST_DEVICE T score(int h, int c, T products) const {
+    return factor * (products + bias[Index{c} * size.heads + h]);
   }
+  /// The distance row of query i and key j.
+  INFTY_HOST_DEVICE int distance(int i, int j) const { return count_queries() - 1 - i + j; }
 };
 
 /// y and log_sum of a tile of queries, by one pass over the keys: sums are kept relative to the
@@ -175,7 +176,9 @@ struct AttentionForward : AttentionTiles<T> {
     const AttentionSize& s = this->size;
     const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
     const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
-    const int tile = static_cast<int>(block.index() % this->query_tiles());
+    // Late queries see more keys: their blocks start first.
+    const int tiles = this->query_tiles();
+    const int tile = tiles - 1 - static_cast<int>(block.index() % tiles);
     const Index row = block.index() / this->query_tiles();
     const int h = static_cast<int>(row % s.heads), b = static_cast<int>(row / s.heads);
     const int first = tile * rows, begin = this->first_key(b);
@@ -202,7 +205,7 @@ struct AttentionForward : AttentionTiles<T> {
                                     band));
       banded_scores<true, true>(block, rows, width, q, kv, band, [&](int i, int j, T products) {
         p[i * of_scores + j] = this->visible(first + i, key + j, begin)
-                                   ? this->score(h, first + i, key + j, products)
+                                   ? this->score(h, this->distance(first + i, key + j), products)
                                    : none;
       });
       copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, kv));
@@ -222,9 +225,8 @@ struct AttentionForward : AttentionTiles<T> {
           },
           [&](int i, T total) { sum[i] = sum[i] * scale[i] + total; });
       tile_product<T>(block, rows, width, keys, ByRows<T>{p, of_scores}, ByColumns<T>{kv, leading},
-                      [&](int i, int d, T value) {
-                        T& x = out[i * leading + d];
-                        x = x * scale[i] + value;
+                      [&](int i, int d, const Four<T>& value) {
+                        add_four(out + i * leading + d, value, scale[i]);
                       });
     }
     const Index e = s.model();
@@ -280,7 +282,9 @@ struct AttentionQueryGradient : AttentionBackward<T> {
     const AttentionSize& s = this->size;
     const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
     const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
-    const int tile = static_cast<int>(block.index() % this->query_tiles());
+    // Late queries see more keys: their blocks start first.
+    const int tiles = this->query_tiles();
+    const int tile = tiles - 1 - static_cast<int>(block.index() % tiles);
     const Index row = block.index() / this->query_tiles();
     const int h = static_cast<int>(row % s.heads), b = static_cast<int>(row / s.heads);
     const int first = tile * rows, begin = this->first_key(b);
@@ -308,7 +312,8 @@ struct AttentionQueryGradient : AttentionBackward<T> {
       banded_scores<true, true>(block, rows, width, q, kv, band, [&](int i, int j, T products) {
         T& x = p[i * of_scores + j];
         x = this->visible(first + i, key + j, begin)
-                ? math::exp(this->score(h, first + i, key + j, products) - log_sums[i]) *
+                ? math::exp(this->score(h, this->distance(first + i, key + j), products) -
+                            log_sums[i]) *
                       (x - deltas[i]) * this->factor
                 : T(0);
       });
@@ -367,13 +372,14 @@ struct AttentionKeyGradient : AttentionBackward<T> {
       banded_scores<true, true>(block, rows, width, x, k, band, [&](int i, int j, T products) {
         p[i * of_scores + j] =
             this->visible(first + i, key + j, begin)
-                ? math::exp(this->score(h, first + i, key + j, products) - log_sums[i])
+                ? math::exp(this->score(h, this->distance(first + i, key + j), products) -
+                            log_sums[i])
                 : T(0);
       });
       copy_tile(block, this->output_gradient(b, h, first, x));
-      tile_product<T>(block, keys, width, rows, ByColumns<T>{p, of_scores},
-                      ByColumns<T>{x, leading},
-                      [&](int j, int d, T value) { dv[j * leading + d] += value; });
+      tile_product<T>(
+          block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
+          [&](int j, int d, const Four<T>& value) { add_four(dv + j * leading + d, value); });
       if (!this->to.k && !du) continue;
       tile_product<T>(block, rows, keys, width, ByRows<T>{x, leading}, ByRows<T>{v, leading},
                       [&](int i, int j, T value) {
@@ -381,14 +387,12 @@ struct AttentionKeyGradient : AttentionBackward<T> {
                         if (weight != T(0)) weight *= (value - deltas[i]) * this->factor;
                       });
       copy_tile(block, this->queries(b, h, first, x));
-      tile_product<T>(block, keys, width, rows, ByColumns<T>{p, of_scores},
-                      ByColumns<T>{x, leading},
-                      [&](int j, int d, T value) { dk[j * leading + d] += value; });
-      block.each(keys, [&](int j) {
-        T sum = sums[j];
-        for (int i = 0; i < rows; ++i) sum += p[i * of_scores + j];
-        sums[j] = sum;
-      });
+      tile_product<T>(
+          block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
+          [&](int j, int d, const Four<T>& value) { add_four(dk + j * leading + d, value); });
+      block.template fold_rows<T>(
+          keys, rows, Plus{}, [&](int j, int i) { return p[i * of_scores + j]; },
+          [&](int j, T sum) { sums[j] += sum; });
     }
     const Index at = this->of_keys(b) + h * s.head_dim;
     if (this->to.k)
@@ -464,18 +468,16 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
         banded_scores<false, true>(block, rows, width, x, r, band, [&](int i, int c, T products) {
           T& weight = p[i * of_scores + c];
           weight = this->visible(first + i, key + i + c, begin)
-                       ? math::exp(this->score(h, first + i, key + i + c, products) - log_sums[i]) *
+                       ? math::exp(this->score(h, distance + c, products) - log_sums[i]) *
                              (weight - deltas[i]) * this->factor
                        : T(0);
         });
-        tile_product<T>(block, keys, width, rows, ByColumns<T>{p, of_scores},
-                        ByColumns<T>{x, leading},
-                        [&](int c, int d, T value) { sum_r[c * leading + d] += value; });
-        block.each(keys, [&](int c) {
-          T sum = sums[c];
-          for (int i = 0; i < rows; ++i) sum += p[i * of_scores + c];
-          sums[c] = sum;
-        });
+        tile_product<T>(
+            block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
+            [&](int c, int d, const Four<T>& value) { add_four(sum_r + c * leading + d, value); });
+        block.template fold_rows<T>(
+            keys, rows, Plus{}, [&](int c, int i) { return p[i * of_scores + c]; },
+            [&](int c, T sum) { sums[c] += sum; });
       }
     }
     // The queries stood with u and belong here with w.

@@ -115,8 +115,9 @@ struct ExpectationForward : ExpectationTiles<Density, T, Psi> {
       copy_tile(block, this->source(this->values, b, h, basis, this->count_basis(), v));
       this->expect(block, first, basis, mu, var, p);
       tile_product<T>(block, rows, this->padded_head_dim(), rows, ByRows<T>{p, tile_leading(rows)},
-                      ByColumns<T>{v, stride},
-                      [&](int i, int d, T value) { sums[i * stride + d] += value; });
+                      ByColumns<T>{v, stride}, [&](int i, int d, const Four<T>& value) {
+                        add_four(sums + i * stride + d, value);
+                      });
     }
     T* const to = out + b * this->size.queries * this->model() + h * this->size.head_dim;
     const int columns = this->head_dim();
@@ -191,9 +192,9 @@ struct ExpectationBackward : ExpectationTiles<Density, T, Psi> {
         this->expect(block, first, basis, mu, var, p);
       }
       if (d_values)
-        tile_product<T>(block, rows, width, rows, ByColumns<T>{p, leading_p},
-                        ByColumns<T>{dz, stride},
-                        [&](int j, int d, T value) { sums[j * stride + d] += value; });
+        tile_product<T>(
+            block, rows, width, rows, ByColumns<T>{p, leading_p}, ByColumns<T>{dz, stride},
+            [&](int j, int d, const Four<T>& value) { add_four(sums + j * stride + d, value); });
     }
     if (d_values)
       add_tile(block, sums, rows, this->head_dim(), basis, this->count_basis(),
