@@ -17,7 +17,8 @@
 namespace sorting {
 
 using Answer = std::vector<std::int64_t>;
-using Tokens = infty::Tensor<Index>;
+template <class B>
+using Tokens = infty::Tensor<Index, B>;
 
 /// Kendall's tau, (concordant - discordant pairs) / all pairs, of predictions that each saw the
 /// truth before them, so that they are not one order. Place i compares the symbol that is due with
@@ -73,16 +74,17 @@ struct Attention {
   std::vector<std::vector<double>> layers;
   Index writes = 0;  ///< into the LTM until then
 
-  template <class Density>
-  void add(const infty::TransformerOutput<float>& output, Index bins, double weight) {
+  template <class Density, class T, class B>
+  void add(const infty::TransformerOutput<T, B>& output, Index bins, double weight) {
     layers.resize(output.densities.size(), std::vector<double>(static_cast<std::size_t>(bins)));
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       const auto& density = output.densities[layer].value();  // [2, B, H, L]
       const infty::Shape row{1, density.size() / 2};
-      auto sigma = density.slice(1, 2).clone().reshape(row);
-      for (Index i = 0; i < sigma.size(); ++i) sigma.data()[i] = std::sqrt(sigma.data()[i]);
+      auto deviations = density.slice(1, 2).to_vector();
+      for (T& sigma : deviations) sigma = std::sqrt(sigma);
       const auto share =
-          infty::bin_probability<Density>(density.slice(0, 1).reshape(row), sigma, bins)
+          infty::bin_probability<Density>(density.slice(0, 1).reshape(row),
+                                          infty::Tensor<T, B>::from(row, deviations), bins)
               .to_vector();
       for (std::size_t bin = 0; bin < share.size(); ++bin)
         layers[layer][bin] += weight * static_cast<double>(share[bin]);
@@ -103,12 +105,12 @@ inline std::span<const std::int64_t> answer_of(const infty::SortingBatch& batch,
 }
 
 /// A tensor [rows, columns] of column(row, i).
-template <class Column>
-Tokens make_tokens(Index rows, Index columns, Column&& column) {
+template <class B, class Column>
+Tokens<B> make_tokens(Index rows, Index columns, Column&& column) {
   std::vector<Index> all;
   for (Index row = 0; row < rows; ++row)
     for (Index i = 0; i < columns; ++i) all.push_back(static_cast<Index>(column(row, i)));
-  return Tokens::from(infty::Shape{rows, columns}, all);
+  return Tokens<B>::from(infty::Shape{rows, columns}, all);
 }
 
 /// The model's state behind the sequences, read segment by segment, without a gradient.
@@ -119,24 +121,27 @@ typename Model::State read_sequences(const Model& model, const Settings& s,
   auto state = model.make_state(rows, first_stream);
   const Index length = s.task.length;
   model.observe(state,
-                make_tokens(rows, length,
-                            [&](Index row, Index i) {
-                              return batch.tokens[static_cast<std::size_t>(row * length + i)];
-                            }),
+                make_tokens<typename Model::V::BackendType>(
+                    rows, length,
+                    [&](Index row, Index i) {
+                      return batch.tokens[static_cast<std::size_t>(row * length + i)];
+                    }),
                 s.segment);
   return state;
 }
 
 /// The last segment: a separator, then the first `length` - 1 symbols of each answer.
-inline Tokens last_segment(const Settings& s, const Answer& answers, Index rows, Index length) {
-  return make_tokens(rows, length, [&](Index row, Index i) {
+template <class B>
+Tokens<B> last_segment(const Settings& s, const Answer& answers, Index rows, Index length) {
+  return make_tokens<B>(rows, length, [&](Index row, Index i) {
     return i == 0 ? s.task.symbols
                   : answers[static_cast<std::size_t>(row * s.task.symbols + i - 1)];
   });
 }
 
 /// The likeliest token at every place of logits [..., vocabulary], the first one of equals.
-inline Answer likeliest(const infty::Tensor<float>& logits) {
+template <class T, class B>
+Answer likeliest(const infty::Tensor<T, B>& logits) {
   const auto values = logits.to_vector();
   const auto classes = static_cast<std::ptrdiff_t>(logits.dim(-1));
   Answer out;
@@ -152,11 +157,12 @@ inline Answer likeliest(const infty::Tensor<float>& logits) {
 template <class Model>
 Answer generate(const Model& model, const Settings& s, const typename Model::State& state,
                 Index rows) {
+  using B = typename Model::V::BackendType;
   const Index n = s.task.symbols;
   Answer answers(static_cast<std::size_t>(rows * n), 0);
   for (Index place = 0; place < n; ++place) {
     auto branch = state;
-    const auto output = model.forward(branch, last_segment(s, answers, rows, place + 1));
+    const auto output = model.forward(branch, last_segment<B>(s, answers, rows, place + 1));
     const auto next = likeliest(model.logits(narrow(output.hidden, place, place + 1)).value());
     for (Index row = 0; row < rows; ++row)
       answers[static_cast<std::size_t>(row * n + place)] = next[static_cast<std::size_t>(row)];
@@ -179,13 +185,14 @@ void each_evaluation_batch(const Settings& s, F&& f) {
 /// The model on the evaluation sequences.
 template <class Density, class Model>
 Evaluation evaluate(const Model& model, const Settings& s) {
+  using B = typename Model::V::BackendType;
   const auto guard = infty::no_grad();
   const Index n = s.task.symbols;
   Evaluation result;
   each_evaluation_batch(s, [&](const infty::SortingBatch& batch, Index rows, Index first) {
     const auto state = read_sequences(model, s, batch, rows, first);
     auto branch = state;
-    const auto output = model.forward(branch, last_segment(s, batch.answer, rows, n));
+    const auto output = model.forward(branch, last_segment<B>(s, batch.answer, rows, n));
     const Answer forced = likeliest(model.logits(output.hidden).value());
     const Answer free = generate(model, s, state, rows);
     for (Index row = 0; row < rows; ++row) {

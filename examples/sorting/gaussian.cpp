@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include <infty/eigen/backend.hpp>
+
 #include "run.hpp"
 
-namespace sorting {
-
-template bool run_model<infty::GaussianDensity>(const Options&, const Settings&, const std::string&,
-                                                Finished&);
-
-}  // namespace sorting
+bool sorting::run_eigen_gaussian(const Options& options, const Settings& settings,
+                                 const std::string& name, Finished& finished) {
+  return run_model<infty::GaussianDensity, infty::EigenBackend, infty::HostPool>(options, settings,
+                                                                                 name, finished);
+}

@@ -9,6 +9,9 @@
 // (each sees the model's own), and compares them with counting and guessing. It writes
 // results.json, curves.csv, attention.csv and a figure.
 //
+// --backend chooses what computes; the random numbers are the same on all, the results but for the
+// rounding of floats.
+//
 // It does not search for settings, keep the best of several models, or mask symbols that have been
 // said: what is reported is the model at the end of training.
 
@@ -20,18 +23,70 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <infty/eigen/parallel.hpp>
 
+#include "backends.hpp"
 #include "report.hpp"
-#include "run.hpp"
 
 namespace sorting {
+
+/// Reads what `save_checkpoint` wrote, but for the model in training.
+Finished load_checkpoint(const Options& options, Settings& settings) {
+  const infty::SafetensorsFile file(options.resume);
+  Finished finished;
+  try {
+    settings = settings_from(nlohmann::json::parse(file.metadata("settings")));
+    finished.results =
+        nlohmann::json::parse(file.metadata("results")).get<std::vector<ModelResult>>();
+  } catch (const nlohmann::json::exception& error) {
+    infty::raise<infty::IoError>("sorting", options.resume,
+                                 " is no checkpoint of this program: ", error.what());
+  }
+  finished.current = file.metadata("current");
+  for (const ModelResult& result : finished.results)
+    for (const auto& [name, entry] : file.tensors())
+      if (name.starts_with(result.name + ".model."))
+        finished.parameters.add_bytes(name, entry.dtype, entry.shape, file.read_bytes(name));
+  return finished;
+}
 
 bool is_done(const Finished& finished, const std::string& name) {
   for (const ModelResult& result : finished.results)
     if (result.name == name) return true;
   return false;
+}
+
+/// What trains on the backend that was asked for. Throws infty::Error that says what to do if it is
+/// not in this program.
+RunModel* runner_of(const Options& options, const Settings& settings) {
+  const bool gaussian = settings.density == "gaussian";
+  if (options.backend == "eigen") return gaussian ? run_eigen_gaussian : run_eigen_parabola;
+  if (options.backend == "thrust") {
+#if defined(INFTY_WITH_THRUST)
+    return gaussian ? run_thrust_gaussian : run_thrust_parabola;
+#else
+    infty::raise<infty::Error>("sorting",
+                               "--backend thrust is not in this program: install the Thrust "
+                               "headers (CUDA Toolkit, or Debian's libthrust-dev) and build again");
+#endif
+  }
+#if defined(INFTY_WITH_CUDA)
+  return gaussian ? run_cuda_gaussian : run_cuda_parabola;
+#else
+  infty::raise<infty::Error>("sorting",
+                             "--backend cuda is not in this program: build it with "
+                             "-DINFTY_CUDA=ON");
+#endif
+}
+
+/// What the backend works on.
+std::string device_of(const Options& options) {
+#if defined(INFTY_WITH_CUDA)
+  if (options.backend == "cuda") return use_gpu(options.device);
+#endif
+  return options.backend == "eigen" || options.backend == "thrust" ? "CPU" : "";
 }
 
 void run(Options options, Settings settings) {
@@ -41,19 +96,18 @@ void run(Options options, Settings settings) {
     if (options.save.empty()) options.save = options.resume;
   }
   validate(settings);
+  RunModel* const run_model = runner_of(options, settings);
+  const std::string device = device_of(options);
   prepare_folder(options.out);
   if (options.threads > 0) infty::set_num_threads(options.threads);
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
-    const bool done = settings.density == "gaussian"
-                          ? run_model<infty::GaussianDensity>(options, settings, name, finished)
-                          : run_model<infty::TruncatedParabola>(options, settings, name, finished);
-    if (done) continue;
+    if (run_model(options, settings, name, finished)) continue;
     std::fprintf(stderr, "stopped before step %lld of %s; to go on: --resume %s\n",
                  static_cast<long long>(options.stop_at), name.c_str(), options.save.c_str());
     return;
   }
-  const Report report{settings, finished.results, floors_of(settings)};
+  const Report report{settings, finished.results, floors_of(settings), options.backend, device};
   print_results(report);
   print_costs(report);
   write_report(report, options.out);
@@ -95,6 +149,14 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       ->check(CLI::PositiveNumber);
   app.add_option("--threads", options.threads, "results do not depend on it")
       ->check(CLI::PositiveNumber);
+  app.add_option("--backend", options.backend,
+                 "what computes: eigen (CPU), thrust (CPU, the GPU's code), cuda (NVIDIA GPU)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"eigen", "thrust", "cuda"}));
+  CLI::Option* const device =
+      app.add_option("--device", options.device, "number of the GPU, for --backend cuda")
+          ->capture_default_str()
+          ->check(CLI::NonNegativeNumber);
   const auto of_settings = add_options(app, settings);
   try {
     app.parse(argc, argv);
@@ -103,6 +165,8 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
         throw CLI::ExcludesError("--resume", option->get_name());
     if (options.stop_at > 0 && save->empty() && resume->empty())
       throw CLI::RequiresError("--stop-at", "--save or --resume");
+    if (!device->empty() && options.backend != "cuda")
+      throw CLI::RequiresError("--device", "--backend cuda");
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }

@@ -24,6 +24,7 @@ struct Report {
   Settings settings;
   std::vector<ModelResult> models;
   std::vector<Floor> floors;
+  std::string backend, device;  ///< that the models were trained on, or the last part of them
 };
 
 /// The most memory that the process has had, in bytes.
@@ -55,6 +56,8 @@ inline void prepare_folder(const std::filesystem::path& folder) {
 
 inline nlohmann::json results_json(const Report& report) {
   nlohmann::json out{{"settings", to_json(report.settings)},
+                     {"backend", report.backend},
+                     {"device", report.device},
                      {"peak_resident_bytes", peak_resident_bytes()}};
   for (const ModelResult& m : report.models)
     out["models"].push_back({{"name", m.name},
@@ -215,8 +218,10 @@ inline void print_row(const std::string& name, double a, double b, double c, dou
 /// The numbers of models and floors, on standard output; none of them depends on the machine's
 /// speed or on the number of threads.
 inline void print_results(const Report& report) {
-  std::printf("\n%-36s %17s %19s\n%-36s %8s %8s %10s %8s\n", "", "teacher forcing",
-              "free generation", "", "accuracy", "tau", "accuracy", "tau");
+  std::printf("\n%-36s %17s %19s\n%-36s %8s %8s %10s %8s\n", ("backend " + report.backend).c_str(),
+              "teacher forcing", "free generation",
+              report.device.substr(0, report.device.find(',')).c_str(), "accuracy", "tau",
+              "accuracy", "tau");
   for (const ModelResult& m : report.models)
     print_row(m.name, m.accuracy, m.tau, m.free_accuracy, m.free_tau);
   for (const Floor& f : report.floors)

@@ -12,26 +12,11 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <infty/signal/truncated_parabola.hpp>
 #include <infty/train/progress.hpp>
 
-#include "training.hpp"
+#include "backends.hpp"
 
 namespace sorting {
-
-/// What decides where results go and when, but not what they are.
-struct Options {
-  std::string out = "sorting-results", save, resume;
-  Index save_every = 100, stop_at = 0, paper = 0;
-  int threads = 0;
-};
-
-/// The models that are done, and their parameters.
-struct Finished {
-  std::vector<ModelResult> results;
-  infty::SafetensorsWriter parameters;
-  std::string current;  ///< the model whose training a checkpoint has interrupted
-};
 
 inline double mean_of_last(const std::vector<double>& values, std::ptrdiff_t count) {
   count = std::min(count, std::ssize(values));
@@ -85,32 +70,13 @@ void save_checkpoint(const Options& options, const Settings& settings, const Fin
   writer.save(options.save);
 }
 
-/// Reads what `save_checkpoint` wrote, but for the model in training.
-inline Finished load_checkpoint(const Options& options, Settings& settings) {
-  const infty::SafetensorsFile file(options.resume);
-  Finished finished;
-  try {
-    settings = settings_from(nlohmann::json::parse(file.metadata("settings")));
-    finished.results =
-        nlohmann::json::parse(file.metadata("results")).get<std::vector<ModelResult>>();
-  } catch (const nlohmann::json::exception& error) {
-    infty::raise<infty::IoError>("sorting", options.resume,
-                                 " is no checkpoint of this program: ", error.what());
-  }
-  finished.current = file.metadata("current");
-  for (const ModelResult& result : finished.results)
-    for (const auto& [name, entry] : file.tensors())
-      if (name.starts_with(result.name + ".model."))
-        finished.parameters.add_bytes(name, entry.dtype, entry.shape, file.read_bytes(name));
-  return finished;
-}
-
-/// Trains and evaluates one model; false if --stop-at stopped it.
-template <class Density>
+/// Trains and evaluates one model, of tensors in `Pool`; false if --stop-at stopped it.
+template <class Density, class B, class Pool>
 bool run_model(const Options& options, const Settings& settings, const std::string& name,
                Finished& finished) {
-  infty::HostPool::instance().reset_peak();
-  Training<Density> training(settings, name);
+  using Training = sorting::Training<float, Density, B>;
+  Pool::instance().reset_peak();
+  Training training(settings, name);
   if (finished.current == name) training.load(options.resume);
   const Index first = training.steps();
   ProgressLine line(name, settings.steps, first);
@@ -127,15 +93,10 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
   std::fprintf(stderr, "%-7s evaluating on %lld sequences\n", name.c_str(),
                static_cast<long long>(settings.evaluation_sequences));
   finished.results.push_back(training.result());
+  finished.results.back().peak_tensor_bytes = Pool::instance().statistics().peak_bytes_in_use;
   training.save_model(finished.parameters);
-  save_checkpoint<Training<Density>>(options, settings, finished, nullptr);
+  save_checkpoint<Training>(options, settings, finished, nullptr);
   return true;
 }
-
-// Compiled in gaussian.cpp and parabola.cpp, side by side.
-extern template bool run_model<infty::GaussianDensity>(const Options&, const Settings&,
-                                                       const std::string&, Finished&);
-extern template bool run_model<infty::TruncatedParabola>(const Options&, const Settings&,
-                                                         const std::string&, Finished&);
 
 }  // namespace sorting

@@ -75,3 +75,37 @@ refused("missing/state" ${tiny} --out other --save missing/state)
 file(WRITE "${FOLDER}/foreign" "{}")
 refused("foreign" --resume foreign)
 refused("[train_step] step 1: the loss is" --rate 1e30 ${tiny} --models none --out other)
+
+# Other backends: their numbers are Eigen's but for rounding, and they read each other's checkpoints.
+# One that is not there is refused, and the message says what to do.
+file(READ "${FOLDER}/whole/results.json" results)
+foreach(text "\"backend\": \"eigen\"" "\"device\": \"CPU\"")
+  string(FIND "${results}" "${text}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "results.json does not say ${text}")
+  endif()
+endforeach()
+refused("--device requires --backend cuda" --device 1)
+refused("tpu not in {eigen,thrust,cuda}" --backend tpu)
+if(THRUST)
+  run(0 ignored ${tiny} --models infty --out thrust --save thrust-state --stop-at 7 --backend eigen)
+  run(0 printed --resume thrust-state --out thrust --backend thrust --threads 2)
+  if(NOT printed MATCHES "backend thrust")
+    message(FATAL_ERROR "the table does not name its backend:\n${printed}")
+  endif()
+else()
+  refused("--backend thrust is not in this program" --backend thrust)
+endif()
+if(CUDA)
+  execute_process(
+    COMMAND "${PROGRAM}" ${tiny} --models infty --out cuda --backend cuda
+    WORKING_DIRECTORY "${FOLDER}"
+    RESULT_VARIABLE status
+    OUTPUT_VARIABLE printed
+    ERROR_VARIABLE errors)
+  if(NOT status EQUAL 0 AND NOT errors MATCHES "--backend cuda needs a GPU, and .*; --backend eigen")
+    message(FATAL_ERROR "--backend cuda: status ${status}\n${printed}${errors}")
+  endif()
+else()
+  refused("--backend cuda is not in this program" --backend cuda)
+endif()

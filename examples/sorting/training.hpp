@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <infty/core/pool.hpp>
 #include <infty/io/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
@@ -51,11 +50,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// A model that is being trained. All that the next step depends on is saved and loaded.
-template <class Density>
+/// A model that is being trained. All that the next step depends on is saved and loaded, by any
+/// backend.
+template <class T, class Density, class B>
 class Training {
  public:
-  using Model = infty::TransformerLM<float, Density>;
+  using Model = infty::TransformerLM<T, Density, B>;
 
   Training(const Settings& settings, std::string name)
       : settings_(settings),
@@ -69,6 +69,7 @@ class Training {
   const std::string& name() const { return name_; }
   Index steps() const { return adam_.steps(); }
   const History& history() const { return history_; }
+  Model& model() { return model_; }
 
   /// One step on sequences of its own: reads them, then learns from the last segment alone.
   void step() {
@@ -76,11 +77,11 @@ class Training {
     const Index rows = settings_.batch, n = settings_.task.symbols;
     const auto batch = task_.sample(rows, sequences_);
     auto state = read_sequences(model_, settings_, batch, rows, steps() * rows);
-    const Tokens input = last_segment(settings_, batch.answer, rows, n);
-    const Tokens targets = make_tokens(rows, n, [&](Index row, Index i) {
+    const Tokens<B> input = last_segment<B>(settings_, batch.answer, rows, n);
+    const Tokens<B> targets = make_tokens<B>(rows, n, [&](Index row, Index i) {
       return batch.answer[static_cast<std::size_t>(row * n + i)];
     });
-    infty::Variable<float> logits;
+    infty::Variable<T, B> logits;
     infty::TrainStepConfig config{.learning_rate = rate_of(settings_, steps())};
     if (settings_.clip > 0) config.max_norm = settings_.clip;
     const auto done = infty::train_step(adam_, config, [&] {
@@ -88,7 +89,7 @@ class Training {
           model_.forward(state, input, settings_.model.dropout > 0 ? &dropout_ : nullptr);
       logits = model_.logits(output.hidden);
       return cross_entropy(logits, targets) +
-             scale(model_.kl_regulariser(output), static_cast<float>(settings_.kl_weight));
+             scale(model_.kl_regulariser(output), static_cast<T>(settings_.kl_weight));
     });
     history_.loss.push_back(done.loss);
     history_.accuracy.push_back(infty::accuracy(likeliest(logits.value()), batch.answer));
@@ -110,8 +111,7 @@ class Training {
             .attention = found.attention.layers,
             .memory_writes = found.attention.writes,
             .history = history_,
-            .evaluation_seconds = watch.seconds(),
-            .peak_tensor_bytes = infty::HostPool::instance().statistics().peak_bytes_in_use};
+            .evaluation_seconds = watch.seconds()};
   }
 
   /// The parameters, as NAME.model.*.
@@ -141,7 +141,7 @@ class Training {
   std::string name_;
   infty::SortingTask task_;
   Model model_;
-  infty::Adam<float> adam_;
+  infty::Adam<T, B> adam_;
   infty::Random sequences_, dropout_;
   History history_;
 };
