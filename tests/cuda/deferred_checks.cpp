@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// What is computed from bad tokens, targets and counts before a device's check of them is read: of
+// no use, but without touching memory that is not theirs.
+#if !defined(INFTY_TEST_CUDA)
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/nn/attention.hpp>
+#include <infty/nn/cross_entropy.hpp>
+#include <infty/nn/embedding.hpp>
+#include <infty/thrust/host.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+
+using infty::Index;
+using infty::Random;
+using infty::Tensor;
+using infty::Variable;
+using infty::tests::uniform_variable;
+
+namespace {
+
+/// Never looks at what its checks find.
+struct Trusting : infty::ThrustBackend<infty::Cpp> {
+  template <class Bad, class Report>
+  static void verify(Index, Bad, Report) {}
+};
+
+/// The same, with the compositions for its own kernels.
+class Composing : public Trusting {
+  using FusedAttention = void;
+  using FusedTokenLosses = void;
+
+ public:
+  using Device = Trusting::Device;
+};
+static_assert(std::same_as<infty::detail::ChosenTokenLosses<Composing>::type,
+                           infty::ComposedTokenLosses<Composing>>);
+
+constexpr Index far = std::numeric_limits<Index>::max() / 2;
+
+}  // namespace
+
+TEST_CASE("embedding: a token that is not there is a row of zeros and has no gradient") {
+  using B = Trusting;
+  Random random(infty::tests::seed);
+  const auto table = uniform_variable<float, B>({4, 3}, random);
+  infty::Tape tape;
+  const auto y = infty::embedding(Tensor<Index, B>::from({6}, {-1, 1, far, -far, 1, 4}), table);
+  tape.backward(infty::sum(y));
+  for (const Index row : {0, 2, 3, 5})
+    CHECK(y.value().slice(row, row + 1).to_vector() == std::vector<float>(3, 0));
+  CHECK(y.value().slice(1, 2).to_vector() == table.value().slice(1, 2).to_vector());
+  CHECK(table.grad().to_vector() == std::vector<float>{0, 0, 0, 2, 2, 2, 0, 0, 0, 0, 0, 0});
+}
+
+TEMPLATE_TEST_CASE("cross_entropy: a target that is not there makes the loss NaN", "", Trusting,
+                   Composing) {
+  using B = TestType;
+  Random random(infty::tests::seed);
+  const auto logits = uniform_variable<float, B>({4, 9}, random);
+  for (const Index target : {Index{-1}, Index{9}, far, -far}) {
+    infty::Tape tape;
+    const auto loss = infty::cross_entropy(logits, Tensor<Index, B>::from({4}, {1, target, 2, 8}));
+    tape.backward(loss);
+    CHECK(std::isnan(loss.value().item()));
+  }
+}
+
+TEMPLATE_TEST_CASE("relative_attention: counts out of range are taken for the nearest in range", "",
+                   Trusting, Composing) {
+  using B = TestType;
+  const auto results = [](std::vector<Index> visible) {
+    Random random(infty::tests::seed);
+    const auto draw = [&](infty::Shape shape) { return uniform_variable<float, B>(shape, random); };
+    const auto q = draw({2, 3, 8}), k = draw({2, 7, 8}), v = draw({2, 7, 8}), r = draw({7, 8}),
+               u = draw({2, 4}), w = draw({2, 4});
+    infty::Tape tape;
+    const auto y =
+        infty::relative_attention(q, k, v, r, u, w, Tensor<Index, B>::from({2}, visible));
+    tape.backward(infty::sum(y * y));
+    std::vector<float> all = y.value().to_vector();
+    for (const auto& input : {q, k, v, r, u, w})
+      for (const float g : input.grad().to_vector()) all.push_back(g);
+    return all;
+  };
+  const auto nearest = results({0, 4});
+  CHECK(results({-1, 5}) == nearest);
+  CHECK(results({-far, far}) == nearest);
+}
+#endif
