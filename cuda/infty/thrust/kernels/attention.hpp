@@ -537,6 +537,7 @@ struct TiledAttention {
       ComposedAttention<B>::forward(s, in, y, log_sum);
       return;
     }
+    if (s.batch * s.queries == 0) return;
     Tensor<T, B> bias(Shape{s.keys, s.heads});
     run(AttentionForward<T>{tiles(s, in, bias.data()), y, log_sum});
   }
@@ -549,6 +550,7 @@ struct TiledAttention {
       ComposedAttention<B>::backward(s, in, y, log_sum, dy, to);
       return;
     }
+    if (s.batch * s.queries == 0) return;
     Tensor<T, B> bias(Shape{s.keys, s.heads}), delta(Shape{s.batch, s.queries, s.heads});
     const Index rows = delta.size();
     row_products(dy, y, static_cast<const T*>(nullptr), rows, rows, s.head_dim, delta.data());
