@@ -2,6 +2,7 @@
 # Toolkit or Debian's libthrust-dev. infty::cuda, the backend for NVIDIA GPUs, if INFTY_CUDA is on.
 # Included by the build tree and by the installed package; infty_thrust_root holds infty/thrust/.
 
+option(INFTY_THRUST "Offer Thrust's host systems as backends, where the headers are" ON)
 find_path(
   INFTY_THRUST_HEADERS thrust/version.h
   HINTS ENV CUDA_PATH
@@ -10,7 +11,7 @@ find_path(
   DOC "Folder that holds thrust/")
 mark_as_advanced(INFTY_THRUST_HEADERS)
 
-if(INFTY_THRUST_HEADERS AND NOT TARGET infty::thrust)
+if(INFTY_THRUST AND INFTY_THRUST_HEADERS AND NOT TARGET infty::thrust)
   add_library(infty::thrust INTERFACE IMPORTED GLOBAL)
   target_link_libraries(infty::thrust INTERFACE infty::infty)
   target_include_directories(infty::thrust INTERFACE "${infty_thrust_root}")
