@@ -9,11 +9,11 @@ function(infty_own target)
     ${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
                       "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=${joined}>")
   if(INFTY_SANITIZE)
-    # One step of optimisation keeps Eigen bearable. Line numbers alone (-g1) save a third of the
-    # compile time, and so do three checks of UBSan's dropped, which ASan's findings and the lack of
+    # Most of the time goes into compiling, so there is no optimisation. Line numbers alone (-g1) save
+    # a third of it, and so do three checks of UBSan's dropped, which ASan's findings and the lack of
     # virtual functions cover. Without recovery a finding fails the test.
     target_compile_options(
-      ${target} PRIVATE -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined
+      ${target} PRIVATE -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined
                         -fno-sanitize=null,object-size,vptr -fno-sanitize-recover=all)
     # GCC's flow warnings are false in sanitised code, so a warning is no error there; Clang 16 does
     # not say by GCC's macro that ASan is on.

@@ -70,8 +70,8 @@ struct ThrustSystem<Cuda> {
   }
 
   static void copy(void* to, const void* from, std::size_t bytes) {
-    const auto *const begin = static_cast<const char*>(from), *const target =
-                                                                  static_cast<char*>(to);
+    const char* const begin = static_cast<const char*>(from);
+    const char* const target = static_cast<const char*>(to);
     if (target < begin + bytes && begin < target + bytes) {
       const DeviceScratch<char> aside(bytes);
       copy_apart(aside.data(), from, bytes);
