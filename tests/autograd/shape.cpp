@@ -20,10 +20,10 @@ using infty::tests::uniform_variable;
 namespace {
 
 // These operations are linear: differences of sum(weights * f²) are off by rounding alone.
-constexpr double slope_tolerance = 1e-9;
+constexpr double rounding_tolerance = 1e-9;
 
 template <class F>
-double check(F f, std::vector<Variable<double>> inputs) {
+double check_slopes(F f, std::vector<Variable<double>> inputs) {
   Random random(infty::tests::seed, 1);
   const auto weights = uniform_variable<double>(f().shape(), random).detach();
   const auto loss = [&] {
@@ -65,15 +65,15 @@ TEST_CASE("reshape, concat, narrow: gradients") {
   Random random(infty::tests::seed);
   const auto a = uniform_variable<double>({3, 4, 5}, random);
   const auto b = uniform_variable<double>({3, 2, 5}, random);
-  CHECK(check([&] { return infty::reshape(a, {5, 12}); }, {a}) < slope_tolerance);
-  CHECK(check([&] { return infty::concat(a, b); }, {a, b}) < slope_tolerance);
-  CHECK(check([&] { return infty::concat(a, b.detach()); }, {a}) < slope_tolerance);
-  CHECK(check([&] { return infty::concat(a.detach(), b); }, {b}) < slope_tolerance);
-  CHECK(check([&] { return infty::concat(a, a); }, {a}) < slope_tolerance);
-  CHECK(check([&] { return infty::narrow(a, 1, 3); }, {a}) < slope_tolerance);
-  CHECK(check([&] { return infty::narrow(a, 0, 4); }, {a}) < slope_tolerance);
-  CHECK(check([&] { return infty::concat(infty::narrow(a, 2, 4), infty::narrow(a, 0, 3)); }, {a}) <
-        slope_tolerance);
+  CHECK(check_slopes([&] { return infty::reshape(a, {5, 12}); }, {a}) < rounding_tolerance);
+  CHECK(check_slopes([&] { return infty::concat(a, b); }, {a, b}) < rounding_tolerance);
+  CHECK(check_slopes([&] { return infty::concat(a, b.detach()); }, {a}) < rounding_tolerance);
+  CHECK(check_slopes([&] { return infty::concat(a.detach(), b); }, {b}) < rounding_tolerance);
+  CHECK(check_slopes([&] { return infty::concat(a, a); }, {a}) < rounding_tolerance);
+  CHECK(check_slopes([&] { return infty::narrow(a, 1, 3); }, {a}) < rounding_tolerance);
+  CHECK(check_slopes([&] { return infty::narrow(a, 0, 4); }, {a}) < rounding_tolerance);
+  CHECK(check_slopes([&] { return infty::concat(infty::narrow(a, 2, 4), infty::narrow(a, 0, 3)); },
+                     {a}) < rounding_tolerance);
 }
 
 TEST_CASE("concat: with nothing it is the other one") {

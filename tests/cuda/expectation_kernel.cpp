@@ -67,7 +67,7 @@ std::vector<std::vector<T>> results(const ReadSize& s, const Psi& psi) {
 
 /// Sizes whose last tiles are partly empty, heads of odd width, heads for which tiles are smaller
 /// or, in double, too wide for any, and several of everything.
-const std::vector<ReadSize>& sizes() {
+const std::vector<ReadSize>& read_sizes() {
   static const std::vector<ReadSize> all{{1, 1, 1, 1, 1},     {2, 7, 6, 3, 5},
                                          {3, 130, 66, 2, 4},  {2, 65, 128, 1, 64},
                                          {1, 30, 40, 2, 130}, {1, 5, 9, 1, 1100}};
@@ -97,7 +97,7 @@ TEMPLATE_LIST_TEST_CASE("expectation by tiles: the composition's values and grad
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  for (const ReadSize& s : sizes()) {
+  for (const ReadSize& s : read_sizes()) {
     compare<B, GaussianDensity>(s, gaussians<T>(s.basis));
     compare<B, TruncatedParabola>(s, gaussians<T>(s.basis));
   }
@@ -112,7 +112,7 @@ TEMPLATE_LIST_TEST_CASE("expectation by tiles: any basis", "", infty::tests::Typ
 
 #if !defined(INFTY_TEST_CUDA)
 TEST_CASE("expectation by tiles: the kernels have no race") {
-  for (const ReadSize& s : sizes())
+  for (const ReadSize& s : read_sizes())
     CHECK(infty::tests::same_in_all_orders([&]<class B>() {
       return results<typename B::template FusedExpectation<GaussianDensity>, float, B>(
           s, gaussians<float>(s.basis));

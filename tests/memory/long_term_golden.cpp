@@ -14,7 +14,7 @@ const std::string folder = std::string(INFTY_TEST_DATA) + "/golden/";
 template <class T>
 infty::tests::Comparison replay(const std::string& name) {
   infty::tests::GoldenCase file(folder + name + ".safetensors");
-  return infty::tests::replay_ltm<T>(file);
+  return infty::tests::replay_ltm<T, infty::EigenBackend>(file);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ TEST_CASE("golden cases: a changed number is found, a file that is cut is refuse
   const auto error = [&] {
     infty::tests::write_text(path, bytes);
     infty::tests::GoldenCase file(path);
-    return infty::tests::replay_ltm<double>(file).worst;
+    return infty::tests::replay_ltm<double, infty::EigenBackend>(file).worst;
   };
   bytes[bytes.size() - 2] ^= 0x10;  // the exponent of the last number of a recorded tensor
   CHECK(error() > 1e-3);

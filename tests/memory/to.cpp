@@ -31,7 +31,7 @@ LongTermMemory<T> sticky_memory() {
                            Random(5));
 }
 
-TransformerConfig small_config() {
+TransformerConfig small_model() {
   TransformerConfig config;
   config.vocabulary = 7;
   config.model_dim = 8;
@@ -97,7 +97,7 @@ TEST_CASE("to: the same backend gives a state with memory of its own") {
 }
 
 TEST_CASE("to: a model's state moves, layers and what waits to be written included") {
-  const TransformerLM<double> model(small_config(), Random(3));
+  const TransformerLM<double> model(small_model(), Random(3));
   const auto other = to<OtherBackend>(model);
   const auto tokens = Tensor<Index>::from({2, 5}, {0, 1, 2, 3, 4, 5, 6, 0, 1, 2});
   auto state = model.make_state(2);

@@ -11,7 +11,7 @@ namespace {
 template <class T>
 infty::tests::Comparison replay(const std::string& name) {
   infty::tests::GoldenCase file(std::string(INFTY_TEST_DATA) + "/golden/" + name + ".safetensors");
-  return infty::tests::replay_transformer_xl<T>(file);
+  return infty::tests::replay_transformer_xl<T, infty::EigenBackend>(file);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using infty::Variable;
 
 namespace {
 
-using Layer = infty::TransformerLayer<double, infty::GaussianDensity, infty::EigenBackend>;
+using TheLayer = infty::TransformerLayer<double, infty::GaussianDensity, infty::EigenBackend>;
 
 TransformerConfig config(bool pre_norm) {
   TransformerConfig settings{.model_dim = 4,
@@ -42,7 +42,7 @@ TEST_CASE("TransformerLayer: where nothing is added the norms alone are left") {
   Random random(infty::tests::seed);
   const auto x = infty::tests::uniform_tensor<double>({2, 3, 4}, random);
   for (const bool pre_norm : {false, true}) {
-    Layer layer(config(pre_norm), Random(1));
+    TheLayer layer(config(pre_norm), Random(1));
     layer.attention.out.weight.value().fill(0);
     layer.long_term->out.weight.value().fill(0);
     layer.feed_forward.outer.weight.value().fill(0);
@@ -59,7 +59,7 @@ TEST_CASE("TransformerLayer: where nothing is added the norms alone are left") {
 
 TEST_CASE("TransformerLayer: the memories' parts are added, Z = Z_T + Z_LTM") {
   Random random(infty::tests::seed);
-  Layer layer(config(true), Random(1));
+  TheLayer layer(config(true), Random(1));
   layer.feed_forward.outer.weight.value().fill(0);
   layer.feed_forward.outer.bias.value().fill(0);
   auto state = layer.make_state(1, 0);
@@ -70,7 +70,7 @@ TEST_CASE("TransformerLayer: the memories' parts are added, Z = Z_T + Z_LTM") {
   const auto x = segment();
   // Both parts, then each alone, of the same state.
   const auto answer = [&](bool attention, bool memory) {
-    Layer part = layer;
+    TheLayer part = layer;
     const Variable<double> zero(Tensor<double>::zeros({4, 4}));
     if (!attention) part.attention.out.weight = zero;
     if (!memory) part.long_term->out.weight = zero;
@@ -89,7 +89,7 @@ TEST_CASE("TransformerLayer: the memories' parts are added, Z = Z_T + Z_LTM") {
 
 TEST_CASE("TransformerLayer: memory holds the inputs; what has left is written by the next call") {
   Random random(infty::tests::seed);
-  const Layer layer(config(false), Random(1));
+  const TheLayer layer(config(false), Random(1));
   auto state = layer.make_state(1, 0);
   const auto x = infty::tests::uniform_tensor<double>({1, 5, 4}, random);
   Variable<double> density;

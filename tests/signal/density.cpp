@@ -11,7 +11,7 @@
 namespace {
 
 // A basis that knows nothing but its values.
-struct Constant {
+struct ValuesOnly {
   using Scalar = double;
   infty::Index size() const { return 1; }
   double operator()(infty::Index, double) const { return 1; }
@@ -33,6 +33,6 @@ TEMPLATE_TEST_CASE("Density: both densities are over every basis", "", infty::Ga
 
 TEST_CASE("Density: a pair without a closed form is refused") {
   STATIC_REQUIRE_FALSE(infty::Density<NoDensity>);
-  STATIC_REQUIRE_FALSE(infty::DensityOver<infty::GaussianDensity, Constant>);
-  STATIC_REQUIRE_FALSE(infty::DensityOver<infty::TruncatedParabola, Constant>);
+  STATIC_REQUIRE_FALSE(infty::DensityOver<infty::GaussianDensity, ValuesOnly>);
+  STATIC_REQUIRE_FALSE(infty::DensityOver<infty::TruncatedParabola, ValuesOnly>);
 }

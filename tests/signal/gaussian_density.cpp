@@ -23,8 +23,8 @@ using namespace infty::tests;
 namespace {
 
 // The density, and its derivatives to mu and var, in long double.
-std::vector<Quadrature> expectation_by_quadrature(const auto& psi, double mu, double var,
-                                                  std::vector<double> breaks) {
+std::vector<Quadrature> gaussian_by_quadrature(const auto& psi, double mu, double var,
+                                               std::vector<double> breaks) {
   const double reach = 14 * std::sqrt(var);  // beyond, the density is below 1e-42 of its peak
   for (const double t : around(mu, std::sqrt(var))) breaks.push_back(t);
   const long double norm = 1 / std::sqrt(2 * std::numbers::pi_v<long double> * var);
@@ -81,7 +81,7 @@ TEST_CASE("GaussianDensity: expectations agree with quadrature") {
     const double near = c + (12 * random.uniform() - 6) * std::hypot(s, sigma);
     worst[0] = std::max(
         worst[0], worst_error(GaussianDensity::expectation_gradient(gaussian, j, near, var),
-                              expectation_by_quadrature(
+                              gaussian_by_quadrature(
                                   [&](long double t) {
                                     const long double z = (t - c) / s;
                                     return std::exp(-z * z / 2) /
@@ -93,7 +93,7 @@ TEST_CASE("GaussianDensity: expectations agree with quadrature") {
         worst[1],
         worst_error(
             GaussianDensity::expectation_gradient(PowerBasis<double>(12), power, mu, var),
-            expectation_by_quadrature(
+            gaussian_by_quadrature(
                 [&](long double t) { return std::pow(t, static_cast<int>(power)); }, mu, var, {})));
     // A harmonic of many periods under a wide density has an expectation of 0.
     const auto f =
@@ -102,13 +102,13 @@ TEST_CASE("GaussianDensity: expectations agree with quadrature") {
     worst[2] = std::max(
         worst[2],
         worst_error(GaussianDensity::expectation_gradient(SineBasis<double>(f), f - 1, mu, var),
-                    expectation_by_quadrature([&](long double t) { return std::sin(omega * t); },
-                                              mu, var, {})));
+                    gaussian_by_quadrature([&](long double t) { return std::sin(omega * t); }, mu,
+                                           var, {})));
     worst[3] = std::max(
         worst[3],
         worst_error(GaussianDensity::expectation_gradient(CosineBasis<double>(f + 1), f, mu, var),
-                    expectation_by_quadrature([&](long double t) { return std::cos(omega * t); },
-                                              mu, var, {})));
+                    gaussian_by_quadrature([&](long double t) { return std::cos(omega * t); }, mu,
+                                           var, {})));
   }
   const char* const name[] = {"Gaussian", "power", "sine", "cosine"};
   for (std::size_t k = 0; k < 4; ++k) {
@@ -143,20 +143,20 @@ TEST_CASE("GaussianDensity: float agrees with double") {
 
 namespace {
 
-struct Constant {
+struct ConstantBasis {
   using Scalar = double;
   Index size() const { return 1; }
   double operator()(Index, double) const { return 1; }
 };
 
-struct ConstantWithExpectation : Constant {
+struct ConstantWithExpectation : ConstantBasis {
   infty::Expectation<double> gaussian_expectation(Index, double, double) const { return {1, 0, 0}; }
 };
 
 }  // namespace
 
 TEST_CASE("GaussianDensity: a basis of somebody else's brings its expectation") {
-  STATIC_REQUIRE_FALSE(infty::DensityOver<GaussianDensity, Constant>);
+  STATIC_REQUIRE_FALSE(infty::DensityOver<GaussianDensity, ConstantBasis>);
   STATIC_REQUIRE(infty::DensityOver<GaussianDensity, ConstantWithExpectation>);
   CHECK(GaussianDensity::expectation(ConstantWithExpectation{}, 0, 0.5, 1.0) == 1);
 }

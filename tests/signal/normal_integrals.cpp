@@ -6,25 +6,23 @@
 
 #include "support/catch.hpp"
 
-namespace detail = infty::detail;
-
 TEST_CASE("normal_mass: tails keep their digits") {
-  CHECK(detail::normal_mass(-1.0, 1.0) == Approx(0.68268949213708590).epsilon(1e-15));
-  CHECK(detail::normal_mass(5.0, 6.0) == Approx(2.856649842341562e-07).epsilon(1e-14));
-  CHECK(detail::normal_mass(-6.0, -5.0) == detail::normal_mass(5.0, 6.0));
-  CHECK(detail::normal_mass(30.0, std::numeric_limits<double>::infinity()) ==
+  CHECK(infty::detail::normal_mass(-1.0, 1.0) == Approx(0.68268949213708590).epsilon(1e-15));
+  CHECK(infty::detail::normal_mass(5.0, 6.0) == Approx(2.856649842341562e-07).epsilon(1e-14));
+  CHECK(infty::detail::normal_mass(-6.0, -5.0) == infty::detail::normal_mass(5.0, 6.0));
+  CHECK(infty::detail::normal_mass(30.0, std::numeric_limits<double>::infinity()) ==
         Approx(4.906713927148187e-198).epsilon(1e-13));
 }
 
 TEST_CASE("normal_tail: the recursion that cannot be run upwards holds") {
   for (const double x : {3.0, 3.5, 5.0, 10.0, 40.0}) {
-    const auto e = detail::normal_tail(x);
+    const auto e = infty::detail::normal_tail(x);
     CHECK(e.first + x * e.zeroth == Approx(1).epsilon(1e-15));
     // E_2 = E_0 - x E_1, but for the digits that the difference loses.
     CHECK(e.second == Approx(e.zeroth - x * e.first).epsilon(1e-15 * std::pow(x, 4) + 1e-14));
     if (x < 20)
-      CHECK(e.zeroth ==
-            Approx(std::erfc(x / std::sqrt(2.0)) / (2 * detail::normal_pdf(x))).epsilon(1e-13));
+      CHECK(e.zeroth == Approx(std::erfc(x / std::sqrt(2.0)) / (2 * infty::detail::normal_pdf(x)))
+                            .epsilon(1e-13));
   }
 }
 
@@ -37,20 +35,20 @@ TEST_CASE("normal_integrals: continuous where the formula changes") {
   };
   const double step = 1e-12;
   for (const double length : {1.99, 2.0, 4.0, 300.0})  // 3 (3 + length) ... tails begin at x = 3
-    close(detail::normal_integrals(3 - step, length, 0.0, -3 + step),
-          detail::normal_integrals(3 + step, length, 0.0, -3 - step));
+    close(infty::detail::normal_integrals(3 - step, length, 0.0, -3 + step),
+          infty::detail::normal_integrals(3 + step, length, 0.0, -3 - step));
   for (const double x : {-1.2, -0.5, 0.0, 0.1})  // short pieces end at length 2.4
-    close(detail::normal_integrals(x, 2.4 - step, 0.0, -x),
-          detail::normal_integrals(x, 2.4 + step, 0.0, -x));
+    close(infty::detail::normal_integrals(x, 2.4 - step, 0.0, -x),
+          infty::detail::normal_integrals(x, 2.4 + step, 0.0, -x));
   for (const double x : {1.0, 3.0, 10.0}) {  // and where (x + length) length is 6
     const double length = (-x + std::sqrt(x * x + 24)) / 2;
-    close(detail::normal_integrals(x, length - step, 0.0, -x),
-          detail::normal_integrals(x, length + step, 0.0, -x));
+    close(infty::detail::normal_integrals(x, length - step, 0.0, -x),
+          infty::detail::normal_integrals(x, length + step, 0.0, -x));
   }
 }
 
 TEST_CASE("normal_integrals: nothing is left beyond 100 widths, NaN stays NaN") {
-  CHECK(detail::normal_integrals(101.0, 5.0, 0.0, -101.0).zeroth == 0);
+  CHECK(infty::detail::normal_integrals(101.0, 5.0, 0.0, -101.0).zeroth == 0);
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  CHECK(std::isnan(detail::normal_integrals(nan, 5.0, 0.0, 0.0).second));
+  CHECK(std::isnan(infty::detail::normal_integrals(nan, 5.0, 0.0, 0.0).second));
 }

@@ -105,7 +105,7 @@ TEST_CASE("ridge_matrix: more positions than are held at once") {
   // 30,000 positions in pieces give what the integral gives: F Fᵀ / L -> the Gram matrix.
   const PowerBasis<double> psi(2);
   const Index length = 15000;
-  const auto A = detail::normal_matrix<EigenBackend>(psi, first_positions(length), 1e-9);
+  const auto A = infty::detail::normal_matrix<EigenBackend>(psi, first_positions(length), 1e-9);
   // Over [-1/2, 3/2]: integrals of 1, t, t^2.
   const auto a = A.to_vector();
   CHECK(a[0] / static_cast<double>(length) == Approx(2).epsilon(1e-7));

@@ -25,8 +25,8 @@ using namespace infty::tests;
 
 namespace {
 
-std::vector<Quadrature> expectation_by_quadrature(const auto& psi, double mu, double var,
-                                                  const std::vector<double>& breaks) {
+std::vector<Quadrature> parabola_by_quadrature(const auto& psi, double mu, double var,
+                                               const std::vector<double>& breaks) {
   // In v = (t - mu) / h, so that the ends of the support are not rounded.
   const long double h = std::cbrt(1.5L * var);
   std::vector<double> scaled{0};
@@ -99,7 +99,7 @@ TEST_CASE("TruncatedParabola: expectations agree with quadrature") {
     const double near = c + (2 * random.uniform() - 1) * (h + 30 * s);
     worst[0] = std::max(
         worst[0], worst_error(TruncatedParabola::expectation_gradient(gaussian, j, near, var),
-                              expectation_by_quadrature(
+                              parabola_by_quadrature(
                                   [&](long double t) {
                                     const long double z = (t - c) / s;
                                     return std::exp(-z * z / 2) /
@@ -110,7 +110,7 @@ TEST_CASE("TruncatedParabola: expectations agree with quadrature") {
     worst[1] = std::max(
         worst[1],
         worst_error(TruncatedParabola::expectation_gradient(PowerBasis<double>(60), power, mu, var),
-                    expectation_by_quadrature(
+                    parabola_by_quadrature(
                         [&](long double t) { return std::pow(t, static_cast<int>(power)); }, mu,
                         var, {0})));
     const auto f =
@@ -121,13 +121,13 @@ TEST_CASE("TruncatedParabola: expectations agree with quadrature") {
     worst[2] = std::max(
         worst[2],
         worst_error(TruncatedParabola::expectation_gradient(SineBasis<double>(f), f - 1, mu, var),
-                    expectation_by_quadrature([&](long double t) { return std::sin(omega * t); },
-                                              mu, var, breaks)));
+                    parabola_by_quadrature([&](long double t) { return std::sin(omega * t); }, mu,
+                                           var, breaks)));
     worst[3] = std::max(
         worst[3],
         worst_error(TruncatedParabola::expectation_gradient(CosineBasis<double>(f + 1), f, mu, var),
-                    expectation_by_quadrature([&](long double t) { return std::cos(omega * t); },
-                                              mu, var, breaks)));
+                    parabola_by_quadrature([&](long double t) { return std::cos(omega * t); }, mu,
+                                           var, breaks)));
   }
   const char* const name[] = {"Gaussian", "power", "sine", "cosine"};
   for (std::size_t k = 0; k < 4; ++k) {
@@ -178,7 +178,7 @@ TEST_CASE("TruncatedParabola: float agrees with double") {
 namespace {
 
 // 1 on [0, 1], with nothing but the integrals.
-struct Constant {
+struct ConstantWithIntegrals {
   using Scalar = double;
   Index size() const { return 1; }
   double operator()(Index, double) const { return 1; }
@@ -191,9 +191,9 @@ struct Constant {
 }  // namespace
 
 TEST_CASE("TruncatedParabola: a basis of somebody else's needs only integrals") {
-  STATIC_REQUIRE_FALSE(infty::SmoothBasis<Constant>);
-  STATIC_REQUIRE(infty::DensityOver<TruncatedParabola, Constant>);
-  const auto e = TruncatedParabola::expectation_gradient(Constant{}, 0, 0.4, 0.02);
+  STATIC_REQUIRE_FALSE(infty::SmoothBasis<ConstantWithIntegrals>);
+  STATIC_REQUIRE(infty::DensityOver<TruncatedParabola, ConstantWithIntegrals>);
+  const auto e = TruncatedParabola::expectation_gradient(ConstantWithIntegrals{}, 0, 0.4, 0.02);
   CHECK(e.value == Approx(1).epsilon(1e-14));
   CHECK(e.d_mu == Approx(0).margin(1e-12));
   CHECK(e.d_var == Approx(0).margin(1e-12));
