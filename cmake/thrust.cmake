@@ -12,13 +12,14 @@ find_path(
 mark_as_advanced(INFTY_THRUST_HEADERS)
 
 if(INFTY_THRUST AND INFTY_THRUST_HEADERS AND NOT TARGET infty::thrust)
-  add_library(infty::thrust INTERFACE IMPORTED GLOBAL)
-  target_link_libraries(infty::thrust INTERFACE infty::infty)
-  target_include_directories(infty::thrust INTERFACE "${infty_thrust_root}")
-  target_include_directories(infty::thrust SYSTEM INTERFACE "${INFTY_THRUST_HEADERS}")
+  add_library(infty_thrust INTERFACE)
+  add_library(infty::thrust ALIAS infty_thrust)
+  target_link_libraries(infty_thrust INTERFACE infty::infty)
+  target_include_directories(infty_thrust INTERFACE "${infty_thrust_root}")
+  target_include_directories(infty_thrust SYSTEM INTERFACE "${INFTY_THRUST_HEADERS}")
   # Otherwise Thrust would take CUDA for its default system.
   target_compile_definitions(
-    infty::thrust
+    infty_thrust
     INTERFACE
       THRUST_DEVICE_SYSTEM=$<IF:$<BOOL:${OpenMP_CXX_FOUND}>,THRUST_DEVICE_SYSTEM_OMP,THRUST_DEVICE_SYSTEM_CPP>
   )
@@ -31,12 +32,13 @@ if(INFTY_CUDA AND NOT TARGET infty::cuda)
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit 12 REQUIRED)
-  add_library(infty::cuda INTERFACE IMPORTED GLOBAL)
-  target_link_libraries(infty::cuda INTERFACE infty::infty CUDA::cudart CUDA::cublas
+  add_library(infty_cuda INTERFACE)
+  add_library(infty::cuda ALIAS infty_cuda)
+  target_link_libraries(infty_cuda INTERFACE infty::infty CUDA::cudart CUDA::cublas
                                               CUDA::cusolver)
-  target_include_directories(infty::cuda INTERFACE "${infty_thrust_root}")
+  target_include_directories(infty_cuda INTERFACE "${infty_thrust_root}")
   # CMake 3.25 does not know the standards of CUDA 13.
   target_compile_options(
-    infty::cuda
+    infty_cuda
     INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--extended-lambda;--expt-relaxed-constexpr>")
 endif()

@@ -24,7 +24,7 @@ inline constexpr ItemOrder infty::detail::item_order<Shuffled> = ItemOrder::shuf
 
 namespace {
 
-constexpr int tile = 8;
+constexpr int tile_size = 8;
 
 /// to (columns, rows) = from (rows, columns)ᵀ through shared memory, and the sums of from's rows
 /// within each tile, (rows, column tiles).
@@ -34,29 +34,31 @@ struct Transpose {
   Index rows, columns;
   double *to, *sums;
 
-  INFTY_HOST_DEVICE Index column_tiles() const { return (columns + tile - 1) / tile; }
+  INFTY_HOST_DEVICE Index column_tiles() const { return (columns + tile_size - 1) / tile_size; }
   INFTY_HOST_DEVICE std::size_t shared_bytes() const {
-    return infty::detail::shared_bytes<char>(3) + infty::detail::shared_bytes<double>(tile * tile);
+    return infty::detail::shared_bytes<char>(3) +
+           infty::detail::shared_bytes<double>(tile_size * tile_size);
   }
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     block.template shared<char>(3);  // so that what follows has to be aligned
-    double* const square = block.template shared<double>(tile * tile);
-    const Index row = block.index() / column_tiles() * tile;
-    const Index column = block.index() % column_tiles() * tile;
-    block.each(tile * tile, [&](int i) {
-      const Index r = row + i / tile, c = column + i % tile;
+    double* const square = block.template shared<double>(tile_size * tile_size);
+    const Index row = block.index() / column_tiles() * tile_size;
+    const Index column = block.index() % column_tiles() * tile_size;
+    block.each(tile_size * tile_size, [&](int i) {
+      const Index r = row + i / tile_size, c = column + i % tile_size;
       square[i] = r < rows && c < columns ? from[r * columns + c] : 0;
     });
-    block.each(tile * tile, [&](int i) {
-      const Index r = row + i % tile, c = column + i / tile;
-      if (r < rows && c < columns) to[c * rows + r] = square[i % tile * tile + i / tile];
+    block.each(tile_size * tile_size, [&](int i) {
+      const Index r = row + i % tile_size, c = column + i / tile_size;
+      if (r < rows && c < columns)
+        to[c * rows + r] = square[i % tile_size * tile_size + i / tile_size];
     });
-    const int count = static_cast<int>(rows - row < tile ? rows - row : tile);
+    const int count = static_cast<int>(rows - row < tile_size ? rows - row : tile_size);
     block.template fold_rows<double>(
-        count, tile, [](double a, double b) { return a + b; },
-        [&](int r, int c) { return square[r * tile + c]; },
-        [&](int r, double sum) { sums[(row + r) * column_tiles() + column / tile] = sum; });
+        count, tile_size, [](double a, double b) { return a + b; },
+        [&](int r, int c) { return square[r * tile_size + c]; },
+        [&](int r, double sum) { sums[(row + r) * column_tiles() + column / tile_size] = sum; });
   }
 };
 
@@ -107,7 +109,8 @@ TEMPLATE_TEST_CASE("launch: a transpose by tiles and sums of rows", "", infty::C
                    Reversed, Shuffled) {
   for (const Index rows : {1, 8, 21})
     for (const Index columns : {1, 7, 16, 30}) {
-      const Index tiles = (columns + tile - 1) / tile, row_tiles = (rows + tile - 1) / tile;
+      const Index tiles = (columns + tile_size - 1) / tile_size,
+                  row_tiles = (rows + tile_size - 1) / tile_size;
       std::vector<double> from(static_cast<std::size_t>(rows * columns));
       std::iota(from.begin(), from.end(), 1.0);
       std::vector<double> to(from.size()), sums(static_cast<std::size_t>(rows * tiles));
@@ -121,8 +124,8 @@ TEMPLATE_TEST_CASE("launch: a transpose by tiles and sums of rows", "", infty::C
       CHECK(same);
       for (Index r = 0; r < rows; ++r)
         for (Index t = 0; t < tiles; ++t) {
-          const auto begin = from.begin() + r * columns + t * tile;
-          const auto end = from.begin() + r * columns + std::min(columns, (t + 1) * tile);
+          const auto begin = from.begin() + r * columns + t * tile_size;
+          const auto end = from.begin() + r * columns + std::min(columns, (t + 1) * tile_size);
           CHECK(sums[static_cast<std::size_t>(r * tiles + t)] == std::accumulate(begin, end, 0.0));
         }
     }
