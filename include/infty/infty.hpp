@@ -27,6 +27,7 @@
 #include <infty/data/sorting.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/eigen/parallel.hpp>
+#include <infty/eigen/scratch.hpp>
 #include <infty/io/checkpoint.hpp>
 #include <infty/io/dtype.hpp>
 #include <infty/io/file.hpp>
@@ -89,6 +90,7 @@
 
 #if !defined(__CUDACC__)  // what is made of Eigen
 #include <infty/eigen/backend.hpp>
+#include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/include.hpp>
 #include <infty/eigen/linear_algebra.hpp>

@@ -9,6 +9,7 @@
 #include <infty/autograd/reduce.hpp>
 #include <infty/nn/attention.hpp>
 
+#include "support/attention_case.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 #include "support/types.hpp"
@@ -17,64 +18,16 @@
 #endif
 
 using infty::AttentionGradients;
-using infty::AttentionInputs;
 using infty::AttentionSize;
 using infty::ComposedAttention;
 using infty::Index;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;
+using infty::tests::AttentionCase;
 using infty::tests::uniform_tensor;
 
 namespace {
-
-/// The inputs of one call on a backend, drawn evenly, and all that comes of it.
-template <class T, class B>
-struct Case {
-  AttentionSize size;
-  Tensor<T, B> q, k, v, r, u, w, dy;
-  Tensor<Index, B> visible;
-
-  Case(const AttentionSize& s, bool limited, double scale = 1) : size(s) {
-    Random random(infty::tests::seed);
-    const Index e = s.model();
-    q = uniform_tensor<T, B>({s.batch, s.queries, e}, random, -scale, scale);
-    k = uniform_tensor<T, B>({s.batch, s.keys, e}, random, -scale, scale);
-    v = uniform_tensor<T, B>({s.batch, s.keys, e}, random);
-    r = uniform_tensor<T, B>({s.keys, e}, random);
-    u = uniform_tensor<T, B>({s.heads, s.head_dim}, random);
-    w = uniform_tensor<T, B>({s.heads, s.head_dim}, random);
-    dy = uniform_tensor<T, B>({s.batch, s.queries, e}, random);
-    if (limited) {
-      std::vector<Index> seen;
-      for (Index b = 0; b < s.batch; ++b) seen.push_back(b * 7 % (s.memory() + 1));
-      visible = Tensor<Index, B>::from({s.batch}, seen);
-    }
-  }
-  AttentionInputs<T> inputs() const {
-    return {q.data(),
-            k.data(),
-            v.data(),
-            r.data(),
-            u.data(),
-            w.data(),
-            visible.empty() ? nullptr : visible.data()};
-  }
-
-  /// y and the gradients, which are added to ones.
-  template <class Kernel>
-  std::vector<std::vector<T>> run() const {
-    Tensor<T, B> y(q.shape()), log_sum(Shape{size.batch, size.queries, size.heads});
-    const auto ones = [](const Tensor<T, B>& x) { return Tensor<T, B>::full(x.shape(), T(1)); };
-    Tensor<T, B> dq = ones(q), dk = ones(k), dv = ones(v), dr = ones(r), du = ones(u), dw = ones(w);
-    Kernel::forward(size, inputs(), y.data(), log_sum.data());
-    Kernel::backward(
-        size, inputs(), y.data(), log_sum.data(), dy.data(),
-        AttentionGradients<T>{dq.data(), dk.data(), dv.data(), dr.data(), du.data(), dw.data()});
-    return {y.to_vector(),  dq.to_vector(), dk.to_vector(), dv.to_vector(),
-            dr.to_vector(), du.to_vector(), dw.to_vector()};
-  }
-};
 
 /// Sizes whose last tiles are partly empty: no query, one query, no memory, heads of odd width,
 /// heads for which tiles are smaller or, in double, too wide for any, and several of everything.
@@ -98,7 +51,7 @@ TEMPLATE_LIST_TEST_CASE("attention by tiles: the composition's values and gradie
     for (const bool limited : {false, true}) {
       CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_dim, limited);
       CHECK(Kernel::template fits<T>(s) == (s.head_dim < 500 || std::is_same_v<T, float>));
-      const Case<T, B> c(s, limited);
+      const AttentionCase<T, B> c(s, limited);
       const auto tiled = c.template run<Kernel>();
       const auto composed = c.template run<ComposedAttention<B>>();
       for (std::size_t i = 0; i < tiled.size(); ++i) {
@@ -116,7 +69,7 @@ TEMPLATE_LIST_TEST_CASE("attention by tiles: the smallest and the largest scores
   const AttentionSize s{2, 70, 100, 1, 16};
   for (const double scale : {100., 1e-4}) {
     CAPTURE(scale);
-    const Case<T, B> c(s, true, scale);
+    const AttentionCase<T, B> c(s, true, scale);
     const auto tiled = c.template run<typename B::FusedAttention>();
     const auto composed = c.template run<ComposedAttention<B>>();
     for (std::size_t i = 0; i < tiled.size(); ++i) {
@@ -134,7 +87,7 @@ TEMPLATE_LIST_TEST_CASE("attention by tiles: only the gradients that are wanted"
   using B = typename TestType::B;
   using Kernel = typename B::FusedAttention;
   const AttentionSize s{2, 20, 50, 2, 6};
-  const Case<T, B> c(s, true);
+  const AttentionCase<T, B> c(s, true);
   const auto all = c.template run<Kernel>();
   Tensor<T, B> y(c.q.shape()), log_sum(Shape{s.batch, s.queries, s.heads});
   Kernel::forward(s, c.inputs(), y.data(), log_sum.data());
@@ -200,7 +153,7 @@ TEST_CASE("attention by tiles: memory does not grow with the number of scores") 
   using B = infty::ThrustBackend<Counting>;
   const auto temporaries = [](Index length) {
     const AttentionSize s{1, length, 2 * length, 2, 8};
-    const Case<float, B> c(s, false);
+    const AttentionCase<float, B> c(s, false);
     const std::size_t before = allocated;
     c.run<B::FusedAttention>();
     return allocated - before;
@@ -211,7 +164,7 @@ TEST_CASE("attention by tiles: memory does not grow with the number of scores") 
 TEST_CASE("attention by tiles: the kernels have no race") {
   for (const AttentionSize& s : sizes())
     CHECK(infty::tests::same_in_all_orders([&]<class B>() {
-      return Case<float, B>(s, true).template run<typename B::FusedAttention>();
+      return AttentionCase<float, B>(s, true).template run<typename B::FusedAttention>();
     }));
 }
 #endif

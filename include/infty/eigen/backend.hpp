@@ -7,6 +7,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
@@ -23,6 +24,8 @@ namespace infty {
 /// The CPU: memory from `HostPool`, threads by OpenMP, matrix products and Cholesky by Eigen.
 /// Work is cut into pieces that do not depend on the number of threads: results are the same.
 struct EigenBackend {
+  /// The fused kernel of `relative_attention`.
+  using FusedAttention = detail::FusedAttention;
   /// The fused kernel of `expected_values`.
   template <class Density>
   using FusedExpectation = detail::FusedExpectation<Density>;

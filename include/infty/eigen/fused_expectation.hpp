@@ -3,28 +3,11 @@
 
 #include <algorithm>
 
-#include <infty/core/pool.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
+#include <infty/eigen/scratch.hpp>
 
 namespace infty::detail {
-
-/// Scratch memory of one task.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(Index n) : bytes_(static_cast<std::size_t>(n) * sizeof(T)) {
-    data_ = static_cast<T*>(HostPool::instance().allocate(bytes_));
-  }
-  ~Scratch() { HostPool::instance().release(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T* data() { return data_; }
-
- private:
-  std::size_t bytes_;
-  T* data_;
-};
 
 /// The expectation of the value signal by tiles of queries: the expectations of a tile, [N, tile],
 /// stay in cache and are never written out. Rows, heads and, going forward, tiles in parallel.

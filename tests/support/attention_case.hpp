@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include <infty/nn/attention.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+
+namespace infty::tests {
+
+/// The inputs of one call on a backend, drawn evenly, and all that comes of it.
+template <class T, class B>
+struct AttentionCase {
+  AttentionSize size;
+  Tensor<T, B> q, k, v, r, u, w, dy;
+  Tensor<Index, B> visible;
+
+  AttentionCase(const AttentionSize& s, bool limited, double scale = 1) : size(s) {
+    Random random(infty::tests::seed);
+    const Index e = s.model();
+    q = uniform_tensor<T, B>({s.batch, s.queries, e}, random, -scale, scale);
+    k = uniform_tensor<T, B>({s.batch, s.keys, e}, random, -scale, scale);
+    v = uniform_tensor<T, B>({s.batch, s.keys, e}, random);
+    r = uniform_tensor<T, B>({s.keys, e}, random);
+    u = uniform_tensor<T, B>({s.heads, s.head_dim}, random);
+    w = uniform_tensor<T, B>({s.heads, s.head_dim}, random);
+    dy = uniform_tensor<T, B>({s.batch, s.queries, e}, random);
+    if (limited) {
+      std::vector<Index> seen;
+      for (Index b = 0; b < s.batch; ++b) seen.push_back(b * 7 % (s.memory() + 1));
+      visible = Tensor<Index, B>::from({s.batch}, seen);
+    }
+  }
+  AttentionInputs<T> inputs() const {
+    return {q.data(),
+            k.data(),
+            v.data(),
+            r.data(),
+            u.data(),
+            w.data(),
+            visible.empty() ? nullptr : visible.data()};
+  }
+
+  /// y and the gradients, which are added to ones.
+  template <class Kernel>
+  std::vector<std::vector<T>> run() const {
+    Tensor<T, B> y(q.shape()), log_sum(Shape{size.batch, size.queries, size.heads});
+    const auto ones = [](const Tensor<T, B>& x) { return Tensor<T, B>::full(x.shape(), T(1)); };
+    Tensor<T, B> dq = ones(q), dk = ones(k), dv = ones(v), dr = ones(r), du = ones(u), dw = ones(w);
+    Kernel::forward(size, inputs(), y.data(), log_sum.data());
+    Kernel::backward(
+        size, inputs(), y.data(), log_sum.data(), dy.data(),
+        AttentionGradients<T>{dq.data(), dk.data(), dv.data(), dr.data(), du.data(), dw.data()});
+    return {y.to_vector(),  dq.to_vector(), dk.to_vector(), dv.to_vector(),
+            dr.to_vector(), du.to_vector(), dw.to_vector()};
+  }
+};
+
+}  // namespace infty::tests
