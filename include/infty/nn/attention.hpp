@@ -283,9 +283,9 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
         const auto grad = [](const Variable<T, B>& x) {
           return x.requires_grad() ? x.grad().data() : nullptr;
         };
-        Kernel::backward(s, detail::attention_inputs(q, k, v, r, u, w, visible), result.data(),
-                         log_sum.data(), dy.data(),
-                         {grad(q), grad(k), grad(v), grad(r), grad(u), grad(w)});
+        Kernel::backward(
+            s, detail::attention_inputs(q, k, v, r, u, w, visible), result.data(), log_sum.data(),
+            dy.data(), AttentionGradients<T>{grad(q), grad(k), grad(v), grad(r), grad(u), grad(w)});
       },
       q, k, v, r, u, w);
 }
