@@ -64,8 +64,8 @@ std::vector<Row> rows_of_the_page() {
     }
     REQUIRE(cells.size() == 5);
     const auto kernel = in_quotes(cells[1]);
-    rows.push_back({in_quotes(cells[0]).at(0), kernel.empty() ? "" : kernel.at(0), cells[2], cells[3],
-                    in_quotes(cells[4])});
+    rows.push_back({in_quotes(cells[0]).at(0), kernel.empty() ? "" : kernel.at(0), cells[2],
+                    cells[3], in_quotes(cells[4])});
   }
   return rows;
 }
