@@ -6,6 +6,10 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__CUDACC__)
+#pragma nv_diag_suppress 20011, 20014  // nvcc takes these operators for the device's, too
+#endif
+
 /// Counts every call of operator new of the program. Include it in one file of a program only: it
 /// replaces the global operators.
 namespace infty::tests {
