@@ -23,14 +23,6 @@ using infty::tests::error;
 using infty::tests::tolerance;
 using infty::tests::uniform_tensor;
 
-// nvcc wants what a kernel is made of to stand outside of functions.
-struct Max {
-  template <class T>
-  INFTY_HOST_DEVICE T operator()(T a, T b) const {
-    return a < b ? b : a;
-  }
-};
-
 // A model of the concept that lacks one primitive is none.
 struct WithoutSort {
   static void* allocate(std::size_t bytes) { return infty::EigenBackend::allocate(bytes); }
@@ -183,8 +175,9 @@ TEMPLATE_LIST_TEST_CASE("Backend: reduce folds every term once, after init", "",
     const auto x = uniform_tensor<T, B>(Shape{n}, random);
     const T* const from = x.data();
     const auto host = x.to_vector();
-    CHECK(B::reduce(n, T(-5), Max{}, [=] INFTY_HOST_DEVICE(Index i) { return from[i]; }) ==
-          *std::max_element(host.begin(), host.end()));
+    CHECK(B::reduce(n, T(-5), infty::detail::Larger{}, [=] INFTY_HOST_DEVICE(Index i) {
+            return from[i];
+          }) == *std::max_element(host.begin(), host.end()));
   }
 }
 

@@ -150,9 +150,9 @@ struct ThrustBackend {
   template <class T>
   static void gather_rows(Index n, Index width, const T* from, const Index* rows, Index count,
                           T* to) {
-    for_each(n * width, [=] INFTY_HOST_DEVICE(Index i) {
-      const Index row = rows[i / width];
-      to[i] = row >= 0 && row < count ? from[row * width + i % width] : T(0);
+    for_each_element(n, width, [=] INFTY_HOST_DEVICE(Index i, Index j) {
+      const Index row = rows[i];
+      to[i * width + j] = row >= 0 && row < count ? from[row * width + j] : T(0);
     });
   }
   /// to (count, width) gains from (n, width): to[rows[i], :] += from[i, :], equal rows in the order

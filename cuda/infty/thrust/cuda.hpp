@@ -8,6 +8,8 @@
 #include <cub/device/device_reduce.cuh>
 #include <thrust/execution_policy.h>
 
+#include <infty/core/fold.hpp>
+#include <infty/core/verify.hpp>
 #include <infty/thrust/backend.hpp>
 #include <infty/thrust/context.hpp>
 #include <infty/thrust/dense.hpp>
@@ -22,17 +24,6 @@ namespace infty {
 
 namespace detail {
 
-/// Notes in `found` the largest i of which `bad` is true.
-template <class Bad>
-struct NoteBad {
-  Bad bad;
-  Index* found;
-
-  __device__ void operator()(Index i) const {
-    if (bad(i)) atomicMax(reinterpret_cast<long long*>(found), static_cast<long long>(i));
-  }
-};
-
 /// 1 where the factor of a matrix cannot be one.
 template <class T>
 struct BadPivot {
@@ -44,10 +35,6 @@ struct BadPivot {
     const T pivot = a[i * n + i];
     return *info == 0 && pivot > T(0) && pivot - pivot == T(0) ? 0 : 1;
   }
-};
-
-struct AddCounts {
-  INFTY_HOST_DEVICE Index operator()(Index a, Index b) const { return a + b; }
 };
 
 /// A GPU: memory of `DevicePool`, all work on the current stream.
@@ -117,11 +104,7 @@ struct ThrustSystem<Cuda> {
   static void verify(Index n, Bad bad, Report report) {
     if (n <= 0) return;
     const DeviceScratch<Index> found(1);
-    // All bits set is -1.
-    gpu::check(cudaMemsetAsync(found.data(), 0xFF, sizeof(Index), gpu::stream()),
-               "cudaMemsetAsync");
-    thrust::for_each_n(policy(), thrust::counting_iterator<Index>(0), n,
-                       NoteBad<Bad>{bad, found.data()});
+    reduce_into(n, Index{-1}, Larger{}, PlaceOf<Bad>{bad}, found.data());
     Index* const slot = gpu::detail::pending_checks().add(std::move(report));
     gpu::check(
         cudaMemcpyAsync(slot, found.data(), sizeof(Index), cudaMemcpyDeviceToHost, gpu::stream()),
@@ -139,7 +122,7 @@ struct ThrustSystem<Cuda> {
     require(n <= INT_MAX, "cholesky_solve", "n is ", n, ": cuSOLVER takes at most ", INT_MAX);
     const DeviceScratch<int> info(1);
     potrf(static_cast<int>(n), a, info.data());
-    const Index bad = reduce(n, Index{0}, AddCounts{}, BadPivot<T>{a, n, info.data()});
+    const Index bad = reduce(n, Index{0}, Plus{}, BadPivot<T>{a, n, info.data()});
     if (bad > 0) return false;
     // Row-major b is bᵀ in columns, with (uᵀ u)^-1 = u^-1 u^-T at its right.
     if (m > 0) {
