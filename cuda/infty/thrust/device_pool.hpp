@@ -19,13 +19,7 @@ namespace infty {
 /// stream's order keeps the two apart, so that nobody waits.
 class DevicePool {
  public:
-  /// Counters for tests and reports, in bytes and in calls to CUDA's allocator.
-  struct Statistics {
-    std::size_t bytes_in_use = 0;
-    std::size_t bytes_held = 0;  ///< in use or cached
-    std::size_t peak_bytes_in_use = 0;
-    std::size_t system_allocations = 0;
-  };
+  using Statistics = PoolStatistics;
 
   /// The pool of the process, for all GPUs. Never destroyed: CUDA may be gone before it.
   static DevicePool& instance() {
@@ -50,9 +44,7 @@ class DevicePool {
       ++statistics_.system_allocations;
       statistics_.bytes_held += rounded;
     }
-    statistics_.bytes_in_use += rounded;
-    if (statistics_.bytes_in_use > statistics_.peak_bytes_in_use)
-      statistics_.peak_bytes_in_use = statistics_.bytes_in_use;
+    statistics_.take(rounded);
     return block;
   }
 

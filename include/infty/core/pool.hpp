@@ -32,19 +32,27 @@ inline std::size_t pool_bin_bytes(std::size_t bin) {
 
 }  // namespace detail
 
+/// Counters of a pool for tests and reports, in bytes and in calls to the system's allocator.
+struct PoolStatistics {
+  std::size_t bytes_in_use = 0;
+  std::size_t bytes_held = 0;  ///< in use or cached
+  std::size_t peak_bytes_in_use = 0;
+  std::size_t system_allocations = 0;
+
+  /// Counts a block handed out.
+  void take(std::size_t bytes) {
+    bytes_in_use += bytes;
+    if (bytes_in_use > peak_bytes_in_use) peak_bytes_in_use = bytes_in_use;
+  }
+};
+
 /// A cache of host memory blocks: what is given back is handed out again, so that a loop over the
 /// same sizes allocates in its first pass only. Sizes are rounded up by at most an eighth.
 class HostPool {
  public:
   static constexpr std::size_t alignment = detail::pool_unit;
 
-  /// Counters for tests and reports, in bytes and in calls to the system's allocator.
-  struct Statistics {
-    std::size_t bytes_in_use = 0;
-    std::size_t bytes_held = 0;  ///< in use or cached
-    std::size_t peak_bytes_in_use = 0;
-    std::size_t system_allocations = 0;
-  };
+  using Statistics = PoolStatistics;
 
   /// The pool of the process. Never destroyed: tensors may outlive every static object.
   static HostPool& instance() {
@@ -64,9 +72,7 @@ class HostPool {
       ++statistics_.system_allocations;
       statistics_.bytes_held += rounded;
     }
-    statistics_.bytes_in_use += rounded;
-    if (statistics_.bytes_in_use > statistics_.peak_bytes_in_use)
-      statistics_.peak_bytes_in_use = statistics_.bytes_in_use;
+    statistics_.take(rounded);
     return block;
   }
 
