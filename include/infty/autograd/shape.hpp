@@ -14,11 +14,14 @@ namespace detail {
 template <class B, class T>
 void copy_rows(Index rows, Index width, const T* from, Index from_row, T* to, Index to_row,
                bool add = false) {
-  for_each_element<B>(rows, width, [=] INFTY_HOST_DEVICE(Index i, Index j) {
-    const T source = from[i * from_row + j];
-    T& target = to[i * to_row + j];
-    target = add ? target + source : source;
-  });
+  if (add)
+    for_each_element<B>(rows, width, [=] INFTY_HOST_DEVICE(Index i, Index j) {
+      to[i * to_row + j] += from[i * from_row + j];
+    });
+  else
+    for_each_element<B>(rows, width, [=] INFTY_HOST_DEVICE(Index i, Index j) {
+      to[i * to_row + j] = from[i * from_row + j];
+    });
 }
 
 }  // namespace detail
@@ -59,12 +62,14 @@ Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {
       a, b);
 }
 
-/// Entries [begin, end) of dimension 1: [n, L, ...] -> [n, end - begin, ...], a copy.
+/// Entries [begin, end) of dimension 1: [n, L, ...] -> [n, end - begin, ...], a copy; x itself if
+/// these are all.
 /// @throws infty::ShapeError if the range does not lie in [0, L]
 template <class T, class B>
 Variable<T, B> narrow(const Variable<T, B>& x, Index begin, Index end) {
   require<ShapeError>(x.shape().rank() >= 2 && 0 <= begin && begin <= end && end <= x.dim(1),
                       "narrow", "[", begin, ", ", end, ") of dimension 1 of ", x.shape());
+  if (end - begin == x.dim(1)) return x;
   const Index rows = x.dim(0), inner = x.shape().size(2, x.shape().rank());
   const Index from = x.dim(1) * inner, to = (end - begin) * inner, offset = begin * inner;
   Variable<T, B> y(Tensor<T, B>(x.shape().with(1, end - begin)));

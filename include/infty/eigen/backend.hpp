@@ -53,7 +53,8 @@ struct EigenBackend {
   /// n times `value`.
   template <class T>
   static void fill(T* to, Index n, T value) {
-    std::fill(to, to + n, value);
+    parallel_for(n, element_grain,
+                 [=](Index begin, Index end) { std::fill(to + begin, to + end, value); });
   }
 
   /// f(i) for i in [0, n), in pieces of 8,192 over the threads; within a piece a compiler may make
@@ -84,16 +85,24 @@ struct EigenBackend {
     parallel_tasks(n, task);
   }
 
-  /// Folds f(0), ..., f(n - 1) into `init`, by at most 256 pieces that n alone determines.
+  /// Folds f(0), ..., f(n - 1) into `init`, by at most 256 pieces that n alone determines. A piece
+  /// is folded in sixteen lanes, which a compiler turns into vector code: the fold must commute.
   template <class T, class Fold, class F>
   static T reduce(Index n, T init, Fold fold, F f) {
-    // Pieces are folded from left to right and then joined from left to right.
-    constexpr Index most_pieces = 256;
+    constexpr Index most_pieces = 256, lanes = 16;
     const Index grain = std::max(element_grain, (n + most_pieces - 1) / most_pieces);
     T partial[most_pieces];
     parallel_for(n, grain, [&](Index begin, Index end) {
-      T sum = f(begin);
-      for (Index i = begin + 1; i < end; ++i) sum = fold(sum, f(i));
+      const F term = f;
+      T lane[lanes];
+      const Index used = std::min(lanes, end - begin);
+      for (Index l = 0; l < used; ++l) lane[l] = term(begin + l);
+      Index i = begin + used;
+      for (; i + lanes <= end; i += lanes)
+        for (Index l = 0; l < lanes; ++l) lane[l] = fold(lane[l], term(i + l));
+      for (Index l = 0; i < end; ++i, ++l) lane[l] = fold(lane[l], term(i));
+      T sum = lane[0];
+      for (Index l = 1; l < used; ++l) sum = fold(sum, lane[l]);
       partial[begin / grain] = sum;
     });
     T total = init;

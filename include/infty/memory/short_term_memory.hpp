@@ -97,23 +97,23 @@ class ShortTermMemory {
       kept[row] = total - leaving.length[row];
       most = std::max(most, leaving.length[row]);
     }
-    const auto guard = no_grad();
-    const Variable<T, Backend> joined =
-        concat(Variable<T, Backend>(held), Variable<T, Backend>(segment));
-    leaving.vectors = right_aligned(joined.value(), kept, leaving.length, most);
+    leaving.vectors = right_aligned(held, segment, kept, leaving.length, most);
     state.recent.vectors =
-        right_aligned(joined.value(), RowCounts(kept.size(), 0), kept, most_held());
+        right_aligned(held, segment, RowCounts(kept.size(), 0), kept, most_held());
     state.recent.length = std::move(kept);
     return leaving;
   }
 
  private:
-  /// [batch, width, d] whose last `count` vectors a row are those of x before its last `skip`,
-  /// behind zeros.
-  Tensor<T, Backend> right_aligned(const Tensor<T, Backend>& x, const RowCounts& skip,
+  /// [batch, width, d] whose last `count` vectors a row are those of `held` and then `segment`
+  /// before their last `skip`, behind zeros.
+  Tensor<T, Backend> right_aligned(const Tensor<T, Backend>& held,
+                                   const Tensor<T, Backend>& segment, const RowCounts& skip,
                                    const RowCounts& count, Index width) const {
-    const Index batch = x.dim(0), length = x.dim(1), d = model_dim_;
-    auto y = Tensor<T, Backend>::zeros(Shape{batch, width, d});
+    const Index batch = held.dim(0), old = held.dim(1), length = segment.dim(1), d = model_dim_;
+    const bool full = std::all_of(count.begin(), count.end(), [=](Index n) { return n == width; });
+    Tensor<T, Backend> y(Shape{batch, width, d});
+    if (!full) y.fill(T(0));
     // Rows that are cut alike, as most are, at once.
     for (Index begin = 0, end; begin < batch; begin = end) {
       const auto first = static_cast<std::size_t>(begin);
@@ -121,10 +121,18 @@ class ShortTermMemory {
         return count[row] == count[first] && skip[row] == skip[first];
       };
       for (end = begin + 1; end < batch && alike(static_cast<std::size_t>(end));) ++end;
-      const Index n = count[first];
-      detail::copy_rows<Backend>(end - begin, n * d,
-                                 x.data() + ((begin + 1) * length - skip[first] - n) * d,
-                                 length * d, y.data() + ((begin + 1) * width - n) * d, width * d);
+      // The last `last` vectors come from the segment, the `before` ones in front of them were
+      // held.
+      const Index n = count[first], last = std::clamp<Index>(length - skip[first], 0, n);
+      const Index before = n - last, skipped = std::max<Index>(0, skip[first] - length);
+      const auto copy = [&](const Tensor<T, Backend>& x, Index from, Index vectors, Index to) {
+        if (vectors == 0) return;
+        detail::copy_rows<Backend>(end - begin, vectors * d,
+                                   x.data() + (begin * x.dim(1) + from) * d, x.dim(1) * d,
+                                   y.data() + (begin * width + to) * d, width * d);
+      };
+      copy(held, old - skipped - before, before, width - n);
+      copy(segment, length - skip[first] - last, last, width - last);
     }
     return y;
   }
