@@ -88,11 +88,13 @@
 #include <infty/train/trainer.hpp>
 #include <infty/version.hpp>
 
-#if !defined(__CUDACC__)  // what is made of Eigen
+#if !defined(__CUDACC__)  // for host compilers alone
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/include.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/map.hpp>
+#include <infty/eigen/query_order.hpp>
+#include <infty/eigen/register_tile.hpp>
 #endif

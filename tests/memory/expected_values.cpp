@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -143,6 +145,72 @@ TEST_CASE("expected_values: the same bits with one thread and with two") {
     return bits;
   };
   CHECK(infty::tests::with_threads(1, all) == infty::tests::with_threads(2, all));
+}
+
+TEMPLATE_TEST_CASE("expected_values: functions are left out where their share is lost in rounding",
+                   "", float, double) {
+  using T = TestType;
+  const infty::ReadSize all{2, 300, 256, 2, 3, false}, some{2, 300, 256, 2, 3, true};
+  const GaussianBasis<T> psi(all.basis, {.005, .02});
+  Random random(infty::tests::seed);
+  auto density = densities<T>(all.batch, all.heads, all.queries, random);
+  const Index n = density.size() / 2;
+  for (Index i = n; i < 2 * n; ++i)
+    density.data()[i] = static_cast<T>(1e-6 + 1e-4 * random.uniform());
+
+  // What is left out of a tile of neighbours is as small as promised, gradients too.
+  const infty::detail::QueryOrder<GaussianDensity, T, GaussianBasis<T>> order(some, psi,
+                                                                              density.data());
+  const T tail = std::numeric_limits<T>::epsilon() / static_cast<T>(all.basis);
+  Index left_out = 0, wrong = 0;
+  for (Index row = 0; row < all.batch * all.heads; ++row)
+    for (Index first = 0; first < all.queries; first += 64) {
+      std::vector<T> mu, var;
+      for (Index i = first; i < std::min<Index>(first + 64, all.queries); ++i) {
+        const Index at = row * all.queries + order.queries(row)[i];
+        mu.push_back(density.data()[at]);
+        var.push_back(density.data()[n + at]);
+      }
+      const auto range = order.functions(psi, mu.data(), var.data(), std::ssize(mu));
+      for (Index j = 0; j < all.basis; ++j) {
+        if (j >= range.begin && j < range.end) continue;
+        ++left_out;
+        for (std::size_t i = 0; i < mu.size(); ++i) {
+          const auto x = GaussianDensity::expectation_gradient(psi, j, mu[i], var[i]);
+          const T sd = std::sqrt(psi.width(j) * psi.width(j) + var[i]), top = T(.4) / sd;
+          wrong += x.value > tail / 64 * top || std::abs(x.d_mu) * sd > tail * top ||
+                   std::abs(x.d_var) * sd * sd > tail * top;
+        }
+      }
+    }
+  CHECK(wrong == 0);
+  CHECK(left_out > 8 * all.basis);  // of 20 tiles
+
+  const auto exact = run<Fused<GaussianDensity>, T>(all, psi);
+  const auto skipped = run<Fused<GaussianDensity>, T>(some, psi);
+  CHECK(infty::tests::error(skipped.out, exact.out) < infty::tests::tolerance<T>);
+  CHECK(infty::tests::error(skipped.d_density, exact.d_density) < infty::tests::tolerance<T>);
+  CHECK(infty::tests::error(skipped.d_values, exact.d_values) < infty::tests::tolerance<T>);
+}
+
+TEST_CASE("expected_values: a density that is no number spoils its query and no other") {
+  const infty::ReadSize s{1, 70, 8, 1, 2};
+  const GaussianBasis<float> psi(8, {.05});
+  Random random(infty::tests::seed);
+  auto density = densities<float>(1, 1, 70, random);
+  const auto values = infty::tests::uniform_tensor<float>({1, 8, 2}, random);
+  Tensor<float> clean({1, 70, 2}), spoilt({1, 70, 2});
+  Fused<GaussianDensity>::forward(s, psi, density.data(), values.data(), clean.data());
+  density.data()[33] = std::numeric_limits<float>::quiet_NaN();
+  density.data()[70 + 12] = std::numeric_limits<float>::infinity();
+  Fused<GaussianDensity>::forward(s, psi, density.data(), values.data(), spoilt.data());
+  for (Index i = 0; i < 140; ++i) {
+    CAPTURE(i);
+    if (i / 2 == 33)
+      CHECK(std::isnan(spoilt.data()[i]));
+    else if (i / 2 != 12)
+      CHECK(spoilt.data()[i] == Approx(clean.data()[i]).margin(1e-6));
+  }
 }
 
 TEST_CASE("expected_values: shapes that do not fit") {

@@ -3,38 +3,46 @@
 
 #include <algorithm>
 
-#include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
+#include <infty/eigen/query_order.hpp>
+#include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
+#include <infty/signal/density.hpp>
 
 namespace infty::detail {
 
-/// The expectation of the value signal by tiles of queries: the expectations of a tile, [N, tile],
-/// stay in cache and are never written out. Rows, heads and, going forward, tiles in parallel.
+/// The expectation of the value signal by tiles of queries and blocks of basis functions: the
+/// expectations of a tile and a block, [block, tile], stay in cache and are never written out. A
+/// tile holds queries that look at neighbouring places, and functions that are too far from all of
+/// them to count are left out (`QueryOrder`). Rows, heads and, going forward, tiles in parallel.
 template <class D>
 struct FusedExpectation {
-  static constexpr Index tile = 64;
+  static constexpr Index tile = 64, block = 128;
 
   template <class Size, class T, class Psi>
   static void forward(const Size& s, const Psi& psi, const T* density, const T* values, T* out) {
-    const Index e = s.heads * s.head_dim, n = s.batch * s.heads * s.queries, N = s.basis;
+    const Index e = s.heads * s.head_dim, N = s.basis, width = s.head_dim;
     const Index tiles = (s.queries + tile - 1) / tile;
+    const QueryOrder<D, T, Psi> order(s, psi, density);
     parallel_for(s.batch * s.heads * tiles, 1, [&](Index begin, Index end) {
-      const OneThread guard;
-      Scratch<T> scratch(N * tile);
-      T* const r = scratch.data();
+      Scratch<T> scratch(tile * (block + width) + Tile<T, Psi>::size(psi));
+      T *const r = scratch.data(), *const sum = r + tile * block;  // [block, tile], [D, tile]
       for (Index job = begin; job < end; ++job) {
         const Index head = job / tiles % s.heads, row = job / tiles / s.heads;
-        const Index first = job % tiles * tile, count = std::min(tile, s.queries - first);
-        const T* const mu = density + (row * s.heads + head) * s.queries + first;
-        const T* const var = mu + n;
-        expectations(psi, mu, var, N, count, r);
-        const ConstStrided<T> expected(r, N, count, Eigen::OuterStride<>(tile));
-        const ConstStrided<T> v(values + row * N * e + head * s.head_dim, N, s.head_dim,
-                                Eigen::OuterStride<>(e));
-        Strided<T>(out + (row * s.queries + first) * e + head * s.head_dim, count, s.head_dim,
-                   Eigen::OuterStride<>(e))
-            .noalias() = expected.transpose() * v;
+        const Tile<T, Psi> at(s, psi, order, density, job / tiles, job % tiles * tile,
+                              sum + width * tile);
+        const T* const v = values + row * N * e + head * width;
+        std::fill_n(sum, width * tile, T(0));
+        for (Index j = at.functions.begin; j < at.functions.end; j += block) {
+          const Index n = std::min(block, at.functions.end - j);
+          at.each(psi, j, n, [=](Index k, Index, const Expectation<T>& x) { r[k] = x.value; });
+          product_in_cache(width, at.count, n, TileView<T>{v + j * e, 1, e}, r, tile, true, sum,
+                           tile);
+        }
+        for (Index i = 0; i < at.count; ++i) {
+          T* const to = out + (row * s.queries + at.query[i]) * e + head * width;
+          for (Index d = 0; d < width; ++d) to[d] = sum[d * tile + i];
+        }
       }
     });
   }
@@ -42,72 +50,115 @@ struct FusedExpectation {
   template <class Size, class T, class Psi>
   static void backward(const Size& s, const Psi& psi, const T* density, const T* values,
                        const T* d_out, T* d_density, T* d_values) {
-    const Index e = s.heads * s.head_dim, n = s.batch * s.heads * s.queries, N = s.basis;
+    const Index e = s.heads * s.head_dim, N = s.basis, width = s.head_dim;
+    const Index wide = padded<T>(width), all = s.batch * s.heads * s.queries;
+    const QueryOrder<D, T, Psi> order(s, psi, density);
     // Tiles of one row and head add to the same values: they run one after the other.
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      const OneThread guard;
-      Scratch<T> scratch(2 * N * tile);
-      T *const r = scratch.data(), *const dr = r + N * tile;
+      Scratch<T> scratch(tile * (2 * block + width + wide) + N * wide + Tile<T, Psi>::size(psi));
+      T *const r = scratch.data(), *const dr = r + tile * block;                // [block, tile]
+      T* const across = dr + tile * block;                                      // d_out, [D, tile]
+      T *const along = across + tile * width, *const dv = along + tile * wide;  // [tile, D], [N, D]
+      std::fill_n(along, tile * wide, T(0));
       for (Index job = begin; job < end; ++job) {
         const Index head = job % s.heads, row = job / s.heads;
-        const Index column = head * s.head_dim;
-        const ConstStrided<T> v(values + row * N * e + column, N, s.head_dim,
-                                Eigen::OuterStride<>(e));
+        const T* const v = values + row * N * e + head * width;
+        if (d_values) std::fill_n(dv, N * wide, T(0));
         for (Index first = 0; first < s.queries; first += tile) {
-          const Index count = std::min(tile, s.queries - first);
-          const T* const mu = density + job * s.queries + first;
-          const T* const var = mu + n;
-          const ConstStrided<T> dz(d_out + (row * s.queries + first) * e + column, count,
-                                   s.head_dim, Eigen::OuterStride<>(e));
-          Strided<T> expected(r, N, count, Eigen::OuterStride<>(tile));
-          if (d_density) {
-            Strided<T>(dr, N, count, Eigen::OuterStride<>(tile)).noalias() = v * dz.transpose();
-            T* const d_mu = d_density + job * s.queries + first;
-            gradients(psi, mu, var, N, count, dr, r, d_mu, d_mu + n);
-          } else {
-            expectations(psi, mu, var, N, count, r);
+          const Tile<T, Psi> at(s, psi, order, density, job, first, dv + N * wide);
+          for (Index i = 0; i < at.count; ++i) {
+            const T* const from = d_out + (row * s.queries + at.query[i]) * e + head * width;
+            for (Index d = 0; d < width; ++d) along[i * wide + d] = across[d * tile + i] = from[d];
           }
-          if (d_values)
-            Strided<T>(d_values + row * N * e + column, N, s.head_dim, Eigen::OuterStride<>(e))
-                .noalias() += expected * dz;
+          T d_mu[tile] = {}, d_var[tile] = {};
+          for (Index j = at.functions.begin; j < at.functions.end; j += block) {
+            const Index n = std::min(block, at.functions.end - j);
+            if (d_density) {
+              product_in_cache(n, at.count, width, TileView<T>{v + j * e, e, 1}, across, tile,
+                               false, dr, tile);
+              at.each(psi, j, n, [&](Index k, Index i, const Expectation<T>& x) {
+                r[k] = x.value;
+                d_mu[i] += dr[k] * x.d_mu;
+                d_var[i] += dr[k] * x.d_var;
+              });
+            } else {
+              at.each(psi, j, n, [=](Index k, Index, const Expectation<T>& x) { r[k] = x.value; });
+            }
+            if (d_values)
+              product_in_cache(n, width, at.count, TileView<T>{r, tile, 1}, along, wide, true,
+                               dv + j * wide, wide);
+          }
+          if (d_density)
+            for (Index i = 0; i < at.count; ++i) {
+              d_density[job * s.queries + at.query[i]] += d_mu[i];
+              d_density[all + job * s.queries + at.query[i]] += d_var[i];
+            }
         }
+        if (d_values)
+          for (Index j = 0; j < N; ++j)
+            for (Index d = 0; d < width; ++d)
+              d_values[(row * N + j) * e + head * width + d] += dv[j * wide + d];
       }
     });
   }
 
  private:
-  // One basis function at a time over the queries of a tile: its centre and width stay in
-  // registers and the compiler turns the inner loop into vector code. For that, psi and the
-  // densities are copied to where no output can lie over them.
+  /// Some queries of one row and head, their densities, and the functions that count for them.
   template <class T, class Psi>
-  static void expectations(Psi psi, const T* mu, const T* var, Index N, Index count, T* r) {
-    T m[tile], v[tile];
-    std::copy_n(mu, count, m);
-    std::copy_n(var, count, v);
-    for (Index j = 0; j < N; ++j)
-      for (Index i = 0; i < count; ++i)
-        r[j * tile + i] = D::expectation_gradient(psi, j, m[i], v[i]).value;
-  }
+  struct Tile {
+    Index count;
+    const Index* query;
+    FunctionRange functions;
+    T mu[tile], var[tile];
+    T* spread;  ///< [widths, tile] where functions of one width share a part of the work
 
-  template <class T, class Psi>
-  static void gradients(Psi psi, const T* mu, const T* var, Index N, Index count, const T* dr, T* r,
-                        T* d_mu, T* d_var) {
-    T m[tile], v[tile], dm[tile] = {}, dv[tile] = {};
-    std::copy_n(mu, count, m);
-    std::copy_n(var, count, v);
-    for (Index j = 0; j < N; ++j)
+    template <class Size>
+    Tile(const Size& s, const Psi& psi, const QueryOrder<D, T, Psi>& order, const T* density,
+         Index row_and_head, Index first, T* memory)
+        : count(std::min(tile, s.queries - first)),
+          query(order.queries(row_and_head) + first),
+          spread(memory) {
+      const T* const at = density + row_and_head * s.queries;
       for (Index i = 0; i < count; ++i) {
-        const auto at = D::expectation_gradient(psi, j, m[i], v[i]);
-        const T d = dr[j * tile + i];
-        r[j * tile + i] = at.value;
-        dm[i] += d * at.d_mu;
-        dv[i] += d * at.d_var;
+        mu[i] = at[query[i]];
+        var[i] = at[s.batch * s.heads * s.queries + query[i]];
       }
-    for (Index i = 0; i < count; ++i) {
-      d_mu[i] += dm[i];
-      d_var[i] += dv[i];
+      functions = order.functions(psi, mu, var, count);
+      if constexpr (spreads)
+        for (Index w = 0; w < psi.widths(); ++w)
+          for (Index i = 0; i < count; ++i)
+            spread[w * tile + i] = D::inverse_spread(psi, w, var[i]);
     }
-  }
+
+    static constexpr bool spreads =
+        requires(const Psi& psi, T x) { D::inverse_spread(psi, Index{}, x); };
+    static Index size(const Psi& psi) {
+      if constexpr (spreads)
+        return psi.widths() * tile;
+      else
+        return (void)psi, 0;
+    }
+
+    /// take(k, i, E) for the expectations of functions first, first + 1, ... and all queries i,
+    /// which stand at k = tile * (j - first) + i. One function at a time over the queries: its
+    /// centre and width stay in registers and a compiler makes vector code of the inner loop.
+    template <class Take>
+    void each(const Psi& functions_of, Index first, Index n, const Take& take) const {
+      const Psi psi = functions_of;  // where no output can lie over it
+      for (Index j = 0; j < n; ++j) {
+        if constexpr (spreads) {
+          const T* const inverse = spread + (first + j) % psi.widths() * tile;
+#pragma GCC ivdep
+          for (Index i = 0; i < count; ++i)
+            take(j * tile + i, i, D::expectation_gradient_at(psi, first + j, mu[i], inverse[i]));
+        } else {
+#pragma GCC ivdep
+          for (Index i = 0; i < count; ++i)
+            take(j * tile + i, i, D::expectation_gradient(psi, first + j, mu[i], var[i]));
+        }
+      }
+    }
+  };
 };
 
 }  // namespace infty::detail

@@ -18,7 +18,7 @@ class Scratch {
   ~Scratch() { HostPool::instance().release(data_, bytes_); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  T* data() { return data_; }
+  T* data() const { return data_; }
 
  private:
   std::size_t bytes_;

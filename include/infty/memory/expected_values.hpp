@@ -10,6 +10,9 @@ namespace infty {
 /// Sizes of a read: B rows, Q queries, N basis functions, H heads of D.
 struct ReadSize {
   Index batch, queries, basis, heads, head_dim;
+  /// Whether a kernel may leave out basis functions that are so far from a query that their share
+  /// is lost in the rounding of the sum.
+  bool skip_tails = true;
 };
 
 /// The composition that defines `expected_values` and its gradient, from primitives, over
@@ -109,12 +112,13 @@ struct ChosenExpectation<D, B> {
 /// which is the sum over j of E_p[psi_j] V_j   [Martins et al. 2022, Eq. 6, 11].
 /// @param density  [2, B, H, Q], mu and sigma² > 0
 /// @param values   [B, N, H D]
+/// @param skip_tails  as in `ReadSize`
 /// @return         [B, Q, H D]
 /// @throws infty::ShapeError
 template <class D, class T, class B, class Psi>
   requires DensityOver<D, Psi>
 Variable<T, B> expected_values(const Psi& psi, const Variable<T, B>& density,
-                               const Variable<T, B>& values) {
+                               const Variable<T, B>& values, bool skip_tails = true) {
   using Kernel = typename detail::ChosenExpectation<D, B>::type;
   require<ShapeError>(
       density.shape().rank() == 4 && density.dim(0) == 2 && values.shape().rank() == 3 &&
@@ -122,8 +126,9 @@ Variable<T, B> expected_values(const Psi& psi, const Variable<T, B>& density,
           values.dim(2) % density.dim(2) == 0,
       "expected_values", "density is ", density.shape(), ", values are ", values.shape(),
       ": they must be [2, B, H, Q] and [B, N, HD], N = ", psi.size());
-  const ReadSize size{density.dim(1), density.dim(3), psi.size(), density.dim(2),
-                      values.dim(2) / density.dim(2)};
+  const ReadSize size{
+      density.dim(1), density.dim(3), psi.size(), density.dim(2), values.dim(2) / density.dim(2),
+      skip_tails};
   Variable<T, B> y(Tensor<T, B>(Shape{size.batch, size.queries, values.dim(2)}));
   Kernel::forward(size, psi, density.value().data(), values.value().data(), y.value().data());
   return record(

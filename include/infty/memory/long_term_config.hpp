@@ -42,6 +42,9 @@ struct LongTermConfig {
   Resampling resampling = Resampling::even;
   Index bins = 128;                 ///< of the attention histogram of sticky memories (Eq. 16)
   std::uint64_t sampling_seed = 0;  ///< of the draws of `Resampling::sticky`
+  /// Whether a read may leave out basis functions whose share is below the rounding of the sum, at
+  /// most epsilon / 64 of the largest that one can have (`QueryOrder`); without it all are summed.
+  bool skip_tails = true;
   /// A row that has taken in so many vectors or more is cleared before the next write, as in the
   /// authors' GPT-2 program; 0 never clears.
   Index threshold = 0;

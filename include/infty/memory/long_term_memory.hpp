@@ -225,7 +225,7 @@ class LongTermMemory {
         " = heads * head_dim");
     const auto density = density_of(state, queries);
     const auto values = value.forward(state.coefficients);  // [B, N, H D]
-    const auto context = expected_values<Density>(basis(), density, values);
+    const auto context = expected_values<Density>(basis(), density, values, config_.skip_tails);
     if (sticky() && queries.dim(1) > 0)
       state.attention = detail::attention_since<Density>(state.attention, density.value());
     return {out.forward(context), density};

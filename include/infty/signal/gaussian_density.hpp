@@ -54,10 +54,32 @@ struct GaussianDensity {
   template <class T>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient(const GaussianBasis<T>& psi, Index j,
                                                                T mu, T var) {
-    const T s = psi.width(j), total = s * s + var, r = 1 / std::sqrt(total);
+    return expectation_gradient_at(psi, j, mu, inverse_spread(psi, j, var));
+  }
+
+  /// 1 / sqrt(width² + var), what the expectations of all functions of psi_j's width share.
+  template <class T>
+  INFTY_HOST_DEVICE static T inverse_spread(const GaussianBasis<T>& psi, Index j, T var) {
+    const T s = psi.width(j);
+    return 1 / std::sqrt(s * s + var);
+  }
+
+  /// `expectation_gradient` where the inverse spread is known.
+  template <class T>
+  INFTY_HOST_DEVICE static Expectation<T> expectation_gradient_at(const GaussianBasis<T>& psi,
+                                                                  Index j, T mu, T r) {
     const T z = (mu - psi.centre(j)) * r;
     const T value = detail::normal_pdf(z) * r;
     return {value, -value * z * r, value * (z * z - 1) * r * r / 2};
+  }
+
+  /// How far from mu a function's centre must lie for its expectation to be `tail` times its
+  /// largest value, for the widest functions; with tail in (0, 1).
+  template <class T>
+  INFTY_HOST_DEVICE static T reach(const GaussianBasis<T>& psi, T var, T tail) {
+    T widest = 0;
+    for (Index j = 0; j < psi.widths(); ++j) widest = psi.width(j) > widest ? psi.width(j) : widest;
+    return std::sqrt(-2 * std::log(tail) * (widest * widest + var));
   }
 
   /// The moments of a normal variable: m_j = mu m_{j-1} + (j - 1) var m_{j-2}, of terms with the
