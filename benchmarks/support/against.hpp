@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "limits.hpp"
+
+namespace infty::bench {
+
+inline double median(std::vector<double> x) {
+  if (x.empty()) return 0;
+  const auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
+  std::nth_element(x.begin(), middle, x.end());
+  return *middle;
+}
+
+/// Times `body`, whose call does `work`, in slices of some milliseconds, and the limit between any
+/// two of them: a slice's share is that of the limit before and after it. What is reported are
+/// medians over the slices: the time of a call, its rate, the limit's, and the share.
+template <class Limit, class Body>
+void against(benchmark::State& run, double work, Limit& limit, Body&& body) {
+  constexpr double body_slice = .01, limit_slice = .005;
+  std::vector<double> times, limits, shares;
+  if (run.max_iterations == 1) body();  // the first time that it runs: caches and pools fill
+  double before = rate_of(limit, limit_slice), seconds = 0, calls = 0;
+  auto left = run.max_iterations;
+  for (auto _ : run) {
+    const auto start = Clock::now();
+    body();
+    const double elapsed = seconds_since(start);
+    run.SetIterationTime(elapsed);
+    seconds += elapsed;
+    ++calls;
+    if (--left > 0 && seconds < body_slice) continue;
+    const double after = rate_of(limit, limit_slice), between = (before + after) / 2;
+    times.push_back(seconds / calls);
+    limits.push_back(between);
+    shares.push_back(work * calls / seconds / between);
+    before = after;
+    seconds = calls = 0;
+  }
+  run.counters["time"] = median(times);
+  run.counters[Limit::unit] = work / median(times) * 1e-9;
+  run.counters["limit"] = median(limits) * 1e-9;
+  run.counters["share"] = median(shares);
+}
+
+/// A body of so many FLOPs against the fastest matrix product there is.
+template <class T, class Body>
+void against_matrix_product(benchmark::State& run, double flops, Body&& body) {
+  static MatrixProduct<T> limit;
+  against(run, flops, limit, body);
+}
+
+/// A body that has to read and write so many bytes against a copy of as many, from caches as large.
+template <class Body>
+void against_copy(benchmark::State& run, double bytes, Body&& body) {
+  Copy limit(bytes);
+  against(run, bytes, limit, body);
+}
+
+}  // namespace infty::bench

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <infty/autograd/linear.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/eigen/backend.hpp>
+#include <infty/eigen/include.hpp>
+#include <infty/eigen/map.hpp>
+
+/// What the machine can do with the threads that infty uses. A limit is a piece of work to be
+/// called and timed beside every benchmark anew: a machine that others use too changes its speed
+/// from second to second.
+namespace infty::bench {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Work a second of a limit, whose call does `limit.work()`: over so many seconds, at least a call.
+template <class Limit>
+double rate_of(Limit& limit, double seconds) {
+  const auto start = Clock::now();
+  double calls = 0, elapsed = 0;
+  for (; elapsed < seconds; elapsed = seconds_since(start), ++calls) limit();
+  return calls * limit.work() / elapsed;
+}
+
+/// f(i) in thread i of those that infty uses, the same core every time.
+template <class F>
+void on_each_thread(const F& f) {
+#if defined(_OPENMP)
+#pragma omp parallel num_threads(num_threads())
+  f(static_cast<std::size_t>(omp_get_thread_num()));
+#else
+  f(std::size_t{0});
+#endif
+}
+
+/// Fused multiply-adds whose operands never leave the registers: what the cores' arithmetic can do,
+/// no matter how good anybody's matrix product is.
+template <class T>
+struct MultiplyAdds {
+  using Packet = typename Eigen::internal::packet_traits<T>::type;
+  static constexpr int chains = 12;  // more than the steps of an addition, times two a cycle
+  static constexpr int rounds = 20000;
+  static constexpr const char* unit = "GFLOP/s";
+
+  double work() const {
+    constexpr int lanes = Eigen::internal::packet_traits<T>::size;
+    return 2.0 * lanes * chains * rounds * num_threads();
+  }
+  void operator()() {
+    on_each_thread([](std::size_t) {
+      Packet factor = Eigen::internal::pset1<Packet>(T(0.5)), sum[chains];
+      benchmark::DoNotOptimize(factor);
+      for (Packet& chain : sum) chain = factor;
+      for (int i = 0; i < rounds; ++i)
+        for (Packet& chain : sum) chain = Eigen::internal::pmadd(chain, factor, factor);
+      for (Packet& chain : sum) benchmark::DoNotOptimize(chain);
+    });
+  }
+};
+
+/// The fastest matrix product there is here, ours or Eigen's as a user would write it, of square
+/// matrices of several sizes; which one, is found out at first.
+template <class T>
+class MatrixProduct {
+ public:
+  static constexpr const char* unit = "GFLOP/s";
+
+  MatrixProduct() {
+    for (const Index n : {256, 512, 1024})
+      for (const bool ours : {true, false}) {
+        Candidate next(n, ours);
+        for (int i = 0; i < 3; ++i) {
+          const double rate = rate_of(next, .02);
+          if (rate <= best_rate_) continue;
+          best_rate_ = rate;
+          best_ = next;
+        }
+      }
+  }
+
+  /// One product, and its FLOPs.
+  void operator()() { best_(); }
+  double work() const { return best_.work(); }
+  /// Whose it is, of what size.
+  std::string name() const {
+    return (best_.ours ? "infty's, of " : "Eigen's, of ") + std::to_string(best_.n) + " squared";
+  }
+
+ private:
+  struct Candidate {
+    Candidate() = default;
+    Candidate(Index size, bool by_infty)
+        : n(size),
+          ours(by_infty),
+          a(Tensor<T, EigenBackend>::full({n, n}, T(1))),
+          b(a.clone()),
+          c(a.clone()) {}
+
+    double work() const { return 2.0 * static_cast<double>(n * n * n); }
+    void operator()() {
+      if (ours)
+        infty::detail::product<EigenBackend>(n, n, n, false, false, a.data(), b.data(), T(0),
+                                             c.data());
+      else
+        matrix(c).noalias() = matrix(a) * matrix(b);
+      benchmark::ClobberMemory();
+    }
+
+    Index n = 0;
+    bool ours = true;
+    Tensor<T, EigenBackend> a, b, c;
+  };
+
+  Candidate best_;
+  double best_rate_ = 0;
+};
+
+/// A copy that reads and writes so many bytes in all, each thread its own part of one array into
+/// another: of few bytes it stays in the caches, as a kernel of that size does.
+class Copy {
+ public:
+  static constexpr const char* unit = "GB/s";
+
+  explicit Copy(double bytes)
+      : size_(std::max<std::size_t>(64, static_cast<std::size_t>(bytes / 2))),
+        piece_(std::min(size_, std::size_t{1} << 25)),
+        from_(size_, 1),
+        to_(size_, 2) {}
+
+  /// Bytes that are more than the largest cache holds, and so come from memory.
+  static double beyond_caches() {
+    double cache = 0;
+    for (const auto& level : benchmark::CPUInfo::Get().caches)
+      cache = std::max(cache, static_cast<double>(level.size));
+    return std::max(256.0 * (1 << 20), 2 * cache);
+  }
+
+  /// Bytes of a call. A large array is copied piece by piece, so that a call is short.
+  double work() const { return 2 * static_cast<double>(piece_); }
+  void operator()() {
+    if (next_ + piece_ > size_) next_ = 0;
+    const char* const from = from_.data() + next_;
+    char* const to = to_.data() + next_;
+    next_ += piece_;
+    if (piece_ < 16384) {  // sooner done than another thread is told
+      std::memcpy(to, from, piece_);
+    } else {
+      const auto threads = static_cast<std::size_t>(num_threads());
+      on_each_thread([&](std::size_t i) {
+        const std::size_t begin = piece_ * i / threads, end = piece_ * (i + 1) / threads;
+        std::memcpy(to + begin, from + begin, end - begin);
+      });
+    }
+    benchmark::ClobberMemory();
+  }
+
+ private:
+  std::size_t size_, piece_, next_ = 0;
+  std::vector<char> from_, to_;
+};
+
+}  // namespace infty::bench
