@@ -92,7 +92,10 @@
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
+#include <infty/eigen/fused_layer_norm.hpp>
+#include <infty/eigen/gemm.hpp>
 #include <infty/eigen/include.hpp>
+#include <infty/eigen/lanes.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/map.hpp>
 #include <infty/eigen/query_order.hpp>

@@ -5,17 +5,11 @@
 #include <cmath>
 
 #include <infty/core/backend.hpp>
-#include <infty/eigen/include.hpp>
+#include <infty/eigen/gemm.hpp>
 #include <infty/eigen/parallel.hpp>
+#include <infty/eigen/scratch.hpp>
 
 namespace infty::detail {
-
-template <class T>
-using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using Strided = Eigen::Map<RowMajor<T>, 0, Eigen::OuterStride<>>;
-template <class T>
-using ConstStrided = Eigen::Map<const RowMajor<T>, 0, Eigen::OuterStride<>>;
 
 /// While it lives, Eigen keeps to this thread: how its own threads cut a product would change sums.
 class OneThread {
@@ -33,71 +27,81 @@ class OneThread {
   [[maybe_unused]] int before_ = 1;
 };
 
-/// c = alpha a b + beta c for expressions; beta 0 overwrites, whatever c held.
-template <class T, class A, class B>
-void multiply(T alpha, const A& a, const B& b, T beta, Strided<T> c) {
-  if (beta == T(0)) {
-    c.setZero();
-  } else if (beta != T(1)) {
-    c *= beta;
+/// How a product C (m, n) of inner size k is cut into tasks: tiles of C, or parts of k whose
+/// products are added up in their order.
+struct MatmulTiles {
+  Index rows, cols, inner;
+};
+
+/// Cuts `products` of one size by the sizes alone. What a task multiplies stays so large that
+/// packing its operands, which costs as much as some ten multiplications of an element, is little.
+inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products) {
+  constexpr Index tasks = 16, least_work = Index{1} << 20, least_side = 128, least_inner = 512;
+  MatmulTiles tile{m, n, k};
+  const auto half = [](Index x) { return (x / 2 + 31) / 32 * 32; };
+  Index count = products;
+  while (count < tasks && tile.rows * tile.cols * tile.inner >= 2 * least_work) {
+    // A gradient of weights is small and sums over all tokens.
+    if (tile.inner >= 4 * std::max(tile.rows, tile.cols) && tile.inner >= 2 * least_inner)
+      tile.inner = half(tile.inner);
+    else if (tile.rows >= tile.cols && tile.rows >= 2 * least_side)
+      tile.rows = half(tile.rows);
+    else if (tile.cols >= 2 * least_side)
+      tile.cols = half(tile.cols);
+    else
+      break;
+    count *= 2;
   }
-  if (a.cols() > 0) c.noalias() += alpha * (a * b);
+  return tile;
 }
 
-template <class T>
-void multiply(bool transpose_a, bool transpose_b, T alpha, ConstStrided<T> a, ConstStrided<T> b,
-              T beta, Strided<T> c) {
-  if (transpose_a && transpose_b) {
-    multiply(alpha, a.transpose(), b.transpose(), beta, c);
-  } else if (transpose_a) {
-    multiply(alpha, a.transpose(), b, beta, c);
-  } else if (transpose_b) {
-    multiply(alpha, a, b.transpose(), beta, c);
-  } else {
-    multiply(alpha, a, b, beta, c);
-  }
-}
-
-/// Batched matrix product over tiles of C that depend on the sizes alone. Each tile is one
-/// product of Eigen's in one thread.
+/// Batched matrix product, cut into tasks by the sizes alone. Each of them is one product in one
+/// thread.
 template <class T>
 void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   if (p.m == 0 || p.n == 0) return;
   const Index products = p.outer * p.inner;
-  // Few products are cut into tiles; a tile keeps enough work to pay for packing its operands.
-  constexpr Index tile_work = Index{1} << 20;
-  Index tile_rows = p.m, tile_cols = p.n;
-  if (products < 8) {
-    if (p.m >= p.n)
-      tile_rows =
-          std::clamp(tile_work / std::max<Index>(1, p.n * p.k), std::min<Index>(p.m, 32), p.m);
-    else
-      tile_cols =
-          std::clamp(tile_work / std::max<Index>(1, p.m * p.k), std::min<Index>(p.n, 32), p.n);
-  }
-  const Index row_tiles = (p.m + tile_rows - 1) / tile_rows;
-  const Index col_tiles = (p.n + tile_cols - 1) / tile_cols;
-  const Index tiles = row_tiles * col_tiles;
-  const Index work = std::max<Index>(1, tile_rows * tile_cols * std::max<Index>(p.k, 1));
+  const MatmulTiles tile = matmul_tiles(p.m, p.n, p.k, products);
+  const Index row_tiles = (p.m + tile.rows - 1) / tile.rows;
+  const Index col_tiles = (p.n + tile.cols - 1) / tile.cols;
+  const Index parts = tile.inner > 0 ? (p.k + tile.inner - 1) / tile.inner : 1;
+  const Index tiles = row_tiles * col_tiles, area = p.m * p.n;
+  // Part 0 goes to C itself, the others are added to it at the end.
+  Scratch<T> partial(products * (parts - 1) * area);
+  const Index work = std::max<Index>(1, tile.rows * tile.cols * std::max<Index>(tile.inner, 1));
   const Index grain = std::max<Index>(1, (Index{1} << 18) / work);
-  parallel_for(products * tiles, grain, [&](Index begin, Index end) {
+  parallel_for(products * tiles * parts, grain, [&](Index begin, Index end) {
     const OneThread guard;
     for (Index job = begin; job < end; ++job) {
-      const Index outer = job / tiles / p.inner, inner = job / tiles % p.inner;
-      const Index row = job % tiles / col_tiles * tile_rows,
-                  col = job % tiles % col_tiles * tile_cols;
-      const Index rows = std::min(tile_rows, p.m - row), cols = std::min(tile_cols, p.n - col);
-      const T* const ta =
-          a + outer * p.a.outer + inner * p.a.inner + (p.a.transposed ? row : row * p.a.leading);
-      const T* const tb =
-          b + outer * p.b.outer + inner * p.b.inner + (p.b.transposed ? col * p.b.leading : col);
-      T* const tc = c + outer * p.c.outer + inner * p.c.inner + row * p.c.leading + col;
-      const ConstStrided<T> ma(ta, p.a.transposed ? p.k : rows, p.a.transposed ? rows : p.k,
-                               Eigen::OuterStride<>(p.a.leading));
-      const ConstStrided<T> mb(tb, p.b.transposed ? cols : p.k, p.b.transposed ? p.k : cols,
-                               Eigen::OuterStride<>(p.b.leading));
-      multiply<T>(p.a.transposed, p.b.transposed, alpha, ma, mb, beta,
-                  Strided<T>(tc, rows, cols, Eigen::OuterStride<>(p.c.leading)));
+      const Index part = job % parts, place = job / parts % tiles, product = job / parts / tiles;
+      const Index outer = product / p.inner, inner = product % p.inner;
+      const Index row = place / col_tiles * tile.rows, col = place % col_tiles * tile.cols;
+      const Index rows = std::min(tile.rows, p.m - row), cols = std::min(tile.cols, p.n - col);
+      const Index first = part * tile.inner, depth = std::min(tile.inner, p.k - first);
+      const auto operand = [&](const T* x, const Matmul::Operand& o, Index i, Index j) {
+        return GemmOperand<T>{x + outer * o.outer + inner * o.inner +
+                                  (o.transposed ? j * o.leading + i : i * o.leading + j),
+                              o.leading, o.transposed};
+      };
+      const GemmOperand<T> left = operand(a, p.a, row, first), right = operand(b, p.b, first, col);
+      if (part == 0)
+        gemm(rows, cols, depth, alpha, left, right, beta,
+             c + outer * p.c.outer + inner * p.c.inner + row * p.c.leading + col, p.c.leading);
+      else
+        gemm(rows, cols, depth, alpha, left, right, T(0),
+             partial.data() + (product * (parts - 1) + part - 1) * area + row * p.n + col, p.n);
+    }
+  });
+  if (parts == 1) return;
+  parallel_for(products * p.m, std::max<Index>(1, 8192 / p.n), [&](Index begin, Index end) {
+    for (Index at = begin; at < end; ++at) {
+      const Index product = at / p.m, row = at % p.m;
+      T* const to =
+          c + product / p.inner * p.c.outer + product % p.inner * p.c.inner + row * p.c.leading;
+      for (Index part = 0; part + 1 < parts; ++part) {
+        const T* const from = partial.data() + (product * (parts - 1) + part) * area + row * p.n;
+        for (Index j = 0; j < p.n; ++j) to[j] += from[j];
+      }
     }
   });
 }
