@@ -9,6 +9,7 @@
 #include <infty/core/pool.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
+#include <infty/eigen/fused_layer_norm.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
 
@@ -29,6 +30,9 @@ struct EigenBackend {
   /// The fused kernel of `expected_values`.
   template <class Density>
   using FusedExpectation = detail::FusedExpectation<Density>;
+
+  /// The fused kernel of `layer_norm`.
+  using FusedLayerNorm = detail::FusedLayerNorm;
 
   /// A block of `HostPool`, aligned to 64 bytes. @throws std::bad_alloc
   static void* allocate(std::size_t bytes) { return HostPool::instance().allocate(bytes); }

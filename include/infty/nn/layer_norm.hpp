@@ -32,10 +32,11 @@ struct ComposedLayerNorm {
     });
   }
 
-  /// Adds to dx, d_gain and d_bias, where they are not null, from dy [rows, d].
+  /// Adds to dx, d_gain and d_bias, where they are not null, from dy [rows, d]; without `add`, dx
+  /// is overwritten.
   template <class T>
   static void backward(Index rows, Index d, const T* x, const T* gain, const T* statistics,
-                       const T* dy, T* dx, T* d_gain, T* d_bias) {
+                       const T* dy, T* dx, T* d_gain, T* d_bias, bool add = true) {
     if (d_bias) detail::add_column_sums<B>(rows, d, dy, d_bias);
     if (d_gain) {
       Tensor<T, B> product(Shape{rows, d});  // dy * normalised x
@@ -58,7 +59,8 @@ struct ComposedLayerNorm {
                        d, [=](Index j) { return out[j] * gain[j] * (in[j] - mean) * inverse; }) /
                    static_cast<T>(d);
       for (Index j = 0; j < d; ++j)
-        to[j] += (out[j] * gain[j] - c - (in[j] - mean) * inverse * ch) * inverse;
+        to[j] =
+            (add ? to[j] : T(0)) + (out[j] * gain[j] - c - (in[j] - mean) * inverse * ch) * inverse;
     });
   }
 };

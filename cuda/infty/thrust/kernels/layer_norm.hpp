@@ -45,7 +45,7 @@ struct LayerNormForward {
   }
 };
 
-/// One row a block: dx += (c - mean(c) - h mean(c h)) / sd, c = dy * gain, h = normalised x.
+/// One row a block: dx (+)= (c - mean(c) - h mean(c h)) / sd, c = dy * gain, h = normalised x.
 template <class T>
 struct LayerNormBackward {
   static constexpr int threads = 128;
@@ -53,6 +53,7 @@ struct LayerNormBackward {
   Index d;
   const T *x, *gain, *statistics, *dy;
   T* dx;
+  bool add;
 
   INFTY_HOST_DEVICE std::size_t shared_bytes() const { return 0; }
 
@@ -68,7 +69,8 @@ struct LayerNormBackward {
     });
     const T c = sums.first / static_cast<T>(d), ch = sums.second / static_cast<T>(d);
     block.each(d, [&](Index j) {
-      to[j] += (out[j] * gain[j] - c - (in[j] - mean) * inverse * ch) * inverse;
+      to[j] =
+          (add ? to[j] : T(0)) + (out[j] * gain[j] - c - (in[j] - mean) * inverse * ch) * inverse;
     });
   }
 };
@@ -105,11 +107,11 @@ struct TiledLayerNorm {
 
   template <class T>
   static void backward(Index rows, Index d, const T* x, const T* gain, const T* statistics,
-                       const T* dy, T* dx, T* d_gain, T* d_bias) {
+                       const T* dy, T* dx, T* d_gain, T* d_bias, bool add = true) {
     if (d_gain || d_bias)
       fold_columns<System, SumPair<T>>(rows, d, LayerNormTerm<T>{d, x, statistics, dy},
                                        AddGainAndBias<T>{d_gain, d_bias});
-    if (dx) launch<System>(rows, LayerNormBackward<T>{d, x, gain, statistics, dy, dx});
+    if (dx) launch<System>(rows, LayerNormBackward<T>{d, x, gain, statistics, dy, dx, add});
   }
 };
 
