@@ -1,88 +1,182 @@
 // SPDX-License-Identifier: MIT
-// Write and read of the long-term memory, as FLOP/s beside the machine's matrix product in the same
-// run. Arguments: rows of the batch, vectors (and queries) a segment, basis functions N; 6 heads of
-// 50, 512 samples. Every call runs on the same data, so that caches are warm.
-
-#include <benchmark/benchmark.h>
+// The long-term memory: a later write, a read, and both with a way back from what was read and from
+// the divergence of the densities from the prior. Arguments: rows of the batch, vectors (and
+// queries) of a segment, basis functions N; 6 heads of 50, 512 samples, with the gate.
 
 #include <infty/memory/long_term_memory.hpp>
 
-using infty::Index, infty::Tensor;
+#include "../support/against.hpp"
+#include "../support/flops.hpp"
+#include "../support/tensors.hpp"
+
+using namespace infty::bench;
+using infty::Index, infty::Shape, infty::Tensor, infty::Variable, infty::EigenBackend;
 
 namespace {
 
 constexpr Index heads = 6, head_dim = 50, dim = heads * head_dim;
 
-template <class T>
-Tensor<T> normal(infty::Shape shape) {
-  Tensor<T> x(shape);
-  infty::Random random(1);
-  fill_normal(x, 0, 1, random);
-  return x;
-}
+template <class T, class B>
+struct Case {
+  using Memory = infty::LongTermMemory<T, infty::GaussianDensity, B>;
 
-void count_flops(benchmark::State& run, double flops) {
-  run.counters["FLOP/s"] = benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
-}
-
-template <class T>
-infty::LongTermMemory<T> memory_of(Index basis) {
-  return infty::LongTermMemory<T>({.model_dim = dim, .heads = heads, .basis = basis},
-                                  infty::Random(1));
-}
-
-// The limit: one product of two square matrices.
-template <class T>
-void matrix_product(benchmark::State& run) {
-  const Index n = run.range(0);
-  const auto a = normal<T>({n, n}), b = normal<T>({n, n});
-  Tensor<T> c({n, n});
-  for (auto _ : run) {
-    infty::detail::product<infty::EigenBackend>(n, n, n, false, false, a.data(), b.data(), T(0),
-                                                c.data());
-    benchmark::DoNotOptimize(c.data());
+  explicit Case(const benchmark::State& run, bool exact = false)
+      : size{run.range(0), run.range(1), run.range(2), dim, dim},
+        memory({.model_dim = dim, .heads = heads, .basis = size.basis, .skip_tails = !exact},
+               infty::Random(1)),
+        x(normal<T, B>({size.batch, size.length, dim}), true),
+        queries(normal<T, B>({size.batch, size.length, dim}), true),
+        state(memory.make_state(size.batch)) {
+    memory.write(state, x.value());  // what follows is a later write
   }
-  count_flops(run, 2.0 * static_cast<double>(n * n * n));
-}
 
-// Gate 3 d², carry N² and fit L N, each times d, of every row.
-template <class T>
+  LongTermFlops size;
+  Memory memory;
+  Variable<T, B> x, queries;
+  typename Memory::State state;
+};
+
+template <class T, class B>
 void write(benchmark::State& run) {
-  const Index batch = run.range(0), length = run.range(1), basis = run.range(2);
-  const auto memory = memory_of<T>(basis);
-  const auto x = normal<T>({batch, length, dim});
-  auto state = memory.make_state(batch);
-  memory.write(state, x);
-  memory.write(state, x);
-  for (auto _ : run) memory.write(state, x);
-  const double b = double(batch), l = double(length), n = double(basis), d = double(dim);
-  count_flops(run, 2 * b * d * (3 * l * d + n * n + n * l));
+  Case<T, B> c(run);
+  against_matrix_product<T>(run, c.size.write(), [&] {
+    auto state = c.state;
+    c.memory.write(state, c.x.value());
+  });
 }
 
-// Values N d², expectation times values L N d, output L d²; the N expectations of each query and
-// head are not counted.
-template <class T>
+template <class T, class B>
 void read(benchmark::State& run) {
-  const Index batch = run.range(0), length = run.range(1), basis = run.range(2);
-  const auto memory = memory_of<T>(basis);
-  auto state = memory.make_state(batch);
-  memory.write(state, normal<T>({batch, length, dim}));
-  const auto queries = normal<T>({batch, length, dim});
-  for (auto _ : run) benchmark::DoNotOptimize(memory.read(state, queries).value().data());
-  const double b = double(batch), l = double(length), n = double(basis), d = double(dim);
-  count_flops(run, 2 * b * d * (n * d + l * n + l * d));
+  Case<T, B> c(run);
+  against_matrix_product<T>(run, c.size.read(), [&] { c.memory.read(c.state, c.queries.value()); });
+}
+
+template <class T, class B>
+void forward_and_backward(benchmark::State& run, bool exact) {
+  Case<T, B> c(run, exact);
+  const double flops =
+      c.size.write() + c.size.read() + c.size.write_backward() + c.size.read_backward();
+  const auto seed = normal<T, B>({c.size.batch, c.size.length, dim});
+  const auto sigma0 = static_cast<T>(c.memory.config().sigma0);
+  against_matrix_product<T>(run, flops, [&] {
+    infty::zero_grad(c.memory);
+    c.x.zero_grad();
+    c.queries.zero_grad();
+    infty::Tape tape;
+    auto state = c.state;
+    c.memory.write(state, c.x);
+    const auto reading = c.memory.attend(state, c.queries);
+    tape.backward(sum(multiply(reading.context, Variable<T, B>(seed))) +
+                  sum(kl(reading.density, sigma0), T(1e-6)));
+  });
+}
+
+template <class T, class B>
+void both_and_backward(benchmark::State& run) {
+  forward_and_backward<T, B>(run, false);
+}
+
+/// Without leaving out what is lost in rounding.
+template <class T, class B>
+void both_and_backward_exact(benchmark::State& run) {
+  forward_and_backward<T, B>(run, true);
+}
+
+/// The write as the paper has it: the old signal sampled and fitted again beside the new vectors.
+template <class T>
+void write_plain_eigen(benchmark::State& run) {
+  using Matrix = infty::detail::RowMajor<T>;
+  Case<T, EigenBackend> c(run);
+  const Index n = c.size.basis, length = c.size.length, samples = c.memory.config().samples;
+  const auto next = c.memory.ridge().next(length);
+  Matrix G(samples + length, n);
+  G << matrix(next.next_old), matrix(next.next_new);
+  const auto sampled = evaluate(c.memory.basis(), infty::even_locations<T, EigenBackend>(samples));
+  const Matrix F = matrix(sampled);
+  const auto& gate = c.memory.gate_weight.value();
+  std::vector<Matrix> weight;
+  for (Index k = 0; k < 3; ++k)
+    weight.push_back(matrix(gate.slice(k, k + 1).reshape(Shape{dim, dim})));
+  against_matrix_product<T>(run, c.size.write(), [&] {
+    for (Index row = 0; row < c.size.batch; ++row) {
+      const auto vectors = c.x.value().slice(row, row + 1),
+                 old = c.state.coefficients.value().slice(row, row + 1);
+      const auto X = matrix(vectors);
+      Matrix conv = X * weight[1].transpose();
+      conv.bottomRows(length - 1) += X.topRows(length - 1) * weight[0].transpose();
+      conv.topRows(length - 1) += X.bottomRows(length - 1) * weight[2].transpose();
+      const Matrix gated = X.array() / (T(1) + (-conv.array()).exp());
+      Matrix both(samples + length, dim);
+      both << F * matrix(old), gated;
+      const Matrix B = G.transpose() * both;
+      benchmark::DoNotOptimize(B.data());
+    }
+  });
+}
+
+/// The read as the paper has it: keys, scores of all basis functions, densities, expectations.
+template <class T>
+void read_plain_eigen(benchmark::State& run) {
+  using Matrix = infty::detail::RowMajor<T>;
+  using Array = Eigen::Array<T, Eigen::Dynamic, 1>;
+  Case<T, EigenBackend> c(run);
+  const Index n = c.size.basis, length = c.size.length;
+  const auto& psi = c.memory.basis();
+  const auto weights = [&](const auto& linear) -> Matrix { return matrix(linear.weight.value()); };
+  const Matrix key = weights(c.memory.key), value = weights(c.memory.value),
+               out = weights(c.memory.out);
+  const Matrix maps = matrix(c.memory.density_weight.value()).transpose();  // [N, 2]
+  Array centre(n), width2(n);
+  for (Index j = 0; j < n; ++j) {
+    centre[j] = psi.centre(j);
+    width2[j] = psi.width(j) * psi.width(j);
+  }
+  against_matrix_product<T>(run, c.size.read(), [&] {
+    for (Index row = 0; row < c.size.batch; ++row) {
+      const auto asked = c.queries.value().slice(row, row + 1),
+                 held = c.state.coefficients.value().slice(row, row + 1);
+      const Matrix K = matrix(held) * key.transpose(), V = matrix(held) * value.transpose();
+      Matrix context(length, dim);
+      for (Index head = 0; head < heads; ++head) {
+        const auto q = matrix(asked).middleCols(head * head_dim, head_dim);
+        const Matrix scores =
+            q * K.middleCols(head * head_dim, head_dim).transpose() / std::sqrt(T(head_dim));
+        const Matrix s = scores * maps;
+        const Array mu = 1 / (1 + (-s.col(0).array()).exp());
+        const Array var = (1 + s.col(1).array().exp()).log().max(T(1e-6));
+        Matrix r(length, n);
+        for (Index i = 0; i < length; ++i) {
+          const Array total = width2 + var[i];
+          r.row(i) =
+              ((centre - mu[i]).square() / (-2 * total)).exp() / (total * T(2 * EIGEN_PI)).sqrt();
+        }
+        context.middleCols(head * head_dim, head_dim) = r * V.middleCols(head * head_dim, head_dim);
+      }
+      const Matrix y = context * out.transpose();
+      benchmark::DoNotOptimize(y.data());
+    }
+  });
 }
 
 void sizes(benchmark::internal::Benchmark* b) {
-  b->Args({1, 256, 128})->Args({8, 256, 256})->Args({8, 1024, 1024});
-  b->Unit(benchmark::kMillisecond)->UseRealTime();
+  b->Args({1, 256, 128})->Args({8, 256, 256})->Args({8, 1024, 1024})->UseManualTime();
 }
+void largest(benchmark::internal::Benchmark* b) { b->Args({8, 1024, 1024})->UseManualTime(); }
 
 }  // namespace
 
-BENCHMARK(matrix_product<float>)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(matrix_product<double>)->Arg(1024)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(write<float>)->Apply(sizes);
-BENCHMARK(write<double>)->Apply(sizes);
-BENCHMARK(read<float>)->Apply(sizes);
-BENCHMARK(read<double>)->Apply(sizes);
+BENCHMARK_TEMPLATE(write, float, EigenBackend)->Apply(sizes);
+BENCHMARK_TEMPLATE(write_plain_eigen, float)->Apply(largest);
+BENCHMARK_TEMPLATE(write, double, EigenBackend)->Apply(sizes);
+BENCHMARK_TEMPLATE(read, float, EigenBackend)->Apply(sizes);
+BENCHMARK_TEMPLATE(read, float, Composed)->Apply(largest);
+BENCHMARK_TEMPLATE(read_plain_eigen, float)->Apply(largest);
+BENCHMARK_TEMPLATE(read, double, EigenBackend)->Apply(sizes);
+BENCHMARK_TEMPLATE(both_and_backward, float, EigenBackend)->Apply(sizes)->MinTime(2);
+BENCHMARK_TEMPLATE(both_and_backward_exact, float, EigenBackend)->Apply(largest);
+BENCHMARK_TEMPLATE(both_and_backward, float, Composed)->Apply(largest);
+BENCHMARK_TEMPLATE(both_and_backward, double, EigenBackend)->Apply(sizes);
+#if defined(INFTY_WITH_THRUST)
+using ThrustOmp = infty::ThrustBackend<infty::Omp>;
+BENCHMARK_TEMPLATE(both_and_backward, float, ThrustOmp)->Args({8, 256, 256})->UseManualTime();
+#endif

@@ -155,7 +155,7 @@ class Copy {
     const char* const from = from_.data() + next_;
     char* const to = to_.data() + next_;
     next_ += piece_;
-    if (piece_ < 16384) {  // sooner done than another thread is told
+    if (piece_ < (std::size_t{1} << 17)) {  // sooner done than another thread is told
       std::memcpy(to, from, piece_);
     } else {
       const auto threads = static_cast<std::size_t>(num_threads());
