@@ -76,3 +76,23 @@ TEST_CASE("Variable: to another backend is a new leaf that needs a gradient wher
   CHECK_FALSE(same(copy, x));
   CHECK(copy.value().data() != x.value().data());
 }
+
+TEMPLATE_LIST_TEST_CASE("Variable: a gradient's target is overwritten first and then added to", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Variable<T, B> x(Tensor<T, B>::zeros({3}), true);
+  const auto first = x.grad_target();
+  CHECK_FALSE(first.add);
+  CHECK(first.beta() == T(0));
+  B::fill(first.data, 3, T(2));
+  CHECK(x.has_grad());
+  const auto second = x.grad_target();
+  CHECK(second.add);
+  CHECK(second.beta() == T(1));
+  CHECK(second.data == first.data);
+  CHECK(x.grad().to_vector() == std::vector<T>(3, T(2)));
+  x.zero_grad();
+  CHECK(x.grad().to_vector() == std::vector<T>(3, T(0)));
+  CHECK(x.grad_target().add);
+}

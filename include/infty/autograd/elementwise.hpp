@@ -10,12 +10,30 @@ namespace infty {
 
 namespace detail {
 
-/// to[i] += from[i] for all i.
+/// Adds term(i) to the gradient of x, for all elements i.
+template <class T, class B, class Term>
+void add_to_grad(const Variable<T, B>& x, Term term) {
+  const GradTarget<T> to = x.grad_target();
+  T* const dx = to.data;
+  if (to.add)
+    B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] += term(i); });
+  else
+    B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] = term(i); });
+}
+
+/// Adds dy to the gradient of x.
 template <class T, class B>
-void accumulate(Tensor<T, B>& to, const Tensor<T, B>& from) {
-  T* const sum = to.data();
-  const T* const term = from.data();
-  B::for_each(to.size(), [=] INFTY_HOST_DEVICE(Index i) { sum[i] += term[i]; });
+void add_to_grad(const Variable<T, B>& x, const Tensor<T, B>& dy) {
+  const T* const d = dy.data();
+  add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i]; });
+}
+
+/// Adds dy * factor to the gradient of x.
+template <class T, class B>
+void add_product_to_grad(const Variable<T, B>& x, const Tensor<T, B>& dy,
+                         const Tensor<T, B>& factor) {
+  const T *const d = dy.data(), *const f = factor.data();
+  add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i] * f[i]; });
 }
 
 /// y = f(x) elementwise, with dx = dy * slope(x, y).
@@ -30,9 +48,7 @@ Variable<T, B> elementwise(const Variable<T, B>& x, F f, Slope slope) {
       y,
       [x, result, slope](const Tensor<T, B>& dy) {
         const T *const px = x.value().data(), *const py = result.data(), *const d = dy.data();
-        T* const dx = x.grad().data();
-        B::for_each(dy.size(),
-                    [=] INFTY_HOST_DEVICE(Index i) { dx[i] += d[i] * slope(px[i], py[i]); });
+        add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i] * slope(px[i], py[i]); });
       },
       x);
 }
@@ -117,8 +133,8 @@ Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
   return record(
       y,
       [a, b](const Tensor<T, B>& dy) {
-        if (a.requires_grad()) detail::accumulate(a.grad(), dy);
-        if (b.requires_grad()) detail::accumulate(b.grad(), dy);
+        if (a.requires_grad()) detail::add_to_grad(a, dy);
+        if (b.requires_grad()) detail::add_to_grad(b, dy);
       },
       a, b);
 }
@@ -134,15 +150,8 @@ Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
   return record(
       y,
       [a, b](const Tensor<T, B>& dy) {
-        const T* const d = dy.data();
-        const auto add_times = [d, n = dy.size()](const Variable<T, B>& to,
-                                                  const Variable<T, B>& other) {
-          const T* const factor = other.value().data();
-          T* const dx = to.grad().data();
-          B::for_each(n, [=] INFTY_HOST_DEVICE(Index i) { dx[i] += d[i] * factor[i]; });
-        };
-        if (a.requires_grad()) add_times(a, b);
-        if (b.requires_grad()) add_times(b, a);
+        if (a.requires_grad()) detail::add_product_to_grad(a, dy, b.value());
+        if (b.requires_grad()) detail::add_product_to_grad(b, dy, a.value());
       },
       a, b);
 }

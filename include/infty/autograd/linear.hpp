@@ -69,6 +69,49 @@ void add_column_sums(Index rows, Index columns, const T* x, T* sums) {
   ChosenColumnSums<B>::type::add(rows, columns, x, sums);
 }
 
+/// y (rows, out) = x Wᵀ + b; no bias is empty.
+template <class T, class B>
+void linear_forward(Index rows, const Variable<T, B>& x, const Variable<T, B>& weight,
+                    const Variable<T, B>& bias, T* y) {
+  const Index in = weight.dim(1), out = weight.dim(0);
+  const bool biased = bias.size() > 0;
+  if (biased) {
+    const T* const b = bias.value().data();
+    for_each_element<B>(rows, out,
+                        [=] INFTY_HOST_DEVICE(Index i, Index j) { y[i * out + j] = b[j]; });
+  }
+  product<B>(rows, out, in, false, true, x.value().data(), weight.value().data(),
+             biased ? T(1) : T(0), y);
+}
+
+/// dx = dy W, dW = dyᵀ x, db = sum of dy over the rows, of those that need a gradient.
+template <class T, class B>
+void linear_backward(Index rows, const Variable<T, B>& x, const Variable<T, B>& weight,
+                     const Variable<T, B>& bias, const T* dy) {
+  const Index in = weight.dim(1), out = weight.dim(0);
+  if (x.requires_grad()) {
+    const auto to = x.grad_target();
+    product<B>(rows, in, out, false, false, dy, weight.value().data(), to.beta(), to.data);
+  }
+  if (weight.requires_grad()) {
+    const auto to = weight.grad_target();
+    product<B>(out, in, rows, true, false, dy, x.value().data(), to.beta(), to.data);
+  }
+  if (bias.requires_grad()) add_column_sums<B>(rows, out, dy, bias.grad().data());
+}
+
+/// @throws infty::ShapeError unless x is [..., in], weight [out, in] and bias [out] or empty
+template <class T, class B>
+void require_linear(const char* op, const Variable<T, B>& x, const Variable<T, B>& weight,
+                    const Variable<T, B>& bias) {
+  require<ShapeError>(
+      weight.shape().rank() == 2 && x.shape().rank() >= 1 && x.dim(-1) == weight.dim(1), op,
+      "x is ", x.shape(), ", weight is ", weight.shape(),
+      ": x must be [..., in] and weight [out, in]");
+  require<ShapeError>(bias.size() == 0 || bias.shape() == Shape{weight.dim(0)}, op, "bias is ",
+                      bias.shape(), ", weight is ", weight.shape(), ": bias must be [out]");
+}
+
 }  // namespace detail
 
 /// y = x Wᵀ + b over the last dimension, as torch.nn.functional.linear.
@@ -78,36 +121,14 @@ void add_column_sums(Index rows, Index columns, const T* x, T* sums) {
 template <class T, class B>
 Variable<T, B> linear(const Variable<T, B>& x, const Variable<T, B>& weight,
                       const Variable<T, B>& bias = {}) {
-  require<ShapeError>(
-      weight.shape().rank() == 2 && x.shape().rank() >= 1 && x.dim(-1) == weight.dim(1), "linear",
-      "x is ", x.shape(), ", weight is ", weight.shape(),
-      ": x must be [..., in] and weight [out, in]");
-  const Index in = weight.dim(1), out = weight.dim(0);
+  detail::require_linear("linear", x, weight, bias);
   const Index rows = x.shape().size(0, x.shape().rank() - 1);
-  const bool biased = bias.size() > 0;
-  require<ShapeError>(!biased || bias.shape() == Shape{out}, "linear", "bias is ", bias.shape(),
-                      ", weight is ", weight.shape(), ": bias must be [out]");
-  Variable<T, B> y(Tensor<T, B>(x.shape().with(-1, out)));
-  T* const py = y.value().data();
-  if (biased) {
-    const T* const pb = bias.value().data();
-    detail::for_each_element<B>(
-        rows, out, [=] INFTY_HOST_DEVICE(Index i, Index j) { py[i * out + j] = pb[j]; });
-  }
-  detail::product<B>(rows, out, in, false, true, x.value().data(), weight.value().data(),
-                     biased ? T(1) : T(0), py);
+  Variable<T, B> y(Tensor<T, B>(x.shape().with(-1, weight.dim(0))));
+  detail::linear_forward(rows, x, weight, bias, y.value().data());
   return record(
       y,
-      [x, weight, bias, rows, in, out](const Tensor<T, B>& dy) {
-        // dx = dy W, dW = dyᵀ x, db = sum of dy over the rows
-        if (x.requires_grad())
-          detail::product<B>(rows, in, out, false, false, dy.data(), weight.value().data(), T(1),
-                             x.grad().data());
-        if (weight.requires_grad())
-          detail::product<B>(out, in, rows, true, false, dy.data(), x.value().data(), T(1),
-                             weight.grad().data());
-        if (bias.requires_grad())
-          detail::add_column_sums<B>(rows, out, dy.data(), bias.grad().data());
+      [x, weight, bias, rows](const Tensor<T, B>& dy) {
+        detail::linear_backward(rows, x, weight, bias, dy.data());
       },
       x, weight, bias);
 }

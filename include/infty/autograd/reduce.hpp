@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <infty/autograd/tape.hpp>
+#include <infty/autograd/elementwise.hpp>
 #include <infty/core/fold.hpp>
 
 namespace infty {
@@ -19,8 +19,8 @@ Variable<T, B> sum(const Variable<T, B>& x, T factor = T(1)) {
       total,
       [x, factor](const Tensor<T, B>& dy) {
         const T* const d = dy.data();
-        T* const dx = x.grad().data();
-        B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] += factor * d[0]; });
+        const T f = factor;
+        detail::add_to_grad(x, [=] INFTY_HOST_DEVICE(Index) { return f * *d; });
       },
       x);
 }

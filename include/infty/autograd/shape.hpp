@@ -31,7 +31,7 @@ template <class T, class B>
 Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
   return record(
       Variable<T, B>(x.value().reshape(shape)),
-      [x](const Tensor<T, B>& dy) { detail::accumulate(x.grad(), dy); }, x);
+      [x](const Tensor<T, B>& dy) { detail::add_to_grad(x, dy); }, x);
 }
 
 /// a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
@@ -54,10 +54,14 @@ Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {
   return record(
       y,
       [a, b, rows, wa, wb](const Tensor<T, B>& dy) {
-        if (a.requires_grad())
-          detail::copy_rows<B>(rows, wa, dy.data(), wa + wb, a.grad().data(), wa, true);
-        if (b.requires_grad())
-          detail::copy_rows<B>(rows, wb, dy.data() + wa, wa + wb, b.grad().data(), wb, true);
+        if (a.requires_grad()) {
+          const auto to = a.grad_target();
+          detail::copy_rows<B>(rows, wa, dy.data(), wa + wb, to.data, wa, to.add);
+        }
+        if (b.requires_grad()) {
+          const auto to = b.grad_target();
+          detail::copy_rows<B>(rows, wb, dy.data() + wa, wa + wb, to.data, wb, to.add);
+        }
       },
       a, b);
 }

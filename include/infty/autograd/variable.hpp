@@ -10,6 +10,17 @@
 
 namespace infty {
 
+/// Where an operation's backward pass writes a gradient, all of it: with `add` to what has arrived
+/// before, without over what is no number yet.
+template <class T>
+struct GradTarget {
+  T* data;
+  bool add;
+
+  /// The same for a matrix product, C = A B + beta C.
+  T beta() const { return add ? T(1) : T(0); }
+};
+
 /// A tensor that gradients flow to. A handle: copies are the same variable.
 ///
 /// A tensor converts to a variable that needs no gradient. Operations deduce their types, so they
@@ -51,13 +62,20 @@ class Variable {
 
   /// The gradient, of the value's shape; zeros if none has arrived. Backward passes add to it.
   TensorType& grad() const {
-    if (!body_->has_grad) {
+    if (const GradTarget<T> to = grad_target(); !to.add) body_->grad.fill(T(0));
+    return body_->grad;
+  }
+
+  /// The same for an operation that gives every element a value: the first to arrive need not find
+  /// zeros, and whoever asks has to write.
+  GradTarget<T> grad_target() const {
+    const bool add = body_->has_grad;
+    if (!add) {
       if (!(body_->grad.shape() == value().shape()) || body_->grad.data() == nullptr)
         body_->grad = TensorType(value().shape());
-      body_->grad.fill(T(0));
       body_->has_grad = true;
     }
-    return body_->grad;
+    return {body_->grad.data(), add};
   }
 
   /// Forgets the gradient; its memory stays for the next one.

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include <infty/autograd/tape.hpp>
+#include <infty/autograd/elementwise.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
@@ -132,8 +132,7 @@ Variable<T, B> cross_entropy(const Variable<T, B>& logits, const Tensor<Index, B
       mean,
       [losses, share](const Tensor<T, B>& dy) {
         const T *const s = share.data(), *const d = dy.data();
-        T* const dx = losses.grad().data();
-        B::for_each(losses.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] += *s * *d; });
+        detail::add_to_grad(losses, [=] INFTY_HOST_DEVICE(Index) { return *s * *d; });
       },
       losses);
 }

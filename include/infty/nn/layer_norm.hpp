@@ -103,8 +103,9 @@ Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
         const auto to = [](const Variable<T, B>& input) {
           return input.requires_grad() ? input.grad().data() : nullptr;
         };
+        const GradTarget<T> dx = x.requires_grad() ? x.grad_target() : GradTarget<T>{};
         Kernel::backward(rows, d, x.value().data(), gain.value().data(), statistics.data(),
-                         dy.data(), to(x), to(gain), to(bias));
+                         dy.data(), dx.data, to(gain), to(bias), dx.add);
       },
       x, gain, bias);
 }
