@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <vector>
 
+#include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/gradient_check.hpp>
 #include <infty/nn/feed_forward.hpp>
 #include <infty/nn/parameters.hpp>
@@ -50,4 +51,49 @@ TEST_CASE("FeedForward: sizes that do not fit") {
   const infty::FeedForward<float> layer(3, 4, Random(1));
   Random random(1);
   CHECK_THROWS_AS(layer.forward(Tensor<float>::zeros({2, 4}), 0, random), infty::ShapeError);
+}
+
+TEMPLATE_LIST_TEST_CASE("linear_relu and add_dropped: the values and gradients of what they join",
+                        "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(infty::tests::seed);
+  const auto x = infty::tests::uniform_variable<T, B>({3, 5, 6}, random);
+  const auto weight = infty::tests::uniform_variable<T, B>({7, 6}, random);
+  const auto bias = infty::tests::uniform_variable<T, B>({7}, random);
+  const auto other = infty::tests::uniform_variable<T, B>({3, 5, 7}, random);
+  for (const double drop : {0.0, 0.3}) {
+    const auto run = [&](bool joined) {
+      Random draws(5);
+      for (auto v : {x, weight, bias, other}) v.zero_grad();
+      infty::Tape tape;
+      const auto hidden =
+          joined ? infty::linear_relu(x, weight, bias, drop, draws)
+                 : infty::dropout(infty::relu(infty::linear(x, weight, bias)), drop, draws);
+      const auto y = joined ? infty::add_dropped(other, hidden, drop, draws)
+                            : other + infty::dropout(hidden, drop, draws);
+      tape.backward(infty::sum(y * y));
+      std::vector<T> all = y.value().to_vector();
+      for (const auto& v : {x, weight, bias, other})
+        for (const T g : v.grad().to_vector()) all.push_back(g);
+      all.push_back(static_cast<T>(draws.counter()));
+      return all;
+    };
+    CAPTURE(drop);
+    CHECK(infty::tests::error(run(true), run(false)) < infty::tests::tolerance<T>);
+  }
+}
+
+TEST_CASE("linear_relu and add_dropped: what does not fit is refused") {
+  Random random(1);
+  const infty::Variable<float> x(Tensor<float>::zeros({2, 3})),
+      weight(Tensor<float>::zeros({4, 3}));
+  CHECK_THROWS_WITH(infty::linear_relu(weight, infty::Variable<float>(Tensor<float>::zeros({4, 4})),
+                                       {}, 0, random),
+                    "[linear_relu] x is [4, 3], weight is [4, 4]: x must be [..., in] and weight "
+                    "[out, in]");
+  CHECK_THROWS_WITH(infty::add_dropped(x, weight, 0, random),
+                    "[add_dropped] a is [2, 3], b is [4, 3]: the shapes must be equal");
+  CHECK_THROWS_AS(infty::add_dropped(x, x, 1, random), infty::ValueError);
+  CHECK(random.counter() == 0);
 }

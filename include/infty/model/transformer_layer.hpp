@@ -120,13 +120,12 @@ struct TransformerLayer {
       z = z + reading.context;
     }
     remember(state, x.value());
-    const V attended = behind(attention_norm, x + drop(z, call));
-    const V inner = pre_norm ? feed_forward_norm.forward(attended) : attended;
-    if (call.random)
-      return behind(feed_forward_norm,
-                    attended + feed_forward.forward(inner, call.dropout, *call.random));
     Random unused(0);
-    return behind(feed_forward_norm, attended + feed_forward.forward(inner, 0, unused));
+    Random& random = call.random ? *call.random : unused;
+    const double drop = call.random ? call.dropout : 0;
+    const V attended = behind(attention_norm, add_dropped(x, z, drop, random));
+    const V inner = pre_norm ? feed_forward_norm.forward(attended) : attended;
+    return behind(feed_forward_norm, feed_forward.add_forward(attended, inner, drop, random));
   }
 
   /// What `forward` does to the state and no more: for a layer whose output nobody needs.
@@ -141,10 +140,6 @@ struct TransformerLayer {
  private:
   V behind(const LayerNorm<T, Backend>& norm, const V& x) const {
     return pre_norm ? x : norm.forward(x);
-  }
-
-  static V drop(const V& x, const LayerCall<T, Backend>& call) {
-    return call.random ? dropout(x, call.dropout, *call.random) : x;
   }
 
   /// Writes what has left the short-term memory, here and not when it left, so that the gradient of

@@ -1,11 +1,43 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/linear.hpp>
 #include <infty/nn/dropout.hpp>
 #include <infty/nn/linear.hpp>
 
 namespace infty {
+
+/// dropout(relu(x Wᵀ + b)), what comes behind the product in one pass and in its memory. Shapes and
+/// errors as `linear` and `dropout`.
+template <class T, class B>
+Variable<T, B> linear_relu(const Variable<T, B>& x, const Variable<T, B>& weight,
+                           const Variable<T, B>& bias, double drop, Random& random) {
+  detail::require_linear("linear_relu", x, weight, bias);
+  const Index rows = x.shape().size(0, x.shape().rank() - 1);
+  Variable<T, B> y(Tensor<T, B>(x.shape().with(-1, weight.dim(0))));
+  const auto mask = detail::DropoutMask<T>::draw(y.size(), drop, random);
+  T* const py = y.value().data();
+  detail::linear_forward(rows, x, weight, bias, py);
+  if (drop > 0)
+    mask.template for_each<B>(y.size(), [=] INFTY_HOST_DEVICE(Index i, T keep) {
+      py[i] = keep * (py[i] > T(0) ? py[i] : T(0));
+    });
+  else
+    B::for_each(y.size(), [=] INFTY_HOST_DEVICE(Index i) { py[i] = py[i] > T(0) ? py[i] : T(0); });
+  const Tensor<T, B> result = y.value();
+  return record(
+      y,
+      [x, weight, bias, result, rows, factor = mask.factor](const Tensor<T, B>& dy) {
+        // What is above 0 was neither cut off nor dropped.
+        Tensor<T, B> inner(dy.shape());  // the gradient of x Wᵀ + b
+        const T *const d = dy.data(), *const out = result.data(), f = factor;
+        T* const to = inner.data();
+        B::for_each(dy.size(),
+                    [=] INFTY_HOST_DEVICE(Index i) { to[i] = out[i] > T(0) ? f * d[i] : T(0); });
+        detail::linear_backward(rows, x, weight, bias, to);
+      },
+      x, weight, bias);
+}
 
 /// The position-wise network of a transformer layer: W2 relu(W1 x + b1) + b2 [Vaswani et al. 2017,
 /// Eq. 2], with dropout behind each of the two maps.
@@ -21,14 +53,25 @@ struct FeedForward {
 
   /// [..., d] -> [..., d]. @throws infty::ShapeError
   Variable<T, Backend> forward(const Variable<T, Backend>& x, double drop, Random& random) const {
-    const auto hidden = dropout(relu(inner.forward(x)), drop, random);
-    return dropout(outer.forward(hidden), drop, random);
+    return dropout(outer.forward(hidden(x, drop, random)), drop, random);
+  }
+
+  /// residual + forward(x). @throws infty::ShapeError
+  Variable<T, Backend> add_forward(const Variable<T, Backend>& residual,
+                                   const Variable<T, Backend>& x, double drop,
+                                   Random& random) const {
+    return add_dropped(residual, outer.forward(hidden(x, drop, random)), drop, random);
   }
 
   template <class Visitor>
   void visit(Visitor&& see) {
     see("inner", inner);
     see("outer", outer);
+  }
+
+ private:
+  Variable<T, Backend> hidden(const Variable<T, Backend>& x, double drop, Random& random) const {
+    return linear_relu(x, inner.weight, inner.bias, drop, random);
   }
 };
 
