@@ -98,7 +98,7 @@ struct EigenBackend {
     T partial[most_pieces];
     parallel_for(n, grain, [&](Index begin, Index end) {
       const F term = f;
-      T lane[lanes];
+      T lane[lanes] = {};
       const Index used = std::min(lanes, end - begin);
       for (Index l = 0; l < used; ++l) lane[l] = term(begin + l);
       Index i = begin + used;
