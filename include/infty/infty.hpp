@@ -11,11 +11,13 @@
 #include <infty/autograd/variable.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
+#include <infty/core/erf.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/fwd.hpp>
+#include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
