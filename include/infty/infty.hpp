@@ -102,4 +102,5 @@
 #include <infty/eigen/map.hpp>
 #include <infty/eigen/query_order.hpp>
 #include <infty/eigen/register_tile.hpp>
+#include <infty/eigen/transpose.hpp>
 #endif

@@ -37,7 +37,9 @@ INFTY_HOST_DEVICE T row_max(Index n, F f) {
     const T x = f(i);
     lane[0] = x > lane[0] ? x : lane[0];
   }
-  for (Index l = 1; l < row_lanes; ++l) lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
+  for (Index width = row_lanes / 2; width > 0; width /= 2)
+    for (Index l = 0; l < width; ++l)
+      lane[l] = lane[l + width] > lane[l] ? lane[l + width] : lane[l];
   return lane[0];
 }
 

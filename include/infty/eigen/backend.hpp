@@ -13,13 +13,6 @@
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
 
-// Clang, told the same, warns of every loop that it cannot turn into vector code (-Wpass-failed).
-#if defined(_OPENMP) && !defined(__clang__)
-#define INFTY_INDEPENDENT_LOOP _Pragma("omp simd")
-#else
-#define INFTY_INDEPENDENT_LOOP
-#endif
-
 namespace infty {
 
 /// The CPU: memory from `HostPool`, threads by OpenMP, matrix products and Cholesky by Eigen.

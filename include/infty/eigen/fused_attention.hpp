@@ -10,42 +10,46 @@
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
+#include <infty/eigen/transpose.hpp>
 
 namespace infty::detail {
 
-/// One head's columns of a matrix as the right operands of products: `across`, [D, rows], where its
-/// rows are summed with queries, and `along`, [rows, D], where its columns are wanted. Both are
-/// padded with zeros.
+/// The right operand of products in cache: row p, padded with zeros, at data + p * stride.
 template <class T>
-struct HeadPanels {
-  T *across, *along;
-  Index stride, width;  ///< elements between two rows of `across` and of `along`
-
-  /// A place for `rows` rows of D columns, in `memory` of `size`.
-  HeadPanels(Index rows, Index head_dim, T* memory)
-      : across(memory),
-        along(memory + head_dim * stride_of(rows)),
-        stride(stride_of(rows)),
-        width(padded<T>(head_dim)) {}
-
-  static Index stride_of(Index rows) { return padded<T>(rows) + Simd<T>::width; }
-  static Index size(Index rows, Index head_dim) {
-    return head_dim * stride_of(rows) + stride_of(rows) * padded<T>(head_dim);
-  }
-
-  /// Copies a head of x [rows, ...], whose rows are `leading` elements apart.
-  void fill(Index rows, Index head_dim, const T* x, Index leading) {
-    std::fill_n(across, head_dim * stride + stride * width, T(0));
-    constexpr Index block = Simd<T>::width;
-    for (Index first = 0; first < rows; first += block) {
-      const Index end = std::min(rows, first + block);
-      for (Index row = first; row < end; ++row)
-        std::copy_n(x + row * leading, head_dim, along + row * width);
-      for (Index d = 0; d < head_dim; ++d)
-        for (Index row = first; row < end; ++row) across[d * stride + row] = x[row * leading + d];
-    }
-  }
+struct Panel {
+  const T* data;
+  Index stride;
 };
+
+/// Elements between two rows of a panel of n columns, so that a tile may begin at any of them.
+template <class T>
+constexpr Index panel_stride(Index n) {
+  return padded<T>(n) + Simd<T>::width;
+}
+
+/// A head's columns of x [rows, ...], whose rows are `leading` elements apart, as the panel
+/// [D, rows], in `to` of D * panel_stride(rows).
+template <class T>
+Panel<T> pack_across(Index rows, Index head_dim, const T* x, Index leading, T* to) {
+  const Index stride = panel_stride<T>(rows);
+  transpose(rows, head_dim, x, leading, to, stride);
+  for (Index d = 0; d < head_dim; ++d)
+    std::fill(to + d * stride + rows, to + (d + 1) * stride, T(0));
+  return {to, stride};
+}
+
+/// The same as the panel [rows, D], in `to` of rows * padded(D), for which x itself serves if there
+/// is nothing to pad.
+template <class T>
+Panel<T> pack_along(Index rows, Index head_dim, const T* x, Index leading, T* to) {
+  const Index width = padded<T>(head_dim);
+  if (width == head_dim) return {x, leading};
+  for (Index row = 0; row < rows; ++row) {
+    std::copy_n(x + row * leading, head_dim, to + row * width);
+    std::fill(to + row * width + head_dim, to + (row + 1) * width, T(0));
+  }
+  return {to, width};
+}
 
 /// Attention with relative positions by tiles of queries and keys that stay in cache: no score is
 /// written to memory, and the backward pass computes them once more from `log_sum`
@@ -59,7 +63,8 @@ struct FusedAttention {
   template <class Size, class Inputs, class T>
   static void forward(const Size& s, const Inputs& in, T* y, T* log_sum) {
     const Index tiles = (s.queries + query_tile - 1) / query_tile, heads = s.batch * s.heads;
-    const Panels<T> r(s, in.r, s.heads), k(s, in.k, heads), v(s, in.v, heads);
+    const Panels<T> r(s, in.r, s.heads, pack_across<T>), k(s, in.k, heads, pack_across<T>),
+        v(s, in.v, heads, pack_along<T>);
     parallel_for(heads * tiles, 1, [&](Index begin, Index end) {
       Scratch<T> scratch(Tile<T>::size(s.head_dim));
       for (Index job = begin; job < end; ++job) {
@@ -74,36 +79,39 @@ struct FusedAttention {
   static void backward(const Size& s, const Inputs& in, const T* y, const T* log_sum, const T* dy,
                        const Gradients& to) {
     const Index e = s.model(), D = s.head_dim, part = s.keys * e;
-    const Panels<T> r(s, in.r, s.heads);
+    const Panels<T> r_across(s, in.r, s.heads, pack_across<T>),
+        r_along(s, in.r, s.heads, pack_along<T>);
     // Rows of the batch add to the same r, u and w: each has a part of its own.
     Scratch<T> dr(to.r ? s.batch * part : 0), du(s.batch * e), dw(s.batch * e);
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      const Index panels = HeadPanels<T>::size(s.keys, D),
-                  sum = D * HeadPanels<T>::stride_of(s.keys);
-      Scratch<T> scratch(Tile<T>::size(D) + 2 * panels + 3 * sum);
+      const Index stride = panel_stride<T>(s.keys), across = D * stride;
+      Scratch<T> scratch(Tile<T>::size(D) + 5 * across + s.keys * padded<T>(D));
       for (Index job = begin; job < end; ++job) {
         const Index head = job % s.heads, row = job / s.heads, column = head * D;
+        const T *const keys = in.k + row * part + column, *const values =
+                                                              in.v + row * part + column;
         T* const memory = scratch.data() + Tile<T>::size(D);
-        HeadPanels<T> k(s.keys, D, memory), v(s.keys, D, memory + panels);
-        k.fill(s.keys, D, in.k + row * part + column, e);
-        v.fill(s.keys, D, in.v + row * part + column, e);
-        T* const sums = memory + 2 * panels;
-        const Sums<T> d{sums, sums + sum, sums + 2 * sum};  // of k, v and r, [D, K]
-        std::fill_n(sums, 3 * sum, T(0));
+        const Known<T> known{pack_across(s.keys, D, keys, e, memory),
+                             pack_across(s.keys, D, values, e, memory + across),
+                             r_across[head],
+                             pack_along(s.keys, D, keys, e, memory + 5 * across),
+                             r_along[head],
+                             y,
+                             log_sum,
+                             dy};
+        T* const sums = memory + 2 * across;
+        std::fill_n(sums, 3 * across, T(0));
         T *const d_u = du.data() + row * e + column, *const d_w = dw.data() + row * e + column;
         std::fill_n(d_u, D, T(0));
         std::fill_n(d_w, D, T(0));
+        const Sums<T> d{sums, sums + across, sums + 2 * across, stride, to.q, d_u, d_w};
         for (Index first = 0; first < s.queries; first += query_tile) {
           const Tile<T> tile(s, in, row, head, first, scratch.data());
-          backward_tile(s, in, tile, k, v, r[head], y, log_sum, dy, d, to.q, d_u, d_w);
+          backward_tile(s, in, tile, known, d);
         }
-        if (to.k) add_across(s.keys, D, d.k, k.stride, to.k + row * part + column, e);
-        if (to.v) add_across(s.keys, D, d.v, k.stride, to.v + row * part + column, e);
-        if (to.r) {
-          T* const mine = dr.data() + row * part + column;
-          for (Index c = 0; c < s.keys; ++c) std::fill_n(mine + c * e, D, T(0));
-          add_across(s.keys, D, d.r, k.stride, mine, e);
-        }
+        if (to.k) add_across(s.keys, D, d.k, stride, to.k + row * part + column, e);
+        if (to.v) add_across(s.keys, D, d.v, stride, to.v + row * part + column, e);
+        if (to.r) transpose(D, s.keys, d.r, stride, dr.data() + row * part + column, e);
       }
     });
     if (to.r) add_rows(s.batch, part, dr.data(), to.r);
@@ -116,31 +124,41 @@ struct FusedAttention {
   template <class T>
   class Panels {
    public:
-    template <class Size>
-    Panels(const Size& s, const T* x, Index count)
-        : rows_(s.keys),
-          head_dim_(s.head_dim),
-          memory_(count * HeadPanels<T>::size(rows_, head_dim_)) {
+    template <class Size, class Pack>
+    Panels(const Size& s, const T* x, Index count, const Pack& pack)
+        : each_(std::max(s.head_dim * panel_stride<T>(s.keys), s.keys * padded<T>(s.head_dim))),
+          memory_(count * each_),
+          panels_(count) {
       const Index e = s.model(), heads = s.heads;
       parallel_for(count, 1, [&](Index begin, Index end) {
         for (Index i = begin; i < end; ++i)
-          (*this)[i].fill(rows_, head_dim_, x + i / heads * rows_ * e + i % heads * head_dim_, e);
+          panels_.data()[i] =
+              pack(s.keys, s.head_dim, x + i / heads * s.keys * e + i % heads * s.head_dim, e,
+                   memory_.data() + i * each_);
       });
     }
-    HeadPanels<T> operator[](Index i) const {
-      return HeadPanels<T>(rows_, head_dim_,
-                           memory_.data() + i * HeadPanels<T>::size(rows_, head_dim_));
-    }
+    Panel<T> operator[](Index i) const { return panels_.data()[i]; }
 
    private:
-    Index rows_, head_dim_;
+    Index each_;
     Scratch<T> memory_;
+    Scratch<Panel<T>> panels_;
   };
 
-  /// Gradients of one row and head, [D, K] each.
+  /// What a backward pass is given of one row and head.
+  template <class T>
+  struct Known {
+    Panel<T> k_across, v_across, r_across, k_along, r_along;
+    const T *y, *log_sum, *dy;
+  };
+
+  /// Where the gradients of one row and head are summed: [D, K], rows `stride` apart, then those of
+  /// all queries, and [D].
   template <class T>
   struct Sums {
     T *k, *v, *r;
+    Index stride;
+    T *q, *u, *w;
   };
 
   /// A tile of queries of one row and head, with the scratch memory that it works in.
@@ -149,14 +167,14 @@ struct FusedAttention {
     Index batch_row, head, first, count;  ///< of its queries
     Index head_dim, model, queries, width;
     T factor;
-    T *qu, *qw;            ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
-    T *out, *position;     ///< [query_tile, width]
-    T *scores, *gradient;  ///< [query_tile, key_tile]
-    T* distance;           ///< [query_tile, band], scores and then gradients by distance
-    T *top, *sum;          ///< [query_tile]
+    T *qu, *qw;         ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
+    T *out, *position;  ///< [query_tile, width]
+    T* scores;          ///< [query_tile, key_tile]
+    T* distance;        ///< [query_tile, band], scores and then gradients by distance
+    T *top, *sum;       ///< [query_tile]
 
     static Index size(Index head_dim) {
-      return query_tile * (2 * head_dim + 2 * padded<T>(head_dim) + 2 * key_tile + band + 2);
+      return query_tile * (2 * head_dim + 2 * padded<T>(head_dim) + key_tile + band + 2);
     }
 
     template <class Size, class Inputs>
@@ -175,8 +193,7 @@ struct FusedAttention {
           out(qw + query_tile * head_dim),
           position(out + query_tile * width),
           scores(position + query_tile * width),
-          gradient(scores + query_tile * key_tile),
-          distance(gradient + query_tile * key_tile),
+          distance(scores + query_tile * key_tile),
           top(distance + query_tile * band),
           sum(top + query_tile) {
       const T *const q = of_queries(in.q), *const u = in.u + head * head_dim,
@@ -224,28 +241,29 @@ struct FusedAttention {
 
   /// The two products of the scores: by key and by distance.
   template <class T>
-  static void products(const Tile<T>& tile, const Meeting<T>& with, const HeadPanels<T>& k,
-                       const HeadPanels<T>& r) {
+  static void products(const Tile<T>& tile, const Meeting<T>& with, Panel<T> k, Panel<T> r) {
     const Index D = tile.head_dim;
-    product_in_cache(tile.count, with.count, D, TileView<T>{tile.qu, D, 1}, k.across + with.begin,
+    product_in_cache(tile.count, with.count, D, TileView<T>{tile.qu, D, 1}, k.data + with.begin,
                      k.stride, false, tile.scores, key_tile);
     product_in_cache(tile.count, with.distances, D, TileView<T>{tile.qw, D, 1},
-                     r.across + with.distance, r.stride, false, tile.distance, band);
+                     r.data + with.distance, r.stride, false, tile.distance, band);
   }
 
-  /// The scores of the keys that query i sees, in place.
+  /// The scores of the keys that query i sees, in place, and -infinity behind them: as many as fill
+  /// vectors, so that no loop over them has a remainder. Returns how many.
   template <class T>
-  static T* finish_scores(const Tile<T>& tile, Index i, Index visible) {
+  static Index finish_scores(const Tile<T>& tile, Index i, Index visible) {
     T* const x = tile.scores + i * key_tile;
     const T* const far = tile.distance + i * band + tile.count - 1 - i;
-    for (Index j = 0; j < visible; ++j) x[j] += far[j];
-    return x;
+    const Index whole = (visible + row_lanes - 1) / row_lanes * row_lanes;
+    for (Index j = 0; j < whole; ++j) x[j] += far[j];
+    std::fill(x + visible, x + whole, -std::numeric_limits<T>::infinity());
+    return whole;
   }
 
   template <class Size, class Inputs, class T>
-  static void forward_tile(const Size& s, const Inputs& in, const Tile<T>& tile,
-                           const HeadPanels<T>& k, const HeadPanels<T>& v, const HeadPanels<T>& r,
-                           T* y, T* log_sum) {
+  static void forward_tile(const Size& s, const Inputs& in, const Tile<T>& tile, Panel<T> k,
+                           Panel<T> v, Panel<T> r, T* y, T* log_sum) {
     const Index end = s.memory() + tile.first + tile.count;
     std::fill_n(tile.out, tile.count * tile.width, T(0));
     std::fill_n(tile.top, tile.count, -std::numeric_limits<T>::infinity());
@@ -254,22 +272,22 @@ struct FusedAttention {
       const Meeting<T> with(s, tile, key, end);
       products(tile, with, k, r);
       for (Index i = 0; i < tile.count; ++i) {
-        const Index visible = with.visible(s, tile, i);
-        T* const x = finish_scores(tile, i, visible);
-        if (visible > 0) {
+        T* const x = tile.scores + i * key_tile;
+        const Index whole = finish_scores(tile, i, with.visible(s, tile, i));
+        if (whole > 0) {
           const T before = tile.top[i];
-          const T top = std::max(before, row_max<T>(visible, [=](Index j) { return x[j]; }));
-          for (Index j = 0; j < visible; ++j) x[j] = math::exp_decay(x[j] - top);
+          const T top = std::max(before, Simd<T>::largest(x, whole));
+          for (Index j = 0; j < whole; ++j) x[j] = math::exp_decay(x[j] - top);
           const T scale = math::exp(before - top);
-          tile.sum[i] = tile.sum[i] * scale + row_sum<T>(visible, [=](Index j) { return x[j]; });
+          tile.sum[i] = tile.sum[i] * scale + row_sum<T>(whole, [=](Index j) { return x[j]; });
           tile.top[i] = top;
           if (scale != T(1))
             for (Index d = 0; d < tile.width; ++d) tile.out[i * tile.width + d] *= scale;
         }
-        std::fill(x + visible, x + with.count, T(0));
+        std::fill(x + whole, x + std::max(whole, with.count), T(0));
       }
       product_in_cache(tile.count, tile.head_dim, with.count, TileView<T>{tile.scores, key_tile, 1},
-                       v.along + with.begin * v.width, v.width, true, tile.out, tile.width);
+                       v.data + with.begin * v.stride, v.stride, true, tile.out, tile.width);
     }
     T *const to = tile.of_queries(y), *const logs = log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i) {
@@ -282,61 +300,65 @@ struct FusedAttention {
 
   template <class Size, class Inputs, class T>
   static void backward_tile(const Size& s, const Inputs& in, const Tile<T>& tile,
-                            const HeadPanels<T>& k, const HeadPanels<T>& v, const HeadPanels<T>& r,
-                            const T* y, const T* log_sum, const T* dy, const Sums<T>& to, T* d_q,
-                            T* d_u, T* d_w) {
+                            const Known<T>& known, const Sums<T>& to) {
     const Index e = tile.model, D = tile.head_dim, end = s.memory() + tile.first + tile.count;
     T *const content = tile.out, *const position = tile.position;  // d(q + u) and d(q + w)
     std::fill_n(content, tile.count * tile.width, T(0));
     std::fill_n(position, tile.count * tile.width, T(0));
     // d score = p (dp - dy · y)
     T* const mean = tile.top;
-    const T *const out = tile.of_queries(y), *const d_out = tile.of_queries(dy),
-                   *const logs = log_sum + tile.of_heads(s);
+    const T *const out = tile.of_queries(known.y), *const d_out = tile.of_queries(known.dy),
+                   *const logs = known.log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i)
       mean[i] = row_sum<T>(D, [=](Index c) { return out[i * e + c] * d_out[i * e + c]; });
+    // Gradients stand by distance. Read with rows one element closer, from where the last query's
+    // first key stands, the same memory is by key.
+    const Index shifted = band - 1;
+    T* const d_scores = tile.distance + tile.count - 1;
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
       const Meeting<T> with(s, tile, key, end);
-      products(tile, with, k, r);
-      product_in_cache(tile.count, with.count, D, TileView<T>{d_out, e, 1}, v.across + with.begin,
-                       v.stride, false, tile.gradient, key_tile);
+      products(tile, with, known.k_across, known.r_across);
       for (Index i = 0; i < tile.count; ++i) {
-        const Index visible = with.visible(s, tile, i);
-        T *const x = finish_scores(tile, i, visible), *const g = tile.gradient + i * key_tile;
-        const T log_of_sum = logs[i * s.heads], middle = mean[i];
-        for (Index j = 0; j < visible; ++j) {
-          x[j] = math::exp_decay(x[j] - log_of_sum);
-          g[j] = x[j] * (g[j] - middle);
-        }
-        std::fill(x + visible, x + with.wide, T(0));
-        std::fill(g + visible, g + with.wide, T(0));
-        // The same by distance, over what the scores needed.
-        const Index shift = tile.count - 1 - i, here = std::min(with.count, with.distances - shift);
-        T* const far = tile.distance + i * band;
-        std::fill(far, far + shift, T(0));
-        std::copy_n(g, here, far + shift);
-        std::fill(far + shift + here, far + with.wide_band, T(0));
+        T* const x = tile.scores + i * key_tile;
+        const Index whole = finish_scores(tile, i, with.visible(s, tile, i));
+        const T log_of_sum = logs[i * s.heads];
+        for (Index j = 0; j < whole; ++j) x[j] = math::exp_decay(x[j] - log_of_sum);
+        std::fill(x + whole, x + std::max(whole, with.wide), T(0));
       }
-      const TileView<T> d_scores{tile.gradient, key_tile, 1}, d_far{tile.distance, band, 1};
-      product_in_cache(D, with.count, tile.count, TileView<T>{d_out, 1, e}, tile.scores, key_tile,
-                       true, to.v + with.begin, k.stride);
-      product_in_cache(D, with.count, tile.count, TileView<T>{tile.qu, 1, D}, tile.gradient,
-                       key_tile, true, to.k + with.begin, k.stride);
-      product_in_cache(D, with.distances, tile.count, TileView<T>{tile.qw, 1, D}, tile.distance,
-                       band, true, to.r + with.distance, k.stride);
-      product_in_cache(tile.count, D, with.count, d_scores, k.along + with.begin * k.width, k.width,
+      product_in_cache(tile.count, with.count, D, TileView<T>{d_out, e, 1},
+                       known.v_across.data + with.begin, known.v_across.stride, false, d_scores,
+                       shifted);
+      for (Index i = 0; i < tile.count; ++i) {
+        const T* const x = tile.scores + i * key_tile;
+        T *const g = d_scores + i * shifted, *const far = tile.distance + i * band;
+        const T middle = mean[i];
+        for (Index j = 0; j < with.wide; ++j) g[j] = x[j] * (g[j] - middle);
+        std::fill(far, g, T(0));
+        std::fill(g + with.wide, std::max(g + with.wide, far + with.wide_band), T(0));
+      }
+      const Index keys = with.count, begin = with.begin, far = with.distances,
+                  distance = with.distance;
+      product_in_cache(D, keys, tile.count, TileView<T>{d_out, 1, e}, tile.scores, key_tile, true,
+                       to.v + begin, to.stride);
+      product_in_cache(D, keys, tile.count, TileView<T>{tile.qu, 1, D}, d_scores, shifted, true,
+                       to.k + begin, to.stride);
+      product_in_cache(D, far, tile.count, TileView<T>{tile.qw, 1, D}, tile.distance, band, true,
+                       to.r + distance, to.stride);
+      product_in_cache(tile.count, D, keys, TileView<T>{d_scores, shifted, 1},
+                       known.k_along.data + begin * known.k_along.stride, known.k_along.stride,
                        true, content, tile.width);
-      product_in_cache(tile.count, D, with.distances, d_far, r.along + with.distance * r.width,
-                       r.width, true, position, tile.width);
+      product_in_cache(tile.count, D, far, TileView<T>{tile.distance, band, 1},
+                       known.r_along.data + distance * known.r_along.stride, known.r_along.stride,
+                       true, position, tile.width);
     }
-    T* const d_query = d_q ? tile.of_queries(d_q) : nullptr;
+    T* const d_query = to.q ? tile.of_queries(to.q) : nullptr;
     for (Index i = 0; i < tile.count; ++i)
       for (Index d = 0; d < D; ++d) {
         const T a = content[i * tile.width + d] * tile.factor,
                 b = position[i * tile.width + d] * tile.factor;
         if (d_query) d_query[i * e + d] += a + b;
-        d_u[d] += a;
-        d_w[d] += b;
+        to.u[d] += a;
+        to.w[d] += b;
       }
   }
 
@@ -344,11 +366,11 @@ struct FusedAttention {
   template <class T>
   static void add_across(Index n, Index head_dim, const T* from, Index stride, T* to,
                          Index leading) {
-    constexpr Index block = Simd<T>::width;
-    for (Index first = 0; first < n; first += block)
-      for (Index d = 0; d < head_dim; ++d)
-        for (Index i = first; i < std::min(n, first + block); ++i)
-          to[i * leading + d] += from[d * stride + i];
+    Scratch<T> scratch(n * head_dim);
+    T* const along = scratch.data();
+    transpose(head_dim, n, from, stride, along, head_dim);
+    for (Index i = 0; i < n; ++i)
+      for (Index d = 0; d < head_dim; ++d) to[i * leading + d] += along[i * head_dim + d];
   }
 
   /// to (n) += the sum of `rows` rows of n, in their order.

@@ -148,11 +148,11 @@ struct FusedExpectation {
       for (Index j = 0; j < n; ++j) {
         if constexpr (spreads) {
           const T* const inverse = spread + (first + j) % psi.widths() * tile;
-#pragma GCC ivdep
+          INFTY_INDEPENDENT_LOOP
           for (Index i = 0; i < count; ++i)
             take(j * tile + i, i, D::expectation_gradient_at(psi, first + j, mu[i], inverse[i]));
         } else {
-#pragma GCC ivdep
+          INFTY_INDEPENDENT_LOOP
           for (Index i = 0; i < count; ++i)
             take(j * tile + i, i, D::expectation_gradient(psi, first + j, mu[i], var[i]));
         }

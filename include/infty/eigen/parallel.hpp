@@ -13,6 +13,13 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 
+// Clang, told the same, warns of every loop that it cannot turn into vector code (-Wpass-failed).
+#if defined(_OPENMP) && !defined(__clang__)
+#define INFTY_INDEPENDENT_LOOP _Pragma("omp simd")
+#else
+#define INFTY_INDEPENDENT_LOOP
+#endif
+
 namespace infty {
 
 namespace detail {

@@ -25,6 +25,19 @@ struct Simd {
 
   static Vector load(const T* from) { return *reinterpret_cast<const Unaligned*>(from); }
   static void store(T* to, Vector x) { *reinterpret_cast<Unaligned*>(to) = x; }
+  /// The largest of n >= 1 elements, n a multiple of the width.
+  static T largest(const T* x, Index n) {
+    Vector top = load(x);
+    for (Index i = width; i < n; i += width) {
+      const Vector next = load(x + i);
+      top = next > top ? next : top;
+    }
+    T lane[width];
+    store(lane, top);
+    for (Index half = width / 2; half > 0; half /= 2)
+      for (Index l = 0; l < half; ++l) lane[l] = std::max(lane[l], lane[l + half]);
+    return lane[0];
+  }
 };
 
 /// A multiple of the vectors' width, at least n: the columns that a tile must have room for.
@@ -65,27 +78,27 @@ void register_tile(Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c
     }
 }
 
-/// All columns of some rows, and then the rows that are left in ever smaller tiles.
-template <int rows, class T>
-void tile_rows(Index m, Index n, Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c,
-               Index ldc) {
-  constexpr Index width = Simd<T>::width;
-  for (; m >= rows; m -= rows, a.data += rows * a.row, c += rows * ldc) {
-    Index j = 0;
-    for (; j + width < n; j += 2 * width) register_tile<rows, 2>(k, a, b + j, ldb, add, c + j, ldc);
-    if (j < n) register_tile<rows, 1>(k, a, b + j, ldb, add, c + j, ldc);
-  }
+/// All rows of a strip of C, in tiles of so many rows and then in smaller ones.
+template <int rows, int vectors, class T>
+void strip(Index m, Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
+  for (; m >= rows; m -= rows, a.data += rows * a.row, c += rows * ldc)
+    register_tile<rows, vectors>(k, a, b, ldb, add, c, ldc);
   if constexpr (rows > 1) {
-    if (m > 0) tile_rows<(rows > 8 ? 8 : rows / 2)>(m, n, k, a, b, ldb, add, c, ldc);
+    if (m > 0) strip<(rows > 8 ? 8 : rows / 2), vectors>(m, k, a, b, ldb, add, c, ldc);
   }
 }
 
 /// C (m, n) = A B, or += if `add`, for A (m, k) and B (k, n). B's and C's rows must have room for
-/// padded(n) columns: those beyond n are read, and written in C.
+/// padded(n) columns: those beyond n are read, and written in C. A strip of B, two vectors wide,
+/// should fit into the innermost cache with some rows of A.
 template <class T>
 void product_in_cache(Index m, Index n, Index k, TileView<T> a, const T* b, Index ldb, bool add,
                       T* c, Index ldc) {
-  tile_rows<Simd<T>::registers == 32 ? 14 : 6>(m, n, k, a, b, ldb, add, c, ldc);
+  constexpr int rows = Simd<T>::registers == 32 ? 14 : 6;
+  constexpr Index width = Simd<T>::width;
+  Index j = 0;
+  for (; j + width < n; j += 2 * width) strip<rows, 2>(m, k, a, b + j, ldb, add, c + j, ldc);
+  if (j < n) strip<rows, 1>(m, k, a, b + j, ldb, add, c + j, ldc);
 }
 
 }  // namespace infty::detail
