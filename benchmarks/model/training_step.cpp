@@ -1,47 +1,87 @@
 // SPDX-License-Identifier: MIT
-// One training step of the sorting demo's model: eight segments that memory only observes, then a
-// forward and backward pass over the answer and a step of Adam. Argument: rows of the batch.
+// A training step: the segments of a sequence that memory only observes, a forward and backward
+// pass over the last one, and a step of Adam. Argument: rows of the batch.
 
-#include <benchmark/benchmark.h>
-
+#include <infty/model/presets.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/trainer.hpp>
 
-using infty::Index, infty::Tensor;
+#include "../support/against.hpp"
+#include "../support/flops.hpp"
+#include "../support/tensors.hpp"
+
+using namespace infty::bench;
+using infty::Index, infty::Tensor, infty::EigenBackend;
 
 namespace {
 
-void step(benchmark::State& run, bool long_term) {
-  const Index batch = run.range(0), symbols = 10, segment = 64, segments = 8;
-  infty::TransformerConfig config{.vocabulary = symbols + 1,
-                                  .model_dim = 64,
-                                  .layers = 2,
-                                  .heads = 4,
-                                  .feed_forward = 128,
-                                  .short_term = 64,
-                                  .pre_norm = true};
-  config.long_term = infty::LongTermConfig{.basis = 32, .widths = {.05, .2}, .samples = 48};
-  if (!long_term) config.long_term.reset();
-  infty::TransformerLM<float> model(config, infty::Random(1));
-  infty::Adam<float> optimizer(model);
-  const auto tokens = Tensor<Index>::full({batch, segments * segment}, 3);
-  const auto answer = Tensor<Index>::full({batch, symbols}, 5);
-  for (auto _ : run) {
-    auto state = model.make_state(batch);
-    model.observe(state, tokens, segment);
-    train_step(optimizer, {.learning_rate = 1e-3}, [&] {
-      const auto output = model.forward(state, answer);
-      return infty::cross_entropy(model.logits(output.hidden), answer);
-    });
-  }
-  run.counters["tokens/s"] = benchmark::Counter(double(batch * (segment * segments + symbols)),
-                                                benchmark::Counter::kIsIterationInvariantRate);
+struct Task {
+  infty::TransformerConfig model;
+  Index segment, segments, answer;  ///< tokens of a segment, segments observed, tokens learned from
+};
+
+/// examples/sorting as `./dev demo` runs it.
+Task demo(bool long_term) {
+  Task task{{.vocabulary = 11,
+             .model_dim = 64,
+             .layers = 2,
+             .heads = 4,
+             .feed_forward = 128,
+             .short_term = 64,
+             .long_term_stride = 1,
+             .pre_norm = true},
+            64,
+            8,
+            10};
+  task.model.long_term = infty::LongTermConfig{.basis = 32, .widths = {.05, .2}, .samples = 48};
+  if (!long_term) task.model.long_term.reset();
+  return task;
 }
 
-void with_long_term_memory(benchmark::State& run) { step(run, true); }
-void without_long_term_memory(benchmark::State& run) { step(run, false); }
+/// The paper's sorting experiment: four segments, of which the last is learned from.
+Task paper() {
+  Task task{infty::presets::sorting(4000).model, 1024, 3, 1024};
+  task.model.dropout = 0;
+  return task;
+}
+
+template <class B>
+void step(benchmark::State& run, const Task& task) {
+  using Model = infty::TransformerLM<float, infty::GaussianDensity, B>;
+  const Index batch = run.range(0), symbol = task.model.vocabulary / 2;
+  Model model(task.model, infty::Random(1));
+  infty::Adam<float, B> optimizer(model);
+  const auto tokens = Tensor<Index, B>::full({batch, task.segment * task.segments}, symbol);
+  const auto answer = Tensor<Index, B>::full({batch, task.answer}, symbol);
+  const double flops =
+      training_step_flops(task.model, batch, task.segment, task.segments, task.answer);
+  against_matrix_product<float>(run, flops, [&] {
+    auto state = model.make_state(batch);
+    model.observe(state, tokens, task.segment);
+    train_step(optimizer, {.learning_rate = 1e-4, .max_norm = 1}, [&] {
+      const auto output = model.forward(state, answer);
+      return infty::cross_entropy(model.logits(output.hidden), answer) +
+             infty::scale(model.kl_regulariser(output), 1e-6F);
+    });
+  });
+}
+
+template <class B>
+void demo_with_memory(benchmark::State& run) {
+  step<B>(run, demo(true));
+}
+template <class B>
+void demo_without_memory(benchmark::State& run) {
+  step<B>(run, demo(false));
+}
+template <class B>
+void paper_sorting(benchmark::State& run) {
+  step<B>(run, paper());
+}
 
 }  // namespace
 
-BENCHMARK(with_long_term_memory)->Arg(1)->Arg(32)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(without_long_term_memory)->Arg(1)->Arg(32)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(demo_with_memory, EigenBackend)->Arg(1)->Arg(32)->UseManualTime();
+BENCHMARK_TEMPLATE(demo_with_memory, Composed)->Arg(32)->UseManualTime();
+BENCHMARK_TEMPLATE(demo_without_memory, EigenBackend)->Arg(32)->UseManualTime();
+BENCHMARK_TEMPLATE(paper_sorting, EigenBackend)->Arg(8)->UseManualTime()->MinTime(4);

@@ -9,13 +9,6 @@
 
 namespace infty::bench {
 
-inline double median(std::vector<double> x) {
-  if (x.empty()) return 0;
-  const auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
-  std::nth_element(x.begin(), middle, x.end());
-  return *middle;
-}
-
 /// Times `body`, whose call does `work`, in slices of some milliseconds, and the limit between any
 /// two of them: a slice's share is that of the limit before and after it. What is reported are
 /// medians over the slices: the time of a call, its rate, the limit's, and the share.

@@ -21,9 +21,9 @@ struct LongTermFlops {
   Index batch, length, basis, dim, inner;
 
   /// The gate's convolution of width 3, A B and Gᵀ X of a later write.
-  double write() const {
-    return each(3 * product_flops(length, dim, dim) + product_flops(basis, dim, basis) + fit());
-  }
+  double write() const { return carry() + each(3 * product_flops(length, dim, dim) + fit()); }
+  /// A B, which a first write does without.
+  double carry() const { return each(product_flops(basis, dim, basis)); }
   /// Values, expectations times values, output.
   double read() const { return each(values() + expectation() + output()); }
   /// The gate's weights and its input; the fit's input. Nothing goes back to the old coefficients.
@@ -54,43 +54,56 @@ struct AttentionFlops {
   }
 };
 
-/// One segment of B rows of L tokens through a layer of a transformer whose short-term memory is
-/// full and whose long-term memory, if there is one, takes in as many vectors as come.
-inline double layer_flops(const TransformerConfig& c, Index batch, Index length, bool backward) {
+/// B rows of L tokens through a layer of a transformer, behind so many vectors of short-term
+/// memory, forward and, if asked for, backward; the long-term memory beside it is not counted.
+inline double layer_flops(const TransformerConfig& c, Index batch, Index length, Index memory,
+                          bool backward) {
   const Index d = c.model_dim, e = c.heads * c.resolved_head_dim();
-  const Index rows = batch * length, context = batch * (c.short_term + length);
-  // Queries and output; keys and values, with no way back into the short-term memory; the two maps
-  // of the feed-forward network. Encodings of positions are mapped once for all rows.
-  const double maps = 2 * product_flops(rows, e, d) + 2 * product_flops(context, e, d) +
-                      2 * product_flops(rows, c.feed_forward, d) +
-                      product_flops(c.short_term + length, e, d);
-  const double back = 4 * product_flops(rows, e, d) + 2 * product_flops(context, e, d) +
-                      2 * product_flops(rows, e, d) + 4 * product_flops(rows, c.feed_forward, d) +
-                      product_flops(c.short_term + length, e, d);
-  const AttentionFlops attention{
-      {batch, length, c.short_term + length, c.heads, c.resolved_head_dim()}};
-  double flops = maps + attention.forward() + (backward ? back + attention.backward() : 0);
-  if (c.long_term) {
-    const LongTermFlops memory{batch, length, c.long_term->basis, d, e};
-    flops += memory.write() + memory.read();
-    // What is written comes from the segment before, where no gradient goes.
-    if (backward)
-      flops += memory.write_backward() - 3 * product_flops(rows, d, d) + memory.read_backward();
+  const Index rows = batch * length, keys = memory + length;
+  // Queries and output, keys and values, the two maps of the feed-forward network, and those of the
+  // encodings of distances, one for all rows. No gradient goes to the short-term memory.
+  const double own = product_flops(rows, 2 * e + 2 * c.feed_forward, d);
+  const double shared = product_flops(batch * keys, 2 * e, d) + product_flops(keys, e, d);
+  const AttentionFlops attention{{batch, length, keys, c.heads, c.resolved_head_dim()}};
+  const double forward = own + shared + attention.forward();
+  if (!backward) return forward;
+  return forward + 2 * own + shared + product_flops(rows, 2 * e, d) + attention.backward();
+}
+
+/// A training step of the sorting experiment: `observed` >= 2 segments of `length` tokens, as many
+/// as the short-term memory holds, that move the memories on; then `answer` tokens that are learned
+/// from. The last layer's answer to the former is not needed. A segment's vectors reach the
+/// long-term memory two segments later; no gradient goes to what they were made from.
+inline double training_step_flops(const TransformerConfig& c, Index batch, Index length,
+                                  Index observed, Index answer) {
+  const Index d = c.model_dim, e = c.heads * c.resolved_head_dim();
+  double flops = 3 * product_flops(batch * answer, c.vocabulary, d);
+  for (Index layer = 0; layer < c.layers; ++layer) {
+    flops += layer_flops(c, batch, answer, length, true);
+    const bool answers = layer + 1 < c.layers;
+    for (Index segment = 0; answers && segment < observed; ++segment)
+      flops += layer_flops(c, batch, length, segment == 0 ? 0 : length, false);
+    if (!c.long_term) continue;
+    const LongTermFlops of_segment{batch, length, c.long_term->basis, d, e};
+    const LongTermFlops of_answer{batch, answer, c.long_term->basis, d, e};
+    flops += static_cast<double>(observed - 1) * of_segment.write() - of_segment.carry() +
+             (answers ? static_cast<double>(observed - 2) * of_segment.read() : 0) +
+             of_segment.write_backward() - 3 * product_flops(batch * length, d, d) +
+             of_answer.read() + of_answer.read_backward();
   }
   return flops;
 }
 
-/// A training step of the sorting experiment: `observed` segments that move the memories on, for
-/// which the last layer's answer is not needed, then a segment that is learned from.
-inline double training_step_flops(const TransformerConfig& c, Index batch, Index length,
-                                  Index observed) {
-  const auto layers = static_cast<double>(c.layers);
-  const double write =
-      c.long_term ? LongTermFlops{batch, length, c.long_term->basis, c.model_dim, 0}.write() : 0;
-  return static_cast<double>(observed) *
-             ((layers - 1) * layer_flops(c, batch, length, false) + write) +
-         layers * layer_flops(c, batch, length, true) +
-         3 * product_flops(batch * length, c.vocabulary, c.model_dim);
+/// One token of every row behind full memories, of which keys and values may be kept: its own maps,
+/// its pairs, and the read of values that are kept, too.
+inline double token_flops(const TransformerConfig& c, Index batch) {
+  const Index d = c.model_dim, e = c.heads * c.resolved_head_dim();
+  const AttentionFlops attention{{batch, 1, c.short_term + 1, c.heads, c.resolved_head_dim()}};
+  const Index basis = c.long_term ? c.long_term->basis : 0;
+  return static_cast<double>(c.layers) *
+             (product_flops(batch, 4 * e + 2 * c.feed_forward, d) + attention.forward() +
+              product_flops(batch, e, basis) + product_flops(batch, e, d)) +
+         product_flops(batch, c.vocabulary, d);
 }
 
 }  // namespace infty::bench
