@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <infty/core/config.hpp>
+#include <infty/core/erf.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
@@ -54,13 +55,18 @@ INFTY_HOST_DEVICE inline void add_gaussian_bins(T mu, T sigma, Index bins, T* to
   constexpr T r = T(0.70710678118654752440084436L), beyond = 40;  // r = 1 / sqrt(2)
   const T start = (mu - beyond * sigma) * T(bins);
   const Index first = !(start > 0) ? 0 : (start >= T(bins) ? bins : static_cast<Index>(start));
-  T low = (bin_edge<T>(first, bins) - mu) / sigma, below = T(0.5) * std::erfc(std::fabs(low) * r);
-  for (Index bin = first; bin < bins && !(low > beyond); ++bin) {
-    const T high = (bin_edge<T>(bin + 1, bins) - mu) / sigma;
-    const T above = T(0.5) * std::erfc(std::fabs(high) * r);
-    to[bin] += low > 0 ? below - above : (high < 0 ? above - below : 1 - below - above);
-    low = high;
-    below = above;
+  constexpr Index chunk = 16;  // edges whose tails make vector code
+  T z[chunk + 1], tail[chunk + 1];
+  for (Index at = first; at < bins; at += chunk) {
+    for (Index i = 0; i <= chunk; ++i)
+      z[i] = (bin_edge<T>(at + i < bins ? at + i : bins, bins) - mu) / sigma;
+    if (z[0] > beyond) return;
+    for (Index i = 0; i <= chunk; ++i) tail[i] = T(0.5) * math::erfc(std::fabs(z[i]) * r);
+    const Index count = bins - at < chunk ? bins - at : chunk;
+    for (Index i = 0; i < count; ++i) {
+      const T below = tail[i], above = tail[i + 1];
+      to[at + i] += z[i] > 0 ? below - above : (z[i + 1] < 0 ? above - below : 1 - below - above);
+    }
   }
 }
 
