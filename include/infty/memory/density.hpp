@@ -37,10 +37,13 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
       const Index query = i % count, head = i / count % heads, row = i / count / heads;
       const T* const x = q + (row * count + query) * e + head * D;
       const T* const w = f + row * 2 * e + head * D;
-      const T mu = detail::row_sum<T>(D, [=](Index c) { return x[c] * w[c]; });
-      const T var = detail::row_sum<T>(D, [=](Index c) { return x[c] * w[e + c]; });
-      const T sigma2 = math::softplus(factor * var);
-      out[i] = math::sigmoid(factor * mu);
+      out[i] = factor * detail::row_sum<T>(D, [=](Index c) { return x[c] * w[c]; });
+      out[densities + i] = factor * detail::row_sum<T>(D, [=](Index c) { return x[c] * w[e + c]; });
+    });
+    // By themselves these two make vector code.
+    B::for_each(densities, [=] INFTY_HOST_DEVICE(Index i) { out[i] = math::sigmoid(out[i]); });
+    B::for_each(densities, [=] INFTY_HOST_DEVICE(Index i) {
+      const T sigma2 = math::softplus(out[densities + i]);
       out[densities + i] = sigma2 > floor ? sigma2 : floor;
     });
   }
@@ -212,7 +215,7 @@ Variable<T, B> kl(const Variable<T, B>& density, T sigma0) {
   T* const out = y.value().data();
   B::for_each(n, [=] INFTY_HOST_DEVICE(Index i) {
     const T ratio = var[i] * inverse;
-    out[i] = T(0.5) * (ratio - std::log(ratio) - T(1));
+    out[i] = T(0.5) * (ratio - math::log(ratio) - T(1));
   });
   return record(
       y,

@@ -7,6 +7,22 @@
 
 namespace infty {
 
+namespace detail {
+
+/// A tensor [B, L + 2, d] whose first and last vector of each row are zero, the others not set.
+template <class T, class B>
+Tensor<T, B> between_zeros(Index batch, Index length, Index d) {
+  Tensor<T, B> padded(Shape{batch, length + 2, d});
+  T* const to = padded.data();
+  const Index row = (length + 2) * d;
+  for_each_element<B>(batch, d, [=] INFTY_HOST_DEVICE(Index i, Index j) {
+    to[i * row + j] = to[(i + 1) * row - d + j] = T(0);
+  });
+  return padded;
+}
+
+}  // namespace detail
+
 /// The gate on new vectors, sigmoid(conv(x)) * x with a convolution of width 3 along the sequence
 /// and zeros beyond its ends   [Martins et al. 2022, Eq. 18].
 /// @param x       [B, L, d]
@@ -22,8 +38,7 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
                       "gate", "x is ", x.shape(), ", weight ", weight.shape(), ", bias ",
                       bias.shape(), ": they must be [B, L, d], [3, d, d] and [d]");
   const Index batch = x.dim(0), length = x.dim(1), padded_row = (length + 2) * d;
-  // [B, L + 2, d] between two vectors of zeros
-  auto padded = Tensor<T, B>::zeros(Shape{batch, length + 2, d});
+  auto padded = detail::between_zeros<T, B>(batch, length, d);
   detail::copy_rows<B>(batch, length * d, x.value().data(), length * d, padded.data() + d,
                        padded_row);
   Tensor<T, B> opening(x.shape());  // sigmoid(conv(x))
@@ -52,7 +67,7 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
       [x, weight, bias, padded, opening, batch, length, d, padded_row](const Tensor<T, B>& dy) {
         // With s the opening: d conv = dy x s (1 - s), between zeros like x, so that products over
         // all rows at once add nothing across a border.
-        auto dconv = Tensor<T, B>::zeros(padded.shape());
+        auto dconv = detail::between_zeros<T, B>(batch, length, d);
         const T *const in = padded.data(), *const s = opening.data(), *const d_out = dy.data();
         T* const dc = dconv.data();
         detail::for_each_element<B>(batch, length * d, [=] INFTY_HOST_DEVICE(Index row, Index k) {
