@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+// Time and memory of a token against the length of the context: a long-term memory that takes in
+// segments, a short-term memory that holds all of the context, and attention of all of the context
+// to itself. Then time against N, the length of a segment, rows of the batch, and threads.
+//
+// Each point is one layer's attention: its maps, its scores and values, and its memory; of random
+// vectors, for this shows cost and not what is remembered. Points that would take too long are left
+// out, and it says so. Writes context.csv and sizes.csv; context.gp and sizes.gp draw them.
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <infty/memory/long_term_memory.hpp>
+#include <infty/memory/short_term_memory.hpp>
+#include <infty/nn/relative_attention.hpp>
+#include <infty/train/progress.hpp>
+
+#include "../support/clock.hpp"
+#include "../support/tensors.hpp"
+
+namespace {
+
+using namespace infty::bench;
+using infty::Index, infty::Tensor, infty::HostPool;
+
+struct Options {
+  Index longest = 1 << 20, segment = 1024, dim = 300, heads = 6, basis = 1024, pairs = 101;
+  double seconds = 10, gigabytes = 4;
+  std::string out = "build/scaling";
+};
+
+/// Bytes of the tensors that were alive at once, and of the whole process, since `restart`.
+struct Peak {
+  static void restart() {
+    HostPool::instance().trim();
+    HostPool::instance().reset_peak();
+    std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM starts anew from what is resident
+  }
+  std::size_t tensors = HostPool::instance().statistics().peak_bytes_in_use;
+  std::size_t resident = [] {
+    std::ifstream status("/proc/self/status");
+    std::size_t kilobytes = 0;
+    for (std::string word; status >> word;)
+      if (word == "VmHWM:") status >> kilobytes;
+    return kilobytes * 1024;
+  }();
+};
+
+/// A line that is written over while a part of the program runs.
+class Part {
+ public:
+  Part(std::string name, Index steps) : name_(std::move(name)), progress_(steps) {}
+  ~Part() { std::cerr << '\n'; }
+  void done(Index steps) {
+    progress_.update(steps);
+    std::cerr << "\r\033[K" << name_ << ": " << progress_.line() << std::flush;
+  }
+
+ private:
+  std::string name_;
+  infty::Progress progress_;
+};
+
+/// A table that grows by a line at a time, so that a run that is cut short leaves what it has.
+class Csv {
+ public:
+  Csv(const std::filesystem::path& path, const std::string& head) : out_(path) { line(head); }
+  void line(const std::string& text) {
+    out_ << text << std::endl;
+    infty::require<infty::IoError>(out_.good(), "scaling", "cannot write the results");
+  }
+
+ private:
+  std::ofstream out_;
+};
+
+/// One layer's attention over a segment, with or without memory.
+struct Layer {
+  explicit Layer(const Options& o)
+      : options(o),
+        attention(o.dim, o.heads, o.dim / o.heads, infty::Random(1)),
+        bias(normal<float>({o.heads, o.dim / o.heads})) {}
+
+  Tensor<float> operator()(const Tensor<float>& segment, const Tensor<float>& context,
+                           const Tensor<float>& encoding) const {
+    const auto queries = attention.query.forward(segment);
+    return attention.out.forward(attention.read(queries, context, bias, bias, encoding, {}))
+        .value();
+  }
+
+  const Options& options;
+  infty::RelativeAttention<float, infty::EigenBackend> attention;
+  infty::Variable<float> bias;
+};
+
+/// A layer with a long-term memory.
+struct Recurrent {
+  explicit Recurrent(const Options& o, Index batch = 1)
+      : layer(o),
+        memory({.model_dim = o.dim, .heads = o.heads, .basis = o.basis}, infty::Random(2)),
+        x(normal<float>({batch, o.segment, o.dim})),
+        encoding(infty::distance_encoding<float>(o.segment, o.dim)),
+        state(memory.make_state(batch)) {
+    for (int warm = 0; warm < 4; ++warm) step(state);  // solves for the matrices of writes, too
+  }
+
+  /// Seconds of a segment.
+  double step(infty::LongTermMemory<float>::State& s) const {
+    const auto start = Clock::now();
+    memory.write(s, x);
+    layer(x, x, encoding);
+    memory.read(s, x);
+    return seconds_since(start);
+  }
+
+  Layer layer;
+  infty::LongTermMemory<float> memory;
+  Tensor<float> x, encoding;
+  infty::LongTermMemory<float>::State state;
+};
+
+std::string numbers(std::initializer_list<double> values) {
+  std::string text;
+  for (const double value : values) {
+    char number[32];
+    std::snprintf(number, sizeof number, ",%.9g", value);
+    text += number;
+  }
+  return text;
+}
+
+/// Streams segments until the context is the longest, then pairs of a segment behind 10,000 tokens
+/// and one behind them all.
+void stream(const Options& o, Csv& csv) {
+  const Recurrent model(o);
+  auto state = model.memory.make_state(1), early = state;
+  Peak::restart();
+  std::vector<double> recent;
+  Part part("long-term memory", o.longest / o.segment);
+  for (Index seen = o.segment, next = o.segment; seen <= o.longest; seen += o.segment) {
+    recent.push_back(model.step(state) / static_cast<double>(o.segment));
+    if (seen <= 10000) early = state;
+    part.done(seen / o.segment);
+    if (seen < next) continue;
+    const Peak peak;
+    csv.line("LTM" +
+             numbers({double(seen), median(recent), double(peak.tensors), double(peak.resident)}));
+    next *= 2;
+    recent.clear();
+  }
+  std::vector<double> ratio, first, last;
+  for (Index pair = 0; pair < o.pairs; ++pair) {
+    auto a = early, b = state;
+    const double times[] = {model.step(pair % 2 ? b : a), model.step(pair % 2 ? a : b)};
+    first.push_back(times[pair % 2]);
+    last.push_back(times[1 - pair % 2]);
+    ratio.push_back(last.back() / first.back());
+  }
+  std::printf(
+      "time per token at %lld tokens of context over that at %lld: %.3f, the median of %lld"
+      " pairs (%.2f and %.2f us)\n",
+      static_cast<long long>(state.written[0]), static_cast<long long>(early.written[0]),
+      median(ratio), static_cast<long long>(o.pairs),
+      median(last) / static_cast<double>(o.segment) * 1e6,
+      median(first) / static_cast<double>(o.segment) * 1e6);
+}
+
+/// Points of doubling context by `measure`, which returns seconds a token, until the next one, that
+/// takes `growth` times as long and twice the memory, is too much.
+void grow(const Options& o, Csv& csv, const std::string& name, double growth,
+          const std::function<double(Index, double&)>& measure) {
+  const auto points = static_cast<Index>(std::log2(double(o.longest) / double(o.segment))) + 1;
+  Part part(name, points);
+  double expected = 0;  // seconds of the next point
+  std::size_t bytes = 0;
+  Index context = o.segment;
+  for (Index point = 0; point < points; ++point, context *= 2) {
+    if (expected > o.seconds || 2 * static_cast<double>(bytes) > o.gigabytes * (1 << 30)) {
+      std::printf(
+          "%s stops before %lld tokens of context: it would take %.0f s a point and %.1f GiB\n",
+          name.c_str(), static_cast<long long>(context), expected,
+          2 * static_cast<double>(bytes) / (1 << 30));
+      return;
+    }
+    Peak::restart();
+    double call = 0;
+    const double per_token = measure(context, call);
+    expected = growth * call;
+    const Peak peak;
+    bytes = peak.tensors;
+    csv.line(name +
+             numbers({double(context), per_token, double(peak.tensors), double(peak.resident)}));
+    part.done(point + 1);
+  }
+}
+
+/// Median seconds of three calls of `body`, fewer if they are long.
+template <class Body>
+double time_of(Body&& body) {
+  std::vector<double> times;
+  while (times.size() < 3 && (times.empty() || times[0] < 1)) {
+    const auto start = Clock::now();
+    body();
+    times.push_back(seconds_since(start));
+  }
+  return median(times);
+}
+
+/// The next segment behind a short-term memory that holds the context: keys and values of all of it
+/// are made anew for every segment, as Transformer-XL does.
+void short_term(const Options& o, Csv& csv) {
+  const Layer layer(o);
+  grow(o, csv, "STM", 2, [&](Index context, double& call) {
+    const infty::ShortTermMemory<float, infty::EigenBackend> memory(o.dim, context);
+    auto state = memory.make_state(1);
+    const auto x = normal<float>({1, o.segment, o.dim});
+    const auto encoding = infty::distance_encoding<float>(context + o.segment, o.dim);
+    memory.write(state, Tensor<float>::full({1, context, o.dim}, .1F));
+    call = time_of([&] {
+      layer(x,
+            concat(infty::Variable<float>(state.recent.vectors), infty::Variable<float>(x)).value(),
+            encoding);
+      memory.write(state, x);
+    });
+    return call / static_cast<double>(o.segment);
+  });
+}
+
+/// All of the context at once, every token over all before it.
+void full_attention(const Options& o, Csv& csv) {
+  const Layer layer(o);
+  grow(o, csv, "full", 4, [&](Index context, double& call) {
+    const auto x = normal<float>({1, context, o.dim});
+    const auto encoding = infty::distance_encoding<float>(context, o.dim);
+    call = time_of([&] { layer(x, x, encoding); });
+    return call / static_cast<double>(context);
+  });
+}
+
+/// Seconds a token of the long-term memory and the attention over its segment, as one size changes.
+void sizes(const Options& standard, Csv& csv) {
+  struct Point {
+    const char* axis;
+    Index value;
+  };
+  std::vector<Point> points;
+  for (const Index n : {128, 256, 512, 1024, 2048}) points.push_back({"N", n});
+  for (const Index l : {64, 128, 256, 512, 1024, 2048}) points.push_back({"L", l});
+  for (const Index b : {1, 2, 4, 8, 16}) points.push_back({"batch", b});
+  const int most = infty::num_threads();
+  for (Index t = 1; t <= most; ++t) points.push_back({"threads", t});
+  Part part("sizes", std::ssize(points));
+  Index done = 0;
+  for (const auto& [name, value] : points) {
+    const std::string axis = name;
+    Options o = standard;
+    if (axis == "N") o.basis = value;
+    if (axis == "L") o.segment = value;
+    const Index batch = axis == "batch" ? value : 1;
+    infty::set_num_threads(axis == "threads" ? static_cast<int>(value) : most);
+    Recurrent model(o, batch);
+    std::vector<double> times;
+    for (double total = 0; total < 1; total += times.back())
+      times.push_back(model.step(model.state));
+    csv.line(axis +
+             numbers({double(value), median(times) / static_cast<double>(batch * o.segment)}));
+    part.done(++done);
+  }
+  infty::set_num_threads(most);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app{"Time and memory of a token against the context, and against sizes.", "scaling"};
+  const auto add = [&](const char* name, auto& field, const char* help) {
+    app.add_option(name, field, help)->capture_default_str()->check(CLI::PositiveNumber);
+  };
+  add("--longest", o.longest, "tokens of the longest context");
+  add("--segment", o.segment, "tokens of a segment");
+  add("--dim", o.dim, "numbers of a vector, a multiple of --heads");
+  add("--heads", o.heads, "of attention");
+  add("--basis", o.basis, "basis functions N, even");
+  add("--pairs", o.pairs, "segments at the end and at 10,000 tokens, in turn");
+  add("--seconds", o.seconds, "no point that is expected to take longer");
+  add("--gigabytes", o.gigabytes, "no point that is expected to need more");
+  app.add_option("--out", o.out, "folder for the CSV files")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    std::filesystem::create_directories(o.out);
+    const auto guard = infty::no_grad();
+    const std::filesystem::path folder = o.out;
+    Csv context(folder / "context.csv", "memory,context,seconds,tensor_bytes,resident_bytes");
+    stream(o, context);
+    short_term(o, context);
+    full_attention(o, context);
+    Csv by_size(folder / "sizes.csv", "axis,value,seconds");
+    sizes(o, by_size);
+  } catch (const std::exception& error) {
+    std::cerr << "scaling: " << error.what() << '\n';
+    return 1;
+  }
+}
