@@ -290,6 +290,34 @@ TEST_CASE("TransformerLM: a step asks the system for no memory after the first o
   });
 }
 
+TEST_CASE("TransformerLM: with two threads, too, steps come to ask the system for nothing") {
+  TransformerLM<float> model(combination(0), Random(3));
+  Random random(infty::tests::seed);
+  const auto text = draw(3, 24, random), tokens = draw(3, 8, random), targets = draw(3, 8, random);
+  auto parameters = infty::parameters<float>(model);
+  const auto step = [&] {
+    for (auto& p : parameters) p.zero_grad();
+    auto state = model.make_state(3);
+    model.observe(state, text, 8);
+    infty::Tape tape;
+    const auto output = model.forward(state, tokens);
+    tape.backward(infty::cross_entropy(model.logits(output.hidden), targets));
+  };
+  const auto asked = [] {
+    return infty::HostPool::instance().statistics().system_allocations + infty::tests::new_calls;
+  };
+  // How much scratch memory two threads need at once is a matter of chance, but has an end.
+  int quiet = 0;
+  infty::tests::with_threads(2, [&] {
+    for (int k = 0; k < 300 && quiet < 20; ++k) {
+      const std::size_t before = asked();
+      step();
+      quiet = asked() == before ? quiet + 1 : 0;
+    }
+  });
+  CHECK(quiet == 20);
+}
+
 TEST_CASE("TransformerLM: the state of a long text stays as large as it was") {
   const TransformerLM<float> model(config());
   Random random(infty::tests::seed);
