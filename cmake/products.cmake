@@ -1,11 +1,17 @@
-# What multiplies matrices on the CPU in Eigen's stead, if the user wants it. Included by the build tree
+# What multiplies matrices on the CPU in the stead of infty's own tiles, if the user wants it. Included by the build tree
 # and by the installed package; infty_target is the library.
 
+option(INFTY_EIGEN_PRODUCTS "Multiply matrices by Eigen" OFF)
 option(INFTY_ONEDNN "Multiply matrices of float by oneDNN" OFF)
 option(INFTY_BLAS "Multiply matrices by a BLAS that has a cblas.h" OFF)
 
-if(INFTY_ONEDNN AND INFTY_BLAS)
-  message(FATAL_ERROR "infty: INFTY_ONEDNN and INFTY_BLAS exclude each other")
+set(chosen ${INFTY_EIGEN_PRODUCTS} ${INFTY_ONEDNN} ${INFTY_BLAS})
+list(FILTER chosen INCLUDE REGEX "ON|TRUE|1|YES")
+list(LENGTH chosen chosen)
+if(chosen GREATER 1)
+  message(FATAL_ERROR "infty: INFTY_EIGEN_PRODUCTS, INFTY_ONEDNN and INFTY_BLAS exclude each other")
+elseif(INFTY_EIGEN_PRODUCTS)
+  target_compile_definitions(${infty_target} INTERFACE $<BUILD_INTERFACE:INFTY_EIGEN_PRODUCTS>)
 elseif(INFTY_ONEDNN)
   find_package(dnnl CONFIG QUIET)
   if(NOT dnnl_FOUND)

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include <infty/core/config.hpp>
 #include <infty/eigen/include.hpp>
+#include <infty/eigen/scratch.hpp>
+#include <infty/eigen/transpose.hpp>
 
-// One matrix product in one thread: the seam at which a library takes Eigen's place. Define
-// INFTY_ONEDNN to have oneDNN multiply floats, or INFTY_BLAS for a BLAS with a cblas.h (CMake's
-// options of the same names find and link them).
+// One matrix product in one thread: the seam at which a library takes the place of our own tiles.
+// Define INFTY_EIGEN_PRODUCTS to have Eigen multiply, INFTY_ONEDNN for oneDNN (floats), or
+// INFTY_BLAS for a BLAS with a cblas.h (CMake's options of the same names find and link them).
+//
+// Our own product sums every element in the order of k alone, so that no result depends on how many
+// rows or columns are multiplied at once. Libraries do not promise that.
 #if defined(INFTY_ONEDNN)
 #include <dnnl.h>
 #elif defined(INFTY_BLAS)
@@ -32,15 +38,17 @@ struct GemmOperand {
   bool transposed;
 };
 
-/// The library that multiplies matrices of T.
+/// What multiplies matrices of T.
 template <class T>
 constexpr const char* gemm_library() {
 #if defined(INFTY_ONEDNN)
   if (std::is_same_v<T, float>) return "oneDNN";
 #elif defined(INFTY_BLAS)
-  if (std::is_floating_point_v<T>) return "BLAS";
-#endif
+  return "BLAS";
+#elif defined(INFTY_EIGEN_PRODUCTS)
   return "Eigen";
+#endif
+  return "infty";
 }
 
 /// c (m, n) = alpha a b + beta c by Eigen; beta 0 overwrites, whatever c held.
@@ -69,7 +77,48 @@ void eigen_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
   }
 }
 
-/// c (m, n) = alpha a b + beta c, m, n >= 1, by the library that was chosen.
+/// c (m, n) = alpha a b + beta c by tiles in registers: b is laid out in strips that stay in the
+/// innermost cache, a is read where it stands.
+template <class T>
+void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
+                T* c, Index ldc) {
+  constexpr Index wide = 2 * Simd<T>::width, depth = 256;
+  Scratch<T> scratch((std::min(k, depth) + m) * wide);
+  T *const strip = scratch.data(), *const sums = strip + std::min(k, depth) * wide;  // [m, wide]
+  // Sums that are scaled, added to what is there or narrower than their vectors go through `sums`.
+  const bool plain = alpha == T(1) && (beta == T(0) || beta == T(1));
+  if (k == 0) {
+    for (Index i = 0; i < m; ++i)
+      for (Index j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
+  }
+  for (Index first = 0; first < k; first += depth) {
+    const Index deep = std::min(depth, k - first);
+    const T keep = first > 0 ? T(1) : beta;
+    const TileView<T> left{a.data + (a.transposed ? first * a.leading : first),
+                           a.transposed ? 1 : a.leading, a.transposed ? a.leading : 1};
+    for (Index j = 0; j < n; j += wide) {
+      const Index columns = std::min(wide, n - j);
+      if (columns < wide) std::fill_n(strip, deep * wide, T(0));
+      if (b.transposed)
+        transpose(columns, deep, b.data + j * b.leading + first, b.leading, strip, wide);
+      else
+        for (Index p = 0; p < deep; ++p)
+          std::copy_n(b.data + (first + p) * b.leading + j, columns, strip + p * wide);
+      if (plain && columns == wide) {
+        product_in_cache(m, wide, deep, left, strip, wide, keep == T(1), c + j, ldc);
+        continue;
+      }
+      product_in_cache(m, columns, deep, left, strip, wide, false, sums, wide);
+      for (Index i = 0; i < m; ++i) {
+        T* const to = c + i * ldc + j;
+        for (Index q = 0; q < columns; ++q)
+          to[q] = alpha * sums[i * wide + q] + (keep == T(0) ? T(0) : keep * to[q]);
+      }
+    }
+  }
+}
+
+/// c (m, n) = alpha a b + beta c, m, n >= 1, by what was chosen.
 template <class T>
 void gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta, T* c,
           Index ldc) {
@@ -91,8 +140,10 @@ void gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b
     return cblas_dgemm(CblasRowMajor, transpose(a.transposed), transpose(b.transposed), size(m),
                        size(n), size(k), alpha, a.data, size(a.leading), b.data, size(b.leading),
                        beta, c, size(ldc));
+#elif defined(INFTY_EIGEN_PRODUCTS)
+  return eigen_gemm(m, n, k, alpha, a, b, beta, c, ldc);
 #endif
-  eigen_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  tiled_gemm(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
 }  // namespace infty::detail

@@ -35,14 +35,15 @@ struct MatmulTiles {
 
 /// Cuts `products` of one size by the sizes alone. What a task multiplies stays so large that
 /// packing its operands, which costs as much as some ten multiplications of an element, is little.
-inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products) {
+/// @param sums_rows  whether k counts tokens, as in a gradient of weights: only then is it cut
+inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool sums_rows) {
   constexpr Index tasks = 16, least_work = Index{1} << 20, least_side = 128, least_inner = 512;
   MatmulTiles tile{m, n, k};
   const auto half = [](Index x) { return (x / 2 + 31) / 32 * 32; };
   Index count = products;
   while (count < tasks && tile.rows * tile.cols * tile.inner >= 2 * least_work) {
-    // A gradient of weights is small and sums over all tokens.
-    if (tile.inner >= 4 * std::max(tile.rows, tile.cols) && tile.inner >= 2 * least_inner)
+    if (sums_rows && tile.inner >= 4 * std::max(tile.rows, tile.cols) &&
+        tile.inner >= 2 * least_inner)
       tile.inner = half(tile.inner);
     else if (tile.rows >= tile.cols && tile.rows >= 2 * least_side)
       tile.rows = half(tile.rows);
@@ -61,7 +62,7 @@ template <class T>
 void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   if (p.m == 0 || p.n == 0) return;
   const Index products = p.outer * p.inner;
-  const MatmulTiles tile = matmul_tiles(p.m, p.n, p.k, products);
+  const MatmulTiles tile = matmul_tiles(p.m, p.n, p.k, products, p.a.transposed);
   const Index row_tiles = (p.m + tile.rows - 1) / tile.rows;
   const Index col_tiles = (p.n + tile.cols - 1) / tile.cols;
   const Index parts = tile.inner > 0 ? (p.k + tile.inner - 1) / tile.inner : 1;
