@@ -7,6 +7,7 @@
 #include <infty/autograd/linear.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
+#include <infty/autograd/snapshot.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/core/backend.hpp>
@@ -49,6 +50,7 @@
 #include <infty/memory/state.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/memory/write.hpp>
+#include <infty/model/attention_cache.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/model/transformer_config.hpp>

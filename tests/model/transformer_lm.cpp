@@ -129,6 +129,41 @@ TEST_CASE("TransformerLM: `observe` in segments is one `observe` a segment") {
   CHECK(numbers_of(whole) == numbers_of(pieces));
 }
 
+TEST_CASE("TransformerLM: what is kept between segments without a gradient changes nothing") {
+  const int i = GENERATE(range(0, 32));
+  TransformerLM<double> model(combination(i), Random(3));
+  Random random(infty::tests::seed);
+  // One reads without a gradient and keeps keys and values, the other records and keeps none.
+  auto kept = model.make_state(3), recorded = kept;
+  const auto step = [&](const Tensor<Index>& tokens) {
+    const auto a = model.forward(kept, tokens).hidden.value().to_vector();
+    infty::Tape tape;
+    const auto b = model.forward(recorded, tokens).hidden.value().to_vector();
+    CHECK(a == b);
+    CHECK(numbers_of(kept) == numbers_of(recorded));
+  };
+  CAPTURE(i);
+  for (const Index length : {3, 1, 1, 9, 1, 2}) step(draw(3, length, random));
+  // Rows are reset, taken apart, joined and replaced; then parameters change.
+  for (auto* state : {&kept, &recorded}) infty::reset_row(*state, 1);
+  step(draw(3, 1, random));
+  step(draw(3, 2, random));
+  for (auto* state : {&kept, &recorded}) infty::put_rows(*state, 0, infty::take_rows(*state, 2, 3));
+  step(draw(3, 1, random));
+  infty::for_each_parameter(model, [&](const std::string&, Variable<double>& parameter) {
+    Tensor<double>& value = parameter.value();
+    for (Index k = 0; k < value.size(); ++k) value.data()[k] *= 1.0625;
+    // One at a time: each of them must be noticed.
+    step(draw(3, 1, random));
+  });
+  // Another model does not take this one's keys for its own.
+  const TransformerLM<double> other(combination(i), Random(4));
+  const auto tokens = draw(3, 2, random);
+  const auto a = other.forward(kept, tokens).hidden.value().to_vector();
+  infty::Tape tape;
+  CHECK(a == other.forward(recorded, tokens).hidden.value().to_vector());
+}
+
 TEST_CASE("TransformerLM: what leaves the short-term memory enters the long-term memory") {
   auto settings = config();
   settings.long_term_stride = 1;

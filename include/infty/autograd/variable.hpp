@@ -41,9 +41,16 @@ class Variable {
                                          Body{std::move(value), {}, requires_grad})) {}
 
   /// The value, shared by all handles of this variable.
-  TensorType& value() { return body_->value; }
+  TensorType& value() {
+    ++body_->version;
+    return body_->value;
+  }
   /// The same, read-only.
   const TensorType& value() const { return body_->value; }
+
+  /// Another number whenever the value may have been changed, which is when it was asked for by a
+  /// variable that is not const.
+  Index version() const { return body_->version; }
 
   /// Extents of the value.
   const Shape& shape() const { return value().shape(); }
@@ -100,6 +107,7 @@ class Variable {
     TensorType grad;
     bool requires_grad;
     bool has_grad = false;
+    Index version = 0;
   };
   std::shared_ptr<Body> body_;
 };

@@ -6,6 +6,7 @@
 
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/model/attention_cache.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/feed_forward.hpp>
 #include <infty/nn/layer_norm.hpp>
@@ -31,6 +32,7 @@ template <class T, class Backend = EigenBackend>
 struct LayerState {
   ShortTermState<T, Backend> short_term;
   std::optional<LayerPast<T, Backend>> long_term;
+  detail::AttentionCache<T, Backend> cache = {};
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -101,25 +103,20 @@ struct TransformerLayer {
   /// was one, go to `density`.
   V forward(LayerState<T, Backend>& state, const V& x, const LayerCall<T, Backend>& call,
             V* density) const {
-    const Index L = x.dim(1);
     write_leaving(state);
-    const RowCounts& held = state.short_term.recent.length;
+    const RowCounts held = state.short_term.recent.length;
     const Index memory = *std::max_element(held.begin(), held.end());
-    const Index most = short_term.most_held();
-    const V past(state.short_term.recent.vectors);
-    V context = concat(narrow(past, most - memory, most), x);  // [B, K, d]
-    if (pre_norm) context = attention_norm.forward(context);
-    const V queries = attention.query.forward(pre_norm ? narrow(context, memory, memory + L) : x);
-    const Index K = memory + L, longest = call.encoding.dim(0);
-    V z = attention.out.forward(
-        attention.read(queries, context, call.content_bias, call.position_bias,
-                       call.encoding.slice(longest - K, longest), visible(held, memory)));
+    const bool recorded = Tape::active() != nullptr;
+    V queries;
+    V z = attention.out.forward(recorded ? attend(state.short_term, memory, x, call, queries)
+                                         : attend_cached(state, memory, x, call, queries));
     if (long_term) {
       const auto reading = long_term->attend(state.long_term->memory, queries);
       if (density) *density = reading.density;
       z = z + reading.context;
     }
     remember(state, x.value());
+    if (!recorded) state.cache.remember(short_term, held, state.short_term);
     Random unused(0);
     Random& random = call.random ? *call.random : unused;
     const double drop = call.random ? call.dropout : 0;
@@ -138,6 +135,33 @@ struct TransformerLayer {
   }
 
  private:
+  /// What the heads read from the segment and the short-term memory, and the queries.
+  V attend(const ShortTermState<T, Backend>& past, Index memory, const V& x,
+           const LayerCall<T, Backend>& call, V& queries) const {
+    const V vectors(past.recent.vectors);
+    const Index most = short_term.most_held(), K = memory + x.dim(1),
+                longest = call.encoding.dim(0);
+    V context = concat(narrow(vectors, most - memory, most), x);  // [B, K, d]
+    if (pre_norm) context = attention_norm.forward(context);
+    queries = attention.query.forward(pre_norm ? narrow(context, memory, K) : x);
+    return attention.read(queries, context, call.content_bias, call.position_bias,
+                          call.encoding.slice(longest - K, longest),
+                          visible(past.recent.length, memory));
+  }
+
+  /// The same where no gradient is recorded, with keys and values of the memory from the last call.
+  V attend_cached(LayerState<T, Backend>& state, Index memory, const V& x,
+                  const LayerCall<T, Backend>& call, V& queries) const {
+    const auto seen = [this](const V& y) { return pre_norm ? attention_norm.forward(y) : y; };
+    const V segment = seen(x);
+    queries = attention.query.forward(segment);
+    const auto context = state.cache.extend(state.short_term, memory, seen, segment, call.encoding,
+                                            attention, attention_norm);
+    return relative_attention(queries, context.keys, context.values, context.positions,
+                              call.content_bias, call.position_bias,
+                              visible(state.short_term.recent.length, memory));
+  }
+
   V behind(const LayerNorm<T, Backend>& norm, const V& x) const {
     return pre_norm ? x : norm.forward(x);
   }
