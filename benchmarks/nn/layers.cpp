@@ -63,7 +63,7 @@ void layer_norm_backward(benchmark::State& run) {
   Kernel::forward(rows, d, T(1e-5), x.data(), gain.data(), gain.data(), y.data(),
                   statistics.data());
   auto dx = Tensor<T, B>::zeros({rows, d});
-  against_copy(run, bytes<T>(run, 4), [&] {
+  against_copy(run, bytes<T>(run, 4), bytes<T>(run, 3), [&] {
     Kernel::backward(rows, d, x.data(), gain.data(), statistics.data(), y.data(), dx.data(),
                      d_gain.data(), d_bias.data());
   });
@@ -108,7 +108,7 @@ template <class T, class B>
 void token_losses_backward(benchmark::State& run) {
   Losses<T, B> c(run);
   c.forward();
-  against_copy(run, bytes<T>(run, 3), [&] { c.backward(); });
+  against_copy(run, bytes<T>(run, 3), bytes<T>(run, 2), [&] { c.backward(); });
 }
 
 template <class T>
@@ -150,7 +150,7 @@ void embedding_backward(benchmark::State& run) {
   auto gradient = normal<T>({vocabulary, d});
   const auto dy = normal<T>({rows, d});
   const auto ids = tokens(rows, vocabulary);
-  against_copy(run, bytes<T>(run, 3), [&] {
+  against_copy(run, bytes<T>(run, 3), bytes<T>(run, 1), [&] {
     EigenBackend::scatter_add_rows(rows, d, dy.data(), ids.data(), vocabulary, gradient.data());
   });
 }

@@ -29,6 +29,7 @@ struct Case {
     fill_uniform(mu, 0, 1, random);
   }
   double bytes() const { return 2.0 * static_cast<double>(rows * n * bins) * sizeof(T); }
+  double footprint() const { return static_cast<double>(rows * (2 * n + bins)) * sizeof(T); }
 
   Index n, bins;
   Tensor<T> mu, sigma;
@@ -37,7 +38,8 @@ struct Case {
 template <class D, class T>
 void bin_probability(benchmark::State& run) {
   Case<T> c(run);
-  against_copy(run, c.bytes(), [&] { infty::bin_probability<D>(c.mu, c.sigma, c.bins); });
+  against_copy(run, c.bytes(), c.footprint(),
+               [&] { infty::bin_probability<D>(c.mu, c.sigma, c.bins); });
 }
 
 /// By differences of the distribution function at the edges.
@@ -47,7 +49,7 @@ void bin_probability_plain_eigen(benchmark::State& run) {
   using Array = Eigen::Array<T, 1, Eigen::Dynamic>;
   const Array edges = Array::LinSpaced(c.bins + 1, T(0), T(1));
   const auto mu = matrix(c.mu), sigma = matrix(c.sigma);
-  against_copy(run, c.bytes(), [&] {
+  against_copy(run, c.bytes(), c.footprint(), [&] {
     for (Index row = 0; row < rows; ++row) {
       Array sum = Array::Zero(c.bins);
       for (Index i = 0; i < c.n; ++i) {

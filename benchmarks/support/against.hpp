@@ -47,11 +47,18 @@ void against_matrix_product(benchmark::State& run, double flops, Body&& body) {
   against(run, flops, limit, body);
 }
 
-/// A body that has to read and write so many bytes against a copy of as many, from caches as large.
+/// A body that has to read and write so many bytes, of arrays that are `footprint` bytes large,
+/// against a copy of arrays as large, which lie in the same caches.
+template <class Body>
+void against_copy(benchmark::State& run, double bytes, double footprint, Body&& body) {
+  Copy limit(footprint);
+  against(run, bytes, limit, body);
+}
+
+/// The same where each byte is read or written once.
 template <class Body>
 void against_copy(benchmark::State& run, double bytes, Body&& body) {
-  Copy limit(bytes);
-  against(run, bytes, limit, body);
+  against_copy(run, bytes, bytes, body);
 }
 
 }  // namespace infty::bench

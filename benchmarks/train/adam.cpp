@@ -12,8 +12,6 @@ using infty::Index, infty::Tensor, infty::EigenBackend;
 
 namespace {
 
-constexpr int arrays = 7;
-
 template <class T>
 struct Case {
   explicit Case(const benchmark::State& run) {
@@ -23,7 +21,9 @@ struct Case {
       items.push_back({p.data(), g.data(), m.data(), v.data(), p.size(), T(1e-3), T(1)});
     }
   }
-  double bytes() const { return arrays * static_cast<double>(items.size()) * double(p.bytes()); }
+  double bytes(int arrays) const {
+    return arrays * static_cast<double>(items.size()) * static_cast<double>(p.bytes());
+  }
 
   Tensor<T> p, g, m, v;  // of the last parameter
   std::vector<Tensor<T>> kept;
@@ -34,7 +34,7 @@ template <class T, class B>
 void step(benchmark::State& run) {
   Case<T> c(run);
   const infty::AdamFactors<T> factors{T(.9), T(.1), T(.999), T(.001), T(1), T(1e-8)};
-  against_copy(run, c.bytes(), [&] {
+  against_copy(run, c.bytes(7), c.bytes(4), [&] {
     infty::detail::ChosenAdam<B>::type::step(factors, c.items.data(), std::ssize(c.items));
   });
 }
@@ -42,7 +42,7 @@ void step(benchmark::State& run) {
 template <class T>
 void step_plain_eigen(benchmark::State& run) {
   Case<T> c(run);
-  against_copy(run, c.bytes(), [&] {
+  against_copy(run, c.bytes(7), c.bytes(4), [&] {
     for (const auto& x : c.items) {
       using Array = Eigen::Array<T, Eigen::Dynamic, 1>;
       Eigen::Map<Array> p(x.p, x.size), m(x.m, x.size), v(x.v, x.size);
