@@ -44,6 +44,7 @@
 #include <infty/memory/fold.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/gate.hpp>
+#include <infty/memory/head_values.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>

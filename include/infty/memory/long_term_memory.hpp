@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
+#include <infty/autograd/shape.hpp>
+#include <infty/autograd/snapshot.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/memory/density.hpp>
@@ -14,6 +16,7 @@
 #include <infty/memory/fold.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/gate.hpp>
+#include <infty/memory/head_values.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/state.hpp>
 #include <infty/memory/write.hpp>
@@ -25,6 +28,17 @@
 
 namespace infty {
 
+namespace detail {
+
+/// The folded keys of a state and what they were computed from.
+template <class T, class B>
+struct FoldedKeys {
+  Snapshot<T, B> coefficients, density_weight, key_weight;
+  Variable<T, B> value;  ///< [batch, 2, H D]
+};
+
+}  // namespace detail
+
 /// What a long-term memory remembers, a batch of independent rows. Its size does not depend on how
 /// much has been read.
 template <class T, class Backend>
@@ -34,6 +48,8 @@ struct LongTermState {
   RowCounts writes;                   ///< writes since the row was fresh
   Tensor<T, Backend> attention;       ///< [batch, bins] of the reads since the last write (sticky)
   RowIds stream;                      ///< names each row's random numbers (sticky)
+  /// Of the last read without a gradient: one fold serves all reads between two writes.
+  detail::FoldedKeys<T, Backend> folded = {};
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -224,8 +240,7 @@ class LongTermMemory {
         "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", e, "], ", e,
         " = heads * head_dim");
     const auto density = density_of(state, queries);
-    const auto values = value.forward(state.coefficients);  // [B, N, H D]
-    const auto context = expected_values<Density>(basis(), density, values, config_.skip_tails);
+    const auto context = context_of(state.coefficients, density);
     if (sticky() && queries.dim(1) > 0)
       state.attention = detail::attention_since<Density>(state.attention, density.value());
     return {out.forward(context), density};
@@ -248,11 +263,37 @@ class LongTermMemory {
                         "the vectors are ", x.shape(), ": they must be [", batch, ", L, ", d, "]");
   }
 
-  Variable<T, Backend> density_of(const State& state, const Variable<T, Backend>& queries) const {
+  /// The expected values [B, Q, H D]. A few queries read the signal X itself, whose expectation is
+  /// then projected: O(N d) a query and head. Many read the values V = W_V X, projected once.
+  Variable<T, Backend> context_of(const Variable<T, Backend>& coefficients,
+                                  const Variable<T, Backend>& density) const {
+    const Index batch = density.dim(1), heads = density.dim(2), queries = density.dim(3),
+                N = config_.basis, d = config_.model_dim, e = value.weight.dim(0);
+    if (heads * queries * d * (N + e / heads) >= N * e * (d + queries))
+      return expected_values<Density>(basis(), density, value.forward(coefficients),
+                                      config_.skip_tails);
+    const auto each = reshape(density, Shape{2, batch, 1, heads * queries});
+    const auto read = expected_values<Density>(basis(), each, coefficients, config_.skip_tails);
+    return head_values(reshape(read, Shape{batch, heads, queries, d}), value.weight);
+  }
+
+  Variable<T, Backend> density_of(State& state, const Variable<T, Backend>& queries) const {
     if (config_.parameters == DensityParameters::moments)
       return moment_density(queries, key.forward(state.coefficients), basis(), config_.heads);
-    const auto folded = key.forward(fold(density_weight, state.coefficients));  // [B, 2, H D]
-    return affine_density(queries, folded, config_.heads, static_cast<T>(config_.variance_floor));
+    return affine_density(queries, folded_keys(state), config_.heads,
+                          static_cast<T>(config_.variance_floor));
+  }
+
+  /// [B, 2, H D]: the keys that both affine maps of scores need.
+  Variable<T, Backend> folded_keys(State& state) const {
+    const auto fold_now = [&] { return key.forward(fold(density_weight, state.coefficients)); };
+    if (Tape::active()) return fold_now();
+    auto& kept = state.folded;
+    if (!kept.coefficients.holds(state.coefficients) ||
+        !kept.density_weight.holds(density_weight) || !kept.key_weight.holds(key.weight))
+      kept = {detail::Snapshot(state.coefficients), detail::Snapshot(density_weight),
+              detail::Snapshot(key.weight), fold_now()};
+    return kept.value;
   }
 
   /// [batch, samples]: by the attention since the last write, evenly where there was none.

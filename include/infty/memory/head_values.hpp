@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/tape.hpp>
+
+namespace infty {
+
+/// Projects what each head reads by that head's rows of a weight: y[b, q, h D + c] is the sum over
+/// k of x[b, h, q, k] weight[h D + c, k].
+/// @param x       [B, H, Q, d]
+/// @param weight  [H D, d]
+/// @return        [B, Q, H D]
+/// @throws infty::ShapeError
+template <class T, class B>
+Variable<T, B> head_values(const Variable<T, B>& x, const Variable<T, B>& weight) {
+  const bool shaped = x.shape().rank() == 4 && weight.shape().rank() == 2;
+  require<ShapeError>(
+      shaped && x.dim(1) >= 1 && weight.dim(0) % x.dim(1) == 0 && weight.dim(1) == x.dim(3),
+      "head_values", "x is ", x.shape(), ", weight ", weight.shape(),
+      ": they must be [B, H, Q, d] and [H D, d]");
+  const Index batch = x.dim(0), heads = x.dim(1), queries = x.dim(2), d = x.dim(3),
+              e = weight.dim(0), D = e / heads;
+  using Operand = Matmul::Operand;
+  const Operand input{.leading = d, .outer = heads * queries * d, .inner = queries * d};
+  const Operand map{.leading = d, .inner = D * d};
+  const Operand output{.leading = e, .outer = queries * e, .inner = D};
+  const auto transposed = [](Operand operand) {
+    operand.transposed = true;
+    return operand;
+  };
+  Variable<T, B> y(Tensor<T, B>(Shape{batch, queries, e}));
+  B::matmul({.m = queries,
+             .n = D,
+             .k = d,
+             .a = input,
+             .b = transposed(map),
+             .c = output,
+             .outer = batch,
+             .inner = heads},
+            T(1), x.value().data(), weight.value().data(), T(0), y.value().data());
+  return record(
+      y,
+      [=](const Tensor<T, B>& dy) {
+        if (x.requires_grad())
+          B::matmul({.m = queries,
+                     .n = d,
+                     .k = D,
+                     .a = output,
+                     .b = map,
+                     .c = input,
+                     .outer = batch,
+                     .inner = heads},
+                    T(1), dy.data(), weight.value().data(), T(1), x.grad().data());
+        if (weight.requires_grad())
+          for (Index row = 0; row < batch; ++row)  // which add to the same weight
+            B::matmul({.m = D,
+                       .n = d,
+                       .k = queries,
+                       .a = transposed(output),
+                       .b = input,
+                       .c = map,
+                       .inner = heads},
+                      T(1), dy.data() + row * queries * e,
+                      x.value().data() + row * heads * queries * d, T(1), weight.grad().data());
+      },
+      x, weight);
+}
+
+}  // namespace infty

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/memory/head_values.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+using infty::Index;
+using infty::Random;
+using infty::Shape;
+using infty::Variable;
+
+TEMPLATE_LIST_TEST_CASE("head_values: every head has its rows of the weight", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Index batch = GENERATE(1, 3), heads = GENERATE(1, 2), queries = GENERATE(1, 5), D = 3,
+              d = 4;
+  Random random(infty::tests::seed);
+  const auto x = infty::tests::uniform_tensor<T>({batch, heads, queries, d}, random);
+  const auto w = infty::tests::uniform_tensor<T>({heads * D, d}, random);
+  std::vector<T> expected;
+  for (Index b = 0; b < batch; ++b)
+    for (Index q = 0; q < queries; ++q)
+      for (Index row = 0; row < heads * D; ++row) {
+        T sum = 0;
+        for (Index k = 0; k < d; ++k)
+          sum += x.data()[((b * heads + row / D) * queries + q) * d + k] * w.data()[row * d + k];
+        expected.push_back(sum);
+      }
+  const auto y =
+      infty::head_values(Variable<T, B>(x.template to<B>()), Variable<T, B>(w.template to<B>()));
+  CHECK(y.shape() == Shape{batch, queries, heads * D});
+  CHECK(infty::tests::error(y.value().to_vector(), expected) < infty::tests::tolerance<T>);
+}
+
+TEST_CASE("head_values: gradients") {
+  Random random(infty::tests::seed);
+  const auto x = infty::tests::uniform_variable<double>({2, 2, 3, 4}, random);
+  const auto w = infty::tests::uniform_variable<double>({6, 4}, random);
+  const auto loss = [&] {
+    const auto y = infty::head_values(x, w);
+    return infty::sum(y * y);
+  };
+  CHECK(infty::gradient_check(loss, std::vector{x, w}, 1e-6) < 1e-8);
+}
+
+TEST_CASE("head_values: shapes that do not fit") {
+  const auto zeros = [](Shape shape) {
+    return Variable<float>(infty::Tensor<float>::zeros(shape));
+  };
+  CHECK_THROWS_WITH(infty::head_values(zeros({1, 2, 3, 4}), zeros({5, 4})),
+                    "[head_values] x is [1, 2, 3, 4], weight [5, 4]: they must be [B, H, Q, d] and "
+                    "[H D, d]");
+  CHECK_THROWS_AS(infty::head_values(zeros({1, 2, 3, 4}), zeros({6, 3})), infty::ShapeError);
+  CHECK_THROWS_AS(infty::head_values(zeros({2, 3, 4}), zeros({6, 4})), infty::ShapeError);
+}
