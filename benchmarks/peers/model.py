@@ -47,21 +47,29 @@ class RelativeAttention(nn.Module):
         length, keys = queries.shape[1], context.shape[1]
         split = lambda x: x.unflatten(-1, (self.heads, self.head_dim)).transpose(-2, -3)
         q, k, v = split(queries), split(self.key(context)), split(self.value(context))
-        # One distance more than there is: then a row is one longer than the shift needs, and to
-        # shift each query's row by its place is a view, without padding or copying.
         r = split(self.position(encoding[-keys - 1 :]))  # [H, K + 1, D]
+        future, halves = self.future[:, -keys:], []
+        for rows in (slice(length // 2), slice(length // 2, length)):
+            # The first half does not multiply the keys that only the second one sees.
+            seen = keys - length + rows.stop
+            part = k[:, :, :seen], v[:, :, :seen], r[:, -seen - 1 :]
+            halves.append(self.attend(q[:, :, rows], *part, u, w, future[rows, :seen]))
+        return self.out(torch.cat(halves, 2).transpose(1, 2).flatten(2))
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, r: Tensor, u: Tensor, w: Tensor, future: Tensor
+    ) -> Tensor:
+        """q [B, H, L, D] over k, v [B, H, K, D], the last query at the last key -> [B, H, L, D]"""
         scale = 1 / math.sqrt(self.head_dim)
+        # r has one distance more than there is: then a row of scores is one longer than the shift
+        # needs, and to shift each by its query's place is a view, without padding or copying.
         by_distance = (q + w[:, None]) * scale @ r.mT  # [B, H, L, K + 1]
-        position = by_distance.flatten(2)[..., length:].unflatten(2, (length, keys))
-        future = self.future[:, -keys:]
+        position = by_distance.flatten(2)[..., q.shape[2] :].unflatten(2, future.shape)
         if self.attention == "sdpa":
             bias = position.masked_fill(future, -math.inf)
-            read = F.scaled_dot_product_attention(q + u[:, None], k, v, attn_mask=bias)
-        else:
-            scores = (q + u[:, None]) * scale @ k.mT
-            scores = scores.add_(position).masked_fill_(future, -math.inf)
-            read = scores.softmax(-1) @ v
-        return self.out(read.transpose(1, 2).flatten(2))
+            return F.scaled_dot_product_attention(q + u[:, None], k, v, attn_mask=bias)
+        scores = (q + u[:, None]) * scale @ k.mT
+        return scores.add_(position).masked_fill_(future, -math.inf).softmax(-1) @ v
 
 
 class FeedForward(nn.Module):
