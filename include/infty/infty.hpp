@@ -98,6 +98,7 @@
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
+#include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/include.hpp>
 #include <infty/eigen/lanes.hpp>

@@ -10,6 +10,7 @@
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
+#include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
 
@@ -26,6 +27,8 @@ struct EigenBackend {
 
   /// The fused kernel of `layer_norm`.
   using FusedLayerNorm = detail::FusedLayerNorm;
+  /// The fused kernel of `token_losses`.
+  using FusedTokenLosses = detail::FusedTokenLosses;
 
   /// A block of `HostPool`, aligned to 64 bytes. @throws std::bad_alloc
   static void* allocate(std::size_t bytes) { return HostPool::instance().allocate(bytes); }
