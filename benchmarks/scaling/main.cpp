@@ -142,13 +142,12 @@ std::string numbers(std::initializer_list<double> values) {
 /// and one behind them all.
 void stream(const Options& o, Csv& csv) {
   const Recurrent model(o);
-  auto state = model.memory.make_state(1), early = state;
+  auto state = model.memory.make_state(1);
   Peak::restart();
   std::vector<double> recent;
   Part part("long-term memory", o.longest / o.segment);
   for (Index seen = o.segment, next = o.segment; seen <= o.longest; seen += o.segment) {
     recent.push_back(model.step(state) / static_cast<double>(o.segment));
-    if (seen <= 10000) early = state;
     part.done(seen / o.segment);
     if (seen < next) continue;
     const Peak peak;
@@ -157,6 +156,8 @@ void stream(const Options& o, Csv& csv) {
     next *= 2;
     recent.clear();
   }
+  auto early = model.memory.make_state(1);
+  while (early.written[0] + o.segment <= 10000) model.step(early);
   std::vector<double> ratio, first, last;
   for (Index pair = 0; pair < o.pairs; ++pair) {
     auto a = early, b = state;

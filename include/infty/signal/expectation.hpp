@@ -5,6 +5,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/for_each.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/tensor.hpp>
@@ -21,6 +22,51 @@ inline Shape appended(const Shape& shape, Index extent) {
   return Shape(extents.begin(), extents.end());
 }
 
+/// to[i, j] = f(i, j), element by element.
+template <class T, class F>
+struct ToMatrix {
+  T* to;
+  Index columns;
+  F f;
+  INFTY_HOST_DEVICE void operator()(Index i, Index j) const { to[i * columns + j] = f(i, j); }
+};
+
+/// The same for a band of rows, a column at a time: with j fixed, what of f depends on it stays in
+/// registers, and a compiler turns the loop over the rows into vector code. Columns go through a
+/// tile, so that they are written along memory.
+template <class T, class F>
+struct ToBandOfMatrix {
+  static constexpr Index tile = 16;
+
+  T* to;
+  Index rows, columns;
+  F f;
+  INFTY_HOST_DEVICE void operator()(Index band) const {
+    const Index begin = band * tile, high = rows - begin < tile ? rows - begin : tile;
+    const F of = f;
+    for (Index first = 0; first < columns; first += tile) {
+      const Index wide = columns - first < tile ? columns - first : tile;
+      T value[tile][tile];
+      for (Index j = 0; j < wide; ++j)
+        for (Index i = 0; i < high; ++i) value[j][i] = of(begin + i, first + j);
+      for (Index i = 0; i < high; ++i)
+        for (Index j = 0; j < wide; ++j) to[(begin + i) * columns + first + j] = value[j][i];
+    }
+  }
+};
+
+/// to (rows, columns) = f(row, column).
+template <class B, class T, class F>
+void fill_matrix(Index rows, Index columns, T* to, F f) {
+  if constexpr (many_threads<B>) {
+    for_each_element<B>(rows, columns, ToMatrix<T, F>{to, columns, f});
+  } else {
+    constexpr Index tile = ToBandOfMatrix<T, F>::tile;
+    B::for_each_row((rows + tile - 1) / tile, 8 * tile * columns,
+                    ToBandOfMatrix<T, F>{to, rows, columns, f});
+  }
+}
+
 }  // namespace detail
 
 /// All basis functions at all locations: psi_j(t_i).
@@ -31,10 +77,9 @@ template <Basis Psi, class B>
 Tensor<typename Psi::Scalar, B> evaluate(const Psi& psi, const Tensor<typename Psi::Scalar, B>& t) {
   using T = typename Psi::Scalar;
   Tensor<T, B> out(detail::appended(t.shape(), psi.size()));
-  T* const to = out.data();
   const T* const at = t.data();
-  const Index n = psi.size();
-  B::for_each(out.size(), [=] INFTY_HOST_DEVICE(Index i) { to[i] = psi(i % n, at[i / n]); });
+  detail::fill_matrix<B>(t.size(), psi.size(), out.data(),
+                         [=] INFTY_HOST_DEVICE(Index i, Index j) { return psi(j, at[i]); });
   return out;
 }
 
@@ -52,12 +97,11 @@ Tensor<typename Psi::Scalar, B> expectation(D, const Psi& psi,
   require<ShapeError>(mu.shape() == var.shape(), "expectation", "mu is ", mu.shape(), ", var is ",
                       var.shape(), ": they must have one shape");
   Tensor<T, B> out(detail::appended(mu.shape(), psi.size()));
-  T* const to = out.data();
   const T *const m = mu.data(), *const v = var.data();
-  const Index n = psi.size();
-  B::for_each(out.size(), [=] INFTY_HOST_DEVICE(Index i) {
-    to[i] = D::expectation_gradient(psi, i % n, m[i / n], v[i / n]).value;
-  });
+  detail::fill_matrix<B>(mu.size(), psi.size(), out.data(),
+                         [=] INFTY_HOST_DEVICE(Index i, Index j) {
+                           return D::expectation_gradient(psi, j, m[i], v[i]).value;
+                         });
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/for_each.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/positions.hpp>
@@ -35,8 +36,8 @@ Tensor<double, B> design_matrix(const Psi& psi, const double* t, Index n) {
   Tensor<double, B> F({psi.size(), n});
   double* const to = F.data();
   const double* const from = at.data();
-  B::for_each(F.size(), [=] INFTY_HOST_DEVICE(Index i) {
-    to[i] = static_cast<double>(exact(i / n, static_cast<T>(from[i % n])));
+  for_each_element<B>(psi.size(), n, [=] INFTY_HOST_DEVICE(Index j, Index i) {
+    to[j * n + i] = static_cast<double>(exact(j, static_cast<T>(from[i])));
   });
   return F;
 }
