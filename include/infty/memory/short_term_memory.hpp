@@ -111,9 +111,7 @@ class ShortTermMemory {
                                    const Tensor<T, Backend>& segment, const RowCounts& skip,
                                    const RowCounts& count, Index width) const {
     const Index batch = held.dim(0), old = held.dim(1), length = segment.dim(1), d = model_dim_;
-    const bool full = std::all_of(count.begin(), count.end(), [=](Index n) { return n == width; });
     Tensor<T, Backend> y(Shape{batch, width, d});
-    if (!full) y.fill(T(0));
     // Rows that are cut alike, as most are, at once.
     for (Index begin = 0, end; begin < batch; begin = end) {
       const auto first = static_cast<std::size_t>(begin);
@@ -131,6 +129,12 @@ class ShortTermMemory {
                                    x.data() + (begin * x.dim(1) + from) * d, x.dim(1) * d,
                                    y.data() + (begin * width + to) * d, width * d);
       };
+      if (n < width) {
+        T* const front = y.data() + begin * width * d;
+        detail::for_each_element<Backend>(
+            end - begin, (width - n) * d,
+            [=] INFTY_HOST_DEVICE(Index row, Index i) { front[row * width * d + i] = T(0); });
+      }
       copy(held, old - skipped - before, before, width - n);
       copy(segment, length - skip[first] - last, last, width - last);
     }
