@@ -254,9 +254,9 @@ def report(results: dict) -> str:
         f"`{results['command']}`\n\n"
         f"Batch {sizes.batch}, segment and memories {sizes.length}, {sizes.heads} heads of "
         f"{sizes.head_dim}, N = {sizes.basis}, {sizes.samples} samples; the step: {sizes.layers} "
-        f"layers, {sizes.segments} segments. PyTorch's attention: {results['attention']}. Matrices "
-        f"are multiplied by {results['products']['infty']} in infty, by "
-        f"{results['products']['PyTorch']} in PyTorch.\n\n"
+        f"layers, {sizes.segments} segments. PyTorch's attention: {results['attention']}. Matrix "
+        f"products: {results['products']['infty']}'s in infty, {results['products']['PyTorch']}'s in "
+        "PyTorch.\n\n"
     )
     rows = []
     for kind, programs in results["agreement"].items():
