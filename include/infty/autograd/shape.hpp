@@ -9,6 +9,13 @@ namespace infty {
 
 namespace detail {
 
+/// Zeros in `width` elements of each of `rows` rows, `row_size` elements apart.
+template <class B, class T>
+void zero_rows(Index rows, Index width, T* to, Index row_size) {
+  for_each_element<B>(rows, width,
+                      [=] INFTY_HOST_DEVICE(Index i, Index j) { to[i * row_size + j] = T(0); });
+}
+
 /// For each of `rows` rows: `width` elements from `from` (stride from_row) to `to` (stride to_row),
 /// added to what is there if `add`.
 template <class B, class T>

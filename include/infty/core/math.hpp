@@ -92,14 +92,15 @@ INFTY_HOST_DEVICE inline T exp_decay(T x) {
   using Unsigned = std::make_unsigned_t<typename Traits::Bits>;
   constexpr T low = Traits::single ? T(-87.3) : T(-708.3);
   const auto e = detail::scaled_exp(x);
-  // The shift leaves the exponent's own bits alone, to be added to those of the value.
-  const T y = std::bit_cast<T>(std::bit_cast<Unsigned>(e.value) +
-                               (static_cast<Unsigned>(e.exponent) << Traits::mantissa));
-  const T z = x < low ? T(0) : y;
-  return x == x ? z : x;
+  // The shift drops all bits but those of the exponent.
+  const T scale = std::bit_cast<T>((static_cast<Unsigned>(e.exponent) << Traits::mantissa) +
+                                   (static_cast<Unsigned>(Traits::bias) << Traits::mantissa));
+  const T y = e.value * scale;
+  return x < low ? T(0) : y;
 }
 
-/// 1 / (1 + e^-x) to 4 ulp, without overflow.
+/// 1 / (1 + e^-x) to 4 ulp, without overflow; 0 where that is near or below the smallest normal
+/// number (x < -87.3 in float, -708.3 in double).
 template <class T>
 INFTY_HOST_DEVICE inline T sigmoid(T x) {
   const T e = exp_decay(x < 0 ? x : -x);  // in [0, 1]

@@ -35,7 +35,7 @@ struct FusedExpectation {
         std::fill_n(sum, width * tile, T(0));
         for (Index j = at.functions.begin; j < at.functions.end; j += block) {
           const Index n = std::min(block, at.functions.end - j);
-          at.each(psi, j, n, [=](Index k, Index, const Expectation<T>& x) { r[k] = x.value; });
+          at.each(psi, j, n, [=](Index k, Index, Expectation<T> x) { r[k] = x.value; });
           product_in_cache(width, at.count, n, TileView<T>{v + j * e, 1, e}, r, tile, true, sum,
                            tile);
         }
@@ -76,13 +76,15 @@ struct FusedExpectation {
             if (d_density) {
               product_in_cache(n, at.count, width, TileView<T>{v + j * e, e, 1}, across, tile,
                                false, dr, tile);
-              at.each(psi, j, n, [&](Index k, Index i, const Expectation<T>& x) {
-                r[k] = x.value;
-                d_mu[i] += dr[k] * x.d_mu;
-                d_var[i] += dr[k] * x.d_var;
-              });
+              at.each(
+                  psi, j, n,
+                  [=, to_mu = &d_mu[0], to_var = &d_var[0]](Index k, Index i, Expectation<T> x) {
+                    r[k] = x.value;
+                    to_mu[i] += dr[k] * x.d_mu;
+                    to_var[i] += dr[k] * x.d_var;
+                  });
             } else {
-              at.each(psi, j, n, [=](Index k, Index, const Expectation<T>& x) { r[k] = x.value; });
+              at.each(psi, j, n, [=](Index k, Index, Expectation<T> x) { r[k] = x.value; });
             }
             if (d_values)
               product_in_cache(n, width, at.count, TileView<T>{r, tile, 1}, along, wide, true,
@@ -143,8 +145,9 @@ struct FusedExpectation {
     /// which stand at k = tile * (j - first) + i. One function at a time over the queries: its
     /// centre and width stay in registers and a compiler makes vector code of the inner loop.
     template <class Take>
-    void each(const Psi& functions_of, Index first, Index n, const Take& take) const {
+    void each(const Psi& functions_of, Index first, Index n, const Take& take_it) const {
       const Psi psi = functions_of;  // where no output can lie over it
+      const Take take = take_it;
       for (Index j = 0; j < n; ++j) {
         if constexpr (spreads) {
           const T* const inverse = spread + (first + j) % psi.widths() * tile;

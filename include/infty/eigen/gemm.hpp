@@ -77,38 +77,75 @@ void eigen_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
   }
 }
 
+/// Lays rows of a out in panels of `tile_rows` rows, [panels, k, tile_rows], each to be read from
+/// end to end. `to` has room for one vector more.
+template <class T>
+void pack_panels(Index m, Index k, TileView<T> a, T* to) {
+  constexpr Index rows = tile_rows<T>, width = Simd<T>::width;
+  for (Index i = 0; i < m; i += rows, to += rows * k) {
+    const T* const from = a.data + i * a.row;
+    Index done = 0;
+    if (a.row == 1 && i + rows <= m) {
+      for (; done < k; ++done) std::copy_n(from + done * a.column, rows, to + done * rows);
+    }
+#if !defined(__CUDACC__)
+    // Squares reach beyond the panel's rows: what they write there is overwritten by the squares of
+    // lower rows and by what follows.
+    constexpr Index last = (rows - 1) / width * width;
+    if (a.column == 1 && i + last + width <= m)
+      for (; done + width <= k; done += width)
+        for (Index r = last; r >= 0; r -= width)
+          transpose_square(from + r * a.row + done, a.row, to + done * rows + r, rows);
+#endif
+    for (Index p = done; p < k; ++p)
+      for (Index r = 0; r < std::min(rows, m - i); ++r)
+        to[p * rows + r] = from[r * a.row + p * a.column];
+  }
+}
+
 /// c (m, n) = alpha a b + beta c by tiles in registers: b is laid out in strips that stay in the
-/// innermost cache, a is read where it stands.
+/// innermost cache, and a in panels if there are strips enough to pay for it.
 template <class T>
 void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
                 T* c, Index ldc) {
-  constexpr Index wide = 2 * Simd<T>::width, depth = 256;
-  Scratch<T> scratch((std::min(k, depth) + m) * wide);
-  T *const strip = scratch.data(), *const sums = strip + std::min(k, depth) * wide;  // [m, wide]
+  constexpr Index wide = 2 * Simd<T>::width, depth = 256, rows = tile_rows<T>;
+  const Index deepest = std::min(k, depth), panels = (m + rows - 1) / rows;
+  const bool packed = n > 2 * wide;
+  Scratch<T> scratch((deepest + m) * wide + (packed ? panels * rows * deepest + wide : 0));
+  T *const strip_of_b = scratch.data(), *const sums = strip_of_b + deepest * wide,  // [m, wide]
+                                            *const panels_of_a = sums + m * wide;
   // Sums that are scaled, added to what is there or narrower than their vectors go through `sums`.
   const bool plain = alpha == T(1) && (beta == T(0) || beta == T(1));
-  if (k == 0) {
+  if (k == 0)
     for (Index i = 0; i < m; ++i)
       for (Index j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
-  }
   for (Index first = 0; first < k; first += depth) {
     const Index deep = std::min(depth, k - first);
     const T keep = first > 0 ? T(1) : beta;
     const TileView<T> left{a.data + (a.transposed ? first * a.leading : first),
                            a.transposed ? 1 : a.leading, a.transposed ? a.leading : 1};
+    if (packed) pack_panels(m, deep, left, panels_of_a);
+    const auto multiply_strip = [&](Index columns, bool add, T* to, Index stride) {
+      if (!packed)
+        return product_in_cache(m, columns, deep, left, strip_of_b, wide, add, to, stride);
+      for (Index i = 0; i < m; i += rows)
+        product_in_cache(std::min(rows, m - i), columns, deep,
+                         TileView<T>{panels_of_a + i * deep, 1, rows}, strip_of_b, wide, add,
+                         to + i * stride, stride);
+    };
     for (Index j = 0; j < n; j += wide) {
       const Index columns = std::min(wide, n - j);
-      if (columns < wide) std::fill_n(strip, deep * wide, T(0));
+      if (columns < wide) std::fill_n(strip_of_b, deep * wide, T(0));
       if (b.transposed)
-        transpose(columns, deep, b.data + j * b.leading + first, b.leading, strip, wide);
+        transpose(columns, deep, b.data + j * b.leading + first, b.leading, strip_of_b, wide);
       else
         for (Index p = 0; p < deep; ++p)
-          std::copy_n(b.data + (first + p) * b.leading + j, columns, strip + p * wide);
+          std::copy_n(b.data + (first + p) * b.leading + j, columns, strip_of_b + p * wide);
       if (plain && columns == wide) {
-        product_in_cache(m, wide, deep, left, strip, wide, keep == T(1), c + j, ldc);
+        multiply_strip(wide, keep == T(1), c + j, ldc);
         continue;
       }
-      product_in_cache(m, columns, deep, left, strip, wide, false, sums, wide);
+      multiply_strip(columns, false, sums, wide);
       for (Index i = 0; i < m; ++i) {
         T* const to = c + i * ldc + j;
         for (Index q = 0; q < columns; ++q)

@@ -5,6 +5,14 @@
 
 #include <infty/core/config.hpp>
 
+// nvcc's front end knows this pragma by another name.
+#if defined(__CUDACC__)
+#define INFTY_UNROLL(n) _Pragma("unroll")
+#else
+#define INFTY_UNROLL_TEXT(text) _Pragma(#text)
+#define INFTY_UNROLL(n) INFTY_UNROLL_TEXT(GCC unroll n)
+#endif
+
 // Products of tiles that lie in cache already, so that nothing is packed: what the fused kernels
 // are made of. The accumulators of a small tile of C stay in registers while A and B pass by.
 namespace infty::detail {
@@ -53,6 +61,10 @@ struct TileView {
   Index row, column;
 };
 
+/// Rows of C that stay in registers, with two vectors a row.
+template <class T>
+inline constexpr int tile_rows = Simd<T>::registers == 32 ? 14 : 6;
+
 /// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers.
 template <int rows, int vectors, class T>
 void register_tile(Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
@@ -60,22 +72,23 @@ void register_tile(Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c
   typename S::Vector sum[rows][vectors] = {};
   for (Index p = 0; p < k; ++p) {
     typename S::Vector right[vectors];
-#pragma GCC unroll 2
+    INFTY_UNROLL(2)
     for (int v = 0; v < vectors; ++v) right[v] = S::load(b + p * ldb + v * S::width);
-#pragma GCC unroll 16
+    INFTY_UNROLL(16)
     for (int i = 0; i < rows; ++i) {
       const typename S::Vector left = a.data[i * a.row + p * a.column] - typename S::Vector{};
-#pragma GCC unroll 2
+      INFTY_UNROLL(2)
       for (int v = 0; v < vectors; ++v) sum[i][v] += left * right[v];
     }
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i)
-#pragma GCC unroll 2
+  INFTY_UNROLL(16)
+  for (int i = 0; i < rows; ++i) {
+    INFTY_UNROLL(2)
     for (int v = 0; v < vectors; ++v) {
       T* const to = c + i * ldc + v * S::width;
       S::store(to, add ? S::load(to) + sum[i][v] : sum[i][v]);
     }
+  }
 }
 
 /// All rows of a strip of C, in tiles of so many rows and then in smaller ones.
@@ -94,7 +107,7 @@ void strip(Index m, Index k, TileView<T> a, const T* b, Index ldb, bool add, T* 
 template <class T>
 void product_in_cache(Index m, Index n, Index k, TileView<T> a, const T* b, Index ldb, bool add,
                       T* c, Index ldc) {
-  constexpr int rows = Simd<T>::registers == 32 ? 14 : 6;
+  constexpr int rows = tile_rows<T>;
   constexpr Index width = Simd<T>::width;
   Index j = 0;
   for (; j + width < n; j += 2 * width) strip<rows, 2>(m, k, a, b + j, ldb, add, c + j, ldc);

@@ -9,6 +9,8 @@
 
 namespace infty::detail {
 
+#if !defined(__CUDACC__)  // whose front end does not know the shuffle
+
 /// One step of the transposition of W vectors in registers: vectors `step` apart exchange every
 /// other group of `step` elements.
 template <Index step, class V, int... i>
@@ -23,7 +25,7 @@ template <Index step, class T>
 void transpose_steps(typename Simd<T>::Vector* rows) {
   constexpr Index W = Simd<T>::width;
   if constexpr (step < W) {
-#pragma GCC unroll 16
+    INFTY_UNROLL(16)
     for (Index i = 0; i < W; ++i)
       if (i / step % 2 == 0)
         exchange<step>(rows[i], rows[i + step],
@@ -31,6 +33,20 @@ void transpose_steps(typename Simd<T>::Vector* rows) {
     transpose_steps<2 * step, T>(rows);
   }
 }
+
+/// to (W, W) = the transpose of from (W, W).
+template <class T>
+void transpose_square(const T* from, Index from_stride, T* to, Index to_stride) {
+  constexpr Index W = Simd<T>::width;
+  typename Simd<T>::Vector square[W];
+  INFTY_UNROLL(16)
+  for (Index r = 0; r < W; ++r) square[r] = Simd<T>::load(from + r * from_stride);
+  transpose_steps<1, T>(square);
+  INFTY_UNROLL(16)
+  for (Index r = 0; r < W; ++r) Simd<T>::store(to + r * to_stride, square[r]);
+}
+
+#endif
 
 /// to (columns, rows) = the transpose of from (rows, columns), both with rows at given distances,
 /// by squares that are turned in registers.
@@ -42,18 +58,15 @@ void transpose(Index rows, Index columns, const T* from, Index from_stride, T* t
     for (Index j = 0; j < columns; j += W) {
       const T* const source = from + i * from_stride + j;
       T* const target = to + j * to_stride + i;
+#if !defined(__CUDACC__)
       if (i + W <= rows && j + W <= columns) {
-        typename Simd<T>::Vector square[W];
-#pragma GCC unroll 16
-        for (Index r = 0; r < W; ++r) square[r] = Simd<T>::load(source + r * from_stride);
-        transpose_steps<1, T>(square);
-#pragma GCC unroll 16
-        for (Index r = 0; r < W; ++r) Simd<T>::store(target + r * to_stride, square[r]);
-      } else {
-        for (Index c = 0; c < std::min(W, columns - j); ++c)
-          for (Index r = 0; r < std::min(W, rows - i); ++r)
-            target[c * to_stride + r] = source[r * from_stride + c];
+        transpose_square(source, from_stride, target, to_stride);
+        continue;
       }
+#endif
+      for (Index c = 0; c < std::min(W, columns - j); ++c)
+        for (Index r = 0; r < std::min(W, rows - i); ++r)
+          target[c * to_stride + r] = source[r * from_stride + c];
     }
 }
 

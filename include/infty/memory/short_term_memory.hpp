@@ -129,12 +129,9 @@ class ShortTermMemory {
                                    x.data() + (begin * x.dim(1) + from) * d, x.dim(1) * d,
                                    y.data() + (begin * width + to) * d, width * d);
       };
-      if (n < width) {
-        T* const front = y.data() + begin * width * d;
-        detail::for_each_element<Backend>(
-            end - begin, (width - n) * d,
-            [=] INFTY_HOST_DEVICE(Index row, Index i) { front[row * width * d + i] = T(0); });
-      }
+      if (n < width)
+        detail::zero_rows<Backend>(end - begin, (width - n) * d, y.data() + begin * width * d,
+                                   width * d);
       copy(held, old - skipped - before, before, width - n);
       copy(segment, length - skip[first] - last, last, width - last);
     }
