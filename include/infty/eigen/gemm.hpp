@@ -104,13 +104,14 @@ void pack_panels(Index m, Index k, TileView<T> a, T* to) {
 }
 
 /// c (m, n) = alpha a b + beta c by tiles in registers: b is laid out in strips that stay in the
-/// innermost cache, and a in panels if there are strips enough to pay for it.
+/// innermost cache, and a in panels if it is long and there are strips enough to pay for it.
 template <class T>
 void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
                 T* c, Index ldc) {
-  constexpr Index wide = 2 * Simd<T>::width, depth = 256, rows = tile_rows<T>;
-  const Index deepest = std::min(k, depth), panels = (m + rows - 1) / rows;
-  const bool packed = n > 2 * wide;
+  constexpr Index wide = 2 * Simd<T>::width, depth = 320, rows = tile_rows<T>;
+  const Index parts = std::max<Index>(1, (k + depth - 1) / depth),
+              deepest = (k + parts - 1) / parts, panels = (m + rows - 1) / rows;
+  const bool packed = n > 2 * wide && k > depth;
   Scratch<T> scratch((deepest + m) * wide + (packed ? panels * rows * deepest + wide : 0));
   T *const strip_of_b = scratch.data(), *const sums = strip_of_b + deepest * wide,  // [m, wide]
                                             *const panels_of_a = sums + m * wide;
@@ -119,8 +120,8 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
   if (k == 0)
     for (Index i = 0; i < m; ++i)
       for (Index j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
-  for (Index first = 0; first < k; first += depth) {
-    const Index deep = std::min(depth, k - first);
+  for (Index first = 0; first < k; first += deepest) {
+    const Index deep = std::min(deepest, k - first);
     const T keep = first > 0 ? T(1) : beta;
     const TileView<T> left{a.data + (a.transposed ? first * a.leading : first),
                            a.transposed ? 1 : a.leading, a.transposed ? a.leading : 1};
