@@ -16,7 +16,8 @@
 
 namespace infty {
 
-/// The CPU: memory from `HostPool`, threads by OpenMP, matrix products and Cholesky by Eigen.
+/// The CPU: memory from `HostPool`, threads by OpenMP, matrix products by tiles of our own or a
+/// library (eigen/gemm.hpp), Cholesky by Eigen.
 /// Work is cut into pieces that do not depend on the number of threads: results are the same.
 struct EigenBackend {
   /// The fused kernel of `relative_attention`.
@@ -115,7 +116,7 @@ struct EigenBackend {
     *to = reduce(n, init, fold, f);
   }
 
-  /// The products that `shape` describes, by Eigen, cut over the threads by the sizes alone.
+  /// The products that `shape` describes, cut over the threads by the sizes alone.
   template <class T>
   static void matmul(const Matmul& shape, T alpha, const T* a, const T* b, T beta, T* c) {
     detail::matmul(shape, alpha, a, b, beta, c);
