@@ -362,7 +362,11 @@ struct FusedAttention {
         T* const x = tile.scores + i * key_tile;
         const Index whole = finish_scores(tile, i, with.visible(s, tile, i));
         const T log_of_sum = logs[i * s.heads];
-        for (Index j = 0; j < whole; ++j) x[j] = math::exp_decay(x[j] - log_of_sum);
+        for (Index j = 0; j < whole; ++j) {
+          // Scores of 1e30 may lie above the sum that the forward pass rounded in its own way.
+          const T below = x[j] - log_of_sum;
+          x[j] = math::exp_decay(below > T(0) ? T(0) : below);
+        }
         std::fill(x + whole, x + std::max(whole, with.wide), T(0));
       }
       product_in_cache(tile.count, with.count, D, TileView<T>{d_out, e, 1},
