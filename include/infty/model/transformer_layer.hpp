@@ -116,7 +116,10 @@ struct TransformerLayer {
       z = z + reading.context;
     }
     remember(state, x.value());
-    if (!recorded) state.cache.remember(short_term, held, state.short_term);
+    if (recorded)
+      state.cache = {};  // a backward pass needs the memory more
+    else
+      state.cache.remember(short_term, held, state.short_term);
     Random unused(0);
     Random& random = call.random ? *call.random : unused;
     const double drop = call.random ? call.dropout : 0;
