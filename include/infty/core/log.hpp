@@ -40,11 +40,15 @@ INFTY_HOST_DEVICE inline Binary<T> binary(T x) {
   constexpr T magic = single ? T(12582912.0) : T(6755399441055744.0);
   constexpr T scale = single ? T(0x1p25) : T(0x1p54);
   const bool denormal = x < std::numeric_limits<T>::min();
-  const Bits bits = std::bit_cast<Bits>(x * (denormal ? scale : T(1)));
-  const Bits k = (bits - std::bit_cast<Bits>(T(0.70710678118654752440L))) >> mantissa;
+  // Unsigned, for the bits of a negative number may wrap around.
+  using Unsigned = std::make_unsigned_t<Bits>;
+  const Unsigned bits = std::bit_cast<Unsigned>(x * (denormal ? scale : T(1)));
+  const Bits k =
+      static_cast<Bits>(bits - std::bit_cast<Unsigned>(T(0.70710678118654752440L))) >> mantissa;
   // An integer that is added to the bits of 1.5 * 2^digits stands in its low digits.
   const T exponent = std::bit_cast<T>(k + std::bit_cast<Bits>(magic)) - magic;
-  return {exponent - (denormal ? T(mantissa + 2) : T(0)), std::bit_cast<T>(bits - (k << mantissa))};
+  return {exponent - (denormal ? T(mantissa + 2) : T(0)),
+          std::bit_cast<T>(bits - (static_cast<Unsigned>(k) << mantissa))};
 }
 
 /// exponent ln 2 + log(1 + f) + rest: with s = f / (2 + f), log(1 + f) = 2 atanh(s), as the
