@@ -2,7 +2,7 @@
 set terminal svg size 760,360 font 'sans-serif,13' background 'white'
 set output 'context.svg'
 set datafile separator ','
-set multiplot layout 1,2 margins 0.09,0.98,0.15,0.88 spacing 0.12,0
+set multiplot layout 1,2 margins 0.11,0.98,0.2,0.9 spacing 0.12,0
 set border 3
 set tics nomirror out
 set logscale xy
@@ -14,11 +14,13 @@ of(name, y) = strcol(1) eq name ? y : NaN
 
 set title 'time of a token, µs'
 set format y '%g'
+set yrange [10:1e5]  # room for the key
 plot 'context.csv' skip 1 using 2:(of('full', $3 * 1e6)) with linespoints pt 7 ps 0.5 lw 2 lc '#888888' title 'attention to all', \
      '' skip 1 using 2:(of('STM', $3 * 1e6)) with linespoints pt 7 ps 0.5 lw 2 lc '#1d4ed8' title 'short-term memory of all', \
      '' skip 1 using 2:(of('LTM', $3 * 1e6)) with linespoints pt 7 ps 0.5 lw 2 lc '#c2410c' title 'long-term memory'
 
 set title 'peak of all tensors, MiB'
+set yrange [10:1e4]
 plot 'context.csv' skip 1 using 2:(of('full', $4 / 2**20)) with linespoints pt 7 ps 0.5 lw 2 lc '#888888' notitle, \
      '' skip 1 using 2:(of('STM', $4 / 2**20)) with linespoints pt 7 ps 0.5 lw 2 lc '#1d4ed8' notitle, \
      '' skip 1 using 2:(of('LTM', $4 / 2**20)) with linespoints pt 7 ps 0.5 lw 2 lc '#c2410c' notitle
