@@ -58,7 +58,7 @@ struct EigenBackend {
                  [=](Index begin, Index end) { std::fill(to + begin, to + end, value); });
   }
 
-  /// f(i) for i in [0, n), in pieces of 8,192 over the threads; within a piece a compiler may make
+  /// f(i) for i in [0, n), in pieces of 32,768 over the threads; within a piece a compiler may make
   /// vector code of it.
   template <class F>
   static void for_each(Index n, F f) {
@@ -69,7 +69,7 @@ struct EigenBackend {
     });
   }
 
-  /// f(i) for i in [0, rows), in pieces of about 8,192 / cost over the threads.
+  /// f(i) for i in [0, rows), in pieces of about 32,768 / cost over the threads.
   template <class F>
   static void for_each_row(Index rows, Index cost, F f) {
     const Index grain = std::max<Index>(1, element_grain / std::max<Index>(1, cost));
