@@ -15,6 +15,7 @@
 #include <infty/core/erf.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/float_bits.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/fwd.hpp>

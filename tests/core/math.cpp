@@ -8,22 +8,11 @@
 
 #include "support/catch.hpp"
 #include "support/types.hpp"
+#include "support/ulps.hpp"
 
 namespace math = infty::math;
 
 namespace {
-
-// The distance of a result from the exact one in units of the last place of the exact one, which
-// is the spacing of denormals below the normal numbers.
-template <class T>
-long double ulps(T got, long double exact) {
-  using Limits = std::numeric_limits<T>;
-  if (got == static_cast<T>(exact)) return 0;
-  int exponent = 0;
-  std::frexp(exact, &exponent);
-  const int last = std::max(exponent, Limits::min_exponent) - Limits::digits;
-  return std::abs(static_cast<long double>(got) - exact) / std::ldexp(1.0L, last);
-}
 
 // The largest distance over numbers drawn from [low, high).
 template <class T, class F, class Exact>
@@ -32,7 +21,7 @@ long double worst(F f, Exact exact, double low, double high) {
   long double most = 0;
   for (int i = 0; i < 100'000; ++i) {
     const T x = static_cast<T>(low + (high - low) * random.uniform());
-    most = std::max(most, ulps(f(x), exact(static_cast<long double>(x))));
+    most = std::max(most, infty::tests::ulps_between(f(x), exact(static_cast<long double>(x))));
   }
   return most;
 }
@@ -128,7 +117,7 @@ TEMPLATE_TEST_CASE("softplus: 4 ulp, linear far up, e^x far down", "", float, do
   CHECK(worst<T>(f, exact_softplus, -10, 10) <= 4);
   CHECK(worst<T>(f, exact_softplus, -80, -10) <= 4);
   CHECK(worst<T>(f, exact_softplus, 10, 80) <= 1);
-  CHECK(ulps(math::softplus(T(0)), std::log(2.0L)) <= 1);
+  CHECK(infty::tests::ulps_between(math::softplus(T(0)), std::log(2.0L)) <= 1);
   CHECK(math::softplus(T(1e30)) == T(1e30));
   CHECK(math::softplus(T(-1e30)) == T(0));
   CHECK(math::softplus(Limits::infinity()) == Limits::infinity());

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <bit>
-#include <cstdint>
 #include <type_traits>
 
 #include <infty/core/config.hpp>
@@ -33,8 +32,8 @@ INFTY_HOST_DEVICE inline T erf_within(T x) {
 /// erfc(x) for x >= 0: e^(-x²) p((x - k) / (x + k)) / (1 + 2 x), where p is flat.
 template <class T>
 INFTY_HOST_DEVICE inline T erfc_above(T x) {
-  constexpr bool single = std::is_same_v<T, float>;
-  using Bits = std::conditional_t<single, std::int32_t, std::int64_t>;
+  constexpr bool single = FloatBits<T>::single;
+  using Bits = typename FloatBits<T>::Bits;
   constexpr T top = single ? T(10.5) : T(27.5), k = single ? T(3) : T(4);  // erfc(top) is 0
   const T a = x > top ? top : x;
   // x² in two parts, by way of a half of x's digits, whose square is exact.

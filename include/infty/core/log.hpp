@@ -2,11 +2,11 @@
 #pragma once
 
 #include <bit>
-#include <cstdint>
 #include <limits>
 #include <type_traits>
 
 #include <infty/core/config.hpp>
+#include <infty/core/float_bits.hpp>
 
 /// Logarithms without branches, so that a compiler turns a loop over them into vector code, and the
 /// same on host and device.
@@ -33,19 +33,17 @@ struct Binary {
 /// Of x > 0 and finite.
 template <class T>
 INFTY_HOST_DEVICE inline Binary<T> binary(T x) {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
-  constexpr bool single = std::is_same_v<T, float>;
-  using Bits = std::conditional_t<single, std::int32_t, std::int64_t>;
-  constexpr int mantissa = single ? 23 : 52;
-  constexpr T magic = single ? T(12582912.0) : T(6755399441055744.0);
-  constexpr T scale = single ? T(0x1p25) : T(0x1p54);
+  using Traits = FloatBits<T>;
+  using Bits = typename Traits::Bits;
+  constexpr int mantissa = Traits::mantissa;
+  constexpr T magic = Traits::magic;
+  constexpr T scale = Traits::single ? T(0x1p25) : T(0x1p54);
   const bool denormal = x < std::numeric_limits<T>::min();
   // Unsigned, for the bits of a negative number may wrap around.
-  using Unsigned = std::make_unsigned_t<Bits>;
+  using Unsigned = typename Traits::Unsigned;
   const Unsigned bits = std::bit_cast<Unsigned>(x * (denormal ? scale : T(1)));
   const Bits k =
       static_cast<Bits>(bits - std::bit_cast<Unsigned>(T(0.70710678118654752440L))) >> mantissa;
-  // An integer that is added to the bits of 1.5 * 2^digits stands in its low digits.
   const T exponent = std::bit_cast<T>(k + std::bit_cast<Bits>(magic)) - magic;
   return {exponent - (denormal ? T(mantissa + 2) : T(0)),
           std::bit_cast<T>(bits - (static_cast<Unsigned>(k) << mantissa))};

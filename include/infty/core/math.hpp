@@ -3,11 +3,11 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <type_traits>
 
 #include <infty/core/config.hpp>
+#include <infty/core/float_bits.hpp>
 #include <infty/core/log.hpp>
 
 /// Elementary functions without branches, so that a compiler turns a loop over them into vector
@@ -16,31 +16,22 @@ namespace infty::math {
 
 namespace detail {
 
-template <class T>
-struct ExpTraits {
-  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
-  static constexpr bool single = std::is_same_v<T, float>;
-  using Bits = std::conditional_t<single, std::int32_t, std::int64_t>;
-  static constexpr int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
-};
-
 /// e^x = value 2^exponent, value about 1; the exponent is whole and stands in the low bits.
 template <class T>
 struct ScaledExp {
   T value;
-  typename ExpTraits<T>::Bits exponent;
+  typename FloatBits<T>::Bits exponent;
 };
 
 template <class T>
 INFTY_HOST_DEVICE inline ScaledExp<T> scaled_exp(T x) {
-  using Bits = typename ExpTraits<T>::Bits;
-  constexpr bool single = ExpTraits<T>::single;
+  using Bits = typename FloatBits<T>::Bits;
+  constexpr bool single = FloatBits<T>::single;
   constexpr T log2e = T(1.44269504088896340736L);
   // ln 2 in two parts, the first exact in few bits, so that n * ln2_high is exact.
   constexpr T ln2_high = single ? T(0.693359375L) : T(6.93145751953125e-1L);
   constexpr T ln2_low = single ? T(-2.12194440054690583e-4L) : T(1.42860682030941723212e-6L);
-  // Adding 1.5 * 2^digits leaves the nearest integer in the low bits.
-  constexpr T magic = single ? T(12582912.0) : T(6755399441055744.0);
+  constexpr T magic = FloatBits<T>::magic;
   const T shifted = x * log2e + magic;
   const T n = shifted - magic;
   const T r = (x - n * ln2_high) - n * ln2_low;
@@ -71,12 +62,11 @@ INFTY_HOST_DEVICE inline ScaledExp<T> scaled_exp(T x) {
 /// e^x to 2 ulp over the whole range, denormal results included; inf and NaN as std::exp.
 template <class T>
 INFTY_HOST_DEVICE inline T exp(T x) {
-  using Traits = detail::ExpTraits<T>;
+  using Traits = detail::FloatBits<T>;
   constexpr T low = Traits::single ? T(-110) : T(-750), high = Traits::single ? T(90) : T(711);
-  constexpr T magic = Traits::single ? T(12582912.0) : T(6755399441055744.0);
   const auto e = detail::scaled_exp(x < low ? low : (x > high ? high : x));
   // 2^n in two factors: n may lie outside the exponents of normal numbers.
-  const auto k = e.exponent - std::bit_cast<typename Traits::Bits>(magic);
+  const auto k = e.exponent - std::bit_cast<typename Traits::Bits>(Traits::magic);
   const auto half = k >> 1;
   const T first = std::bit_cast<T>((half + Traits::bias) << Traits::mantissa);
   const T second = std::bit_cast<T>((k - half + Traits::bias) << Traits::mantissa);
@@ -88,8 +78,8 @@ INFTY_HOST_DEVICE inline T exp(T x) {
 /// the smallest normal number, NaN of NaN.
 template <class T>
 INFTY_HOST_DEVICE inline T exp_decay(T x) {
-  using Traits = detail::ExpTraits<T>;
-  using Unsigned = std::make_unsigned_t<typename Traits::Bits>;
+  using Traits = detail::FloatBits<T>;
+  using Unsigned = typename Traits::Unsigned;
   constexpr T low = Traits::single ? T(-87.3) : T(-708.3);
   const auto e = detail::scaled_exp(x);
   // The shift drops all bits but those of the exponent.
