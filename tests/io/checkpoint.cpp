@@ -23,26 +23,25 @@ using infty::Tensor;
 using infty::tests::read_text;
 using infty::tests::TemporaryFolder;
 using Model = infty::TransformerLM<float>;
-using State = infty::TransformerState<float>;
+using State = Model::State;
 using Adam = infty::Adam<float>;
 
 namespace {
 
-infty::TransformerConfig config() {
-  infty::TransformerConfig config{.vocabulary = 7,
-                                  .model_dim = 8,
-                                  .layers = 2,
-                                  .heads = 2,
-                                  .feed_forward = 12,
-                                  .short_term = 4,
-                                  .long_term_stride = 1,
-                                  .pre_norm = true};
-  config.long_term = infty::LongTermConfig{.basis = 6,
-                                           .widths = {.1, .2},
-                                           .samples = 8,
-                                           .resampling = infty::Resampling::sticky,
-                                           .bins = 16};
-  return config;
+Model make_model(std::uint64_t seed) {
+  return Model({.vocabulary = 7,
+                .model_dim = 8,
+                .layers = 2,
+                .heads = 2,
+                .feed_forward = 12,
+                .pre_norm = true},
+               {.short_term = {.capacity = 4, .stride = 1},
+                .long_term = infty::LongTermConfig{.basis = 6,
+                                                   .widths = {.1, .2},
+                                                   .samples = 8,
+                                                   .resampling = infty::Resampling::sticky,
+                                                   .bins = 16}},
+               Random(seed));
 }
 
 Tensor<Index> tokens(Index batch, Index length, Random& random) {
@@ -59,7 +58,7 @@ struct Run {
   State state;
 
   explicit Run(std::uint64_t seed)
-      : model(config(), Random(seed)), adam(model), state(model.make_state(2)) {}
+      : model(make_model(seed)), adam(model), state(model.make_state(2)) {}
 
   double step() {
     const auto input = tokens(2, 3, random), target = tokens(2, 3, random);
@@ -135,10 +134,10 @@ TEST_CASE("load_parameters: the optimiser goes on with the parameters it holds")
   const TemporaryFolder folder;
   Run source(1), target(2);
   infty::save_parameters(folder / "a", source.model);
-  const auto* const memory = target.model.output_bias.value().data();
+  const auto* const memory = target.model.softmax.biases[0].value().data();
   infty::load_parameters(folder / "a", target.model);
-  CHECK(target.model.output_bias.value().data() == memory);
-  CHECK(same(target.adam.parameters().front().variable, target.model.embedding.weight));
+  CHECK(target.model.softmax.biases[0].value().data() == memory);
+  CHECK(same(target.adam.parameters().front().variable, target.model.embedding.weights[0]));
   CHECK(target.step() == source.step());
 }
 
@@ -229,7 +228,8 @@ TEST_CASE("checkpoint: what begins with no prefix that is loaded is nobody's bus
   Run source(1), run(2);
   source.save(folder / "a");
   infty::load_parameters(folder / "a", run.model, "model.");
-  CHECK(run.model.output_bias.value().to_vector() == source.model.output_bias.value().to_vector());
+  CHECK(run.model.softmax.biases[0].value().to_vector() ==
+        source.model.softmax.biases[0].value().to_vector());
   CHECK_THROWS_AS(infty::load_parameters(folder / "a", run.model), IoError);
   CHECK_THROWS_AS(infty::load_parameters(folder / "missing", run.model), IoError);
 }

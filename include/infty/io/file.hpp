@@ -66,6 +66,9 @@ class InputFile {
   /// Bytes in the file when it was opened.
   std::uint64_t size() const { return size_; }
 
+  /// The number that the system knows the open file by.
+  int descriptor() const { return descriptor_.number(); }
+
   /// Reads exactly `bytes` bytes from `offset`. @throws infty::IoError if they are not there
   void read_at(std::uint64_t offset, void* to, std::uint64_t bytes) const {
     auto* out = static_cast<std::byte*>(to);

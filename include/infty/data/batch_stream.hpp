@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/data/vocabulary.hpp>
+#include <infty/nn/cross_entropy.hpp>
+
+namespace infty {
+
+/// Tokens in their order, and where documents begin in them.
+struct TokenStream {
+  std::vector<TokenId> tokens;
+  std::vector<Index> documents;  ///< the first token of each, rising from 0
+
+  /// Adds a document; one without tokens is left out.
+  void append(std::span<const TokenId> document) {
+    if (document.empty()) return;
+    documents.push_back(static_cast<Index>(tokens.size()));
+    tokens.insert(tokens.end(), document.begin(), document.end());
+  }
+};
+
+/// How a stream is cut into batches.
+struct BatchConfig {
+  Index batch = 1;      ///< rows that are read side by side
+  Index segment = 128;  ///< tokens of a row that are read at once
+  /// What the first token of the stream is predicted from, and with `reset_documents` that of every
+  /// document.
+  TokenId start = 0;
+  /// Whether a document begins a segment of its own and says that its row is to be reset; what its
+  /// last segment lacks is filled up with targets that are ignored.
+  bool reset_documents = false;
+};
+
+/// One segment of all rows.
+struct TextBatch {
+  Index batch = 0, length = 0;
+  std::vector<Index> inputs;   ///< (batch, length)
+  std::vector<Index> targets;  ///< (batch, length), the tokens behind them, or `ignore_index`
+  Index predicted = 0;         ///< targets that are not ignored
+  std::vector<Index> reset;    ///< rows whose memory is to be fresh before they read this, rising
+  Index epoch = 0;             ///< passes over the stream that were complete before this
+  bool last = false;           ///< whether this one completes a pass
+};
+
+/// Where a `BatchStream` stands: in which pass, and each row's next target.
+struct BatchPosition {
+  Index epoch = 0;
+  std::vector<Index> next;
+
+  friend bool operator==(const BatchPosition&, const BatchPosition&) = default;
+};
+
+/// Cuts a stream of tokens into as many even parts as there are rows, and reads these side by side
+/// segment by segment: each row of a batch goes on where it ended in the one before, so that a
+/// memory can be carried along. What is the first of a row is predicted from the token before it.
+/// Behind the last segment, which may be shorter, comes the first one of the next pass.
+///
+/// @post  in each pass every token of the stream is a target once, and in each row in its order
+class BatchStream {
+ public:
+  /// @param stream  which must outlive this
+  /// @throws infty::ValueError for a batch or segment below 1, fewer tokens than rows, or documents
+  /// that do not begin with 0 and rise
+  BatchStream(const TokenStream& stream, const BatchConfig& config)
+      : stream_(&stream), config_(config) {
+    const auto check = [](const char* name, Index value) {
+      require(value >= 1, "BatchStream", name, " is ", value, ": it must be at least 1");
+    };
+    check("batch", config.batch);
+    check("segment", config.segment);
+    require(size() >= config.batch, "BatchStream", "there are ", size(), " tokens for ",
+            config.batch, " rows: each needs one");
+    const auto& documents = stream.documents;
+    require(!documents.empty() && documents.front() == 0, "BatchStream",
+            "the first document does not begin at 0");
+    for (std::size_t i = 1; i < documents.size(); ++i)
+      require(documents[i - 1] < documents[i] && documents[i] < size(), "BatchStream", "document ",
+              i, " begins at ", documents[i], ": it must be behind ", documents[i - 1],
+              " and below ", size());
+    rewind();
+  }
+
+  /// The constants as given.
+  const BatchConfig& config() const { return config_; }
+
+  /// The next segment of all rows.
+  TextBatch next() {
+    TextBatch out;
+    out.batch = config_.batch;
+    out.epoch = position_.epoch;
+    std::vector<Index> lengths;
+    for (Index row = 0; row < config_.batch; ++row) {
+      lengths.push_back(length_of(row, position_.next[static_cast<std::size_t>(row)]));
+      out.length = std::max(out.length, lengths.back());
+    }
+    const auto all = static_cast<std::size_t>(config_.batch * out.length);
+    out.inputs.reserve(all);
+    out.targets.reserve(all);
+    out.last = true;
+    for (Index row = 0; row < config_.batch; ++row) {
+      Index& next = position_.next[static_cast<std::size_t>(row)];
+      const Index length = lengths[static_cast<std::size_t>(row)];
+      if (length > 0 && begins(row, next)) out.reset.push_back(row);
+      for (Index i = 0; i < out.length; ++i) {
+        const bool there = i < length;
+        out.inputs.push_back(there && !is_start(next + i) ? token(next + i - 1) : config_.start);
+        out.targets.push_back(there ? token(next + i) : ignore_index);
+      }
+      next += length;
+      out.predicted += length;
+      out.last = out.last && next == end_of(row);
+    }
+    if (out.last) {
+      ++position_.epoch;
+      rewind();
+    }
+    return out;
+  }
+
+  /// Batches in a pass.
+  Index batches_per_epoch() const {
+    Index most = 0;
+    for (Index row = 0; row < config_.batch; ++row) {
+      Index count = 0;
+      for (Index next = begin_of(row); next < end_of(row); ++count) next += length_of(row, next);
+      most = std::max(most, count);
+    }
+    return most;
+  }
+
+  /// Where it stands.
+  const BatchPosition& position() const { return position_; }
+
+  /// Goes where a stream of the same tokens with the same number of rows stood: what comes next is
+  /// what would have come there. @throws infty::ValueError for a place that is none of this
+  /// stream's; then it stands where it stood
+  void seek(BatchPosition position) {
+    require(position.epoch >= 0 && static_cast<Index>(position.next.size()) == config_.batch,
+            "BatchStream::seek", "the position is of epoch ", position.epoch, " and ",
+            position.next.size(), " rows: there are ", config_.batch);
+    bool any_left = false;
+    for (Index row = 0; row < config_.batch; ++row) {
+      const Index next = position.next[static_cast<std::size_t>(row)];
+      require(begin_of(row) <= next && next <= end_of(row), "BatchStream::seek", "row ", row,
+              " is at ", next, ": it must lie in [", begin_of(row), ", ", end_of(row), "]");
+      any_left = any_left || next < end_of(row);
+    }
+    require(any_left, "BatchStream::seek", "all rows are at their ends");
+    position_ = std::move(position);
+  }
+
+ private:
+  Index size() const { return static_cast<Index>(stream_->tokens.size()); }
+  Index token(Index at) const { return stream_->tokens[static_cast<std::size_t>(at)]; }
+
+  // Parts differ by one token at most; the longer ones come first.
+  Index begin_of(Index row) const {
+    return size() / config_.batch * row + std::min(row, size() % config_.batch);
+  }
+  Index end_of(Index row) const { return begin_of(row + 1); }
+
+  bool is_document(Index at) const {
+    return std::binary_search(stream_->documents.begin(), stream_->documents.end(), at);
+  }
+  bool is_start(Index at) const { return at == 0 || (config_.reset_documents && is_document(at)); }
+  bool begins(Index row, Index at) const {
+    return at == begin_of(row) || (config_.reset_documents && is_document(at));
+  }
+
+  /// Tokens that a row reads at once from `next` on.
+  Index length_of(Index row, Index next) const {
+    Index end = std::min(next + config_.segment, end_of(row));
+    if (config_.reset_documents) {
+      const auto& documents = stream_->documents;
+      const auto border = std::upper_bound(documents.begin(), documents.end(), next);
+      if (border != documents.end()) end = std::min(end, *border);
+    }
+    return end - next;
+  }
+
+  void rewind() {
+    position_.next.clear();
+    for (Index row = 0; row < config_.batch; ++row) position_.next.push_back(begin_of(row));
+  }
+
+  const TokenStream* stream_;
+  BatchConfig config_;
+  BatchPosition position_;
+};
+
+}  // namespace infty

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/data/unicode.hpp>
+#include <infty/data/vocabulary.hpp>
+#include <infty/io/json.hpp>
+#include <infty/io/mapped_file.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// Length of the first piece that GPT-2's pattern cuts from a text that is not empty:
+/// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`.
+inline std::size_t gpt2_piece(std::string_view text) {
+  for (const std::string_view contraction : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
+    if (text.starts_with(contraction)) return contraction.size();
+  // The end of the characters of one class from `at` on, and where the last of them begins.
+  const auto run = [&](std::size_t at, CharacterClass kind) {
+    std::size_t last = at;
+    while (at < text.size()) {
+      const Character next = first_character(text.substr(at));
+      if (next.kind != kind) break;
+      last = at;
+      at += next.length;
+    }
+    return std::pair(at, last);
+  };
+  const std::size_t begin = text.front() == ' ' && text.size() > 1 ? 1 : 0;
+  const CharacterClass kind = first_character(text.substr(begin)).kind;
+  if (kind != CharacterClass::space) return run(begin, kind).first;
+  // White space in front of something leaves its last character to it, unless it is all there is.
+  const auto [end, last] = run(0, CharacterClass::space);
+  return end == text.size() || last == 0 ? end : last;
+}
+
+/// The code point by which GPT-2's files write each byte: itself where that can be seen, and from
+/// U+0100 on for all others in their order.
+inline std::array<std::uint32_t, 256> gpt2_byte_symbols() {
+  std::array<std::uint32_t, 256> symbol{};
+  std::uint32_t next = 256;
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    const bool seen = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
+    symbol[byte] = seen ? byte : next++;
+  }
+  return symbol;
+}
+
+}  // namespace detail
+
+/// GPT-2's byte-level byte pair encoding [Radford et al. 2019, §2.2], read from its `encoder.json`
+/// and `vocab.bpe`, or from files of the same form for other vocabularies.
+///
+/// A text is cut into pieces by GPT-2's pattern; each piece begins as its bytes, and the pair of
+/// neighbours that stands first in the list of merges is merged until there is none. Any bytes can
+/// be encoded: those that are no UTF-8 are cut as if each were a punctuation mark. The time is that
+/// of the length of the text times the logarithm of its longest piece.
+/// Names such as `<|endoftext|>` are plain text here; `find` has their number.
+/// @post  decode(encode(text)) == text
+class BytePairEncoding {
+ public:
+  /// @throws infty::IoError if a file is missing, is not of the format, has a number twice, or has
+  /// merges of what is no token or into what is none
+  BytePairEncoding(const std::filesystem::path& encoder_json,
+                   const std::filesystem::path& vocab_bpe) {
+    of_byte_.fill(-1);
+    read_tokens(encoder_json);
+    read_merges(vocab_bpe);
+  }
+
+  /// One more than the largest number of a token.
+  Index size() const { return static_cast<Index>(tokens_.size()); }
+
+  /// The bytes of a token. @throws infty::ValueError if there is none of this number
+  const std::string& token(Index id) const {
+    require(id >= 0 && id < size() && !tokens_[static_cast<std::size_t>(id)].empty(),
+            "BytePairEncoding", "there is no token ", id, ": the largest is ", size() - 1);
+    return tokens_[static_cast<std::size_t>(id)];
+  }
+
+  /// The number of the token that has these bytes, if there is one.
+  std::optional<TokenId> find(std::string_view bytes) const {
+    const auto at = ids_.find(bytes);
+    return at == ids_.end() ? std::nullopt : std::optional(at->second);
+  }
+
+  /// All tokens of a text. @throws infty::ValueError that names a byte which is no token; GPT-2's
+  /// files have all of them
+  std::vector<TokenId> encode(std::string_view text) const {
+    // Words come again and again, long pieces do not.
+    constexpr std::size_t longest = 32, most = 1U << 16U;
+    std::unordered_map<std::string_view, std::vector<TokenId>> known;
+    std::vector<TokenId> out;
+    Merger merger(*this);
+    while (!text.empty()) {
+      const std::string_view piece = text.substr(0, detail::gpt2_piece(text));
+      text.remove_prefix(piece.size());
+      const auto at = known.find(piece);
+      if (at != known.end()) {
+        out.insert(out.end(), at->second.begin(), at->second.end());
+        continue;
+      }
+      const auto begin = static_cast<std::ptrdiff_t>(out.size());
+      merger.append(piece, out);
+      if (piece.size() <= longest && known.size() < most)
+        known.emplace(piece, std::vector<TokenId>(out.begin() + begin, out.end()));
+    }
+    return out;
+  }
+
+  /// The bytes of tokens, one behind the other. @throws infty::ValueError for a number of no token
+  std::string decode(std::span<const TokenId> ids) const {
+    std::string out;
+    for (const TokenId id : ids) out += token(id);
+    return out;
+  }
+
+ private:
+  struct Merge {
+    Index rank;
+    TokenId made;
+  };
+
+  static std::uint64_t key(TokenId left, TokenId right) {
+    return static_cast<std::uint64_t>(left) << 32U | static_cast<std::uint64_t>(right);
+  }
+
+  const Merge* merge_of(TokenId left, TokenId right) const {
+    const auto at = merges_.find(key(left, right));
+    return at == merges_.end() ? nullptr : &at->second;
+  }
+
+  /// Encodes pieces; keeps its memory from one to the next.
+  class Merger {
+   public:
+    explicit Merger(const BytePairEncoding& encoding) : encoding_(encoding) {}
+
+    void append(std::string_view piece, std::vector<TokenId>& out) {
+      parts_.clear();
+      for (std::size_t i = 0; i < piece.size(); ++i) {
+        const auto byte = static_cast<unsigned char>(piece[i]);
+        const TokenId id = encoding_.of_byte_[byte];
+        require(id >= 0, "BytePairEncoding::encode", "the byte ", static_cast<int>(byte),
+                " is no token of this vocabulary");
+        parts_.push_back({id, i > 0 ? i - 1 : 0, i + 1});
+      }
+      for (std::size_t i = 0; i + 1 < parts_.size(); ++i) find_merge(i);
+      while (!waiting_.empty()) merge_first();
+      for (std::size_t i = 0; i < parts_.size(); i = parts_[i].next) out.push_back(parts_[i].id);
+    }
+
+   private:
+    /// A token, what stands before it (itself if nothing does) and behind it.
+    struct Part {
+      TokenId id;
+      std::size_t before, next;
+    };
+    /// The merge of a part with the next one, if they are still these.
+    struct Candidate {
+      Index rank;
+      std::size_t at;
+      TokenId left, right, made;
+
+      bool operator>(const Candidate& other) const {
+        return std::tie(rank, at) > std::tie(other.rank, other.at);
+      }
+    };
+
+    void find_merge(std::size_t at) {
+      const std::size_t next = parts_[at].next;
+      if (next >= parts_.size()) return;
+      const TokenId left = parts_[at].id, right = parts_[next].id;
+      if (const Merge* const merge = encoding_.merge_of(left, right))
+        waiting_.push({merge->rank, at, left, right, merge->made});
+    }
+
+    /// Applies the first merge wherever it can be, from left to right. What it makes possible waits
+    /// until then: a list may hold merges that come before those that make their parts.
+    void merge_first() {
+      const Index rank = waiting_.top().rank;
+      changed_.clear();
+      while (!waiting_.empty() && waiting_.top().rank == rank) {
+        const Candidate c = waiting_.top();
+        waiting_.pop();
+        Part& part = parts_[c.at];
+        if (part.id != c.left || part.next >= parts_.size() || parts_[part.next].id != c.right)
+          continue;
+        Part& right = parts_[part.next];
+        const std::size_t behind = right.next;
+        part.id = c.made;
+        right.id = -1;  // which no candidate names
+        part.next = behind;
+        if (behind < parts_.size()) parts_[behind].before = c.at;
+        changed_.push_back(c.at);
+      }
+      for (const std::size_t at : changed_) {
+        if (parts_[at].id < 0) continue;
+        find_merge(at);
+        if (at > 0) find_merge(parts_[at].before);
+      }
+    }
+
+    const BytePairEncoding& encoding_;
+    std::vector<Part> parts_;
+    std::vector<std::size_t> changed_;
+    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> waiting_;
+  };
+
+  /// The bytes that a token's symbols stand for; empty if one of them stands for none.
+  static std::optional<std::string> bytes_of_symbols(std::string_view symbols) {
+    static const std::unordered_map<std::string, char> byte_of = [] {
+      std::unordered_map<std::string, char> map;
+      const auto symbol = detail::gpt2_byte_symbols();
+      for (std::size_t byte = 0; byte < symbol.size(); ++byte) {
+        std::string text;
+        if (symbol[byte] < 0x80) {
+          text += static_cast<char>(symbol[byte]);
+        } else {
+          text += static_cast<char>(0xC0U | (symbol[byte] >> 6U));
+          text += static_cast<char>(0x80U | (symbol[byte] & 0x3FU));
+        }
+        map.emplace(std::move(text), static_cast<char>(byte));
+      }
+      return map;
+    }();
+    std::string out;
+    while (!symbols.empty()) {
+      const std::size_t length = detail::utf8_sequence(symbols);
+      const auto at = byte_of.find(std::string(symbols.substr(0, length)));
+      if (length == 0 || at == byte_of.end()) return std::nullopt;
+      out += at->second;
+      symbols.remove_prefix(length);
+    }
+    return out;
+  }
+
+  void read_tokens(const std::filesystem::path& path) {
+    constexpr std::uint64_t most_tokens = 1U << 24U;
+    const MappedFile file(path);
+    const std::string where = path.string();
+    detail::JsonReader json(file.text(), where);
+    json.object([&](const std::string& symbols) {
+      const auto bytes = bytes_of_symbols(symbols);
+      if (!bytes || bytes->empty())
+        json.fail("the token ", detail::printable(symbols), " is not written in symbols of bytes");
+      const std::uint64_t id = json.integer();
+      if (id >= most_tokens)
+        json.fail("the token ", detail::printable(symbols), " has the number ", id,
+                  ": it must be below ", most_tokens);
+      if (id >= tokens_.size()) tokens_.resize(id + 1);
+      if (!tokens_[id].empty()) json.fail("two tokens have the number ", id);
+      tokens_[id] = *bytes;
+      if (!ids_.emplace(*bytes, static_cast<TokenId>(id)).second)
+        json.fail("the token ", detail::printable(symbols), " is repeated");
+      if (bytes->size() == 1)
+        of_byte_[static_cast<unsigned char>(bytes->front())] = static_cast<TokenId>(id);
+    });
+    json.finish();
+    require<IoError>(!tokens_.empty(), "BytePairEncoding", where, ": there is no token");
+  }
+
+  void read_merges(const std::filesystem::path& path) {
+    const MappedFile file(path);
+    std::string_view text = file.text();
+    for (Index number = 1; !text.empty(); ++number) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      std::string_view line = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
+      const auto fail = [&](const auto&... parts) {
+        raise<IoError>("BytePairEncoding", path.string(), ": line ", number, ": ", parts...);
+      };
+      const std::size_t space = line.find(' ');
+      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+        fail(detail::printable(line), " is not two symbols with a space between them");
+      const auto known = [&](std::string_view symbols) {
+        const auto bytes = bytes_of_symbols(symbols);
+        const auto id = bytes ? find(*bytes) : std::nullopt;
+        if (!id) fail(detail::printable(symbols), " is no token");
+        return *id;
+      };
+      const TokenId left = known(line.substr(0, space)), right = known(line.substr(space + 1));
+      const auto made = find(token(left) + token(right));
+      if (!made) fail(detail::printable(line), " makes what is no token");
+      if (!merges_.emplace(key(left, right), Merge{number, *made}).second)
+        fail(detail::printable(line), " has come before");
+    }
+  }
+
+  std::vector<std::string> tokens_;  // the bytes of each; empty where a number is not taken
+  std::unordered_map<std::string, TokenId, detail::StringHash, std::equal_to<>> ids_;
+  std::array<TokenId, 256> of_byte_{};
+  std::unordered_map<std::uint64_t, Merge> merges_;
+};
+
+}  // namespace infty

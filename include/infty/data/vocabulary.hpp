@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+#include <infty/data/text.hpp>
+#include <infty/io/file.hpp>
+#include <infty/io/json.hpp>
+#include <infty/io/mapped_file.hpp>
+
+namespace infty {
+
+/// A token's number, in [0, size of the vocabulary).
+using TokenId = std::int32_t;
+
+namespace detail {
+
+/// Lets a map of strings be searched by a view of one.
+struct StringHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>{}(text);
+  }
+};
+
+/// A word as the line of a file: what is no printable UTF-8, spaces and backslashes as \xHH.
+inline std::string escaped(std::string_view word) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string out;
+  while (!word.empty()) {
+    const std::size_t length = utf8_sequence(word);
+    const auto byte = static_cast<unsigned char>(word.front());
+    if (length == 0 || byte <= ' ' || byte == '\\' || byte == 0x7F) {
+      out += "\\x";
+      out += hex[byte >> 4U];
+      out += hex[byte & 15U];
+      word.remove_prefix(1);
+    } else {
+      out += word.substr(0, length);
+      word.remove_prefix(length);
+    }
+  }
+  return out;
+}
+
+/// The word of which `escaped` made this; empty if none.
+inline std::optional<std::string> unescaped(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    if (text.front() != '\\') {
+      out += text.front();
+      text.remove_prefix(1);
+      continue;
+    }
+    unsigned value = 0;
+    if (text.size() < 4 || text[1] != 'x') return std::nullopt;
+    const auto [end, error] = std::from_chars(text.data() + 2, text.data() + 4, value, 16);
+    if (error != std::errc() || end != text.data() + 4) return std::nullopt;
+    out += static_cast<char>(static_cast<unsigned char>(value));
+    text.remove_prefix(4);
+  }
+  return out;
+}
+
+}  // namespace detail
+
+/// How often each token occurs in the texts that were counted.
+class TokenCounts {
+ public:
+  using Map = std::unordered_map<std::string, Index, detail::StringHash, std::equal_to<>>;
+
+  /// Adds all tokens of a text.
+  void add_text(std::string_view text, TextUnit unit) {
+    if (unit == TextUnit::byte) {
+      std::array<Index, 256> times{};
+      for (const char c : text) ++times[static_cast<unsigned char>(c)];
+      for (std::size_t byte = 0; byte < times.size(); ++byte)
+        if (times[byte] > 0) add(std::string(1, static_cast<char>(byte)), times[byte]);
+    } else {
+      for_each_token(text, unit, [this](std::string_view token) { add(token); });
+    }
+  }
+
+  /// Adds a token, `times` over. @throws infty::ValueError if times < 0
+  void add(std::string_view token, Index times = 1) {
+    require(times >= 0, "TokenCounts::add", "times is ", times, ": it must be at least 0");
+    const auto at = counts_.find(token);
+    if (at == counts_.end())
+      counts_.emplace(token, times);
+    else
+      at->second += times;
+    total_ += times;
+  }
+
+  /// Tokens counted, each as often as it occurred.
+  Index total() const { return total_; }
+  /// All different tokens, in no order.
+  const Map& map() const { return counts_; }
+
+ private:
+  Map counts_;
+  Index total_ = 0;
+};
+
+/// Which of the counted tokens a vocabulary takes.
+struct VocabularyConfig {
+  Index min_count = 1;  ///< tokens that occur less often are left out
+  Index max_size = 0;   ///< at most so many, `unknown_word` among them; 0: any number
+  /// Whether `unknown_word` stands for tokens that are not in the vocabulary. It is in it then, and
+  /// counts what was left out.
+  bool unknown = true;
+};
+
+/// Different tokens with their counts, numbered by falling count, equal ones by their bytes.
+class Vocabulary {
+ public:
+  /// No token.
+  Vocabulary() = default;
+
+  /// @throws infty::ValueError if min_count < 1 or max_size < 0
+  explicit Vocabulary(const TokenCounts& counts, const VocabularyConfig& config = {}) {
+    require(config.min_count >= 1, "Vocabulary", "min_count is ", config.min_count,
+            ": it must be at least 1");
+    require(config.max_size >= 0, "Vocabulary", "max_size is ", config.max_size,
+            ": it must be at least 0");
+    std::vector<Entry> entries;
+    Index left_out = 0;
+    for (const auto& [token, count] : counts.map()) {
+      if (config.unknown && token == unknown_word)
+        left_out += count;
+      else if (count >= config.min_count)
+        entries.push_back({token, count});
+      else
+        left_out += count;
+    }
+    std::sort(entries.begin(), entries.end(), comes_first);
+    const auto most = static_cast<std::size_t>(config.max_size - (config.unknown ? 1 : 0));
+    if (config.max_size > 0 && entries.size() > most) {
+      for (std::size_t i = most; i < entries.size(); ++i) left_out += entries[i].count;
+      entries.resize(most);
+    }
+    if (config.unknown) {
+      Entry unknown{std::string(unknown_word), left_out};
+      entries.insert(std::upper_bound(entries.begin(), entries.end(), unknown, comes_first),
+                     std::move(unknown));
+    }
+    for (Entry& entry : entries) append(std::move(entry));
+  }
+
+  /// Number of tokens.
+  Index size() const { return static_cast<Index>(entries_.size()); }
+
+  /// The token of a number. @throws infty::ValueError if there is none
+  const std::string& token(Index id) const { return entry(id).token; }
+  /// How often it was counted. @throws infty::ValueError as above
+  Index count(Index id) const { return entry(id).count; }
+
+  /// The number of a token, if it is there.
+  std::optional<TokenId> find(std::string_view token) const {
+    const auto at = ids_.find(token);
+    return at == ids_.end() ? std::nullopt : std::optional(at->second);
+  }
+
+  /// All tokens of a text by their numbers; `unknown_word` for what is not in the vocabulary.
+  /// @throws infty::ValueError that names the first such token if `unknown_word` is not there
+  std::vector<TokenId> encode(std::string_view text, TextUnit unit) const {
+    // Most tokens at the levels of bytes and characters are a byte.
+    std::array<TokenId, 256> of_byte;
+    for (std::size_t byte = 0; byte < of_byte.size(); ++byte)
+      of_byte[byte] = find(std::string(1, static_cast<char>(byte))).value_or(-1);
+    const TokenId unknown = find(unknown_word).value_or(-1);
+    std::vector<TokenId> out;
+    if (unit != TextUnit::word) out.reserve(text.size());
+    for_each_token(text, unit, [&](std::string_view token) {
+      TokenId id = token.size() == 1 ? of_byte[static_cast<unsigned char>(token.front())]
+                                     : find(token).value_or(-1);
+      if (id < 0) id = unknown;
+      require(id >= 0, "Vocabulary::encode", detail::printable(token), " is none of the ", size(),
+              " tokens, and neither is ", unknown_word);
+      out.push_back(id);
+    });
+    return out;
+  }
+
+  /// The text of tokens. Words come in WikiText's format, a space in front of each and one in front
+  /// of each line's end: so a text in that format, of words in the vocabulary, comes back.
+  /// @throws infty::ValueError for a number of no token
+  std::string decode(std::span<const TokenId> ids, TextUnit unit) const {
+    std::string out;
+    for (const TokenId id : ids) {
+      const std::string& token = this->token(id);
+      if (unit == TextUnit::word) out += ' ';
+      if (unit == TextUnit::word && token == end_of_line)
+        out += '\n';
+      else
+        out += token;
+    }
+    return out;
+  }
+
+  /// Writes a line for each token in their order: count, tab, token, of which what is no printable
+  /// UTF-8 is written as \xHH. The file replaces an old one when it is complete.
+  /// @throws infty::IoError such as for a missing folder
+  void save(const std::filesystem::path& path) const {
+    std::string text;
+    for (const Entry& entry : entries_)
+      text += std::to_string(entry.count) + '\t' + detail::escaped(entry.token) + '\n';
+    detail::ReplacingFile file(path);
+    file.write(text.data(), text.size());
+    file.commit();
+  }
+
+  /// Reads what `save` has written. The order is the file's.
+  /// @throws infty::IoError that names the first line that is not as it must be
+  static Vocabulary load(const std::filesystem::path& path) {
+    const MappedFile file(path);
+    std::string_view text = file.text();
+    Vocabulary out;
+    for (Index number = 1; !text.empty(); ++number) {
+      const auto check = [&](bool ok, const char* what) {
+        require<IoError>(ok, "Vocabulary::load", path.string(), ": line ", number, ": ", what);
+      };
+      const std::size_t end = text.find('\n');
+      check(end != std::string_view::npos, "it does not end");
+      const std::string_view line = text.substr(0, end);
+      const std::size_t tab = line.find('\t');
+      check(tab != std::string_view::npos, "there is no tab behind a count");
+      Index count = 0;
+      const auto [stop, error] = std::from_chars(line.data(), line.data() + tab, count);
+      check(error == std::errc() && stop == line.data() + tab && count >= 0, "that is no count");
+      auto token = detail::unescaped(line.substr(tab + 1));
+      check(token.has_value(), "a backslash is not followed by x and two hexadecimal digits");
+      check(!token->empty(), "the token is empty");
+      check(!out.find(*token), "the token has come before");
+      out.append({std::move(*token), count});
+      text.remove_prefix(end + 1);
+    }
+    return out;
+  }
+
+ private:
+  struct Entry {
+    std::string token;
+    Index count;
+  };
+
+  static bool comes_first(const Entry& a, const Entry& b) {
+    return a.count != b.count ? a.count > b.count : a.token < b.token;
+  }
+
+  void append(Entry entry) {
+    require(entries_.size() < static_cast<std::size_t>(std::numeric_limits<TokenId>::max()),
+            "Vocabulary", "there are too many tokens");
+    ids_.emplace(entry.token, static_cast<TokenId>(entries_.size()));
+    entries_.push_back(std::move(entry));
+  }
+
+  const Entry& entry(Index id) const {
+    require(id >= 0 && id < size(), "Vocabulary", "the token ", id, " does not lie in [0, ", size(),
+            ")");
+    return entries_[static_cast<std::size_t>(id)];
+  }
+
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, TokenId, detail::StringHash, std::equal_to<>> ids_;
+};
+
+}  // namespace infty
