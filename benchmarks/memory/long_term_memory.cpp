@@ -21,7 +21,7 @@ struct Case {
   using Memory = infty::LongTermMemory<T, infty::GaussianDensity, B>;
 
   explicit Case(const benchmark::State& run, bool exact = false)
-      : size{run.range(0), run.range(1), run.range(2), dim, dim},
+      : size{{run.range(0), run.range(1), run.range(2), dim, dim}},
         memory({.model_dim = dim, .heads = heads, .basis = size.basis, .skip_tails = !exact},
                infty::Random(1)),
         x(normal<T, B>({size.batch, size.length, dim}), true),

@@ -21,7 +21,7 @@ void segment_behind(benchmark::State& run) {
   const auto x = normal<float>({1, length, dim});
   auto state = memory.make_state(1);
   for (Index seen = 0; seen < run.range(0); seen += length) memory.write(state, x);
-  const LongTermFlops flops{1, length, basis, dim, dim};
+  const LongTermFlops flops{{1, length, basis, dim, dim}};
   against_matrix_product<float>(run, flops.write() + flops.read(), [&] {
     memory.write(state, x);
     memory.read(state, x);

@@ -14,20 +14,21 @@ using infty::Index, infty::Tensor;
 
 namespace {
 
-infty::TransformerConfig config() { return infty::presets::sorting(4000).model; }
+infty::presets::Experiment experiment() { return infty::presets::sorting(4000); }
 
 // Against products: a token's own maps, its pairs with the short-term memory, keys and values of
 // which a state could keep, and its read.
 void next_token(benchmark::State& run) {
   const Index batch = run.range(0);
-  const infty::TransformerLM<float> model(config(), infty::Random(1));
+  const auto [config, memory] = std::pair(experiment().model, experiment().memory);
+  const infty::TransformerLM<float> model(config, memory, infty::Random(1));
   auto state = model.make_state(batch);
   const auto guard = infty::no_grad();
   model.observe(state, Tensor<Index>::full({batch, 3 * 1024}, 5), 1024);
   const auto token = Tensor<Index>::full({batch, 1}, 5);
   model.forward(state, token);  // writes what has left the short-term memory
   const auto start = state;
-  const double flops = token_flops(config(), batch);
+  const double flops = token_flops(config, memory, batch);
   against_matrix_product<float>(run, flops, [&] {
     state = start;  // so that every call sees memories as full
     model.logits(model.forward(state, token).hidden);
@@ -36,7 +37,7 @@ void next_token(benchmark::State& run) {
 
 void long_term_read(benchmark::State& run) {
   const Index batch = run.range(0);
-  const auto c = config().resolved_long_term();
+  const auto c = experiment().memory.resolved_long_term(experiment().model.attention_sizes());
   const infty::LongTermMemory<float> memory(c, infty::Random(1));
   auto state = memory.make_state(batch);
   memory.write(state, normal<float>({batch, 1024, c.model_dim}));

@@ -17,6 +17,7 @@ namespace {
 
 struct Task {
   infty::TransformerConfig model;
+  infty::InftyConfig memory;
   Index segment, segments, answer;  ///< tokens of a segment, segments observed, tokens learned from
 };
 
@@ -27,34 +28,34 @@ Task demo(bool long_term) {
              .layers = 2,
              .heads = 4,
              .feed_forward = 128,
-             .short_term = 64,
-             .long_term_stride = 1,
              .pre_norm = true},
+            {.short_term = {.capacity = 64, .stride = 1}, .long_term = {}},
             64,
             8,
             10};
-  task.model.long_term = infty::LongTermConfig{.basis = 32, .widths = {.05, .2}, .samples = 48};
-  if (!long_term) task.model.long_term.reset();
+  if (long_term)
+    task.memory.long_term = infty::LongTermConfig{.basis = 32, .widths = {.05, .2}, .samples = 48};
   return task;
 }
 
 /// The paper's sorting experiment: four segments, of which the last is learned from.
 Task paper() {
-  Task task{infty::presets::sorting(4000).model, 1024, 3, 1024};
+  const auto e = infty::presets::sorting(4000);
+  Task task{e.model, e.memory, 1024, 3, 1024};
   task.model.dropout = 0;
   return task;
 }
 
 template <class B>
 void step(benchmark::State& run, const Task& task) {
-  using Model = infty::TransformerLM<float, infty::GaussianDensity, B>;
+  using Model = infty::TransformerLM<float, infty::InftyMemory, B>;
   const Index batch = run.range(0), symbol = task.model.vocabulary / 2;
-  Model model(task.model, infty::Random(1));
+  Model model(task.model, task.memory, infty::Random(1));
   infty::Adam<float, B> optimizer(model);
   const auto tokens = Tensor<Index, B>::full({batch, task.segment * task.segments}, symbol);
   const auto answer = Tensor<Index, B>::full({batch, task.answer}, symbol);
   const double flops =
-      training_step_flops(task.model, batch, task.segment, task.segments, task.answer);
+      training_step_flops(task.model, task.memory, batch, task.segment, task.segments, task.answer);
   against_matrix_product<float>(run, flops, [&] {
     auto state = model.make_state(batch);
     model.observe(state, tokens, task.segment);

@@ -42,12 +42,16 @@ infty::presets::Experiment experiment(const infty::SafetensorsFile& file) {
   model.head_dim = whole(file, "head_dim");
   model.layers = whole(file, "layers");
   model.feed_forward = whole(file, "feed_forward");
-  model.short_term = e.segment = whole(file, "length");
-  model.long_term->basis = whole(file, "basis");
-  model.long_term->samples = whole(file, "samples");
+  e.memory.short_term.capacity = e.segment = whole(file, "length");
+  e.memory.long_term->basis = whole(file, "basis");
+  e.memory.long_term->samples = whole(file, "samples");
   model.dropout = 0;
   e.batch = whole(file, "batch");
   return e;
+}
+
+infty::LongTermConfig long_term_of(const infty::presets::Experiment& e) {
+  return e.memory.resolved_long_term(e.model.attention_sizes());
 }
 
 template <class L>
@@ -60,7 +64,7 @@ void save_gradients(infty::SafetensorsWriter& to, L& layer) {
 class LayerCase {
  public:
   explicit LayerCase(const infty::SafetensorsFile& file)
-      : memory_(experiment(file).model.resolved_long_term()),
+      : memory_(long_term_of(experiment(file))),
         x_(file.tensor<float>("x"), true),
         queries_(file.tensor<float>("queries"), true),
         weight_(file.tensor<float>("weight")),
@@ -114,7 +118,7 @@ class ModelCase {
  public:
   explicit ModelCase(const infty::SafetensorsFile& file)
       : experiment_(experiment(file)),
-        model_(experiment_.model),
+        model_(experiment_.model, experiment_.memory),
         adam_(model_),
         earlier_(file.tensor<Index>("earlier")),
         last_(file.tensor<Index>("last")),

@@ -88,7 +88,7 @@ class Layer(nn.Module):
         self.attention_norm = nn.LayerNorm(sizes.dim)
         self.feed_forward = FeedForward(sizes.dim, sizes.feed_forward)
         self.feed_forward_norm = nn.LayerNorm(sizes.dim)
-        self.long_term = LongTermMemory(sizes)
+        self.memory = nn.ModuleDict({"long_term": LongTermMemory(sizes)})  # as infty names it
 
     def forward(
         self, x: Tensor, state: State, u: Tensor, w: Tensor, encoding: Tensor
@@ -100,7 +100,7 @@ class Layer(nn.Module):
         z = self.attention(queries, context, u, w, encoding)
         kl = x.new_zeros(())
         if moved.coefficients is not None:
-            read, density = self.long_term.read(moved.coefficients, queries)
+            read, density = self.memory["long_term"].read(moved.coefficients, queries)
             z, kl = z + read, divergence(density)
         x = self.attention_norm(x + z)
         return self.feed_forward_norm(x + self.feed_forward(x)), kl, moved
@@ -109,7 +109,7 @@ class Layer(nn.Module):
         """The next state alone."""
         coefficients = state.coefficients
         if state.leaving is not None:
-            coefficients = self.long_term.write(coefficients, state.leaving)
+            coefficients = self.memory["long_term"].write(coefficients, state.leaving)
         return State(x.detach(), state.recent, coefficients)
 
 

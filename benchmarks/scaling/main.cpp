@@ -19,8 +19,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <infty/memory/fifo.hpp>
 #include <infty/memory/long_term_memory.hpp>
-#include <infty/memory/short_term_memory.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/train/progress.hpp>
 
@@ -221,14 +221,13 @@ double time_of(Body&& body) {
 void short_term(const Options& o, Csv& csv) {
   const Layer layer(o);
   grow(o, csv, "STM", 2, [&](Index context, double& call) {
-    const infty::ShortTermMemory<float, infty::EigenBackend> memory(o.dim, context);
+    const infty::Fifo<float> memory(o.dim, context);
     auto state = memory.make_state(1);
     const auto x = normal<float>({1, o.segment, o.dim});
     const auto encoding = infty::distance_encoding<float>(context + o.segment, o.dim);
     memory.write(state, Tensor<float>::full({1, context, o.dim}, .1F));
     call = time_of([&] {
-      layer(x,
-            concat(infty::Variable<float>(state.recent.vectors), infty::Variable<float>(x)).value(),
+      layer(x, concat(infty::Variable<float>(state.vectors), infty::Variable<float>(x)).value(),
             encoding);
       memory.write(state, x);
     });

@@ -27,6 +27,8 @@
 #include <infty/core/shape.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/verify.hpp>
+#include <infty/data/associative_recall.hpp>
+#include <infty/data/copy.hpp>
 #include <infty/data/ranking.hpp>
 #include <infty/data/sorting.hpp>
 #include <infty/eigen/default.hpp>
@@ -40,25 +42,38 @@
 #include <infty/io/safetensors_file.hpp>
 #include <infty/io/safetensors_header.hpp>
 #include <infty/io/safetensors_writer.hpp>
+#include <infty/memory/attention_cache.hpp>
+#include <infty/memory/compression.hpp>
+#include <infty/memory/compressive_memory.hpp>
 #include <infty/memory/density.hpp>
 #include <infty/memory/expected_values.hpp>
+#include <infty/memory/fifo.hpp>
+#include <infty/memory/flops.hpp>
 #include <infty/memory/fold.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/gate.hpp>
 #include <infty/memory/head_values.hpp>
+#include <infty/memory/lamemo.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_memory.hpp>
+#include <infty/memory/memory.hpp>
+#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/no_memory.hpp>
+#include <infty/memory/reconstruction.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/state.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/memory/write.hpp>
-#include <infty/model/attention_cache.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_layer.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/nn/adaptive_config.hpp>
+#include <infty/nn/adaptive_embedding.hpp>
+#include <infty/nn/adaptive_softmax.hpp>
 #include <infty/nn/attention.hpp>
+#include <infty/nn/clustered_rows.hpp>
 #include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/dropout.hpp>
 #include <infty/nn/embedding.hpp>
@@ -66,6 +81,7 @@
 #include <infty/nn/fwd.hpp>
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
+#include <infty/nn/look_ahead_attention.hpp>
 #include <infty/nn/parameters.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/to.hpp>
@@ -95,6 +111,12 @@
 #include <infty/version.hpp>
 
 #if !defined(__CUDACC__)  // for host compilers alone
+#include <infty/data/batch_stream.hpp>
+#include <infty/data/byte_pair_encoding.hpp>
+#include <infty/data/text.hpp>
+#include <infty/data/unicode.hpp>
+#include <infty/data/unicode_table.hpp>
+#include <infty/data/vocabulary.hpp>
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
@@ -108,4 +130,6 @@
 #include <infty/eigen/query_order.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/transpose.hpp>
+#include <infty/io/mapped_file.hpp>
+#include <infty/testing/memory_invariants.hpp>
 #endif

@@ -36,7 +36,7 @@ sorting::Settings small_settings() {
   s.model.model_dim = 16;
   s.model.heads = 2;
   s.model.feed_forward = 24;
-  s.model.short_term = 8;
+  s.short_term.capacity = 8;
   s.model.dropout = 0.1;
   s.memory.basis = 8;
   s.memory.widths = {.1, .2};

@@ -31,29 +31,29 @@ using infty::tests::uniform_tensor;
 
 namespace {
 
-TransformerConfig config() {
-  TransformerConfig config{.vocabulary = 7,
-                           .model_dim = 8,
-                           .layers = 2,
-                           .heads = 2,
-                           .feed_forward = 12,
-                           .short_term = 4,
-                           .long_term_stride = 1};
-  config.long_term = LongTermConfig{
-      .basis = 6, .widths = {.1, .2}, .samples = 8, .resampling = Resampling::sticky, .bins = 16};
-  return config;
+template <class T, class B>
+TransformerLM<T, InftyMemory, B> make_model(std::uint64_t seed) {
+  return TransformerLM<T, InftyMemory, B>(
+      {.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 12},
+      {.short_term = {.capacity = 4, .stride = 1},
+       .long_term = LongTermConfig{.basis = 6,
+                                   .widths = {.1, .2},
+                                   .samples = 8,
+                                   .resampling = Resampling::sticky,
+                                   .bins = 16}},
+      Random(seed));
 }
 
 /// A training run: everything that a checkpoint has to bring back.
 template <class T, class B>
 struct Run {
-  TransformerLM<T, GaussianDensity, B> model;
+  TransformerLM<T, InftyMemory, B> model;
   Adam<T, B> adam;
   Random random{infty::tests::seed, 9};
-  TransformerState<T, B> state;
+  typename TransformerLM<T, InftyMemory, B>::State state;
 
   explicit Run(std::uint64_t seed)
-      : model(config(), Random(seed)), adam(model), state(model.make_state(2)) {}
+      : model(make_model<T, B>(seed)), adam(model), state(model.make_state(2)) {}
 
   Tensor<Index, B> tokens() {
     std::vector<Index> all(6);
@@ -138,8 +138,8 @@ TEMPLATE_LIST_TEST_CASE("to: a model and its state read on where they were", "",
 TEMPLATE_LIST_TEST_CASE("copy_parameters: from the host and back to it, the same bits", "", Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  TransformerLM<T> from(config(), Random(1)), back(config(), Random(2));
-  TransformerLM<T, GaussianDensity, B> there(config(), Random(3));
+  auto from = make_model<T, EigenBackend>(1), back = make_model<T, EigenBackend>(2);
+  auto there = make_model<T, B>(3);
   copy_parameters(from, there);
   copy_parameters(there, back);
   std::vector<std::vector<T>> values;

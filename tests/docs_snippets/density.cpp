@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <infty/autograd/gradient_check.hpp>
-#include <infty/memory/long_term_memory.hpp>
+#include <infty/memory/memory_pair.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
@@ -40,6 +40,12 @@ struct Uniform {
 
 static_assert(infty::Density<Uniform>);
 static_assert(infty::DensityOver<Uniform, infty::GaussianBasis<float>>);
+
+template <class T, class B = infty::EigenBackend>
+using UniformMemory =
+    infty::MemoryPair<infty::ShortTermMemory<T, B>, infty::LongTermMemory<T, Uniform, B>>;
+
+static_assert(infty::Memory<UniformMemory<double>>);  // infty::TransformerLM<double, UniformMemory>
 
 TEST_CASE("docs: a density of one's own reads the long-term memory") {
   using V = infty::Variable<double>;

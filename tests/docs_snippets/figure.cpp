@@ -29,7 +29,7 @@ using B = EigenBackend;
 using Rows = std::vector<std::vector<double>>;
 
 constexpr Index first_length = 24, second_length = 12, grid = 201;
-constexpr double tau = 0.6, mu = 0.42, sigma = 0.04;
+constexpr double tau = 0.6, place = 0.42, sigma = 0.04;
 
 /// One coordinate of the vectors: any lively function of their number.
 Tensor<double> vectors(Index begin, Index count) {
@@ -73,13 +73,13 @@ std::vector<Rows> figure() {
     blocks[1].push_back({at, before.data()[i]});
     blocks[3].push_back({at, after.data()[i]});
     blocks[4].push_back({tau * at, before.data()[i]});
-    blocks[5].push_back({at, GaussianDensity::pdf(at, mu, sigma * sigma)});
+    blocks[5].push_back({at, GaussianDensity::pdf(at, place, sigma * sigma)});
   }
-  const auto r = expectation(GaussianDensity{}, psi, Tensor<double>::full({1}, mu),
+  const auto r = expectation(GaussianDensity{}, psi, Tensor<double>::full({1}, place),
                              Tensor<double>::full({1}, sigma * sigma));
   double read = 0;
   for (Index j = 0; j < psi.size(); ++j) read += r.data()[j] * new_signal.data()[j];
-  blocks[6].push_back({mu, read});
+  blocks[6].push_back({place, read});
   return blocks;
 }
 

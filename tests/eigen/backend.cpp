@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <numeric>
 #include <vector>
 
 #include <infty/core/random.hpp>
@@ -30,6 +31,23 @@ void check_threads(F f) {
 }
 
 }  // namespace
+
+TEST_CASE("EigenBackend: copy of ranges that overlap, either way, with any number of threads") {
+  const Index n = 100'003;
+  for (const Index shift : {Index{1}, Index{8192}, n - 1, n}) {
+    for (const bool forward : {true, false}) {
+      check_threads([&] {
+        std::vector<float> x(static_cast<std::size_t>(n + shift));
+        std::iota(x.begin(), x.end(), 1.f);
+        const Index to = forward ? shift : 0, from = forward ? 0 : shift;
+        const std::vector<float> expected(x.begin() + from, x.begin() + from + n);
+        EigenBackend::copy(x.data() + to, x.data() + from, n);
+        CHECK(std::vector<float>(x.begin() + to, x.begin() + to + n) == expected);
+        return x;
+      });
+    }
+  }
+}
 
 TEMPLATE_TEST_CASE("EigenBackend: reduce gives the same bits with any number of threads", "", float,
                    double) {

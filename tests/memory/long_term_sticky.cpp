@@ -49,6 +49,7 @@ TEST_CASE("LongTermMemory: sticky memories sample where attention was") {
   // All of the attention in the first sixteenth, so m / samples of it.
   auto places = infty::even_locations<double, infty::EigenBackend>(settings.samples);
   for (Index m = 0; m < settings.samples; ++m) places.data()[m] /= 16;
+  CHECK(infty::tests::error(memory.next_locations(state).to_vector(), places.to_vector()) < 1e-15);
   const auto x = uniform_tensor<double>({1, 3, 4}, random);
   auto by_hand = state;
   memory.write_at(by_hand, x, {3}, places.reshape({1, settings.samples}));

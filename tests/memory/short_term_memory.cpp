@@ -1,104 +1,118 @@
 // SPDX-License-Identifier: MIT
 #include <vector>
 
+#include <infty/memory/no_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 #include "support/types.hpp"
 
-using infty::RowCounts;
+using infty::Index;
+using infty::Random;
 using infty::Shape;
+using infty::ShortTermConfig;
 using infty::ShortTermMemory;
 using infty::Tensor;
+using infty::Variable;
+using infty::tests::uniform_tensor;
 
-TEMPLATE_LIST_TEST_CASE("ShortTermMemory: first in, first out", "", infty::tests::Types) {
+namespace {
+
+constexpr infty::AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 4};
+
+/// A layer's part of what a memory is given, in which biases and norm are no zeros.
+template <class T, class B>
+struct Attention {
+  infty::RelativeAttention<T, B> attention{sizes.model_dim, sizes.heads, sizes.head_dim, Random(1)};
+  infty::LayerNorm<T, B> norm{sizes.model_dim};
+  infty::AttentionBiases<T, B> biases{sizes};
+  Tensor<T, B> encoding = infty::distance_encoding<T, B>(20, sizes.model_dim);
+
+  Attention() {
+    Random random(infty::tests::seed);
+    for (auto* x : {&norm.bias, &biases.content, &biases.position})
+      fill_uniform(x->value(), -1, 1, random);
+  }
+
+  template <class M>
+  infty::MemoryReading<T, B> operator()(const M& memory, typename M::State& state,
+                                        const Tensor<T, B>& x, bool normed) const {
+    const Variable<T, B> in(x);
+    return memory.forward(state, {in, attention, normed ? &norm : nullptr, biases, encoding});
+  }
+};
+
+/// Places [begin, end) of x [batch, L, d].
+template <class T, class B>
+Tensor<T, B> part(const Tensor<T, B>& x, Index begin, Index end) {
+  return narrow(Variable<T, B>(x), begin, end).value();
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("ShortTermMemory: a segment sees what it would see in a longer one", "",
+                        infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  const ShortTermMemory<T, B> memory(1, 3);
-  auto state = memory.make_state(1);
-  CHECK(state.recent.length == RowCounts{0});
-  auto leaving = memory.write(state, Tensor<T, B>::from({1, 2, 1}, {1, 2}));
-  CHECK(leaving.vectors.shape() == Shape{1, 0, 1});
-  CHECK(leaving.length == RowCounts{0});
-  CHECK(state.recent.vectors.to_vector() == std::vector<T>{0, 1, 2});
-  CHECK(state.recent.length == RowCounts{2});
-  leaving = memory.write(state, Tensor<T, B>::from({1, 2, 1}, {3, 4}));
-  CHECK(leaving.vectors.to_vector() == std::vector<T>{1});
-  CHECK(state.recent.vectors.to_vector() == std::vector<T>{2, 3, 4});
-  leaving = memory.write(state, Tensor<T, B>::from({1, 5, 1}, {5, 6, 7, 8, 9}));
-  CHECK(leaving.vectors.to_vector() == std::vector<T>{2, 3, 4, 5, 6});
-  CHECK(leaving.length == RowCounts{5});
-  CHECK(state.recent.vectors.to_vector() == std::vector<T>{7, 8, 9});
+  const Attention<T, B> attend;
+  const ShortTermMemory<T, B> memory({.capacity = 5}, sizes);
+  CHECK(memory.reach() == 5);
+  Random random(infty::tests::seed);
+  const auto x = uniform_tensor<T, B>({2, 9, 6}, random);
+  for (const bool normed : {false, true}) {
+    // The last place of a segment of six sees five before it and itself, however it came to that.
+    auto whole = memory.make_state(2), pieces = memory.make_state(2);
+    attend(memory, whole, part(x, 0, 3), normed);
+    const auto at_once = attend(memory, whole, part(x, 3, 9), normed);
+    CHECK(at_once.context.shape() == Shape{2, 6, 6});
+    CHECK(at_once.queries.shape() == Shape{2, 6, 8});
+    CHECK(at_once.density.size() == 0);
+    CHECK(at_once.auxiliary.size() == 0);
+    Tensor<T, B> last;
+    for (Index i = 0; i < 9; ++i) {
+      const auto one = attend(memory, pieces, part(x, i, i + 1), normed);
+      CHECK(one.leaving.length == infty::RowCounts{i < 5 ? 0 : 1, i < 5 ? 0 : 1});
+      last = one.context.value();
+    }
+    // Place 8 sees 3..8 both times: there by memory and segment, here by memory alone.
+    const infty::NoMemory<T, B> none({}, sizes);
+    auto nothing = none.make_state(2);
+    const auto alone = attend(none, nothing, part(x, 3, 9), normed);
+    CHECK(infty::tests::error(part(alone.context.value(), 5, 6).to_vector(), last.to_vector()) <
+          infty::tests::tolerance<T>);
+    CHECK(pieces.recent.vectors.to_vector() == whole.recent.vectors.to_vector());
+    CHECK(pieces.recent.vectors.to_vector() == part(x, 4, 9).to_vector());
+  }
 }
 
-TEST_CASE("ShortTermMemory: with a stride vectors leave in groups") {
-  const ShortTermMemory<float> memory(1, 2, 3);
-  CHECK(memory.most_held() == 4);
-  auto state = memory.make_state(1);
-  for (const float x : {1.0f, 2.0f, 3.0f, 4.0f})
-    CHECK(memory.write(state, Tensor<float>::from({1, 1, 1}, {x})).length == RowCounts{0});
-  CHECK(state.recent.vectors.to_vector() == std::vector<float>{1, 2, 3, 4});
-  auto leaving = memory.write(state, Tensor<float>::from({1, 1, 1}, {5}));
-  CHECK(leaving.vectors.to_vector() == std::vector<float>{1, 2, 3});
-  CHECK(state.recent.vectors.to_vector() == std::vector<float>{0, 0, 4, 5});
-  CHECK(state.recent.length == RowCounts{2});
-  leaving = memory.write(state, Tensor<float>::from({1, 8, 1}, {6, 7, 8, 9, 10, 11, 12, 13}));
-  CHECK(leaving.vectors.to_vector() == std::vector<float>{4, 5, 6, 7, 8, 9});
-  CHECK(state.recent.vectors.to_vector() == std::vector<float>{10, 11, 12, 13});
+TEST_CASE("ShortTermMemory: the stride is 1 unless a long-term memory takes in what leaves") {
+  CHECK(ShortTermConfig{.capacity = 12}.resolved(true).stride == 12);
+  CHECK(ShortTermConfig{.capacity = 12, .stride = 5}.resolved(true).stride == 5);
+  CHECK(ShortTermConfig{.capacity = 12, .stride = 5}.resolved(false).stride == 1);
+  CHECK(ShortTermConfig{.capacity = 0}.resolved(true).stride == 1);
+  CHECK(ShortTermMemory<float>({.capacity = 4, .stride = 3}, sizes).reach() == 6);
+  CHECK(infty::NoMemory<float>({}, sizes).reach() == 0);
 }
 
-TEST_CASE("ShortTermMemory: rows of different age give up different numbers, aligned right") {
-  const ShortTermMemory<float> memory(1, 3);
-  auto state = memory.make_state(2);
-  memory.write(state, Tensor<float>::from({2, 2, 1}, {1, 2, 10, 20}));
-  infty::reset_row(state, 1);
-  const auto leaving =
-      memory.write(state, Tensor<float>::from({2, 4, 1}, {3, 4, 5, 6, 7, 8, 9, 5}));
-  CHECK(leaving.length == RowCounts{3, 1});
-  CHECK(leaving.vectors.to_vector() == std::vector<float>{1, 2, 3, 0, 0, 7});
-  CHECK(state.recent.length == RowCounts{3, 3});
-  CHECK(state.recent.vectors.to_vector() == std::vector<float>{4, 5, 6, 8, 9, 5});
+TEST_CASE("ShortTermMemory: what cannot be is refused") {
+  CHECK_THROWS_WITH(ShortTermMemory<float>({.capacity = -1}, sizes),
+                    "[ShortTermConfig] capacity is -1: it must be at least 0");
+  CHECK_THROWS_WITH(ShortTermMemory<float>({.stride = -1}, sizes),
+                    "[ShortTermConfig] stride is -1: it must be at least 0");
+  CHECK_THROWS_WITH(ShortTermMemory<float>({}, {.model_dim = 6, .heads = 0, .head_dim = 4}),
+                    "[AttentionSizes] model_dim is 6, heads 0, head_dim 4: they must be >= 1");
+  const Attention<float, infty::EigenBackend> attend;
+  const ShortTermMemory<float> memory({.capacity = 3}, sizes), other({.capacity = 4}, sizes);
+  CHECK_THROWS_AS(memory.make_state(0), infty::ValueError);
+  auto state = other.make_state(2);
+  CHECK_THROWS_AS(attend(memory, state, Tensor<float>::zeros({2, 3, 6}), false), infty::ShapeError);
 }
 
-TEST_CASE("ShortTermMemory: without capacity all leaves at once; nothing written changes nothing") {
-  const ShortTermMemory<float> none(2, 0);
-  auto state = none.make_state(1);
-  const auto x = Tensor<float>::from({1, 2, 2}, {1, 2, 3, 4});
-  CHECK(none.write(state, x).vectors.to_vector() == x.to_vector());
-  CHECK(state.recent.length == RowCounts{0});
-  const ShortTermMemory<float> some(2, 3);
-  auto held = some.make_state(1);
-  some.write(held, x);
-  const auto before = held.recent.vectors.to_vector();
-  CHECK(some.write(held, Tensor<float>(Shape{1, 0, 2})).vectors.dim(1) == 0);
-  CHECK(held.recent.vectors.to_vector() == before);
-  CHECK(held.recent.length == RowCounts{2});
-}
-
-TEST_CASE("ShortTermMemory: keeps what it took when the caller's memory changes") {
-  const ShortTermMemory<float> memory(1, 2);
-  auto state = memory.make_state(1);
-  auto x = Tensor<float>::from({1, 3, 1}, {1, 2, 3});
-  const auto leaving = memory.write(state, x);
-  x.fill(9);
-  CHECK(state.recent.vectors.to_vector() == std::vector<float>{2, 3});
-  CHECK(leaving.vectors.to_vector() == std::vector<float>{1});
-}
-
-TEST_CASE("ShortTermMemory: sizes that do not fit leave the state as it was") {
-  CHECK_THROWS_WITH(ShortTermMemory<float>(0, 1),
-                    "[ShortTermMemory] model_dim is 0, capacity 1, stride 1: they must be >= 1, >= "
-                    "0 and >= 1");
-  CHECK_THROWS_AS(ShortTermMemory<float>(1, -1), infty::ValueError);
-  CHECK_THROWS_AS(ShortTermMemory<float>(1, 1, 0), infty::ValueError);
-  const ShortTermMemory<float> memory(2, 3);
-  CHECK_THROWS_WITH(memory.make_state(0),
-                    "[ShortTermMemory::make_state] batch is 0: it must be >= 1");
-  auto state = memory.make_state(1);
-  CHECK_THROWS_WITH(memory.write(state, Tensor<float>::zeros({2, 3, 2})),
-                    "[ShortTermMemory::write] segment is [2, 3, 2]: it must be [1, L, 2]");
-  CHECK_THROWS_AS(memory.write(state, Tensor<float>::zeros({1, 3, 3})), infty::ShapeError);
-  CHECK_THROWS_AS(memory.write(state, Tensor<float>::zeros({1, 2})), infty::ShapeError);
-  CHECK(state.recent.length == RowCounts{0});
+TEST_CASE("ShortTermMemory: counts its products") {
+  // Queries and output, keys and values, positions: 2 rows, 3 queries, 5 keys, d = 6, H D = 8; then
+  // three products over 3 + 4 + 5 pairs a row.
+  const double maps = 2.0 * (2 * 3 * 16 * 6 + 2 * 5 * 16 * 6 + 5 * 8 * 6);
+  const double pairs = 3 * 2.0 * 2 * 8 * (3 + 4 + 5);
+  CHECK(ShortTermMemory<float>({.capacity = 2}, sizes).flops(2, 3) == maps + pairs);
 }

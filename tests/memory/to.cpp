@@ -31,18 +31,6 @@ LongTermMemory<T> sticky_memory() {
                            Random(5));
 }
 
-TransformerConfig small_model() {
-  TransformerConfig config;
-  config.vocabulary = 7;
-  config.model_dim = 8;
-  config.layers = 2;
-  config.heads = 2;
-  config.feed_forward = 16;
-  config.short_term = 3;
-  config.long_term = LongTermConfig{.basis = 16, .samples = 16};
-  return config;
-}
-
 /// A state of a user's own: tensors in a vector and in an optional.
 template <class T, class B>
 struct Notes {
@@ -97,7 +85,10 @@ TEST_CASE("to: the same backend gives a state with memory of its own") {
 }
 
 TEST_CASE("to: a model's state moves, layers and what waits to be written included") {
-  const TransformerLM<double> model(small_model(), Random(3));
+  const TransformerLM<double> model(
+      {.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16},
+      {.short_term = {.capacity = 3}, .long_term = LongTermConfig{.basis = 16, .samples = 16}},
+      Random(3));
   const auto other = to<OtherBackend>(model);
   const auto tokens = Tensor<Index>::from({2, 5}, {0, 1, 2, 3, 4, 5, 6, 0, 1, 2});
   auto state = model.make_state(2);
@@ -105,7 +96,7 @@ TEST_CASE("to: a model's state moves, layers and what waits to be written includ
   model.forward(state, tokens);
 
   auto moved = to<OtherBackend>(state);
-  CHECK((std::is_same_v<decltype(moved), TransformerState<double, OtherBackend>>));
+  CHECK((std::is_same_v<decltype(moved), decltype(other)::State>));
   CHECK(moved.layers.size() == 2);
   CHECK(numbers_of(moved) == numbers_of(state));
   const auto here = model.forward(state, tokens);

@@ -21,15 +21,16 @@ std::vector<presets::Experiment> all_presets() {
   return all;
 }
 
-const LongTermConfig& memory_of(const presets::Experiment& e) { return *e.model.long_term; }
+const LongTermConfig& memory_of(const presets::Experiment& e) { return *e.memory.long_term; }
 
 }  // namespace
 
 TEST_CASE("presets: every one is a valid, complete configuration") {
   for (const auto& e : all_presets()) {
     CHECK_NOTHROW(e.model.validate());
-    REQUIRE(e.model.long_term.has_value());
-    const LongTermConfig memory = e.model.resolved_long_term();
+    REQUIRE(e.memory.long_term.has_value());
+    CHECK_NOTHROW(e.memory.short_term.validate());
+    const LongTermConfig memory = e.memory.resolved_long_term(e.model.attention_sizes());
     CHECK_NOTHROW(memory.validate());
     CHECK(memory.basis % static_cast<Index>(memory.widths.size()) == 0);
     CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
@@ -53,7 +54,7 @@ TEST_CASE("presets: sorting has the paper's lengths and no other") {
     CHECK(e.model.heads == 6);
     CHECK(e.model.model_dim == 300);
     CHECK(e.model.feed_forward == 300);
-    CHECK(e.model.short_term == 1024);
+    CHECK(e.memory.short_term.capacity == 1024);
     CHECK_FALSE(e.model.tie_embedding);
     CHECK(memory_of(e).basis == 1024);
     CHECK(memory_of(e).widths == std::vector<double>{.01, .05});
@@ -73,7 +74,7 @@ TEST_CASE("presets: the GPT-2 programs differ from the sorting program where the
   for (const auto& e : {presets::gpt2_wikitext103(), presets::gpt2_pg19(), presets::cmu_dog()}) {
     CHECK(e.model.layers == 12);
     CHECK(e.model.model_dim == 768);
-    CHECK(e.model.short_term == 0);
+    CHECK(e.memory.short_term.capacity == 0);
     CHECK(e.model.pre_norm);
     CHECK(memory_of(e).basis == 512);
     CHECK(memory_of(e).widths == std::vector<double>{.005, .01});
@@ -90,6 +91,7 @@ TEST_CASE("presets: the GPT-2 programs differ from the sorting program where the
 }
 
 TEST_CASE("presets: sticky memories are a choice") {
+  CHECK(presets::wikitext103().model.cutoffs == std::vector<Index>{20000, 40000, 200000});
   CHECK(memory_of(presets::wikitext103(true)).resampling == Resampling::sticky);
   CHECK(memory_of(presets::wikitext103(false)).resampling == Resampling::even);
   CHECK(memory_of(presets::cmu_dog(false)).resampling == Resampling::even);

@@ -10,31 +10,29 @@
 #include "support/tensors.hpp"
 
 using infty::Index;
+using infty::LongTermConfig;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 
 TEST_CASE("TransformerLM: gradients of all parameters, every combination of memories and norms") {
-  infty::TransformerConfig settings{.vocabulary = 5,
-                                    .model_dim = 4,
-                                    .layers = 2,
-                                    .heads = 2,
-                                    .head_dim = 3,
-                                    .feed_forward = 5,
-                                    .short_term = 3};
-  settings.long_term = {.basis = 4, .widths = {.1, .3}, .samples = 3};
+  infty::TransformerConfig settings{
+      .vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .head_dim = 3, .feed_forward = 5};
+  infty::InftyConfig memory{
+      .short_term = {.capacity = 3},
+      .long_term = LongTermConfig{.basis = 4, .widths = {.1, .3}, .samples = 3}};
   settings.pre_norm = GENERATE(false, true);
   bool short_of_rows = false;
   SECTION("both memories, rows of different age") { short_of_rows = true; }
   SECTION("both, the output layer of its own") { settings.tie_embedding = false; }
-  SECTION("both, vectors leave one by one") { settings.long_term_stride = 1; }
-  SECTION("both, sticky") { settings.long_term->resampling = infty::Resampling::sticky_quantiles; }
-  SECTION("both, moments") { settings.long_term->parameters = infty::DensityParameters::moments; }
-  SECTION("long-term only") { settings.short_term = 0; }
-  SECTION("short-term only") { settings.long_term.reset(); }
+  SECTION("both, vectors leave one by one") { memory.short_term.stride = 1; }
+  SECTION("both, sticky") { memory.long_term->resampling = infty::Resampling::sticky_quantiles; }
+  SECTION("both, moments") { memory.long_term->parameters = infty::DensityParameters::moments; }
+  SECTION("long-term only") { memory.short_term.capacity = 0; }
+  SECTION("short-term only") { memory.long_term.reset(); }
 
   Random random(infty::tests::seed);
-  infty::TransformerLM<double> model(settings, Random(3));
+  infty::TransformerLM<double> model(settings, memory, Random(3));
   // Everything away from the zeros and ones that it starts with.
   auto inputs = infty::parameters<double>(model);
   for (auto& p : inputs) {
@@ -55,14 +53,14 @@ TEST_CASE("TransformerLM: gradients of all parameters, every combination of memo
   const auto loss = [&] {
     auto state = before;
     const auto output = model.forward(state, tokens);
-    return infty::cross_entropy(model.logits(output.hidden), targets) +
+    return mean(model.losses(output.hidden, targets)) +
            infty::scale(model.kl_regulariser(output), 1e-3);
   };
   CHECK(infty::gradient_check(loss, inputs) < 1e-6);
-  if (settings.long_term) {
+  if (memory.long_term) {
     CHECK(before.layers[0].long_term->leaving.length[0] > 0);
     double gate = 0;
-    for (const double g : model.layers[0].long_term->gate_weight.grad().to_vector())
+    for (const double g : model.layers[0].memory.long_term->gate_weight.grad().to_vector())
       gate = std::max(gate, std::abs(g));
     CHECK(gate > 1e-9);
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include <infty/memory/memory_pair.hpp>
 #include <infty/model/transformer_layer.hpp>
 
 #include "support/catch.hpp"
@@ -18,22 +19,21 @@ using infty::Variable;
 
 namespace {
 
-using TheLayer = infty::TransformerLayer<double, infty::GaussianDensity, infty::EigenBackend>;
+using TheMemory = infty::InftyMemory<double>;
+using TheLayer = infty::TransformerLayer<TheMemory>;
 
-TransformerConfig config(bool pre_norm) {
-  TransformerConfig settings{.model_dim = 4,
-                             .heads = 2,
-                             .feed_forward = 3,
-                             .short_term = 2,
-                             .long_term_stride = 1,
-                             .pre_norm = pre_norm};
-  settings.long_term = {.basis = 4, .widths = {.2}, .samples = 3};
-  return settings;
+TheLayer make_layer(bool pre_norm) {
+  const TransformerConfig settings{
+      .model_dim = 4, .heads = 2, .feed_forward = 3, .pre_norm = pre_norm};
+  const infty::InftyConfig memory{
+      .short_term = {.capacity = 2, .stride = 1},
+      .long_term = infty::LongTermConfig{.basis = 4, .widths = {.2}, .samples = 3}};
+  return TheLayer(settings, memory, Random(1));
 }
 
-LayerCall<double> call() {
-  const Variable<double> zero(Tensor<double>::zeros({2, 2}));
-  return {zero, zero, infty::distance_encoding<double>(10, 4)};
+LayerCall<TheMemory> call() {
+  return {infty::AttentionBiases<double>({.model_dim = 4, .heads = 2, .head_dim = 2}),
+          infty::distance_encoding<double>(10, 4)};
 }
 
 }  // namespace
@@ -42,13 +42,13 @@ TEST_CASE("TransformerLayer: where nothing is added the norms alone are left") {
   Random random(infty::tests::seed);
   const auto x = infty::tests::uniform_tensor<double>({2, 3, 4}, random);
   for (const bool pre_norm : {false, true}) {
-    TheLayer layer(config(pre_norm), Random(1));
+    TheLayer layer = make_layer(pre_norm);
     layer.attention.out.weight.value().fill(0);
-    layer.long_term->out.weight.value().fill(0);
+    layer.memory.long_term->out.weight.value().fill(0);
     layer.feed_forward.outer.weight.value().fill(0);
     layer.feed_forward.outer.bias.value().fill(0);
-    auto state = layer.make_state(2, 0);
-    const auto y = layer.forward(state, Variable<double>(x), call(), nullptr).value().to_vector();
+    auto state = layer.memory.make_state(2, 0);
+    const auto y = layer.forward(state, Variable<double>(x), call()).hidden.value().to_vector();
     const infty::LayerNorm<double> norm(4);
     const auto expected = pre_norm
                               ? x.to_vector()
@@ -59,23 +59,23 @@ TEST_CASE("TransformerLayer: where nothing is added the norms alone are left") {
 
 TEST_CASE("TransformerLayer: the memories' parts are added, Z = Z_T + Z_LTM") {
   Random random(infty::tests::seed);
-  TheLayer layer(config(true), Random(1));
+  TheLayer layer = make_layer(true);
   layer.feed_forward.outer.weight.value().fill(0);
   layer.feed_forward.outer.bias.value().fill(0);
-  auto state = layer.make_state(1, 0);
+  auto state = layer.memory.make_state(1, 0);
   const auto segment = [&] {
     return Variable<double>(infty::tests::uniform_tensor<double>({1, 5, 4}, random));
   };
-  layer.forward(state, segment(), call(), nullptr);
+  layer.forward(state, segment(), call());
   const auto x = segment();
   // Both parts, then each alone, of the same state.
   const auto answer = [&](bool attention, bool memory) {
     TheLayer part = layer;
     const Variable<double> zero(Tensor<double>::zeros({4, 4}));
     if (!attention) part.attention.out.weight = zero;
-    if (!memory) part.long_term->out.weight = zero;
+    if (!memory) part.memory.long_term->out.weight = zero;
     auto branch = state;
-    return part.forward(branch, x, call(), nullptr).value().to_vector();
+    return part.forward(branch, x, call()).hidden.value().to_vector();
   };
   const auto both = answer(true, true), one = answer(true, false), other = answer(false, true);
   const auto input = x.value().to_vector();
@@ -89,17 +89,16 @@ TEST_CASE("TransformerLayer: the memories' parts are added, Z = Z_T + Z_LTM") {
 
 TEST_CASE("TransformerLayer: memory holds the inputs; what has left is written by the next call") {
   Random random(infty::tests::seed);
-  const TheLayer layer(config(false), Random(1));
-  auto state = layer.make_state(1, 0);
+  const TheLayer layer = make_layer(false);
+  auto state = layer.memory.make_state(1, 0);
   const auto x = infty::tests::uniform_tensor<double>({1, 5, 4}, random);
-  Variable<double> density;
-  layer.forward(state, Variable<double>(x), call(), &density);
+  const auto density = layer.forward(state, Variable<double>(x), call()).density;
   CHECK(density.shape() == Shape{2, 1, 2, 5});
   const auto flat = x.reshape({5, 4});
   CHECK(state.short_term.recent.vectors.to_vector() == flat.slice(3, 5).to_vector());
   CHECK(state.long_term->leaving.vectors.to_vector() == flat.slice(0, 3).to_vector());
   CHECK(state.long_term->memory.written == RowCounts{0});
-  layer.observe(state, Variable<double>(x));
+  layer.observe(state, Variable<double>(x), call());
   CHECK(state.long_term->memory.written == RowCounts{3});
   CHECK(state.long_term->leaving.length == RowCounts{5});
 }

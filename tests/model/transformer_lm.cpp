@@ -15,6 +15,8 @@
 #include "support/threads.hpp"
 
 using infty::Index;
+using infty::InftyConfig;
+using infty::LongTermConfig;
 using infty::Random;
 using infty::Resampling;
 
@@ -27,16 +29,17 @@ using infty::tests::numbers_of;
 
 namespace {
 
-TransformerConfig config() {
-  TransformerConfig settings{.vocabulary = 9,
-                             .model_dim = 6,
-                             .layers = 2,
-                             .heads = 2,
-                             .head_dim = 4,
-                             .feed_forward = 8,
-                             .short_term = 4};
-  settings.long_term = {.basis = 8, .widths = {.05, .2}, .samples = 6};
-  return settings;
+/// A model's sizes and its memory's constants.
+struct Settings {
+  TransformerConfig model{
+      .vocabulary = 9, .model_dim = 6, .layers = 2, .heads = 2, .head_dim = 4, .feed_forward = 8};
+  InftyConfig memory{.short_term = {.capacity = 4},
+                     .long_term = LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}};
+};
+
+template <class T>
+TransformerLM<T> make_model(const Settings& settings = {}, std::uint64_t seed = 0) {
+  return TransformerLM<T>(settings.model, settings.memory, Random(seed));
 }
 
 Tensor<Index> draw(Index batch, Index length, Random& random, Index vocabulary = 9) {
@@ -46,23 +49,24 @@ Tensor<Index> draw(Index batch, Index length, Random& random, Index vocabulary =
 }
 
 /// The settings that tests of all combinations run over.
-TransformerConfig combination(int i) {
-  TransformerConfig settings = config();
-  settings.pre_norm = i & 1;
-  if (i & 2) settings.long_term.reset();
-  if (i & 4) settings.short_term = 0;
-  if (i & 8 && settings.long_term) settings.long_term->resampling = Resampling::sticky;
-  if (i & 16) settings.long_term_stride = 1;
+Settings combination(int i) {
+  Settings settings;
+  settings.model.pre_norm = i & 1;
+  auto& [short_term, long_term] = settings.memory;
+  if (i & 2) long_term.reset();
+  if (i & 4) short_term.capacity = 0;
+  if (i & 8 && long_term) long_term->resampling = Resampling::sticky;
+  if (i & 16) short_term.stride = 1;
   return settings;
 }
 
 }  // namespace
 
 TEST_CASE("TransformerLM: parameters by name") {
-  auto settings = config();
-  settings.layers = 1;
-  settings.tie_embedding = false;
-  TransformerLM<float> model(settings);
+  Settings settings;
+  settings.model.layers = 1;
+  settings.model.tie_embedding = false;
+  auto model = make_model<float>(settings);
   std::vector<std::string> names;
   infty::for_each_parameter(
       model, [&](const std::string& name, Variable<float>&) { names.push_back(name); });
@@ -82,23 +86,51 @@ TEST_CASE("TransformerLM: parameters by name") {
                                           "layers.0.feed_forward.outer.bias",
                                           "layers.0.feed_forward_norm.weight",
                                           "layers.0.feed_forward_norm.bias",
-                                          "layers.0.long_term.gate_weight",
-                                          "layers.0.long_term.gate_bias",
-                                          "layers.0.long_term.key.weight",
-                                          "layers.0.long_term.value.weight",
-                                          "layers.0.long_term.density_weight",
-                                          "layers.0.long_term.out.weight",
+                                          "layers.0.memory.long_term.gate_weight",
+                                          "layers.0.memory.long_term.gate_bias",
+                                          "layers.0.memory.long_term.key.weight",
+                                          "layers.0.memory.long_term.value.weight",
+                                          "layers.0.memory.long_term.density_weight",
+                                          "layers.0.memory.long_term.out.weight",
                                           "output_weight",
                                           "output_bias"});
-  CHECK(same(TransformerLM<float>(config()).output_weight,
-             TransformerLM<float>(config()).embedding.weight) == false);
-  const TransformerLM<float> tied(config());
-  CHECK(same(tied.output_weight, tied.embedding.weight));
+  CHECK(same(make_model<float>().softmax.weights[0], make_model<float>().embedding.weights[0]) ==
+        false);
+  const auto tied = make_model<float>();
+  CHECK(same(tied.softmax.weights[0], tied.embedding.weights[0]));
+}
+
+TEST_CASE("TransformerLM: with cutoffs, losses are those of the log-probabilities") {
+  Settings settings;
+  settings.model.layers = 1;
+  settings.model.cutoffs = {3, 5};
+  settings.model.div_value = 2;
+  auto model = make_model<double>(settings);
+  std::vector<std::string> names;
+  infty::for_each_parameter(model, [&](const std::string& name, Variable<double>&) {
+    if (!name.starts_with("layers.")) names.push_back(name);
+  });
+  CHECK(names == std::vector<std::string>{
+                     "embedding.weights.0", "embedding.weights.1", "embedding.weights.2",
+                     "embedding.projections.0", "embedding.projections.1",
+                     "embedding.projections.2", "content_bias", "position_bias", "softmax.bias.0",
+                     "softmax.bias.1", "softmax.bias.2", "softmax.projection.0",
+                     "softmax.cluster_weight", "softmax.cluster_bias"});
+  Random random(infty::tests::seed);
+  auto state = model.make_state(2);
+  const auto hidden = model.forward(state, draw(2, 4, random)).hidden;
+  const auto targets = draw(2, 4, random);
+  const auto log_p = model.logits(hidden), losses = model.losses(hidden, targets);
+  const Index vocabulary = model.config().vocabulary;
+  CHECK(log_p.shape() == Shape{2, 4, vocabulary});
+  for (Index i = 0; i < 8; ++i)
+    CHECK(losses.value().data()[i] ==
+          Approx(-log_p.value().data()[i * vocabulary + targets.data()[i]]));
 }
 
 TEST_CASE("TransformerLM: `observe` leaves the state that `forward` leaves") {
   const int i = GENERATE(range(0, 32));
-  const TransformerLM<double> model(combination(i), Random(3));
+  const auto model = make_model<double>(combination(i), 3);
   Random random(infty::tests::seed);
   auto a = model.make_state(2), b = model.make_state(2);
   for (const Index length : {3, 1, 9, 2, 5}) {
@@ -112,7 +144,7 @@ TEST_CASE("TransformerLM: `observe` leaves the state that `forward` leaves") {
 }
 
 TEST_CASE("TransformerLM: `observe` in segments is one `observe` a segment") {
-  const TransformerLM<double> model(combination(GENERATE(range(0, 32))), Random(3));
+  const auto model = make_model<double>(combination(GENERATE(range(0, 32))), 3);
   const Index batch = GENERATE(1, 3, 19), segment = GENERATE(1, 4, 50), length = 11;
   Random random(infty::tests::seed);
   const auto tokens = draw(batch, length, random);
@@ -131,7 +163,7 @@ TEST_CASE("TransformerLM: `observe` in segments is one `observe` a segment") {
 
 TEST_CASE("TransformerLM: what is kept between segments without a gradient changes nothing") {
   const int i = GENERATE(range(0, 32));
-  TransformerLM<double> model(combination(i), Random(3));
+  auto model = make_model<double>(combination(i), 3);
   Random random(infty::tests::seed);
   // One reads without a gradient and keeps keys and values, the other records and keeps none.
   auto kept = model.make_state(3), recorded = kept;
@@ -157,7 +189,7 @@ TEST_CASE("TransformerLM: what is kept between segments without a gradient chang
     step(draw(3, 1, random));
   });
   // Another model does not take this one's keys for its own.
-  const TransformerLM<double> other(combination(i), Random(4));
+  const auto other = make_model<double>(combination(i), 4);
   const auto tokens = draw(3, 2, random);
   const auto a = other.forward(kept, tokens).hidden.value().to_vector();
   infty::Tape tape;
@@ -165,9 +197,9 @@ TEST_CASE("TransformerLM: what is kept between segments without a gradient chang
 }
 
 TEST_CASE("TransformerLM: what leaves the short-term memory enters the long-term memory") {
-  auto settings = config();
-  settings.long_term_stride = 1;
-  const TransformerLM<double> model(settings);
+  Settings settings;
+  settings.memory.short_term.stride = 1;
+  const auto model = make_model<double>(settings);
   Random random(infty::tests::seed);
   auto state = model.make_state(1);
   Index seen = 0;
@@ -185,7 +217,7 @@ TEST_CASE("TransformerLM: what leaves the short-term memory enters the long-term
 
 TEST_CASE("TransformerLM: no output depends on a later token, and no gradient reaches one") {
   const int i = GENERATE(range(0, 8));
-  const TransformerLM<double> model(combination(i), Random(3));
+  const auto model = make_model<double>(combination(i), 3);
   Random random(infty::tests::seed);
   auto before = model.make_state(1);
   model.observe(before, draw(1, 9, random, 4));
@@ -202,7 +234,7 @@ TEST_CASE("TransformerLM: no output depends on a later token, and no gradient re
     const auto values = hidden.value().to_vector();
     for (std::size_t k = 0; k < static_cast<std::size_t>(place * 6); ++k)
       CHECK(values[k] == expected[k]);
-    auto table = model.embedding.weight;
+    auto table = model.embedding.weights[0];
     table.zero_grad();
     tape.backward(infty::sum(infty::narrow(hidden, 0, place)));
     // Tokens 5 and 6 stand at later places only.
@@ -212,7 +244,7 @@ TEST_CASE("TransformerLM: no output depends on a later token, and no gradient re
 
 TEST_CASE("TransformerLM: rows of different age in one batch are as if alone") {
   const int i = GENERATE(range(0, 8));
-  const TransformerLM<double> model(combination(i), Random(3));
+  const auto model = make_model<double>(combination(i), 3);
   Random random(infty::tests::seed);
   auto state = model.make_state(3);
   for (int step = 0; step < 3; ++step) {
@@ -234,7 +266,7 @@ TEST_CASE("TransformerLM: rows of different age in one batch are as if alone") {
 }
 
 TEST_CASE("TransformerLM: the regulariser is the sum over all densities") {
-  const TransformerLM<double> model(config());
+  const auto model = make_model<double>();
   Random random(infty::tests::seed);
   auto state = model.make_state(2);
   const auto output = model.forward(state, draw(2, 5, random));
@@ -245,17 +277,17 @@ TEST_CASE("TransformerLM: the regulariser is the sum over all densities") {
     for (const double x : infty::kl(density, .05).value().to_vector()) total += x;
   }
   CHECK(model.kl_regulariser(output).value().item() == Approx(total));
-  auto settings = config();
-  settings.long_term.reset();
-  const TransformerLM<double> without(settings);
+  Settings settings;
+  settings.memory.long_term.reset();
+  const auto without = make_model<double>(settings);
   auto plain = without.make_state(2);
   CHECK(without.kl_regulariser(without.forward(plain, draw(2, 5, random))).value().item() == 0);
 }
 
 TEST_CASE("TransformerLM: dropout comes from the caller's generator alone") {
-  auto settings = config();
-  settings.dropout = 0.3;
-  const TransformerLM<double> model(settings);
+  Settings settings;
+  settings.model.dropout = 0.3;
+  const auto model = make_model<double>(settings);
   Random random(infty::tests::seed);
   const auto tokens = draw(2, 5, random);
   const auto run = [&](Random* draws) {
@@ -275,8 +307,8 @@ TEST_CASE("TransformerLM: the same bits with one thread and with two") {
   const int i = GENERATE(0, 1, 8);
   const auto run = [i] {
     auto settings = combination(i);
-    settings.dropout = 0.1;
-    TransformerLM<float> model(settings, Random(3));
+    settings.model.dropout = 0.1;
+    auto model = make_model<float>(settings, 3);
     Random random(infty::tests::seed), draws(5);
     auto state = model.make_state(3);
     std::vector<double> all;
@@ -297,7 +329,7 @@ TEST_CASE("TransformerLM: the same bits with one thread and with two") {
 
 TEST_CASE("TransformerLM: a step asks the system for no memory after the first ones") {
   const int i = GENERATE(0, 1, 8);
-  TransformerLM<float> model(combination(i), Random(3));
+  auto model = make_model<float>(combination(i), 3);
   Random random(infty::tests::seed);
   const auto tokens = draw(3, 8, random), targets = draw(3, 8, random);
   auto state = model.make_state(3);
@@ -326,7 +358,7 @@ TEST_CASE("TransformerLM: a step asks the system for no memory after the first o
 }
 
 TEST_CASE("TransformerLM: with two threads, too, steps come to ask the system for nothing") {
-  TransformerLM<float> model(combination(0), Random(3));
+  auto model = make_model<float>(combination(0), 3);
   Random random(infty::tests::seed);
   const auto text = draw(3, 24, random), tokens = draw(3, 8, random), targets = draw(3, 8, random);
   auto parameters = infty::parameters<float>(model);
@@ -354,7 +386,7 @@ TEST_CASE("TransformerLM: with two threads, too, steps come to ask the system fo
 }
 
 TEST_CASE("TransformerLM: the state of a long text stays as large as it was") {
-  const TransformerLM<float> model(config());
+  const auto model = make_model<float>();
   Random random(infty::tests::seed);
   auto state = model.make_state(1);
   const auto tokens = draw(1, 20, random);
@@ -367,7 +399,7 @@ TEST_CASE("TransformerLM: the state of a long text stays as large as it was") {
 }
 
 TEST_CASE("TransformerLM: what does not fit is refused and leaves the state as it was") {
-  const TransformerLM<float> model(config());
+  const auto model = make_model<float>();
   CHECK_THROWS_AS(model.make_state(0), infty::ValueError);
   Random random(infty::tests::seed);
   auto state = model.make_state(2);
@@ -382,20 +414,24 @@ TEST_CASE("TransformerLM: what does not fit is refused and leaves the state as i
   CHECK_THROWS_AS(model.observe(state, Tensor<Index>::full({2, 1}, Index{-1})), infty::ValueError);
   CHECK_THROWS_WITH(model.observe(state, draw(2, 3, random), -1),
                     "[TransformerLM::observe] segment is -1: it must be >= 0");
-  auto settings = config();
-  settings.layers = 3;
-  CHECK_THROWS_WITH(TransformerLM<float>(settings).forward(state, draw(2, 3, random)),
+  Settings settings;
+  settings.model.layers = 3;
+  CHECK_THROWS_WITH(make_model<float>(settings).forward(state, draw(2, 3, random)),
                     "[TransformerLM] the state has 2 layers, the model 3");
-  settings = config();
-  settings.long_term.reset();
-  CHECK_THROWS_WITH(TransformerLM<float>(settings).forward(state, draw(2, 3, random)),
-                    "[TransformerLM] layer 0 of the state was made by another model");
-  settings = config();
-  settings.long_term->basis = 6;
-  CHECK_THROWS_AS(TransformerLM<float>(settings).forward(state, draw(2, 3, random)),
+  settings = {};
+  settings.memory.long_term.reset();
+  CHECK_THROWS_WITH(make_model<float>(settings).forward(state, draw(2, 3, random)),
+                    "[MemoryPair] the state has a long-term memory, ours none");
+  settings = {};
+  settings.memory.short_term.capacity = 5;
+  CHECK_THROWS_AS(make_model<float>(settings).forward(state, draw(2, 3, random)),
                   infty::ShapeError);
-  settings.model_dim = 7;
-  CHECK_THROWS_AS(TransformerLM<float>(settings), infty::ValueError);
+  settings = {};
+  settings.memory.long_term->basis = 6;
+  CHECK_THROWS_AS(make_model<float>(settings).forward(state, draw(2, 3, random)),
+                  infty::ShapeError);
+  settings.model.model_dim = 7;
+  CHECK_THROWS_AS(make_model<float>(settings), infty::ValueError);
   CHECK_THROWS_AS(model.logits(Tensor<float>::zeros({2, 5})), infty::ShapeError);
   CHECK(numbers_of(state) == before);
 }

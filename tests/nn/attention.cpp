@@ -119,6 +119,32 @@ TEMPLATE_LIST_TEST_CASE("relative_attention: equals its definition", "", infty::
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("relative_attention: the logarithms of the denominators", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  // Scores of 0 but for those by content: all keys of a head are alike, query i sees 3 + i of them.
+  const Index L = 5, K = 7, H = 2, D = 3;
+  const auto full = [](Shape shape, double x) {
+    return Variable<T, B>(Tensor<T, B>::full(shape, static_cast<T>(x)));
+  };
+  Random random(infty::tests::seed);
+  Tensor<T, B> log_sum;
+  for (const bool limited : {false, true}) {
+    const auto visible = limited ? Tensor<Index, B>::from({1}, {1}) : Tensor<Index, B>();
+    infty::relative_attention(full({1, L, H * D}, 1), full({1, K, H * D}, 2),
+                              uniform_variable<T, B>({1, K, H * D}, random), full({K, H * D}, 0.5),
+                              full({H, D}, -2), full({H, D}, 3), visible, &log_sum);
+    REQUIRE(log_sum.shape() == Shape{1, L, H});
+    const auto logs = log_sum.to_vector();
+    // ((1 - 2) 2 + (1 + 3) 0.5) 3 / sqrt(3) = 0
+    for (Index i = 0; i < L; ++i)
+      for (Index h = 0; h < H; ++h)
+        CHECK(static_cast<double>(logs[static_cast<std::size_t>(i * H + h)]) ==
+              Approx(std::log(static_cast<double>(i + (limited ? 2 : 3)))).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("relative_attention: gradients of all inputs, with and without `visible`") {
   for (const auto& [L, K] : std::vector<std::array<Index, 2>>{{1, 1}, {3, 3}, {3, 8}, {1, 4}}) {
     const Case<double> c(2, L, K, 2, 3);

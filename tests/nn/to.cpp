@@ -30,23 +30,19 @@ std::vector<std::pair<std::string, std::vector<double>>> contents(L& layer) {
   return all;
 }
 
-TransformerConfig small_config() {
-  TransformerConfig config;
-  config.vocabulary = 7;
-  config.model_dim = 8;
-  config.layers = 2;
-  config.heads = 2;
-  config.feed_forward = 16;
-  config.short_term = 4;
-  config.long_term = LongTermConfig{.basis = 16, .samples = 16};
-  return config;
+template <class T>
+TransformerLM<T> small_model() {
+  return TransformerLM<T>(
+      {.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16},
+      {.short_term = {.capacity = 4}, .long_term = LongTermConfig{.basis = 16, .samples = 16}},
+      Random(3));
 }
 
 }  // namespace
 
 TEST_CASE("Rebind: the backend is replaced wherever it stands") {
-  using State = TransformerState<float, EigenBackend>;
-  using Other = TransformerState<float, OtherBackend>;
+  using State = TransformerLM<float>::State;
+  using Other = TransformerLM<float, InftyMemory, OtherBackend>::State;
   CHECK((std::is_same_v<infty::detail::Rebind<State, OtherBackend>::type, Other>));
   CHECK((std::is_same_v<infty::detail::Rebind<decltype(State::layers), OtherBackend>::type,
                         decltype(Other::layers)>));
@@ -101,27 +97,27 @@ TEST_CASE("copy_parameters: one parameter more or less is refused") {
 }
 
 TEMPLATE_TEST_CASE("to: a model moves with its configuration and parameters", "", float, double) {
-  TransformerLM<TestType> model(small_config(), Random(3));
-  model.content_bias.set_requires_grad(false);
+  auto model = small_model<TestType>();
+  model.biases.content.set_requires_grad(false);
   auto moved = to<OtherBackend>(model);
-  CHECK((std::is_same_v<decltype(moved), TransformerLM<TestType, GaussianDensity, OtherBackend>>));
+  CHECK((std::is_same_v<decltype(moved), TransformerLM<TestType, InftyMemory, OtherBackend>>));
   CHECK(contents(moved) == contents(model));
-  CHECK(moved.config().short_term == model.config().short_term);
-  CHECK_FALSE(moved.content_bias.requires_grad());
-  CHECK(moved.position_bias.requires_grad());
-  CHECK(contents(*moved.layers[1].long_term) == contents(*model.layers[1].long_term));
+  CHECK(moved.memory_config().short_term.capacity == 4);
+  CHECK_FALSE(moved.biases.content.requires_grad());
+  CHECK(moved.biases.position.requires_grad());
+  CHECK(contents(*moved.layers[1].memory.long_term) == contents(*model.layers[1].memory.long_term));
 
-  const auto memory = to<OtherBackend>(*model.layers[0].long_term);
+  const auto memory = to<OtherBackend>(*model.layers[0].memory.long_term);
   CHECK(memory.config().basis == 16);
   CHECK(memory.key.weight.value().to_vector() ==
-        model.layers[0].long_term->key.weight.value().to_vector());
+        model.layers[0].memory.long_term->key.weight.value().to_vector());
 }
 
 TEST_CASE("to: the same backend gives a model with parameters of its own") {
-  TransformerLM<float> model(small_config(), Random(3));
+  auto model = small_model<float>();
   auto copy = to<EigenBackend>(model);
   const auto before = contents(model);
   CHECK(contents(copy) == before);
-  copy.content_bias.value().fill(1);
+  copy.biases.content.value().fill(1);
   CHECK(contents(model) == before);
 }

@@ -43,7 +43,7 @@ struct AttentionCase {
             visible.empty() ? nullptr : visible.data()};
   }
 
-  /// y and the gradients, which are added to ones.
+  /// y, the gradients, which are added to ones, and the logarithms of the denominators.
   template <class Kernel>
   std::vector<std::vector<T>> run() const {
     Tensor<T, B> y(q.shape()), log_sum(Shape{size.batch, size.queries, size.heads});
@@ -54,7 +54,7 @@ struct AttentionCase {
         size, inputs(), y.data(), log_sum.data(), dy.data(),
         AttentionGradients<T>{dq.data(), dk.data(), dv.data(), dr.data(), du.data(), dw.data()});
     return {y.to_vector(),  dq.to_vector(), dk.to_vector(), dv.to_vector(),
-            dr.to_vector(), du.to_vector(), dw.to_vector()};
+            dr.to_vector(), du.to_vector(), dw.to_vector(), log_sum.to_vector()};
   }
 };
 

@@ -15,7 +15,7 @@ template <class T, class B = EigenBackend>
 Comparison replay(const std::filesystem::path& path) {
   GoldenCase file(path);
   const std::string model = file.text("model", "");
-  if (model == "lamemo") file.fail("a LaMemo model, a kind that cannot be replayed yet");
+  if (model == "lamemo") return replay_transformer_xl<T, B, LaMemo>(file);
   if (model == "transformer-xl" ||
       (model.empty() && file.has("param.layers.0.dec_attn.qkv_net.weight")))
     return replay_transformer_xl<T, B>(file);

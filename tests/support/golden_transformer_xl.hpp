@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <infty/memory/lamemo.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 
@@ -13,23 +15,31 @@
 
 namespace infty::tests {
 
-/// Replays a case of a Transformer-XL: consecutive segments, the memory behind each, and the
-/// gradients of each segment's mean loss.
-template <class T, class B>
+/// Replays a case of a Transformer-XL, or of a LaMemo, which is one with another memory:
+/// consecutive segments, the memory behind each, and the gradients of each segment's mean loss.
+template <class T, class B, template <class, class> class M = ShortTermMemory>
 class TransformerXlReplay {
  public:
-  using Model = TransformerLM<T, GaussianDensity, B>;
+  using Model = TransformerLM<T, M, B>;
 
   explicit TransformerXlReplay(GoldenCase& file)
-      : file_(file), model_(config_of(file)), parameters_(name_parameters()) {
-    for (auto& part : parameters_) {
-      const auto whole = file_.read("param." + part.name);
-      if (whole.shape.rank() < 1 || whole.shape[0] % part.of != 0)
-        file_.fail("param.", part.name, " is ", whole.shape);
-      const Index rows = whole.shape[0] / part.of, size = whole.shape.size() / part.of;
-      const auto begin = whole.values.begin() + part.at * size;
-      set_parameter<T, B>(file_, "param." + part.name,
-                          {whole.shape.with(0, rows), {begin, begin + size}}, part.variable);
+      : file_(file), model_(config_of(file), memory_of(file)), parameters_(name_parameters()) {
+    for (std::size_t i = 0; i < parameters_.size();) {
+      const std::string name = "param." + parameters_[i].name;
+      const auto whole = file_.read(name);
+      Index row = 0;
+      for (const std::size_t end = behind(i); i < end; ++i) {
+        const Index rows = parameters_[i].variable.dim(0);
+        if (whole.shape.rank() < 1 || row + rows > whole.shape[0])
+          file_.fail(name, " is ", whole.shape, ", which does not fit the rest of the case");
+        const Index size = whole.shape.size() / whole.shape[0];
+        const auto begin = whole.values.begin() + row * size;
+        set_parameter<T, B>(file_, name, {whole.shape.with(0, rows), {begin, begin + rows * size}},
+                            parameters_[i].variable);
+        row += rows;
+      }
+      if (row != whole.shape[0])
+        file_.fail(name, " is ", whole.shape, ", which does not fit the rest of the case");
     }
   }
 
@@ -40,8 +50,7 @@ class TransformerXlReplay {
     const Shape& first = file_.shape("segment0.input");
     if (first.rank() != 2) file_.fail("segment0.input is ", first, ": it must be [segment, batch]");
     auto state = model_.make_state(first[1]);
-    // The program keeps the last layer's output too, which no layer ever reads.
-    const ShortTermMemory<T, B> last(model_.config().model_dim, model_.config().short_term);
+    const Fifo<T, B> last(model_.config().model_dim, model_.memory_config().capacity);
     auto last_state = last.make_state(first[1]);
     for (Index s = 0; s < segments; ++s) {
       const std::string prefix = "segment" + std::to_string(s) + '.';
@@ -49,13 +58,12 @@ class TransformerXlReplay {
       Tape tape;
       const auto output = model_.forward(state, tokens(prefix + "input"));
       last.write(last_state, output.hidden.value());
-      for (std::size_t i = 0; i < state.layers.size(); ++i)
-        see_memory(prefix, i, state.layers[i].short_term);
-      see_memory(prefix, state.layers.size(), last_state);
+      see_memories(prefix + "memory.", state.layers, last_state);
       if (!file_.has(prefix + "nll")) file_.fail("is not whole: ", prefix, "nll is missing");
       const auto targets = tokens(prefix + "target");
-      const auto nll = token_losses(model_.logits(output.hidden), targets);
-      see(prefix + "nll", record_of(nll.value()).swapped(0));
+      const auto nll = model_.losses(output.hidden, targets);
+      see(prefix + "nll", in_recorded_order(record_of(nll.value()).swapped(0),
+                                            file_.read_tokens(prefix + "target")));
       if (file_.names(prefix + "grad.").empty()) continue;
       tape.backward(mean(nll));
       see_gradients(prefix + "grad.");
@@ -66,12 +74,20 @@ class TransformerXlReplay {
   }
 
  private:
-  /// Part `at` of `of` equal bands of rows of a recorded parameter.
+  static constexpr bool looks_ahead = std::is_same_v<M<T, B>, LaMemo<T, B>>;
+
+  /// A parameter as recorded, or a band of its rows: bands stand one behind the other.
   struct Part {
     std::string name;
     Variable<T, B> variable;
-    Index at = 0, of = 1;
   };
+
+  /// Behind the last band of the recorded parameter whose first is part i.
+  std::size_t behind(std::size_t i) const {
+    std::size_t end = i;
+    while (end < parameters_.size() && parameters_[end].name == parameters_[i].name) ++end;
+    return end;
+  }
 
   static std::string layer_name(Index i) { return "layers." + std::to_string(i) + '.'; }
 
@@ -82,10 +98,20 @@ class TransformerXlReplay {
       return shape;
     };
     TransformerConfig config;
-    const Shape table = matrix("param.word_emb.emb_layers.0.weight");
     const Shape bias = matrix("param.r_w_bias");
-    config.vocabulary = table[0];
-    config.model_dim = table[1];
+    config.vocabulary = 0;
+    for (const std::string& name : file.names("param.word_emb.emb_layers."))
+      config.vocabulary += matrix(name)[0];
+    config.embedding_dim = matrix("param.word_emb.emb_layers.0.weight")[1];
+    config.model_dim = matrix("param.layers.0.pos_ff.CoreNet.0.weight")[1];
+    if (file.has_key("cutoffs"))
+      for (const double cutoff : file.numbers("cutoffs")) {
+        if (!(cutoff >= 1 && cutoff < static_cast<double>(config.vocabulary)))
+          file.fail("cutoffs are ", file.text("cutoffs"), " of ", config.vocabulary, " tokens");
+        config.cutoffs.push_back(static_cast<Index>(cutoff));
+      }
+    if (file.has_key("div_val")) config.div_value = file.count("div_val");
+    config.tie_projections = !file.has("param.crit.out_projs.1");
     config.heads = bias[0];
     config.head_dim = bias[1];
     config.layers = 0;
@@ -93,36 +119,43 @@ class TransformerXlReplay {
     config.feed_forward = matrix("param.layers.0.pos_ff.CoreNet.0.weight")[0];
     file.require_agrees("vocabulary", config.vocabulary);
     file.require_agrees("model_dim", config.model_dim);
+    file.require_agrees("embedding_dim", config.embedding_dim);
     file.require_agrees("heads", config.heads);
     file.require_agrees("head_dim", config.head_dim);
     file.require_agrees("layers", config.layers);
     file.require_agrees("feed_forward", config.feed_forward);
     file.require_agrees("batch", matrix("segment0.input")[1]);
-    // More than all that is ever read need not be kept, whatever the file asks for.
-    Index tokens = 0;
-    for (const std::string& name : file.names("segment"))
-      if (name.ends_with(".input")) tokens += matrix(name)[0];
-    config.short_term = std::min(file.count("memory"), tokens);
-    config.long_term.reset();
     config.pre_norm = file.flag("pre_norm", false);
     config.tie_embedding = !file.has("param.crit.out_layers.0.weight");
     return config;
   }
 
+  static typename M<T, B>::Config memory_of(const GoldenCase& file) {
+    // More than all that is ever read need not be kept, whatever the file asks for.
+    Index tokens = 0;
+    for (const std::string& name : file.names("segment"))
+      if (name.ends_with(".input")) tokens += file.shape(name)[0];
+    return {.capacity = std::min(file.count("memory"), tokens)};
+  }
+
   std::vector<Part> name_parameters() {
-    std::vector<Part> parts{{"r_w_bias", model_.content_bias},
-                            {"r_r_bias", model_.position_bias},
-                            {"word_emb.emb_layers.0.weight", model_.embedding.weight},
-                            {"crit.out_layers.0.bias", model_.output_bias}};
-    if (!model_.config().tie_embedding)
-      parts.push_back({"crit.out_layers.0.weight", model_.output_weight});
+    std::vector<Part> parts{{"r_w_bias", model_.biases.content},
+                            {"r_r_bias", model_.biases.position}};
+    if constexpr (looks_ahead) parts.push_back({"r_r_bias_future", model_.biases.future});
+    name_vocabulary(parts);
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       auto& layer = model_.layers[i];
       const std::string name = layer_name(static_cast<Index>(i));
       const std::string attention = name + "dec_attn.", forward = name + "pos_ff.";
-      parts.push_back({attention + "qkv_net.weight", layer.attention.query.weight, 0, 3});
-      parts.push_back({attention + "qkv_net.weight", layer.attention.key.weight, 1, 3});
-      parts.push_back({attention + "qkv_net.weight", layer.attention.value.weight, 2, 3});
+      if (looks_ahead) {
+        parts.push_back({attention + "q_net.weight", layer.attention.query.weight});
+        parts.push_back({attention + "kv_net.weight", layer.attention.key.weight});
+        parts.push_back({attention + "kv_net.weight", layer.attention.value.weight});
+      } else {
+        parts.push_back({attention + "qkv_net.weight", layer.attention.query.weight});
+        parts.push_back({attention + "qkv_net.weight", layer.attention.key.weight});
+        parts.push_back({attention + "qkv_net.weight", layer.attention.value.weight});
+      }
       parts.push_back({attention + "r_net.weight", layer.attention.position.weight});
       parts.push_back({attention + "o_net.weight", layer.attention.out.weight});
       parts.push_back({attention + "layer_norm.weight", layer.attention_norm.weight});
@@ -135,6 +168,41 @@ class TransformerXlReplay {
       parts.push_back({forward + "layer_norm.bias", layer.feed_forward_norm.bias});
     }
     return parts;
+  }
+
+  /// The program has one table for all clusters if they are equally wide.
+  void name_vocabulary(std::vector<Part>& parts) {
+    const TransformerConfig& config = model_.config();
+    const auto name_each = [&](const std::string& before, std::vector<Variable<T, B>>& all,
+                               const std::string& after, std::size_t own, bool one) {
+      for (std::size_t i = 0; i < own && i < all.size(); ++i)
+        parts.push_back({before + std::to_string(one ? 0 : i) + after, all[i]});
+    };
+    const std::size_t all = config.cutoffs.size() + 1;
+    const bool one = config.div_value == 1;
+    auto& embedding = model_.embedding;
+    auto& softmax = model_.softmax;
+    name_each("word_emb.emb_layers.", embedding.weights, ".weight", all, one);
+    name_each("word_emb.emb_projs.", embedding.projections, "", all, false);
+    name_each("crit.out_layers.", softmax.weights, ".weight", config.tie_embedding ? 0 : all, one);
+    name_each("crit.out_layers.", softmax.biases, ".bias", all, one);
+    name_each("crit.out_projs.", softmax.projections, "", config.tie_projections ? 1 : all, false);
+    if (config.cutoffs.empty()) return;
+    parts.push_back({"crit.cluster_weight", softmax.cluster_weight});
+    parts.push_back({"crit.cluster_bias", softmax.cluster_bias});
+  }
+
+  /// Losses [segment, batch] as the program returns them: with clusters it puts those of the first
+  /// cluster's targets in front, then those of the second's, and so on.
+  Recorded in_recorded_order(Recorded losses, const std::vector<Index>& targets) const {
+    if (model_.config().cutoffs.empty()) return losses;
+    const auto bounds = model_.config().adaptive().bounds();
+    std::vector<double> sorted;
+    for (Index cluster = 0; cluster < bounds.clusters; ++cluster)
+      for (std::size_t i = 0; i < targets.size(); ++i)
+        if (bounds.cluster_of(targets[i]) == cluster) sorted.push_back(losses.values[i]);
+    losses.values = std::move(sorted);
+    return losses;
   }
 
   /// [segment, batch] in the file, [batch, segment] here.
@@ -154,24 +222,41 @@ class TransformerXlReplay {
     if (file_.has(name)) result_.see(file_, name, ours, file_.read(name));
   }
 
-  void see_memory(const std::string& prefix, std::size_t i, const ShortTermState<T, B>& state) {
-    const Index capacity = state.recent.vectors.dim(1);
-    // All rows have seen equally much.
-    const Index held = state.recent.length.empty() ? 0 : state.recent.length.front();
-    const auto recent = narrow(Variable<T, B>(state.recent.vectors), capacity - held, capacity);
-    see(prefix + "memory." + std::to_string(i), record_of(recent.value()).swapped(0));
+  /// @param last  the last layer's outputs, which a Transformer-XL keeps too, though none reads
+  /// them
+  template <class Layers>
+  void see_memories(const std::string& prefix, const Layers& layers,
+                    const RowSequences<T, B>& last) {
+    Index next = 0;
+    const auto see_one = [&](const Tensor<T, B>& vectors, const RowCounts& length) {
+      const Index capacity = vectors.dim(1);
+      // All rows have seen equally much.
+      const Index held = length.empty() ? 0 : length.front();
+      const auto recent = narrow(Variable<T, B>(vectors), capacity - held, capacity);
+      see(prefix + std::to_string(next++), record_of(recent.value()).swapped(0));
+    };
+    if constexpr (looks_ahead) {
+      see_one(layers.front().input.vectors, layers.front().input.length);
+      for (const auto& layer : layers) {
+        see_one(layer.context, layer.held);
+        see_one(layer.log_sum, layer.held);
+      }
+    } else {
+      for (const auto& layer : layers) see_one(layer.recent.vectors, layer.recent.length);
+      see_one(last.vectors, last.length);
+    }
   }
 
   void see_gradients(const std::string& prefix) {
-    for (std::size_t i = 0; i < parameters_.size();
-         i += static_cast<std::size_t>(parameters_[i].of)) {
-      Recorded whole;
-      for (Index k = 0; k < parameters_[i].of; ++k) {
-        const auto part = record_of(parameters_[i + static_cast<std::size_t>(k)].variable.grad());
+    for (std::size_t i = 0; i < parameters_.size();) {
+      const std::string name = prefix + parameters_[i].name;
+      Recorded whole{parameters_[i].variable.shape().with(0, 0), {}};
+      for (const std::size_t end = behind(i); i < end; ++i) {
+        const auto part = record_of(parameters_[i].variable.grad());
         whole.values.insert(whole.values.end(), part.values.begin(), part.values.end());
-        whole.shape = part.shape.with(0, part.shape[0] * parameters_[i].of);
+        whole.shape = whole.shape.with(0, whole.shape[0] + part.shape[0]);
       }
-      see(prefix + parameters_[i].name, whole);
+      see(name, whole);
     }
   }
 
@@ -181,15 +266,11 @@ class TransformerXlReplay {
   Comparison result_;
 };
 
-/// Replays a case of the kind `transformer_xl*` in scalar T on backend B. @throws infty::IoError
-template <class T, class B>
+/// Replays a case of the kind `transformer_xl*`, or with M = LaMemo of the kind `lamemo`, in scalar
+/// T on backend B. @throws infty::IoError
+template <class T, class B, template <class, class> class M = ShortTermMemory>
 Comparison replay_transformer_xl(GoldenCase& file) {
-  if (file.has_key("cutoffs") && !file.numbers("cutoffs").empty())
-    file.fail("a Transformer-XL with adaptive softmax (cutoffs ", file.text("cutoffs"),
-              "), a kind that cannot be replayed yet");
-  if (!file.names("param.word_emb.emb_projs.").empty())
-    file.fail("a Transformer-XL whose embedding is projected, a kind that cannot be replayed yet");
-  return TransformerXlReplay<T, B>(file).run();
+  return TransformerXlReplay<T, B, M>(file).run();
 }
 
 }  // namespace infty::tests

@@ -41,19 +41,16 @@ struct Queue : infty::EigenBackend {
 TEST_CASE("train_step: waits once, whatever the memory") {
   for (const auto resampling :
        {infty::Resampling::even, infty::Resampling::sticky, infty::Resampling::sticky_quantiles}) {
-    const infty::TransformerLM<float, infty::GaussianDensity, Queue> model(
+    const infty::TransformerLM<float, infty::InftyMemory, Queue> model(
         {.vocabulary = 5,
          .model_dim = 8,
          .layers = 2,
          .heads = 2,
          .feed_forward = 8,
-         .short_term = 4,
-         .long_term = infty::LongTermConfig{.basis = 8,
-                                            .widths = {.1, .2},
-                                            .samples = 12,
-                                            .resampling = resampling,
-                                            .bins = 16},
-         .dropout = 0.1});
+         .dropout = 0.1},
+        {.short_term = {.capacity = 4},
+         .long_term = infty::LongTermConfig{
+             .basis = 8, .widths = {.1, .2}, .samples = 12, .resampling = resampling, .bins = 16}});
     auto trained = model;
     infty::Adam<float, Queue> adam(trained);
     infty::Random random(infty::tests::seed);

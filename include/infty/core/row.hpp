@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
+
 #include <infty/core/config.hpp>
 #include <infty/core/math.hpp>
 
@@ -43,13 +45,15 @@ INFTY_HOST_DEVICE T row_max(Index n, F f) {
   return lane[0];
 }
 
-/// Turns n scores into their softmax in place, n >= 1.
+/// Turns n scores into their softmax in place, n >= 1, and returns the logarithm of its
+/// denominator, the sum of exp(score).
 template <class T>
-INFTY_HOST_DEVICE void row_softmax(Index n, T* x) {
+INFTY_HOST_DEVICE T row_softmax(Index n, T* x) {
   const T top = row_max<T>(n, [=](Index j) { return x[j]; });
   for (Index j = 0; j < n; ++j) x[j] = math::exp(x[j] - top);
-  const T inverse = T(1) / row_sum<T>(n, [=](Index j) { return x[j]; });
+  const T sum = row_sum<T>(n, [=](Index j) { return x[j]; }), inverse = T(1) / sum;
   for (Index j = 0; j < n; ++j) x[j] *= inverse;
+  return top + std::log(sum);
 }
 
 }  // namespace infty::detail

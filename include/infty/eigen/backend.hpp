@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
@@ -39,7 +40,15 @@ struct EigenBackend {
   /// n elements; the ranges may overlap.
   template <class T>
   static void copy(T* to, const T* from, Index n) {
-    if (n > 0) std::memmove(to, from, static_cast<std::size_t>(n) * sizeof(T));
+    const auto move = [=](Index begin, Index end) {
+      std::memmove(to + begin, from + begin, static_cast<std::size_t>(end - begin) * sizeof(T));
+    };
+    const std::less<const T*> before;
+    if (before(to, from + n) && before(from, to + n)) {
+      move(0, n);  // in one piece, as they overlap
+    } else {
+      parallel_for(n, element_grain, move);
+    }
   }
   /// A copy: host memory is this backend's memory.
   template <class T>

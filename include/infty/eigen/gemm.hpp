@@ -81,7 +81,7 @@ void eigen_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
 /// end to end. `to` has room for one vector more.
 template <class T>
 void pack_panels(Index m, Index k, TileView<T> a, T* to) {
-  constexpr Index rows = tile_rows<T>, width = Simd<T>::width;
+  constexpr Index rows = tile_rows<T>;
   for (Index i = 0; i < m; i += rows, to += rows * k) {
     const T* const from = a.data + i * a.row;
     Index done = 0;
@@ -91,7 +91,7 @@ void pack_panels(Index m, Index k, TileView<T> a, T* to) {
 #if !defined(__CUDACC__)
     // Squares reach beyond the panel's rows: what they write there is overwritten by the squares of
     // lower rows and by what follows.
-    constexpr Index last = (rows - 1) / width * width;
+    constexpr Index width = Simd<T>::width, last = (rows - 1) / width * width;
     if (a.column == 1 && i + last + width <= m)
       for (; done + width <= k; done += width)
         for (Index r = last; r >= 0; r -= width)

@@ -14,8 +14,33 @@ template <class T, class Density = GaussianDensity, class Backend = EigenBackend
 class LongTermMemory;
 
 template <class T, class Backend = EigenBackend>
+class Fifo;
+
+template <class T, class Backend = EigenBackend>
 struct ShortTermState;
 template <class T, class Backend = EigenBackend>
 class ShortTermMemory;
+
+template <class T, class Backend = EigenBackend>
+class NoMemory;
+
+template <class T, class Backend = EigenBackend>
+struct CompressiveState;
+template <class T, class Backend = EigenBackend>
+class CompressiveMemory;
+
+template <class T, class Backend = EigenBackend>
+struct LaMemoState;
+template <class T, class Backend = EigenBackend>
+class LaMemo;
+
+template <class Recent, class LongTerm>
+class MemoryPair;
+
+/// The ∞-former's memory: a short-term memory and the long-term memory that takes in what leaves it
+/// [Martins et al. 2022, §3]. With another density it is another alias.
+template <class T, class Backend = EigenBackend>
+using InftyMemory =
+    MemoryPair<ShortTermMemory<T, Backend>, LongTermMemory<T, GaussianDensity, Backend>>;
 
 }  // namespace infty

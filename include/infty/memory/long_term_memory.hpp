@@ -13,6 +13,7 @@
 #include <infty/eigen/default.hpp>
 #include <infty/memory/density.hpp>
 #include <infty/memory/expected_values.hpp>
+#include <infty/memory/flops.hpp>
 #include <infty/memory/fold.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/gate.hpp>
@@ -204,8 +205,9 @@ class LongTermMemory {
               length, "]");
     State next = state;
     if (config_.threshold > 0)
-      for (Index row = 0; row < batch; ++row)
-        if (next.written[static_cast<std::size_t>(row)] >= config_.threshold) reset_row(next, row);
+      for (std::size_t row = 0; row < counts.size(); ++row)
+        if (counts[row] > 0 && next.written[row] >= config_.threshold)
+          reset_row(next, static_cast<Index>(row));
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
     if (sticky() && locations.empty()) locations = sticky_locations(next);
     next.coefficients = write_coefficients(cache_, next.coefficients.value(), next.written, gated,
@@ -246,7 +248,32 @@ class LongTermMemory {
     return {out.forward(context), density};
   }
 
+  /// Where the next write will sample what is written now: evenly, or for sticky memories by the
+  /// attention since the last write -> [batch, samples].
+  Tensor<T, Backend> next_locations(const State& state) const {
+    check_state("next_locations", state);
+    if (sticky()) return sticky_locations(state);
+    const auto even = even_locations<T, Backend>(config_.samples);
+    Tensor<T, Backend> all(Shape{state.coefficients.dim(0), config_.samples});
+    for (Index row = 0; row < all.dim(0); ++row)
+      all.slice(row, row + 1).copy_from(even.reshape(Shape{1, config_.samples}));
+    return all;
+  }
+
+  /// Of a later `write` of `length` vectors, and of a `read` by so many queries.
+  double write_flops(Index batch, Index length) const { return flops(batch, length).write(); }
+  double read_flops(Index batch, Index length) const { return flops(batch, length).read(); }
+
  private:
+  detail::LongTermFlops flops(Index batch, Index length) const {
+    return {batch,
+            length,
+            config_.basis,
+            config_.model_dim,
+            config_.heads * config_.resolved_head_dim(),
+            config_.gate};
+  }
+
   bool sticky() const { return config_.resampling != Resampling::even; }
 
   void check_state(const char* op, const State& state) const {

@@ -22,6 +22,19 @@ struct RowIds {
   RowCounts id;
 };
 
+/// A sequence a row, each of its own length, aligned to the right.
+template <class T, class Backend = EigenBackend>
+struct RowSequences {
+  Tensor<T, Backend> vectors;  ///< [batch, L, d], zeros in front of a shorter row
+  RowCounts length;            ///< [batch], each <= L
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("vectors", vectors);
+    see("length", length);
+  }
+};
+
 // A memory's state is a struct with a batch of independent rows. Like a layer, it names its members
 // once: tensors [batch, ...], RowCounts, RowIds, smaller states, and vectors or optionals of these.
 // A row whose tensors and counts are all zero is a fresh row. Tensors that hold sequences, [batch,

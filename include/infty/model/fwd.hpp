@@ -7,9 +7,9 @@ namespace infty {
 
 struct TransformerConfig;
 
-template <class T, class Backend = EigenBackend>
+template <class MemoryState>
 struct TransformerState;
-template <class T, class Density = GaussianDensity, class Backend = EigenBackend>
+template <class T, template <class, class> class M = InftyMemory, class Backend = EigenBackend>
 class TransformerLM;
 
 }  // namespace infty

@@ -3,6 +3,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/memory/memory_pair.hpp>
 #include <infty/model/transformer_config.hpp>
 
 /// The experiments of the ∞-former's paper as configurations.
@@ -21,6 +22,7 @@ enum class Decay { cosine, linear };
 /// decay in all of them.
 struct Experiment {
   TransformerConfig model;
+  InftyConfig memory;
   Index length = 0;                 ///< tokens of a sequence that is read; 0 for running text
   Index segment = 0;                ///< tokens that are read at once
   Index batch = 0;                  ///< sequences that are read side by side
@@ -51,17 +53,17 @@ inline Experiment sorting(Index length) {
   require(length == 4000 || length == 8000 || length == 16000, "presets::sorting", "length is ",
           length, ": the paper has 4000, 8000 and 16000");
   Experiment e;
-  e.model.vocabulary = 21;        // S: and a 22nd id, the padding of targets
-  e.model.model_dim = 300;        // S
-  e.model.layers = 3;             // S, P
-  e.model.heads = 6;              // S, P
-  e.model.head_dim = 50;          // S
-  e.model.feed_forward = 300;     // S
-  e.model.short_term = 1024;      // S, P
-  e.model.pre_norm = false;       // S
-  e.model.tie_embedding = false;  // S: an output layer of its own, there without a bias
-  e.model.dropout = 0.1;          // S
-  LongTermConfig memory;
+  e.model.vocabulary = 21;              // S: and a 22nd id, the padding of targets
+  e.model.model_dim = 300;              // S
+  e.model.layers = 3;                   // S, P
+  e.model.heads = 6;                    // S, P
+  e.model.head_dim = 50;                // S
+  e.model.feed_forward = 300;           // S
+  e.memory.short_term.capacity = 1024;  // S, P
+  e.model.pre_norm = false;             // S
+  e.model.tie_embedding = false;        // S: an output layer of its own, there without a bias
+  e.model.dropout = 0.1;                // S
+  LongTermConfig& memory = *e.memory.long_term;
   memory.basis = 1024;           // P; S: 512
   memory.widths = {.01, .05};    // S, P
   memory.samples = 512;          // S
@@ -69,7 +71,6 @@ inline Experiment sorting(Index length) {
   memory.ridge = 1;              // S; G and D: .5
   memory.sigma0 = 0.05;          // S, P
   memory.variance_floor = 1e-6;  // S; G and D: 1e-4
-  e.model.long_term = memory;
   e.length = length;
   e.segment = 1024;  // S, P
   e.batch = 8;       // S, P
@@ -84,21 +85,22 @@ inline Experiment sorting(Index length) {
 
 /// Language modelling on WikiText-103 from nothing, beside a Transformer-XL. The authors have not
 /// published this program: sizes and training are Transformer-XL's, the memory's constants those
-/// of their sorting program, which grew from Transformer-XL's, unless a line says otherwise. The
-/// softmax is full here, in X it is adaptive.
+/// of their sorting program, which grew from Transformer-XL's, unless a line says otherwise.
 inline Experiment wikitext103(bool sticky = true) {
   Experiment e;
-  e.model.vocabulary = 267735;   // of Transformer-XL's word-level WikiText-103
-  e.model.model_dim = 410;       // X
-  e.model.layers = 16;           // X
-  e.model.heads = 10;            // X
-  e.model.head_dim = 41;         // X
-  e.model.feed_forward = 2100;   // X
-  e.model.short_term = 150;      // X
-  e.model.pre_norm = false;      // X
-  e.model.tie_embedding = true;  // X
-  e.model.dropout = 0.1;         // X
-  LongTermConfig memory;
+  e.model.vocabulary = 267735;               // of Transformer-XL's word-level WikiText-103
+  e.model.cutoffs = {20000, 40000, 200000};  // X
+  e.model.div_value = 1;                     // X
+  e.model.model_dim = 410;                   // X
+  e.model.layers = 16;                       // X
+  e.model.heads = 10;                        // X
+  e.model.head_dim = 41;                     // X
+  e.model.feed_forward = 2100;               // X
+  e.memory.short_term.capacity = 150;        // X
+  e.model.pre_norm = false;                  // X
+  e.model.tie_embedding = true;              // X
+  e.model.dropout = 0.1;                     // X
+  LongTermConfig& memory = *e.memory.long_term;
   memory.basis = 150;            // P
   memory.widths = {.01, .05};    // P
   memory.samples = 512;          // S
@@ -107,7 +109,6 @@ inline Experiment wikitext103(bool sticky = true) {
   memory.sigma0 = 0.05;          // P
   memory.variance_floor = 1e-6;  // S
   memory.resampling = sticky ? Resampling::sticky : Resampling::even;
-  e.model.long_term = memory;
   e.segment = 150;           // X
   e.batch = 60;              // X
   e.steps = 200000;          // X
@@ -124,18 +125,18 @@ namespace detail {
 /// What both programs on GPT-2 (small) agree on.
 inline Experiment gpt2(bool sticky) {
   Experiment e;
-  e.model.vocabulary = 50257;      // G
-  e.model.model_dim = 768;         // G, D
-  e.model.layers = 12;             // G, D
-  e.model.heads = 12;              // G, D
-  e.model.head_dim = 64;           // G, D
-  e.model.feed_forward = 3072;     // G, D: 4 x 768
-  e.model.short_term = 0;          // G, D: a segment sees itself and the long-term memory
-  e.model.long_term_stride = 512;  // in training as without; no write a token in generation
-  e.model.pre_norm = true;         // G, D
-  e.model.tie_embedding = true;    // G, D
-  e.model.dropout = 0.1;           // G, D
-  LongTermConfig memory;
+  e.model.vocabulary = 50257;        // G
+  e.model.model_dim = 768;           // G, D
+  e.model.layers = 12;               // G, D
+  e.model.heads = 12;                // G, D
+  e.model.head_dim = 64;             // G, D
+  e.model.feed_forward = 3072;       // G, D: 4 x 768
+  e.memory.short_term.capacity = 0;  // G, D: a segment sees itself and the long-term memory
+  e.memory.short_term.stride = 512;  // in training as without; no write a token in generation
+  e.model.pre_norm = true;           // G, D
+  e.model.tie_embedding = true;      // G, D
+  e.model.dropout = 0.1;             // G, D
+  LongTermConfig& memory = *e.memory.long_term;
   memory.basis = 512;            // G, D
   memory.widths = {.005, .01};   // G, D
   memory.samples = 512;          // G, D
@@ -145,7 +146,6 @@ inline Experiment gpt2(bool sticky) {
   memory.variance_floor = 1e-4;  // G, D; S: 1e-6
   memory.bins = 128;             // G, D
   memory.resampling = sticky ? Resampling::sticky : Resampling::even;
-  e.model.long_term = memory;
   e.segment = 512;          // G, D
   e.batch = 1;              // G, D
   e.learning_rate = 5e-5;   // G, D
@@ -160,10 +160,10 @@ inline Experiment gpt2(bool sticky) {
 /// GPT-2: learned absolute positions and GELU. The preset is the memory's and the training's.
 inline Experiment gpt2_wikitext103(bool sticky = true) {
   Experiment e = detail::gpt2(sticky);
-  e.model.long_term->threshold = 2048;  // G
-  e.epochs = 1;                         // G
-  e.memory_learning_rate = 2.5e-4;      // G: the default of its training arguments
-  e.kl_weight = 1e-6;                   // G; D: 1e-5
+  e.memory.long_term->threshold = 2048;  // G
+  e.epochs = 1;                          // G
+  e.memory_learning_rate = 2.5e-4;       // G: the default of its training arguments
+  e.kl_weight = 1e-6;                    // G; D: 1e-5
   return e;
 }
 

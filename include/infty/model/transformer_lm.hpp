@@ -12,21 +12,20 @@
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/memory/memory_pair.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_layer.hpp>
-#include <infty/nn/cross_entropy.hpp>
-#include <infty/nn/embedding.hpp>
+#include <infty/nn/adaptive_embedding.hpp>
+#include <infty/nn/adaptive_softmax.hpp>
 #include <infty/nn/parameters.hpp>
 
 namespace infty {
 
-/// What a `TransformerLM` remembers of every row's tokens: one state a layer.
-template <class T, class Backend>
+/// What a `TransformerLM` remembers of every row's tokens: one state of its memory a layer.
+template <class MemoryState>
 struct TransformerState {
-  using Layer = LayerState<T, Backend>;
-
-  std::vector<Layer, PoolAllocator<Layer>> layers;
+  std::vector<MemoryState, PoolAllocator<MemoryState>> layers;
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -39,60 +38,68 @@ template <class T, class Backend = EigenBackend>
 struct TransformerOutput {
   using V = Variable<T, Backend>;
 
-  V hidden;                                    ///< [B, L, d], behind the last layer
-  std::vector<V, PoolAllocator<V>> densities;  ///< per layer [2, B, H, L] of its long-term read
+  using Layers = std::vector<V, PoolAllocator<V>>;
+
+  V hidden;          ///< [B, L, d], behind the last layer
+  Layers densities;  ///< [2, B, H, L] of every layer's long-term read, where there is one
+  Layers auxiliary;  ///< a scalar of every layer, where its memory has a loss of its own
 };
 
 /// A language model with memory: token embedding, layers of attention with relative positions over
-/// the segment and a short-term memory (Transformer-XL [Dai et al. 2019]), each with a long-term
-/// memory beside it (∞-former [Martins et al. 2022]), and a softmax over the vocabulary. Either
-/// memory may be absent. What leaves the short-term memory enters the long-term memory.
-template <class T, class Density, class Backend>
+/// the segment and what memory M makes of the past, and a softmax over the vocabulary. M is a
+/// template of a `Memory`: `InftyMemory` makes it the ∞-former [Martins et al. 2022],
+/// `ShortTermMemory` the Transformer-XL [Dai et al. 2019], `NoMemory` a transformer of segments.
+template <class T, template <class, class> class M, class Backend>
 class TransformerLM {
  public:
+  using MemoryType = M<T, Backend>;
+  static_assert(Memory<MemoryType>);
   using V = Variable<T, Backend>;
   using Tokens = Tensor<Index, Backend>;
-  using State = TransformerState<T, Backend>;
+  using MemoryConfig = typename MemoryType::Config;
+  using State = TransformerState<typename MemoryType::State>;
+  using Output = TransformerOutput<T, Backend>;
 
-  Embedding<T, Backend> embedding;  ///< [vocabulary, d]
-  V content_bias, position_bias;    ///< u and w of the relative attention, [H, D], of all layers
-  std::vector<TransformerLayer<T, Density, Backend>> layers;
-  V output_weight, output_bias;  ///< [vocabulary, d] unless tied, and [vocabulary]
+  AdaptiveEmbedding<T, Backend> embedding;  ///< without cutoffs a table [vocabulary, d]
+  BiasesOf<MemoryType> biases;              ///< of the relative attention, of all layers
+  std::vector<TransformerLayer<MemoryType>> layers;
+  AdaptiveSoftmax<T, Backend> softmax;  ///< without cutoffs one matrix and bias; may be tied
 
-  /// @throws infty::ValueError if the configuration is not valid
-  explicit TransformerLM(TransformerConfig config, Random random = Random(0))
-      : embedding((config.validate(), config.vocabulary), config.model_dim, random.split(0),
-                  1 / std::sqrt(static_cast<double>(config.model_dim))),
-        config_(std::move(config)) {
-    const Shape heads{config_.heads, config_.resolved_head_dim()};
-    content_bias = V(Tensor<T, Backend>::zeros(heads), true);
-    position_bias = V(Tensor<T, Backend>::zeros(heads), true);
+  /// @throws infty::ValueError if one of the configurations is not valid
+  explicit TransformerLM(TransformerConfig config, MemoryConfig memory = {},
+                         Random random = Random(0))
+      : embedding((config.validate(), config.adaptive()), random.split(0)),
+        biases(config.attention_sizes()),
+        softmax(embedding, random.split(1), config.tie_embedding, config.tie_projections),
+        config_(std::move(config)),
+        memory_config_(std::move(memory)) {
     for (Index i = 0; i < config_.layers; ++i)
-      layers.emplace_back(config_, random.split(static_cast<std::uint64_t>(2 + i)));
-    output_weight = config_.tie_embedding ? embedding.weight
-                                          : detail::uniform_parameter<T, Backend>(
-                                                Shape{config_.vocabulary, config_.model_dim},
-                                                config_.model_dim, random.split(1));
-    output_bias = V(Tensor<T, Backend>::zeros(Shape{config_.vocabulary}), true);
+      layers.emplace_back(config_, memory_config_, random.split(static_cast<std::uint64_t>(2 + i)));
   }
 
-  /// The constants as given.
+  /// The sizes as given.
   const TransformerConfig& config() const { return config_; }
+  /// The memory's constants as given.
+  const MemoryConfig& memory_config() const { return memory_config_; }
 
   template <class Visitor>
   void visit(Visitor&& see) {
     see("embedding", embedding);
-    see("content_bias", content_bias);
-    see("position_bias", position_bias);
+    biases.visit(see);
     see("layers", layers);
-    if (!config_.tie_embedding) see("output_weight", output_weight);
-    see("output_bias", output_bias);
+    if (config_.cutoffs.empty() && softmax.projections.empty()) {
+      if (!config_.tie_embedding) see("output_weight", softmax.weights[0]);
+      see("output_bias", softmax.biases[0]);
+    } else {
+      see("softmax", softmax);
+    }
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_stream = 0) const {
     State state;
-    for (const auto& layer : layers) state.layers.push_back(layer.make_state(batch, first_stream));
+    for (const auto& layer : layers)
+      state.layers.push_back(layer.memory.make_state(batch, first_stream));
     return state;
   }
 
@@ -101,17 +108,20 @@ class TransformerLM {
   /// @param random  for dropout, while training; null for none
   /// @throws infty::ShapeError, infty::ValueError for a token out of range; then the state is as
   /// it was
-  TransformerOutput<T, Backend> forward(State& state, const Tokens& tokens,
-                                        Random* random = nullptr) const {
+  Output forward(State& state, const Tokens& tokens, Random* random = nullptr) const {
     check(state, tokens);
     State next = state;
-    TransformerOutput<T, Backend> output;
-    const auto call = make_call(tokens, random);
-    V x = embed(tokens, random);
+    Output output;
+    auto call = make_call(tokens, random);
+    V x = embed(tokens, random), past;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      V density;
-      x = layers[i].forward(next.layers[i], x, call, &density);
-      if (layers[i].long_term) output.densities.push_back(density);
+      call.renew = i + 1 < layers.size();
+      auto of_layer = layers[i].forward(next.layers[i], x, call);
+      x = std::move(of_layer.hidden);
+      past = std::move(of_layer.past);
+      call.past = &past;
+      if (of_layer.density.size() > 0) output.densities.push_back(std::move(of_layer.density));
+      if (of_layer.auxiliary.size() > 0) output.auxiliary.push_back(std::move(of_layer.auxiliary));
     }
     output.hidden = random ? dropout(x, config_.dropout, *random) : x;
     state = std::move(next);
@@ -151,16 +161,32 @@ class TransformerLM {
     state = std::move(next);
   }
 
-  /// Scores of the next token, [..., d] -> [..., vocabulary]. @throws infty::ShapeError
-  V logits(const V& hidden) const { return linear(hidden, output_weight, output_bias); }
+  /// Scores of the next token, [..., d] -> [..., vocabulary]: logits, or with cutoffs the
+  /// logarithms of its probabilities. @throws infty::ShapeError
+  V logits(const V& hidden) const {
+    return config_.cutoffs.empty() ? softmax.head(hidden) : softmax.log_probabilities(hidden);
+  }
+
+  /// The losses of next tokens, -log p: hidden [B, L, d] and targets [B, L] -> [B, L]; 0 where the
+  /// target is `ignore_index`. With cutoffs this is much less work than all of `logits`.
+  /// @throws infty::ShapeError, infty::ValueError for a target out of range
+  V losses(const V& hidden, const Tokens& targets) const { return softmax.losses(hidden, targets); }
 
   /// The regulariser of the densities, the sum of their divergences from the prior of width sigma0
-  /// over layers, rows, heads and queries -> scalar   [Martins et al. 2022, Eq. 20, 21].
-  V kl_regulariser(const TransformerOutput<T, Backend>& output) const {
+  /// over layers, rows, heads and queries -> scalar   [Martins et al. 2022, Eq. 20, 21]. 0 where
+  /// there is no long-term memory.
+  V kl_regulariser(const Output& output) const {
     V total(Tensor<T, Backend>::zeros(Shape{}));
-    if (output.densities.empty()) return total;
-    const T sigma0 = static_cast<T>(layers.front().long_term->config().sigma0);
-    for (const V& density : output.densities) total = total + sum(kl(density, sigma0));
+    if constexpr (requires(const V& density) { layers.front().memory.kl(density); })
+      for (const V& density : output.densities)
+        total = total + sum(layers.front().memory.kl(density));
+    return total;
+  }
+
+  /// The sum over layers of what their memories lose by themselves -> scalar; 0 for most.
+  V auxiliary_loss(const Output& output) const {
+    V total(Tensor<T, Backend>::zeros(Shape{}));
+    for (const V& loss : output.auxiliary) total = total + loss;
     return total;
   }
 
@@ -174,18 +200,10 @@ class TransformerLM {
   void check(const State& state, const Tokens& tokens) const {
     require<ShapeError>(state.layers.size() == layers.size(), "TransformerLM", "the state has ",
                         state.layers.size(), " layers, the model ", layers.size());
-    const Index batch = state.layers.front().short_term.recent.vectors.dim(0);
+    const Index batch = batch_of(state.layers.front());
     require<ShapeError>(tokens.rank() == 2 && tokens.dim(0) == batch && tokens.dim(1) >= 1,
                         "TransformerLM", "tokens are ", tokens.shape(), ": they must be [", batch,
                         ", L], L >= 1");
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      const auto& held = state.layers[i];
-      require<ShapeError>(
-          held.short_term.recent.vectors.shape() ==
-                  Shape{batch, layers[i].short_term.most_held(), config_.model_dim} &&
-              held.long_term.has_value() == layers[i].long_term.has_value(),
-          "TransformerLM", "layer ", i, " of the state was made by another model");
-    }
   }
 
   void observe_rows(State& state, const Tokens& tokens, Index segment) const {
@@ -194,11 +212,15 @@ class TransformerLM {
     for (Index begin = 0; begin < length; begin += step) {
       const Index end = std::min(length, begin + step);
       const Tokens piece = columns(tokens, begin, end);
-      const auto call = make_call(piece, nullptr);
-      V x = embed(piece, nullptr);
-      for (std::size_t i = 0; i + 1 < layers.size(); ++i)
-        x = layers[i].forward(state.layers[i], x, call, nullptr);
-      layers.back().observe(state.layers.back(), x);
+      auto call = make_call(piece, nullptr);
+      V x = embed(piece, nullptr), past;
+      for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
+        auto of_layer = layers[i].forward(state.layers[i], x, call);
+        x = std::move(of_layer.hidden);
+        past = std::move(of_layer.past);
+        call.past = &past;
+      }
+      layers.back().observe(state.layers.back(), x, call);
     }
   }
 
@@ -217,9 +239,8 @@ class TransformerLM {
     return random ? dropout(x, config_.dropout, *random) : x;
   }
 
-  LayerCall<T, Backend> make_call(const Tokens& tokens, Random* random) const {
-    return {content_bias, position_bias,
-            encoding(layers.front().short_term.most_held() + tokens.dim(1)),
+  LayerCall<MemoryType> make_call(const Tokens& tokens, Random* random) const {
+    return {biases, encoding(layers.front().memory.reach() + tokens.dim(1)),
             random ? config_.dropout : 0, random};
   }
 
@@ -231,6 +252,7 @@ class TransformerLM {
   }
 
   TransformerConfig config_;
+  MemoryConfig memory_config_;
   std::shared_ptr<Encodings> encodings_ = std::make_shared<Encodings>();
 };
 

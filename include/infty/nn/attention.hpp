@@ -74,23 +74,30 @@ void head_values(const AttentionSize& s, bool transposed, const T* weights, cons
             T(1), weights, v, beta, out);
 }
 
-/// y (B, L, H D) = x + bias (H D).
+/// y (B, count, H D) = x + bias (H D) for the queries [first, first + count) of x (B, L, H D).
 template <class B, class T>
-Tensor<T, B> add_bias(const AttentionSize& s, const T* x, const T* bias) {
-  Tensor<T, B> y(Shape{s.batch, s.queries, s.model()});
-  const Index e = s.model();
+Tensor<T, B> add_bias(const AttentionSize& s, const T* x, const T* bias, Index first, Index count) {
+  Tensor<T, B> y(Shape{s.batch, count, s.model()});
+  const Index e = s.model(), queries = s.queries;
   T* const py = y.data();
-  B::for_each_row(s.batch * s.queries, e, [=] INFTY_HOST_DEVICE(Index i) {
-    for (Index j = 0; j < e; ++j) py[i * e + j] = x[i * e + j] + bias[j];
+  B::for_each_row(s.batch * count, e, [=] INFTY_HOST_DEVICE(Index row) {
+    const T* const from = x + (row / count * queries + first + row % count) * e;
+    for (Index j = 0; j < e; ++j) py[row * e + j] = from[j] + bias[j];
   });
   return y;
 }
+template <class B, class T>
+Tensor<T, B> add_bias(const AttentionSize& s, const T* x, const T* bias) {
+  return add_bias<B>(s, x, bias, 0, s.queries);
+}
 
 /// The attention weights (H, B, L, K): softmax over the keys that a query may see of
-/// ((q + u) kᵀ + (q + w) rᵀ shifted) / sqrt(D). Row c of r stands for distance K - 1 - c.
+/// ((q + u) kᵀ + (q + w) rᵀ shifted) / sqrt(D). Row c of r stands for distance K - 1 - c. The
+/// logarithms of the denominators go to log_sum (B, L, H) unless that is null.
 template <class B, class T>
 Tensor<T, B> attention_weights(const AttentionSize& s, const AttentionInputs<T>& in,
-                               const Tensor<T, B>& qu, const Tensor<T, B>& qw) {
+                               const Tensor<T, B>& qu, const Tensor<T, B>& qw,
+                               T* log_sum = nullptr) {
   Tensor<T, B> weights(Shape{s.heads, s.batch, s.queries, s.keys});
   Tensor<T, B> distance(weights.shape());
   head_scores<B>(s, qu.data(), in.k, weights.data());
@@ -106,15 +113,17 @@ Tensor<T, B> attention_weights(const AttentionSize& s, const AttentionInputs<T>&
   T* const p = weights.data();
   const T* const by_distance = distance.data();
   const T factor = T(1) / std::sqrt(static_cast<T>(s.head_dim));
-  const Index keys = s.keys, queries = s.queries, batch = s.batch, memory = s.memory();
-  B::for_each_row(s.heads * batch * queries, 8 * keys, [=] INFTY_HOST_DEVICE(Index row) {
+  const Index keys = s.keys, queries = s.queries, batch = s.batch, memory = s.memory(),
+              heads = s.heads;
+  B::for_each_row(heads * batch * queries, 8 * keys, [=] INFTY_HOST_DEVICE(Index row) {
     const Index i = row % queries;
     const Index begin = in.first_key(s, row / queries % batch);
     const Index count = memory + i + 1 - begin;  // at least the query itself
     T* const x = p + row * keys + begin;
     const T* const shifted = by_distance + row * keys + begin + (queries - 1 - i);
     for (Index j = 0; j < count; ++j) x[j] = factor * (x[j] + shifted[j]);
-    row_softmax(count, x);
+    const T log_of_sum = row_softmax(count, x);
+    if (log_sum) log_sum[row % (batch * queries) * heads + row / (batch * queries)] = log_of_sum;
     for (Index j = 0; j < begin; ++j) p[row * keys + j] = T(0);
     for (Index j = begin + count; j < keys; ++j) p[row * keys + j] = T(0);
   });
@@ -149,16 +158,15 @@ void attention_scores_grad(const AttentionSize& s, const Tensor<T, B>& weights, 
 /// kernels that a backend may bring.
 template <class B>
 struct ComposedAttention {
-  /// Whether `backward` reads `y` and `log_sum`; if not, both may be null there.
+  /// Whether `backward` reads `y` and `log_sum`; if not, both may be null there, and log_sum in
+  /// `forward`.
   static constexpr bool keeps_result = false;
 
-  /// y [B, L, H D]. A kernel that keeps its result also writes the logarithm of every softmax's
-  /// denominator, log_sum [B, L, H].
+  /// y [B, L, H D], and the logarithm of every softmax's denominator, log_sum [B, L, H].
   template <class T>
   static void forward(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
-    (void)log_sum;
     const auto qu = detail::add_bias<B>(s, in.q, in.u), qw = detail::add_bias<B>(s, in.q, in.w);
-    const auto weights = detail::attention_weights(s, in, qu, qw);
+    const auto weights = detail::attention_weights(s, in, qu, qw, log_sum);
     detail::head_values<B>(s, false, weights.data(), in.v, T(0), y);
   }
 
@@ -243,13 +251,15 @@ AttentionInputs<T> attention_inputs(const Variable<T, B>& q, const Variable<T, B
 /// @param u, w     [H, D], the biases of the content and of the position scores
 /// @param visible  [B], how many of the M memory vectors (the last ones) a row may see, in [0, M];
 ///                 empty for all
+/// @param log_sum  where not null, receives the logarithms of the denominators, [B, L, H]
 /// @return         [B, L, H D]
 /// @throws infty::ShapeError if the shapes do not fit
 template <class T, class B>
 Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                                   const Variable<T, B>& v, const Variable<T, B>& r,
                                   const Variable<T, B>& u, const Variable<T, B>& w,
-                                  const Tensor<Index, B>& visible = {}) {
+                                  const Tensor<Index, B>& visible = {},
+                                  Tensor<T, B>* log_sum = nullptr) {
   const bool shaped = q.shape().rank() == 3 && k.shape().rank() == 3 && u.shape().rank() == 2 &&
                       r.shape().rank() == 2;
   require<ShapeError>(shaped && k.shape() == v.shape() && u.shape() == w.shape() &&
@@ -270,21 +280,20 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
       });
   using Kernel = typename detail::ChosenAttention<B>::type;
   Variable<T, B> y(Tensor<T, B>(q.shape()));
-  Tensor<T, B> log_sum, result;
-  if constexpr (Kernel::keeps_result) {
-    log_sum = Tensor<T, B>(Shape{s.batch, s.queries, s.heads});
-    result = y.value();
-  }
+  Tensor<T, B> log_sums, result;
+  if (Kernel::keeps_result || log_sum) log_sums = Tensor<T, B>(Shape{s.batch, s.queries, s.heads});
+  if constexpr (Kernel::keeps_result) result = y.value();
   Kernel::forward(s, detail::attention_inputs(q, k, v, r, u, w, visible), y.value().data(),
-                  log_sum.data());
+                  log_sums.data());
+  if (log_sum) *log_sum = log_sums;
   return record(
       y,
-      [q, k, v, r, u, w, visible, s, result, log_sum](const Tensor<T, B>& dy) {
+      [q, k, v, r, u, w, visible, s, result, log_sums](const Tensor<T, B>& dy) {
         const auto grad = [](const Variable<T, B>& x) {
           return x.requires_grad() ? x.grad().data() : nullptr;
         };
         Kernel::backward(
-            s, detail::attention_inputs(q, k, v, r, u, w, visible), result.data(), log_sum.data(),
+            s, detail::attention_inputs(q, k, v, r, u, w, visible), result.data(), log_sums.data(),
             dy.data(), AttentionGradients<T>{grad(q), grad(k), grad(v), grad(r), grad(u), grad(w)});
       },
       q, k, v, r, u, w);

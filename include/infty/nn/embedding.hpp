@@ -26,6 +26,14 @@ void require_tokens(const char* op, const Tensor<Index, B>& tokens, Index vocabu
       });
 }
 
+/// A shape with one more dimension behind it.
+inline Shape with_last(const Shape& shape, Index extent) {
+  std::array<Index, Shape::max_rank> extents{};
+  std::copy(shape.begin(), shape.end(), extents.begin());
+  extents[static_cast<std::size_t>(shape.rank())] = extent;
+  return Shape(extents.begin(), extents.begin() + shape.rank() + 1);
+}
+
 }  // namespace detail
 
 /// Row tokens[...] of a table, times `factor`: [...] -> [..., d], as torch.nn.functional.embedding.
@@ -39,10 +47,7 @@ Variable<T, B> embedding(const Tensor<Index, B>& tokens, const Variable<T, B>& t
                       ": the table must be [vocabulary, d]");
   detail::require_tokens("embedding", tokens, table.dim(0));
   const Index n = tokens.size(), d = table.dim(1), vocabulary = table.dim(0);
-  std::array<Index, Shape::max_rank> extents{};
-  std::copy(tokens.shape().begin(), tokens.shape().end(), extents.begin());
-  extents[static_cast<std::size_t>(tokens.rank())] = d;
-  Variable<T, B> y(Tensor<T, B>(Shape(extents.begin(), extents.begin() + tokens.rank() + 1)));
+  Variable<T, B> y(Tensor<T, B>(detail::with_last(tokens.shape(), d)));
   B::gather_rows(n, d, table.value().data(), tokens.data(), vocabulary, y.value().data());
   if (factor != T(1)) {
     T* const out = y.value().data();

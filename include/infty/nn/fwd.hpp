@@ -10,6 +10,10 @@ struct Linear;
 template <class T, class Backend = EigenBackend>
 struct Embedding;
 template <class T, class Backend = EigenBackend>
+class AdaptiveEmbedding;
+template <class T, class Backend = EigenBackend>
+class AdaptiveSoftmax;
+template <class T, class Backend = EigenBackend>
 struct LayerNorm;
 template <class T, class Backend = EigenBackend>
 struct FeedForward;

@@ -32,6 +32,12 @@ template <template <class...> class S, class... Arguments, class Other>
 struct Rebind<S<Arguments...>, Other> {
   using type = S<typename Rebind<Arguments, Other>::type...>;
 };
+// A layer that is made of one by template: TransformerLM.
+template <template <class, template <class, class> class, class> class S, class T,
+          template <class, class> class M, Backend B, class Other>
+struct Rebind<S<T, M, B>, Other> {
+  using type = S<T, M, Other>;
+};
 
 /// A parameter of which neither scalar nor backend is known.
 struct AnyParameter {
@@ -84,12 +90,19 @@ void copy_parameters(const From& from, To& to) {
   });
 }
 
-/// A copy of a layer on another backend (or on the same one): made from its configuration, with the
-/// values of its parameters, which need a gradient where the layer's do.
+/// A copy of a layer on another backend (or on the same one): made from its configuration, and that
+/// of its memory where it has one, with the values of its parameters, which need a gradient where
+/// the layer's do.
 template <class Other, Layer L>
   requires requires(const L& layer) { L(layer.config()); }
 typename detail::Rebind<L, Other>::type to(const L& layer) {
-  typename detail::Rebind<L, Other>::type out(layer.config());
+  using Out = typename detail::Rebind<L, Other>::type;
+  Out out = [&] {
+    if constexpr (requires { Out(layer.config(), layer.memory_config()); })
+      return Out(layer.config(), layer.memory_config());
+    else
+      return Out(layer.config());
+  }();
   copy_parameters(layer, out);
   std::vector<bool> trained;
   for_each_parameter(const_cast<L&>(layer), [&](const std::string&, const auto& parameter) {

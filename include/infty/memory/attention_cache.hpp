@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <utility>
+
+#include <infty/autograd/snapshot.hpp>
+#include <infty/memory/fifo.hpp>
+#include <infty/memory/memory.hpp>
+
+namespace infty::detail {
+
+// What a memory keeps from one segment to the next while no gradient is recorded, so that each key
+// is computed once and not once a token. It stands for the very tensors and parameters that it was
+// made of and is made anew when these are others: when rows were moved or reset, or a parameter
+// changed. No part of what a state remembers or saves.
+
+/// Keys and values of the vectors that a `Fifo` holds.
+template <class T, class Backend>
+class HeldKeys {
+ public:
+  using V = Variable<T, Backend>;
+
+  /// Makes those of `past` anew unless they are held. The row with most has `longest` vectors.
+  template <class Biases>
+  void hold(const RowSequences<T, Backend>& past, Index longest,
+            const Segment<T, Backend, Biases>& segment) {
+    if (holds(past, segment)) return;
+    const V vectors(past.vectors);
+    const Index batch = vectors.dim(0), most = vectors.dim(1);
+    const auto mapped = [&](const auto& map) {
+      V all(Tensor<T, Backend>::zeros(Shape{batch, most - longest, map.weight.dim(0)}));
+      if (longest == 0) return all.value();
+      const V seen = segment.normed(narrow(vectors, most - longest, most));
+      return concat(all, map.forward(seen)).value();
+    };
+    keys_ = mapped(segment.attention.key);
+    values_ = mapped(segment.attention.value);
+    vectors_ = past.vectors;
+    of_ = {
+        Snapshot(segment.attention.key.weight), Snapshot(segment.attention.value.weight), {}, {}};
+    if (segment.norm) {
+      of_.norm_weight = Snapshot(segment.norm->weight);
+      of_.norm_bias = Snapshot(segment.norm->bias);
+    }
+  }
+
+  /// [B, most held, H D], those of shorter rows to the right.
+  const Tensor<T, Backend>& keys() const { return keys_; }
+  /// The same.
+  const Tensor<T, Backend>& values() const { return values_; }
+
+  /// Moves both on as the memory did that took in vectors of the given keys and values, which it
+  /// held `held` vectors before.
+  void move(const Fifo<T, Backend>& memory, const RowCounts& held,
+            const RowSequences<T, Backend>& keys, const RowSequences<T, Backend>& values,
+            const RowSequences<T, Backend>& now) {
+    const Fifo<T, Backend> like(keys_.dim(2), memory.capacity(), memory.stride());
+    const auto moved = [&](Tensor<T, Backend>& old, const RowSequences<T, Backend>& added) {
+      RowSequences<T, Backend> state{std::move(old), held};
+      like.write(state, added);
+      old = state.vectors;
+    };
+    moved(keys_, keys);
+    moved(values_, values);
+    vectors_ = now.vectors;
+  }
+
+ private:
+  struct Parameters {
+    Snapshot<T, Backend> key, value, norm_weight, norm_bias;
+  };
+
+  template <class Biases>
+  bool holds(const RowSequences<T, Backend>& past,
+             const Segment<T, Backend, Biases>& segment) const {
+    const auto& attention = segment.attention;
+    const auto* const norm = segment.norm;
+    return keys_.rank() == 3 && vectors_.data() == past.vectors.data() &&
+           vectors_.shape() == past.vectors.shape() && of_.key.holds(attention.key.weight) &&
+           of_.value.holds(attention.value.weight) &&
+           (!norm || (of_.norm_weight.holds(norm->weight) && of_.norm_bias.holds(norm->bias)));
+  }
+
+  Tensor<T, Backend> vectors_, keys_, values_;  ///< [B, most held, d] and [B, most held, H D] twice
+  Parameters of_;
+};
+
+/// Encodings of distances as attention projects them.
+template <class T, class Backend>
+class HeldPositions {
+ public:
+  /// The last `count` of the encodings, projected: [count, H D].
+  Variable<T, Backend> last(Index count, const Tensor<T, Backend>& encoding,
+                            const RelativeAttention<T, Backend>& attention) {
+    if (positions_.size() == 0 || encoding_.data() != encoding.data() ||
+        encoding_.shape() != encoding.shape() || !weight_.holds(attention.position.weight)) {
+      positions_ = attention.position.forward(Variable<T, Backend>(encoding)).value();
+      encoding_ = encoding;
+      weight_ = Snapshot(attention.position.weight);
+    }
+    return positions_.slice(encoding.dim(0) - count, encoding.dim(0));
+  }
+
+ private:
+  Tensor<T, Backend> encoding_, positions_;  ///< [longest, d] and [longest, H D]
+  Snapshot<T, Backend> weight_;
+};
+
+/// Keys, values and positions of a memory that is one `Fifo`.
+template <class T, class Backend>
+class AttentionCache {
+ public:
+  using V = Variable<T, Backend>;
+
+  /// What attention needs of K = M + L vectors, memory first: [B, K, H D] twice and [K, H D].
+  struct Context {
+    V keys, values, positions;
+  };
+
+  /// The context of a segment behind a memory.
+  /// @param past    what the memory holds; `memory` vectors of it are held by the row with most
+  /// @param normed  [B, L, d], the segment as attention sees it
+  template <class Biases>
+  Context extend(const RowSequences<T, Backend>& past, Index memory,
+                 const Segment<T, Backend, Biases>& segment, const V& normed) {
+    held_.hold(past, memory, segment);
+    const auto& attention = segment.attention;
+    new_keys_ = attention.key.forward(normed).value();
+    new_values_ = attention.value.forward(normed).value();
+    const auto behind = [&](const Tensor<T, Backend>& held, const Tensor<T, Backend>& added) {
+      const Index most = held.dim(1);
+      return concat(narrow(V(held), most - memory, most), V(added));
+    };
+    return {behind(held_.keys(), new_keys_), behind(held_.values(), new_values_),
+            positions_.last(memory + normed.dim(1), segment.encoding, attention)};
+  }
+
+  /// Moves keys and values on as the memory did with the segment of the last `extend`.
+  /// @param held  numbers of vectors that its rows held before
+  void remember(const Fifo<T, Backend>& memory, const RowCounts& held,
+                const RowSequences<T, Backend>& now) {
+    const RowCounts length(held.size(), new_keys_.dim(1));
+    held_.move(memory, held, {std::move(new_keys_), length}, {std::move(new_values_), length}, now);
+    new_keys_ = new_values_ = {};
+  }
+
+ private:
+  HeldKeys<T, Backend> held_;
+  HeldPositions<T, Backend> positions_;
+  Tensor<T, Backend> new_keys_, new_values_;  ///< of the last segment, until it is remembered
+};
+
+}  // namespace infty::detail

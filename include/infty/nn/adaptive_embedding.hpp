@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/linear.hpp>
+#include <infty/core/random.hpp>
+#include <infty/nn/adaptive_config.hpp>
+#include <infty/nn/clustered_rows.hpp>
+#include <infty/nn/embedding.hpp>
+#include <infty/nn/fwd.hpp>
+
+namespace infty {
+
+/// The adaptive input embedding [Baevski & Auli 2019, §3]: a table of vectors a cluster of the
+/// vocabulary, narrower for rarer tokens, and a map of each to the width of the model. Without
+/// cutoffs it is `Embedding`.
+template <class T, class Backend>
+class AdaptiveEmbedding {
+ public:
+  using V = Variable<T, Backend>;
+
+  std::vector<V> weights;      ///< one a cluster, [its tokens, its width]
+  std::vector<V> projections;  ///< [d, width]: one a cluster; one for all if they are equally
+                               ///< wide; none if all are d wide
+
+  AdaptiveEmbedding() = default;
+
+  /// Normal draws whose deviations give the elements of embedded tokens that of 1 / sqrt(d) in all
+  /// clusters. @throws infty::ValueError if the configuration is not valid
+  explicit AdaptiveEmbedding(AdaptiveConfig config, Random random = Random(0))
+      : config_((config.validate(), std::move(config))) {
+    const auto draw = [](Shape shape, Index width, Random from) {
+      Tensor<T, Backend> value(shape);
+      fill_normal(value, 0, 1 / std::sqrt(static_cast<double>(width)), from);
+      return V(std::move(value), true);
+    };
+    const Index d = config_.model_dim;
+    for (Index i = 0; i < config_.clusters(); ++i) {
+      const Index width = config_.width(i);
+      const auto stream = static_cast<std::uint64_t>(2 * i);
+      weights.push_back(
+          draw(Shape{config_.size(i), width}, width, i == 0 ? random : random.split(stream)));
+      if (config_.projected() && (i == 0 || config_.div_value > 1))
+        projections.push_back(draw(Shape{d, width}, d, random.split(stream + 1)));
+    }
+  }
+
+  /// The constants as given.
+  const AdaptiveConfig& config() const { return config_; }
+
+  /// The map of cluster i, [d, width], empty if there is none.
+  V projection(Index i) const {
+    if (projections.empty()) return {};
+    return projections[projections.size() == 1 ? 0 : static_cast<std::size_t>(i)];
+  }
+
+  /// tokens [...] -> factor * their vectors [..., d].
+  /// @throws infty::ValueError for a token outside of the vocabulary
+  V forward(const Tensor<Index, Backend>& tokens, T factor = T(1)) const {
+    if (config_.clusters() == 1) return projected(embedding(tokens, weights[0], factor), 0);
+    require<ShapeError>(tokens.rank() < Shape::max_rank, "embedding", "tokens are ", tokens.shape(),
+                        ": they must have less than ", Shape::max_rank, " dimensions");
+    detail::require_tokens("embedding", tokens, config_.vocabulary);
+    const auto clustered = detail::clustered_rows<Backend>(config_.bounds(), tokens);
+    detail::RowLists<Backend> rows;
+    detail::Variables<T, Backend> parts;
+    for (Index i = 0; i < config_.clusters(); ++i) {
+      if (clustered.size(i) == 0) continue;
+      const V& table = weights[static_cast<std::size_t>(i)];
+      rows.push_back(clustered.rows(i));
+      parts.push_back(projected(embedding(clustered.tokens(i), table, factor), i));
+    }
+    const Index d = config_.model_dim;
+    return reshape(detail::spread(tokens.size(), d, rows, parts),
+                   detail::with_last(tokens.shape(), d));
+  }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    if (weights.size() == 1 && projections.empty()) {
+      see("weight", weights[0]);
+    } else {
+      see("weights", weights);
+      see("projections", projections);
+    }
+  }
+
+ private:
+  V projected(const V& x, Index i) const {
+    return projections.empty() ? x : linear(x, projection(i));
+  }
+
+  AdaptiveConfig config_;
+};
+
+}  // namespace infty

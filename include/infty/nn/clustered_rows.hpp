@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include <infty/autograd/shape.hpp>
+#include <infty/autograd/tape.hpp>
+#include <infty/core/pool.hpp>
+#include <infty/nn/adaptive_config.hpp>
+
+namespace infty::detail {
+
+/// Lists of rows, one a cluster that has any.
+template <class B>
+using RowLists = std::vector<Tensor<Index, B>, PoolAllocator<Tensor<Index, B>>>;
+
+/// Rows sorted by the cluster of their token.
+template <class B>
+struct ClusteredRows {
+  Tensor<Index, B> row, token;  ///< [rows]; tokens count from the first of their cluster
+  std::array<Index, most_clusters + 1> begin{};  ///< where the rows of each cluster begin
+
+  Index size(Index cluster) const { return at(cluster + 1) - at(cluster); }
+  Tensor<Index, B> rows(Index cluster) const { return row.slice(at(cluster), at(cluster + 1)); }
+  Tensor<Index, B> tokens(Index cluster) const { return token.slice(at(cluster), at(cluster + 1)); }
+
+ private:
+  Index at(Index cluster) const { return begin[static_cast<std::size_t>(cluster)]; }
+};
+
+/// Which rows hold tokens of which cluster, in their order; rows whose token lies in none are left
+/// out. The host waits once, for the numbers of rows.
+template <class B>
+ClusteredRows<B> clustered_rows(const ClusterBounds& bounds, const Tensor<Index, B>& tokens) {
+  const Index n = tokens.size(), clusters = bounds.clusters;
+  ClusteredRows<B> out{Tensor<Index, B>(Shape{n}), Tensor<Index, B>(Shape{n}), {}};
+  if (n == 0) return out;
+  Tensor<Index, B> flags(Shape{clusters, n}), places(flags.shape()), last(Shape{clusters});
+  const Index* const id = tokens.data();
+  Index *const flag = flags.data(), *const place = places.data(), *const end = last.data();
+  B::for_each(clusters * n, [=] INFTY_HOST_DEVICE(Index i) {
+    flag[i] = Index{bounds.cluster_of(id[i % n]) == i / n};
+  });
+  B::inclusive_scan(place, flag, clusters * n);
+  Index *const row = out.row.data(), *const token = out.token.data();
+  B::for_each(clusters * n, [=] INFTY_HOST_DEVICE(Index i) {
+    if (!flag[i]) return;
+    row[place[i] - 1] = i % n;
+    token[place[i] - 1] = id[i % n] - bounds.bound[i / n];
+  });
+  B::for_each(clusters, [=] INFTY_HOST_DEVICE(Index i) { end[i] = place[i * n + n - 1]; });
+  B::to_host(out.begin.data() + 1, end, clusters);
+  return out;
+}
+
+/// Variables that an operation takes, where their number is not known beforehand.
+template <class T, class B>
+using Variables = std::vector<Variable<T, B>, PoolAllocator<Variable<T, B>>>;
+
+/// What `record` asks of an input, of all of them.
+template <class T, class B>
+struct AnyOf {
+  const Variables<T, B>& all;
+
+  bool requires_grad() const {
+    return std::any_of(all.begin(), all.end(), [](const auto& x) { return x.requires_grad(); });
+  }
+};
+
+/// [n, d] of parts [k, d] whose vectors stand at rows [k] of it, zeros elsewhere. No row may come
+/// twice.
+template <class T, class B>
+Variable<T, B> spread(Index n, Index d, const RowLists<B>& rows, const Variables<T, B>& parts) {
+  Variable<T, B> y(Tensor<T, B>::zeros(Shape{n, d}));
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    B::scatter_add_rows(rows[i].size(), d, parts[i].value().data(), rows[i].data(), n,
+                        y.value().data());
+  return record(
+      y,
+      [rows, parts, n, d](const Tensor<T, B>& dy) {
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          if (!parts[i].requires_grad()) continue;
+          Tensor<T, B> there(parts[i].shape());
+          B::gather_rows(rows[i].size(), d, dy.data(), rows[i].data(), n, there.data());
+          add_to_grad(parts[i], there);
+        }
+      },
+      AnyOf<T, B>{parts});
+}
+
+}  // namespace infty::detail

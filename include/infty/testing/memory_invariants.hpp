@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/io/checkpoint.hpp>
+#include <infty/memory/memory.hpp>
+#include <infty/model/transformer_lm.hpp>
+#include <infty/testing/invariants.hpp>
+
+// What every `Memory` keeps to, tried inside a language model of two small layers:
+// `require_memory<MyMemory>(config, file)` is a whole test of a memory of your own.
+
+namespace infty::testing {
+
+/// A small language model as a memory of tokens, as the streams of testing/invariants.hpp want it:
+/// it is written by observing and read by answering, of which the state does not come to know.
+template <template <class, class> class M, class T = double, class Backend = EigenBackend>
+class TokenMemory {
+ public:
+  using Model = TransformerLM<T, M, Backend>;
+  using Tokens = typename Model::Tokens;
+
+  /// Parameters are drawn, those that start as zeros and ones too.
+  explicit TokenMemory(const typename Model::MemoryConfig& memory, bool pre_norm = false)
+      : model_({.vocabulary = 5,
+                .model_dim = 4,
+                .layers = 2,
+                .heads = 2,
+                .head_dim = 3,
+                .feed_forward = 5,
+                .pre_norm = pre_norm},
+               memory, Random(1)) {
+    Random random(2);
+    for_each_parameter(model_, [&](const std::string&, Variable<T, Backend>& parameter) {
+      Tensor<T, Backend> shift(parameter.shape());
+      fill_uniform(shift, T(-.2), T(.2), random);
+      Backend::copy(parameter.value().data(),
+                    (parameter + Variable<T, Backend>(shift)).value().data(), parameter.size());
+    });
+  }
+
+  Model& model() { return model_; }
+  const Model& model() const { return model_; }
+
+  typename Model::State make_state(Index batch) const { return model_.make_state(batch); }
+  void write(typename Model::State& state, const Tokens& tokens) const {
+    model_.observe(state, tokens);
+  }
+  Variable<T, Backend> read(const typename Model::State& state, const Tokens& tokens) const {
+    auto branch = state;
+    return model_.forward(branch, tokens).hidden;
+  }
+
+ private:
+  Model model_;
+};
+
+/// Random tokens [batch, length] for a `TokenMemory`.
+template <class Backend = EigenBackend>
+Tensor<Index, Backend> some_tokens(Index batch, Index length, Random& random) {
+  std::vector<Index> tokens(static_cast<std::size_t>(batch * length));
+  for (Index& token : tokens) token = random.below(5);
+  return Tensor<Index, Backend>::from(Shape{batch, length}, tokens);
+}
+
+/// A stream of three rows for a `TokenMemory`: 18 tokens in pieces of 1 to 8, and queries.
+template <class Backend = EigenBackend>
+Stream<Tensor<Index, Backend>> some_stream() {
+  Random random(3);
+  Stream<Tensor<Index, Backend>> stream;
+  for (const Index length : {3, 1, 8, 6})
+    stream.pieces.push_back(some_tokens<Backend>(3, length, random));
+  stream.queries = some_tokens<Backend>(3, 5, random);
+  return stream;
+}
+
+namespace detail {
+
+/// Largest difference between what two states remember; infinity for another structure.
+template <class State>
+double state_difference(const State& a, const State& b) {
+  std::vector<std::vector<double>> members;
+  const auto collect = [&](const State& state, auto&& f) {
+    infty::detail::each_member(const_cast<State&>(state), [&](auto& member) {
+      using M = std::remove_reference_t<decltype(member)>;
+      std::vector<double> all;
+      const auto add = [&](const auto& numbers) {
+        for (const auto x : numbers) all.push_back(static_cast<double>(x));
+      };
+      if constexpr (infty::detail::is_tensor<M>)
+        add(tensor_of(member).to_vector());
+      else if constexpr (std::is_same_v<M, RowIds>)
+        add(member.id);
+      else
+        add(member);
+      f(std::move(all));
+    });
+  };
+  collect(a, [&](auto all) { members.push_back(std::move(all)); });
+  std::size_t next = 0;
+  double worst = 0;
+  collect(b, [&](const auto& all) {
+    if (next == members.size() || members[next].size() != all.size()) {
+      worst = std::numeric_limits<double>::infinity();
+      return;
+    }
+    const auto& other = members[next++];
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double d = std::abs(other[i] - all[i]) / std::max(1.0, std::abs(all[i]));
+      raise_to(worst, std::isfinite(d) ? d : std::numeric_limits<double>::infinity());
+    }
+  });
+  return next == members.size() ? worst : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace detail
+
+/// `observe` leaves the state that `forward` leaves, with a tape and without one, and what is read
+/// does not depend on the tape.
+template <template <class, class> class M, class T, class B>
+double observe_equals_forward(const TokenMemory<M, T, B>& memory) {
+  const auto stream = some_stream<B>();
+  auto observed = memory.make_state(3), read = observed, recorded = observed;
+  double worst = 0;
+  for (const auto& piece : stream.pieces) {
+    memory.write(observed, piece);
+    const auto answer = memory.model().forward(read, piece).hidden;
+    {
+      Tape tape;
+      const auto same = memory.model().forward(recorded, piece).hidden;
+      detail::raise_to(worst, detail::difference(answer.value(), same.value()));
+    }
+    detail::raise_to(worst, detail::state_difference(observed, read));
+    detail::raise_to(worst, detail::state_difference(recorded, read));
+  }
+  return worst;
+}
+
+/// The gradients of all parameters of a model with the memory, of the losses of a segment and of
+/// the regulariser, against central differences; a loss of the memory's own is left out, for it
+/// may stop gradients on purpose. The largest difference, relative to a parameter's largest one.
+template <template <class, class> class M, class B>
+double model_gradient(TokenMemory<M, double, B>& memory) {
+  Random random(4);
+  auto before = memory.make_state(2);
+  for (const Index length : {7, 8}) {
+    memory.write(before, some_tokens<B>(2, length, random));
+    if (length == 7) reset_row(before, 1);  // rows of different age
+  }
+  const auto tokens = some_tokens<B>(2, 3, random), targets = some_tokens<B>(2, 3, random);
+  const auto loss = [&] {
+    auto state = before;
+    const auto output = memory.model().forward(state, tokens);
+    return mean(memory.model().losses(output.hidden, targets)) +
+           scale(memory.model().kl_regulariser(output), 1e-3);
+  };
+  return gradient_check(loss, parameters<double, B>(memory.model()));
+}
+
+/// Whether a state stays as large as it was, once its memories are full, and finite.
+template <template <class, class> class M, class T, class B>
+bool stays_bounded(const TokenMemory<M, T, B>& memory) {
+  Random random(5);
+  auto state = memory.make_state(1);
+  const auto tokens = some_tokens<B>(1, 7, random);
+  for (int i = 0; i < 20; ++i) memory.write(state, tokens);
+  const std::size_t bytes = bytes_of(state);
+  for (int i = 0; i < 50; ++i) memory.write(state, tokens);
+  return bytes_of(state) == bytes && is_finite(state);
+}
+
+/// Whether a model with a wider embedding refuses a state, as infty::ShapeError, and leaves it as
+/// it was.
+template <template <class, class> class M, class T, class B>
+bool refuses_foreign_states(const TokenMemory<M, T, B>& memory) {
+  auto config = memory.model().config();
+  config.model_dim += 2;
+  const typename TokenMemory<M, T, B>::Model other(config, memory.model().memory_config());
+  Random random(6);
+  const auto tokens = some_tokens<B>(2, 9, random);
+  auto state = memory.make_state(2);
+  memory.write(state, tokens);
+  const auto before = state;
+  for (const bool observe : {false, true}) {
+    bool refused = false;
+    try {
+      observe ? other.observe(state, tokens) : void(other.forward(state, tokens));
+    } catch (const ShapeError&) {
+      refused = true;
+    }
+    if (!refused || detail::state_difference(state, before) != 0) return false;
+  }
+  return true;
+}
+
+/// Tries memory M with a configuration of few vectors, so that a dozen tokens fill it, in a model
+/// with its norms behind and in one with its norms in front: the invariants of a stream (a batch is
+/// its rows one by one, a reset row is fresh, a state that was saved and loaded continues, copies
+/// branch, outputs do not depend on later input), gradients, that `observe` is `forward` without an
+/// answer, that a state stays as large as it is and another model's is refused, that products are
+/// counted.
+/// @param file       where states are saved; is overwritten
+/// @param tolerance  of what is computed in another order, as in a batch and row by row
+/// @throws infty::testing::InvariantError that names what is broken
+template <template <class, class> class M>
+void require_memory(const typename M<double, EigenBackend>::Config& config,
+                    const std::filesystem::path& file, double tolerance = 1e-12) {
+  const auto hold = [](bool good, const char* what, const auto&... more) {
+    require<InvariantError>(good, what, "does not hold", more...);
+  };
+  for (const bool pre_norm : {false, true}) {
+    TokenMemory<M> memory(config, pre_norm);
+    const auto through = [&](const auto& state) {
+      save_state(file, state);
+      auto loaded = memory.make_state(1);
+      load_state(file, loaded);
+      return loaded;
+    };
+    require_invariants(memory, some_stream(), through, tolerance);
+    const double observed = observe_equals_forward(memory);
+    hold(observed <= tolerance, "observe_equals_forward", ": a difference of ", observed,
+         ", allowed is ", tolerance);
+    hold(stays_bounded(memory), "stays_bounded");
+    hold(refuses_foreign_states(memory), "refuses_foreign_states");
+    if (!pre_norm) continue;  // gradients go the same way, and through the norm of what is held
+    const double gradient = model_gradient(memory);
+    hold(gradient < 1e-6, "model_gradient", ": a difference of ", gradient, ", allowed is 1e-6");
+  }
+  const M<double, EigenBackend> memory(config, {.model_dim = 4, .heads = 2, .head_dim = 3},
+                                       Random(1));
+  const double count = memory.flops(2, 8);
+  hold(count > 0 && memory.flops(4, 8) > count && memory.flops(2, 16) > count, "flops",
+       ": they are ", count, " for 2 rows of 8, ", memory.flops(4, 8), " for 4 rows of 8, ",
+       memory.flops(2, 16), " for 2 rows of 16");
+}
+
+}  // namespace infty::testing
