@@ -221,7 +221,7 @@ inline Index reach_without_memory(const Settings& s) {
   Index begin = s.task.length;
   for (Index layer = 0; layer < s.model.layers; ++layer) {
     if (begin < s.task.length) begin -= begin % s.segment;
-    begin = std::max<Index>(0, begin - s.model.short_term);
+    begin = std::max<Index>(0, begin - s.short_term.capacity);
   }
   return s.task.length - begin;
 }
@@ -261,7 +261,7 @@ inline Floor chance_floor(const Settings& s) {
 /// Counters that see the last segment and the STM; that see what a model without LTM may have seen,
 /// where this is something else; that see everything; and chance.
 inline std::vector<Floor> floors_of(const Settings& s) {
-  const Index recent = std::min(s.task.length, s.segment + s.model.short_term);
+  const Index recent = std::min(s.task.length, s.segment + s.short_term.capacity);
   const Index reach = reach_without_memory(s);
   std::vector<Floor> floors{counter_floor(s, "counter-recent", recent)};
   if (reach != recent) floors.push_back(counter_floor(s, "counter-reach", reach));

@@ -19,7 +19,6 @@
 #include <exception>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -27,6 +26,9 @@
 
 #include <infty/eigen/parallel.hpp>
 
+#include "../support/files.hpp"
+#include "../support/options.hpp"
+#include "../support/settings.hpp"
 #include "backends.hpp"
 #include "report.hpp"
 
@@ -37,7 +39,7 @@ Finished load_checkpoint(const Options& options, Settings& settings) {
   const infty::SafetensorsFile file(options.resume);
   Finished finished;
   try {
-    settings = settings_from(nlohmann::json::parse(file.metadata("settings")));
+    settings = support::settings_from<Settings>(nlohmann::json::parse(file.metadata("settings")));
     finished.results =
         nlohmann::json::parse(file.metadata("results")).get<std::vector<ModelResult>>();
   } catch (const nlohmann::json::exception& error) {
@@ -98,7 +100,7 @@ void run(Options options, Settings settings) {
   validate(settings);
   RunModel* const run_model = runner_of(options, settings);
   const std::string device = device_of(options);
-  prepare_folder(options.out);
+  support::prepare_folder(options.out);
   if (options.threads > 0) infty::set_num_threads(options.threads);
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
@@ -111,22 +113,6 @@ void run(Options options, Settings settings) {
   print_results(report);
   print_costs(report);
   write_report(report, options.out);
-}
-
-/// One option of the command line for every setting, in its group; returns them.
-std::vector<CLI::Option*> add_options(CLI::App& app, Settings& settings) {
-  std::vector<CLI::Option*> options;
-  each_setting(settings, [&]<class T>(const char* group, const char* name, T& field,
-                                      const char* help, const auto&... choices) {
-    CLI::Option* const option = app.add_option(std::string("--") + name, field, help);
-    option->capture_default_str()->group(group);
-    if constexpr (!std::is_same_v<T, std::string> && requires { field.front(); })
-      option->delimiter(',')->expected(1, 64);
-    if constexpr (sizeof...(choices) > 0)
-      option->check(CLI::IsMember(std::vector<std::string>{choices...}));
-    options.push_back(option);
-  });
-  return options;
 }
 
 /// Reads the command line into options and settings; a number if the program is to end with it.
@@ -157,7 +143,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       app.add_option("--device", options.device, "number of the GPU, for --backend cuda")
           ->capture_default_str()
           ->check(CLI::NonNegativeNumber);
-  const auto of_settings = add_options(app, settings);
+  const auto of_settings = support::add_options(app, settings);
   try {
     app.parse(argc, argv);
     for (const CLI::Option* const option : of_settings)

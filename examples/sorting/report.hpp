@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
-#include <iostream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,6 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 
+#include "../support/files.hpp"
+#include "../support/settings.hpp"
 #include "training.hpp"
 
 namespace sorting {
@@ -34,28 +33,8 @@ inline std::size_t peak_resident_bytes() {
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
-/// Writes a text file. Throws infty::IoError if that fails.
-inline void write_file(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  infty::require<infty::IoError>(!out.fail(), "sorting", "cannot write ", path.string());
-}
-
-/// Makes the folder, if need be, and tries whether files can be written there.
-inline void prepare_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  infty::require<infty::IoError>(std::filesystem::is_directory(folder), "sorting", "--out ",
-                                 folder.string(),
-                                 " is no folder and cannot be made: ", error.message());
-  const auto probe = folder / ".sorting-probe";
-  write_file(probe, "");
-  std::filesystem::remove(probe, error);
-}
-
 inline nlohmann::json results_json(const Report& report) {
-  nlohmann::json out{{"settings", to_json(report.settings)},
+  nlohmann::json out{{"settings", support::to_json(report.settings)},
                      {"backend", report.backend},
                      {"device", report.device},
                      {"peak_resident_bytes", peak_resident_bytes()}};
@@ -190,27 +169,6 @@ inline std::string figure_script(const Report& report) {
   return gp.str();
 }
 
-/// `text` as one word of a shell's command line.
-inline std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + '\'';
-}
-
-/// Runs gnuplot on the script; says why there is no figure where there is none.
-inline bool draw_figure(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  std::filesystem::remove(folder / "figure.png", ignored);
-  const std::string command = "command -v gnuplot >/dev/null || exit 127; cd " +
-                              shell_quoted(std::filesystem::absolute(folder).string()) +
-                              " && gnuplot figure.gp";
-  if (std::system(command.c_str()) == 0) return true;
-  std::cerr
-      << "sorting: no figure, for gnuplot is missing or failed; with it (Debian: gnuplot-nox):"
-      << " cd " << shell_quoted(folder.string()) << " && gnuplot figure.gp\n";
-  return false;
-}
-
 inline void print_row(const std::string& name, double a, double b, double c, double d) {
   std::printf("%-36s %8.3f %8.3f %10.3f %8.3f\n", name.c_str(), a, b, c, d);
 }
@@ -247,11 +205,11 @@ inline void print_costs(const Report& report) {
 
 /// Writes everything into the folder and says what is there.
 inline void write_report(const Report& report, const std::filesystem::path& folder) {
-  write_file(folder / "results.json", results_json(report).dump(2) + '\n');
-  write_file(folder / "curves.csv", curves_csv(report));
-  write_file(folder / "attention.csv", attention_csv(report));
-  write_file(folder / "figure.gp", figure_script(report));
-  const bool drawn = draw_figure(folder);
+  support::write_file(folder / "results.json", results_json(report).dump(2) + '\n');
+  support::write_file(folder / "curves.csv", curves_csv(report));
+  support::write_file(folder / "attention.csv", attention_csv(report));
+  support::write_file(folder / "figure.gp", figure_script(report));
+  const bool drawn = support::draw_figure(folder);
   std::fprintf(stderr, "wrote results.json, curves.csv, attention.csv, figure.gp%s to %s\n",
                drawn ? " and figure.png" : "", folder.c_str());
 }

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
-#include <infty/train/progress.hpp>
-
+#include "../support/progress_line.hpp"
+#include "../support/settings.hpp"
 #include "backends.hpp"
 
 namespace sorting {
@@ -23,44 +22,13 @@ inline double mean_of_last(const std::vector<double>& values, std::ptrdiff_t cou
   return std::accumulate(values.end() - count, values.end(), 0.0) / static_cast<double>(count);
 }
 
-/// The progress line on standard error: ever the same line of a terminal, a new line every few
-/// seconds elsewhere.
-class ProgressLine {
- public:
-  ProgressLine(std::string name, Index total, Index first)
-      : name_(std::move(name)), progress_(total, first) {}
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  ~ProgressLine() {
-    if (unfinished_) std::fputc('\n', stderr);
-  }
-
-  void update(const History& history) {
-    progress_.update(std::ssize(history.loss));
-    const bool last = progress_.done() == progress_.total();
-    if (!last && progress_.seconds() - shown_ < (terminal_ ? 0.1 : 5)) return;
-    shown_ = progress_.seconds();
-    const std::string line = progress_.line({{"loss", mean_of_last(history.loss, 50)},
-                                             {"accuracy", mean_of_last(history.accuracy, 50)}});
-    std::fprintf(stderr, "%s%-7s %s%s", terminal_ ? "\r\033[K" : "", name_.c_str(), line.c_str(),
-                 terminal_ && !last ? "" : "\n");
-    unfinished_ = terminal_ && !last;
-  }
-
- private:
-  std::string name_;
-  infty::Progress progress_;
-  double shown_ = 0;
-  bool terminal_ = ::isatty(STDERR_FILENO) != 0, unfinished_ = false;
-};
-
 /// Saves the models that are done and, if there is one, the model in training.
 template <class Training>
 void save_checkpoint(const Options& options, const Settings& settings, const Finished& finished,
                      const Training* training) {
   if (options.save.empty()) return;
   infty::SafetensorsWriter writer = finished.parameters;
-  writer.metadata("settings", to_json(settings).dump());
+  writer.metadata("settings", support::to_json(settings).dump());
   writer.metadata("results", nlohmann::json(finished.results).dump());
   writer.metadata("current", training ? training->name() : "");
   if (training) {
@@ -79,7 +47,7 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
   Training training(settings, name);
   if (finished.current == name) training.load(options.resume);
   const Index first = training.steps();
-  ProgressLine line(name, settings.steps, first);
+  support::ProgressLine line(name, settings.steps, first);
   while (training.steps() < settings.steps) {
     if ((training.steps() - first) % options.save_every == 0)
       save_checkpoint(options, settings, finished, &training);
@@ -88,7 +56,9 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
       return false;
     }
     training.step();
-    line.update(training.history());
+    const History& history = training.history();
+    line.update(std::ssize(history.loss), {{"loss", mean_of_last(history.loss, 50)},
+                                           {"accuracy", mean_of_last(history.accuracy, 50)}});
   }
   std::fprintf(stderr, "%-7s evaluating on %lld sequences\n", name.c_str(),
                static_cast<long long>(settings.evaluation_sequences));

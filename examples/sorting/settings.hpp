@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include <infty/core/error.hpp>
 #include <infty/data/sorting.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/adam.hpp>
-#include <infty/train/schedule.hpp>
+
+#include "../support/training.hpp"
 
 namespace sorting {
 
@@ -27,14 +25,10 @@ struct Settings {
   infty::SortingConfig task{.symbols = 10, .length = 512};
   Index segment = 64;
 
+  infty::TransformerConfig model{
+      .model_dim = 64, .layers = 2, .heads = 4, .feed_forward = 128, .pre_norm = true};
   // Stride 1: with an LTM, the STM holds no more than without.
-  infty::TransformerConfig model{.model_dim = 64,
-                                 .layers = 2,
-                                 .heads = 4,
-                                 .feed_forward = 128,
-                                 .short_term = 64,
-                                 .long_term_stride = 1,
-                                 .pre_norm = true};
+  infty::ShortTermConfig short_term{.capacity = 64, .stride = 1};
   infty::LongTermConfig memory{
       .basis = 32, .widths = {.05, .2}, .samples = 48, .tau = .75, .ridge = 1};
   std::string density = "gaussian", parameters = "affine", sticky = "draws";
@@ -57,8 +51,8 @@ inline Settings paper_settings(Index length) {
   s.task = {.symbols = 20, .length = paper.length};
   s.segment = paper.segment;
   s.model = paper.model;
-  s.model.long_term_stride = 1;
-  s.memory = *paper.model.long_term;
+  s.short_term = {.capacity = paper.memory.short_term.capacity, .stride = 1};
+  s.memory = *paper.memory.long_term;
   s.batch = paper.batch;
   s.steps = paper.steps;
   s.adam.learning_rate = paper.learning_rate;
@@ -88,7 +82,7 @@ void each_setting(Settings& s, See&& see) {
   see(model, "heads", s.model.heads, "of attention");
   see(model, "head-dim", s.model.head_dim, "of each head; 0: width / heads");
   see(model, "feed-forward", s.model.feed_forward, "width of its inner layer");
-  see(model, "short-term", s.model.short_term, "vectors in the short-term memory (STM)");
+  see(model, "short-term", s.short_term.capacity, "vectors in the short-term memory (STM)");
   see(model, "pre-norm", s.model.pre_norm, "norms before attention and feed-forward, not behind");
   see(model, "tie-embedding", s.model.tie_embedding, "the output layer is the embedding");
   see(model, "dropout", s.model.dropout, "while training");
@@ -98,7 +92,7 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "widths", s.memory.widths, "of the Gaussian basis functions");
   see(memory, "samples", s.memory.samples, "M, of the past at a contraction");
   see(memory, "tau", s.memory.tau, "share of the LTM that the past is contracted to");
-  see(memory, "stride", s.model.long_term_stride, "vectors leave the STM in groups of so many");
+  see(memory, "stride", s.short_term.stride, "vectors leave the STM in groups of so many");
   see(memory, "ridge", s.memory.ridge, "penalty of the regression");
   see(memory, "gate", s.memory.gate, "new vectors pass a gate");
   see(memory, "density", s.density, "what attends to the LTM", "gaussian", "parabola");
@@ -112,16 +106,7 @@ void each_setting(Settings& s, See&& see) {
 
   const char* const training = "Training";
   see(training, "batch", s.batch, "sequences a step");
-  see(training, "steps", s.steps, "in all");
-  see(training, "rate", s.adam.learning_rate, "learning rate of Adam, at its peak");
-  see(training, "schedule", s.schedule, "of the rate", "cosine", "linear", "constant");
-  see(training, "warmup", s.warmup, "steps in which the rate rises");
-  see(training, "last-rate", s.last_rate, "what cosine and linear fall to");
-  see(training, "clip", s.clip, "greatest global norm of the gradients; 0: any");
-  see(training, "beta1", s.adam.beta1, "of Adam");
-  see(training, "beta2", s.adam.beta2, "of Adam");
-  see(training, "epsilon", s.adam.epsilon, "of Adam");
-  see(training, "weight-decay", s.adam.weight_decay, "of Adam, decoupled");
+  support::each_training_setting(training, s, see);
 
   const char* const evaluation = "Evaluation";
   see(evaluation, "evaluation-sequences", s.evaluation_sequences, "that no model is trained on");
@@ -129,11 +114,16 @@ void each_setting(Settings& s, See&& see) {
   see(evaluation, "bins", s.bins, "of the histogram of attention");
 }
 
-/// The configuration of one of the models.
-inline infty::TransformerConfig model_config(const Settings& s, const std::string& name) {
+/// The sizes of all models.
+inline infty::TransformerConfig model_config(const Settings& s) {
   infty::TransformerConfig config = s.model;
   config.vocabulary = infty::SortingTask(s.task).vocabulary();
-  config.long_term.reset();
+  return config;
+}
+
+/// The memory of one of the models.
+inline infty::InftyConfig memory_config(const Settings& s, const std::string& name) {
+  infty::InftyConfig config{.short_term = s.short_term, .long_term = {}};
   if (name == "none") return config;
   config.long_term = s.memory;
   config.long_term->sampling_seed = s.seed;
@@ -145,15 +135,7 @@ inline infty::TransformerConfig model_config(const Settings& s, const std::strin
   return config;
 }
 
-/// The learning rate of a step, the first of which is 0.
-inline double rate_of(const Settings& s, Index step) {
-  const double peak = s.adam.learning_rate;
-  if (s.schedule == "cosine")
-    return infty::CosineSchedule{peak, s.warmup, s.steps, s.last_rate}(step);
-  if (s.schedule == "linear")
-    return infty::LinearSchedule{peak, s.warmup, s.steps, s.last_rate}(step);
-  return infty::ConstantSchedule{peak, s.warmup}(step);
-}
+using support::rate_of;
 
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
@@ -173,35 +155,13 @@ inline void validate(const Settings& s) {
   at_least("steps", s.steps, 1);
   at_least("evaluation-sequences", s.evaluation_sequences, 1);
   at_least("bins", s.bins, 1);
-  const auto not_negative = [](const char* name, double value) {
-    infty::require(std::isfinite(value) && value >= 0, "sorting", "--", name, " is ", value,
-                   ": it must be finite and at least 0");
-  };
-  not_negative("kl-weight", s.kl_weight);
-  not_negative("clip", s.clip);
-  infty::require(s.schedule == "constant" || s.steps > s.warmup, "sorting", "--steps is ", s.steps,
-                 ": it must be above --warmup = ", s.warmup);
-  s.adam.validate();
-  rate_of(s, 0);
-  for (const std::string& name : s.models) model_config(s, name).validate();
-}
-
-inline nlohmann::json to_json(const Settings& settings) {
-  auto json = nlohmann::json::object();
-  each_setting(const_cast<Settings&>(settings),
-               [&](const char*, const char* name, const auto& field, const auto&...) {
-                 json[name] = field;
-               });
-  return json;
-}
-
-/// The settings in a checkpoint. Throws nlohmann::json::exception for one that is missing.
-inline Settings settings_from(const nlohmann::json& json) {
-  Settings settings;
-  each_setting(settings, [&](const char*, const char* name, auto& field, const auto&...) {
-    json.at(name).get_to(field);
-  });
-  return settings;
+  support::require_not_negative("sorting", "kl-weight", s.kl_weight);
+  support::validate_training("sorting", s);
+  const infty::TransformerConfig config = model_config(s);
+  config.validate();
+  s.short_term.validate();
+  for (const std::string& name : s.models)
+    memory_config(s, name).resolved_long_term(config.attention_sizes()).validate();
 }
 
 }  // namespace sorting

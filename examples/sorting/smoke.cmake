@@ -1,37 +1,18 @@
 # cmake -DPROGRAM=... -DFOLDER=... -P smoke.cmake: the program, small. All models train, are
 # evaluated and reported; a run that was interrupted twice, with another number of threads, gives
 # what an uninterrupted one gives, byte for byte; what cannot be is refused.
+include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
 set(tiny --symbols 4 --length 40 --segment 8 --short-term 8 --width 8 --heads 2 --feed-forward 12
          --basis 8 --widths .1,.2 --samples 12 --batch 4 --steps 24 --warmup 4
          --evaluation-sequences 10 --bins 16 --dropout .1)
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 
-function(run wanted out)
-  execute_process(
-    COMMAND "${PROGRAM}" ${ARGN}
-    WORKING_DIRECTORY "${FOLDER}"
-    RESULT_VARIABLE status
-    OUTPUT_VARIABLE printed
-    ERROR_VARIABLE errors)
-  if(NOT status MATCHES "^${wanted}$")
-    message(FATAL_ERROR "sorting ${ARGN}: status ${status}, not ${wanted}\n${printed}${errors}")
-  endif()
-  set(${out} "${printed}" PARENT_SCOPE)
-  set(errors "${errors}" PARENT_SCOPE)
-endfunction()
-
 # results.json without what differs from run to run
 function(read_results folder out)
   file(READ "${FOLDER}/${folder}/results.json" json)
   string(REGEX REPLACE "\"[a-z_]*(seconds|bytes)\": [^\n]*" "" json "${json}")
   set(${out} "${json}" PARENT_SCOPE)
-endfunction()
-
-function(same what a b)
-  if(NOT a STREQUAL b)
-    message(FATAL_ERROR "${what} differs:\n${a}\n${b}")
-  endif()
 endfunction()
 
 set(models infty,sticky,none)
@@ -59,13 +40,6 @@ endif()
 run(0 ignored ${tiny} --models infty --density parabola --parameters moments --sticky quantiles
     --schedule linear --pre-norm false --clip 0 --out other)
 
-function(refused text)
-  run("[1-9][0-9]*" ignored ${ARGN})
-  string(FIND "${errors}" "${text}" at)
-  if(at EQUAL -1)
-    message(FATAL_ERROR "sorting ${ARGN} does not say `${text}`:\n${errors}")
-  endif()
-endfunction()
 refused("foo not in {infty,sticky,none}" --models foo)
 refused("heads is 3: head_dim must be given" --heads 3)
 refused("--steps is 9: it must be above --warmup = 50" --steps 9)

@@ -50,18 +50,27 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// The ∞-former's memory with the density of one's choice.
+template <class Density>
+struct With {
+  template <class T, class B>
+  using Memory =
+      infty::MemoryPair<infty::ShortTermMemory<T, B>, infty::LongTermMemory<T, Density, B>>;
+};
+
 /// A model that is being trained. All that the next step depends on is saved and loaded, by any
 /// backend.
 template <class T, class Density, class B>
 class Training {
  public:
-  using Model = infty::TransformerLM<T, Density, B>;
+  using Model = infty::TransformerLM<T, With<Density>::template Memory, B>;
 
   Training(const Settings& settings, std::string name)
       : settings_(settings),
         name_(std::move(name)),
         task_(settings.task),
-        model_(model_config(settings, name_), infty::Random(settings.seed)),
+        model_(model_config(settings), memory_config(settings, name_),
+               infty::Random(settings.seed)),
         adam_(model_, settings.adam),
         sequences_(settings.seed, 1),
         dropout_(settings.seed, 3) {}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../support/files.hpp"
+#include "../support/settings.hpp"
+#include "model.hpp"
+
+namespace language_model {
+
+struct CompareOptions {
+  std::filesystem::path out = "language-model-comparison";
+  std::vector<std::string> memories = support::memory_names;
+  Index seeds = 3, jobs = 2, save_every = 100;
+  int threads = 1;
+};
+
+/// One training of the comparison, done by a process of its own.
+struct Run {
+  Settings settings;
+  std::filesystem::path folder;
+  ::pid_t process = 0;
+};
+
+/// The results in a folder, if they are of these settings; null otherwise.
+inline nlohmann::json finished_results(const std::filesystem::path& folder, const Settings& s) {
+  std::ifstream file(folder / "results.json");
+  if (!file) return nullptr;
+  auto results = nlohmann::json::parse(file, nullptr, false);
+  if (results.is_discarded() || results.value("settings", nlohmann::json()) != support::to_json(s))
+    return nullptr;
+  return results;
+}
+
+namespace detail {
+
+inline std::string as_option(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string out;
+  for (const auto& element : value) out += (out.empty() ? "" : ",") + element.dump();
+  return out;
+}
+
+/// Starts this very program once more to train; what it prints goes to a file beside the folder.
+inline ::pid_t start(const Run& run, const CompareOptions& options,
+                     const nlohmann::json& settings) {
+  std::vector<std::string> words{"language_model", "train", "--out=" + run.folder.string(),
+                                 "--threads=" + std::to_string(options.threads),
+                                 "--save-every=" + std::to_string(options.save_every)};
+  for (const auto& [name, value] : settings.items())
+    if (!(value.is_string() && value.get<std::string>().empty()))
+      words.push_back("--" + name + '=' + as_option(value));
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const std::string printed = run.folder.string() + ".txt";
+  const ::pid_t parent = ::getpid(), child = ::fork();
+  infty::require<infty::IoError>(child >= 0, "compare", "no process can be started");
+  if (child > 0) return child;
+  // Nothing but system calls between here and the other program; it ends when this one does.
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);
+  const int file = ::open(printed.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  if (file >= 0 && ::dup2(file, STDOUT_FILENO) >= 0 && ::dup2(file, STDERR_FILENO) >= 0)
+    ::execv("/proc/self/exe", arguments.data());
+  ::_exit(127);
+}
+
+}  // namespace detail
+
+/// Runs all that is not done, some at once, and returns when it is. Throws infty::Error that says
+/// where to look if one of them fails; the others end first.
+inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
+                    const std::vector<nlohmann::json>& settings) {
+  std::vector<Run> running;
+  std::string failed;
+  std::size_t next = 0;
+  while (next < waiting.size() || !running.empty()) {
+    while (failed.empty() && next < waiting.size() && std::ssize(running) < options.jobs) {
+      Run& run = waiting[next];
+      run.process = detail::start(run, options, settings[next]);
+      std::fprintf(stderr, "%s: started (%zu of %zu), see %s.txt\n", run.folder.filename().c_str(),
+                   next + 1, waiting.size(), run.folder.c_str());
+      running.push_back(run);
+      ++next;
+    }
+    if (running.empty()) break;
+    int status = 0;
+    const ::pid_t ended = ::waitpid(-1, &status, 0);
+    if (ended < 0 && errno == EINTR) continue;
+    const auto run = std::find_if(running.begin(), running.end(),
+                                  [&](const Run& r) { return r.process == ended; });
+    if (run == running.end()) continue;
+    const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    std::fprintf(stderr, "%s: %s\n", run->folder.filename().c_str(), good ? "done" : "failed");
+    if (!good) failed = run->folder.string();
+    running.erase(run);
+  }
+  infty::require(failed.empty(), "compare", failed, ".txt says why this run failed");
+}
+
+/// Mean and sample standard deviation, least and greatest of a few numbers.
+struct Spread {
+  double mean = 0, deviation = 0, least = 0, most = 0;
+
+  explicit Spread(const std::vector<double>& values) {
+    const auto count = static_cast<double>(values.size());
+    mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+    for (const double value : values) deviation += (value - mean) * (value - mean);
+    deviation = values.size() > 1 ? std::sqrt(deviation / (count - 1)) : 0;
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    least = *low;
+    most = *high;
+  }
+};
+
+/// What is measured at a level, by its name in the results.
+inline std::pair<const char*, const char*> measure_of(const std::string& level) {
+  if (level == "char") return {"bits_per_character", "bits per character"};
+  if (level == "byte") return {"bits_per_byte", "bits per byte"};
+  return {"perplexity", level == "word" ? "perplexity per word" : "perplexity per token"};
+}
+
+/// The table of all memories, and which of them the seeds tell apart. On standard output, in
+/// Markdown.
+inline void print_table(const CompareOptions& options, const std::string& level,
+                        const std::map<std::string, std::vector<nlohmann::json>>& results) {
+  const char* const key = measure_of(level).first;
+  const char* const measure = measure_of(level).second;
+  const auto all = [&](const std::string& memory, const auto& get) {
+    std::vector<double> values;
+    for (const auto& result : results.at(memory)) values.push_back(get(result));
+    return Spread(values);
+  };
+  const auto of_split = [&](const std::string& memory, const char* split) {
+    return all(memory,
+               [&](const nlohmann::json& r) { return r.at(split).at(key).template get<double>(); });
+  };
+  const auto& first = results.at(options.memories.front()).front();
+  std::printf(
+      "| memory | parameters | %s, valid | %s, test | tokens/s |\n|---|---:|---:|---:|---:|\n",
+      measure, measure);
+  for (const std::string& memory : options.memories) {
+    const Spread valid = of_split(memory, "valid"), test = of_split(memory, "test");
+    const Spread speed = all(
+        memory, [](const nlohmann::json& r) { return r.at("tokens_per_second").get<double>(); });
+    std::printf("| %s | %lld | %.3f ± %.3f | %.3f ± %.3f | %.0f |\n", memory.c_str(),
+                results.at(memory).front().at("parameters").get<long long>(), valid.mean,
+                valid.deviation, test.mean, test.deviation, speed.mean);
+  }
+  std::printf(
+      "\nMean and standard deviation over %lld seeds, %lld steps; %lld tokens, %lld characters "
+      "and %lld bytes in valid, %lld, %lld and %lld in test.\n",
+      static_cast<long long>(options.seeds), first.at("steps").get<long long>(),
+      first.at("valid").at("tokens").get<long long>(),
+      first.at("valid").at("characters").get<long long>(),
+      first.at("valid").at("bytes").get<long long>(),
+      first.at("test").at("tokens").get<long long>(),
+      first.at("test").at("characters").get<long long>(),
+      first.at("test").at("bytes").get<long long>());
+  std::string apart, mixed;
+  for (std::size_t i = 0; i < options.memories.size(); ++i)
+    for (std::size_t j = i + 1; j < options.memories.size(); ++j) {
+      const Spread a = of_split(options.memories[i], "test");
+      const Spread b = of_split(options.memories[j], "test");
+      const bool first_better = a.mean <= b.mean;
+      const std::string& better = options.memories[first_better ? i : j];
+      const std::string& worse = options.memories[first_better ? j : i];
+      if ((first_better ? a : b).most < (first_better ? b : a).least)
+        apart += (apart.empty() ? "" : ", ") + better + " < " + worse;
+      else
+        mixed += (mixed.empty() ? "" : ", ") + options.memories[i] + " and " + options.memories[j];
+    }
+  std::printf(
+      "\nOn the test text every seed of the one is better than every seed of the other: %s.\n"
+      "The seeds overlap: %s.\n",
+      apart.empty() ? "none" : apart.c_str(), mixed.empty() ? "none" : mixed.c_str());
+}
+
+/// Trains all memories with all seeds, at as many parameters as the largest has and as many vectors
+/// of memory, and prints the table. What is finished is kept; what was interrupted goes on.
+inline void compare(Settings s, const CompareOptions& options) {
+  support::prepare_folder(options.out);
+  const Index vocabulary = load_corpus(s).tokenizer.size();
+  if (s.parameters == 0)
+    for (const std::string& memory : options.memories) {
+      Settings of_memory = s;
+      of_memory.memory = memory;
+      s.parameters = std::max(s.parameters, make_model(of_memory, vocabulary)->parameters());
+    }
+  std::vector<Run> all, waiting;
+  std::vector<nlohmann::json> settings;
+  for (Index seed = 1; seed <= options.seeds; ++seed)
+    for (const std::string& memory : options.memories) {
+      Settings asked = s;
+      asked.memory = memory;
+      asked.seed = static_cast<std::uint64_t>(seed);
+      all.push_back(
+          {sized(asked, vocabulary), options.out / (memory + '-' + std::to_string(seed))});
+      if (!finished_results(all.back().folder, all.back().settings).is_null()) continue;
+      waiting.push_back(all.back());
+      settings.push_back(support::to_json(asked));
+    }
+  run_all(waiting, options, settings);
+  std::map<std::string, std::vector<nlohmann::json>> results;
+  for (const Run& run : all) {
+    results[run.settings.memory].push_back(finished_results(run.folder, run.settings));
+    infty::require<infty::IoError>(!results[run.settings.memory].back().is_null(), "compare",
+                                   run.folder.string(), " has no results.json of this run");
+  }
+  print_table(options, s.level, results);
+}
+
+}  // namespace language_model

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+
+// Language models with a memory, on words, characters, bytes or GPT-2's tokens: `train` makes one,
+// `evaluate` says how well it predicts a text, also with segments and memories of other lengths,
+// `generate` lets it write, and `compare` trains one of each memory and prints a table.
+//
+// It works on a tale of its own out of the box. Real texts: WikiText-2 and -103 [Merity et al.
+// 2016] for --level word, enwik8 and text8 [mattmahoney.net/dc/textdata.html] for --level byte and
+// char, the books of PG-19 [github.com/google-deepmind/pg19] with --documents;
+// docs/language_model.md has the commands.
+//
+// A run that was interrupted, in whatever way, goes on from its last checkpoint when it is started
+// again, and gives the losses of an uninterrupted one, bit for bit.
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <infty/eigen/parallel.hpp>
+#include <infty/io/checkpoint.hpp>
+
+#include "../support/options.hpp"
+#include "compare.hpp"
+#include "generation.hpp"
+#include "training.hpp"
+
+namespace language_model {
+
+struct EvaluateOptions {
+  std::filesystem::path model = "language-model";
+  std::string split = "test", text;
+  Index segment = 0, memory_length = -1, compressed = -1, batch = 0;
+};
+
+struct Options {
+  std::string preset;
+  TrainOptions train;
+  EvaluateOptions evaluate;
+  GenerateOptions generate;
+  CompareOptions compare;
+  bool fresh = false;
+  int threads = 0;
+};
+
+void print_score(const char* what, const nlohmann::json& score, const std::string& token) {
+  std::printf(
+      "%-5s  %10lld tokens (%s level)  %.4f nats a token  perplexity %.3f  %.4f bits per "
+      "character (%lld)  %.4f bits per byte (%lld)\n",
+      what, score.at("tokens").get<long long>(), token.c_str(),
+      score.at("nats_per_token").get<double>(), score.at("perplexity").get<double>(),
+      score.at("bits_per_character").get<double>(), score.at("characters").get<long long>(),
+      score.at("bits_per_byte").get<double>(), score.at("bytes").get<long long>());
+}
+
+/// Throws infty::ValueError that names the first setting in which the run in the folder differs.
+void check_same_run(const Settings& s, const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "checkpoint.safetensors")) return;
+  const auto asked = support::to_json(s), there = support::to_json(settings_of(folder));
+  for (const auto& [name, value] : asked.items())
+    infty::require(there.at(name) == value, "language_model", folder.string(),
+                   " holds a run with --", name, ' ', there.at(name).dump(), ", not ", value.dump(),
+                   ": give another --out, or --fresh to begin anew");
+}
+
+void train(Settings s, const Options& options) {
+  const auto& out = options.train.out;
+  support::prepare_folder(out);
+  if (options.fresh)
+    for (const char* const name : {"results.json", "checkpoint.safetensors"})
+      std::filesystem::remove(out / name);
+  const Corpus corpus = load_corpus(s);
+  s = sized(s, corpus.tokenizer.size());
+  check_same_run(s, out);
+  auto results = finished_results(out, s);
+  if (results.is_null()) {
+    describe(corpus);
+    corpus.tokenizer.save(out);
+    language_model::train(s, corpus, options.train);
+    results = finished_results(out, s);
+  } else {
+    std::fprintf(stderr, "%s is finished\n", out.c_str());
+  }
+  std::printf("%s, %lld parameters, %lld steps, %lld tokens, %.0f tokens/s\n", s.memory.c_str(),
+              results.at("parameters").get<long long>(), results.at("steps").get<long long>(),
+              results.at("trained_tokens").get<long long>(),
+              results.at("tokens_per_second").get<double>());
+  print_score("valid", results.at("valid"), s.level);
+  print_score("test", results.at("test"), s.level);
+}
+
+/// A run's settings with what an evaluation or a generation changes of its memory.
+Settings changed_settings(const EvaluateOptions& options) {
+  Settings s = settings_of(options.model);
+  if (options.segment > 0) s.segment = options.segment;
+  if (options.memory_length >= 0) {
+    // What is compressed, or a basis, stays as it was trained unless something else is asked for.
+    s.compressed = compressed_length(s);
+    s.memory_length = options.memory_length;
+  }
+  if (options.compressed >= 0) s.compressed = options.compressed;
+  if (options.batch > 0) s.evaluation_batch = options.batch;
+  validate(s);
+  return s;
+}
+
+void evaluate(const EvaluateOptions& options) {
+  const Settings s = changed_settings(options);
+  const Tokenizer tokenizer(s.level, options.model);
+  Texts texts;
+  std::vector<std::string_view> documents;
+  if (options.text.empty()) {
+    texts = open_texts(s);
+    documents = options.split == "train"   ? texts.train
+                : options.split == "valid" ? texts.valid
+                                           : texts.test;
+  } else {
+    documents = detail::open_documents(options.text, texts);
+  }
+  const Split split = make_split(tokenizer, documents);
+  infty::require(!split.stream.tokens.empty(), "language_model", "the text has no token");
+  const Score score = evaluate(*load_model(s, tokenizer, options.model), s, tokenizer, split);
+  std::printf("%s, segments of %lld, %lld vectors of memory, %lld of %lld tokens unknown\n",
+              s.memory.c_str(), static_cast<long long>(s.segment),
+              static_cast<long long>(s.memory == "none" ? 0 : s.memory_length),
+              static_cast<long long>(split.unknown), static_cast<long long>(score.tokens));
+  print_score(options.text.empty() ? options.split.c_str() : "text", to_json(score, split),
+              s.level);
+}
+
+void generate(const EvaluateOptions& model, const GenerateOptions& options) {
+  const Settings s = changed_settings(model);
+  const Tokenizer tokenizer(s.level, model.model);
+  generate(*load_model(s, tokenizer, model.model, true), tokenizer, s.segment, options);
+}
+
+CLI::Option* add_model(CLI::App& app, EvaluateOptions& options) {
+  app.add_option("--segment", options.segment, "tokens that are read at once; 0: as in training");
+  app.add_option("--compressed", options.compressed,
+                 "vectors that are compressed or basis functions; -1: as in training");
+  app.add_option("--memory-length", options.memory_length,
+                 "vectors of memory a layer; -1: as in training");
+  return app.add_option("--model", options.model, "the folder that `train --out` named")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+}
+
+/// Reads the command line; a number if the program is to end with it. Sets `job` to what is asked.
+std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings,
+                         std::string& job) {
+  CLI::App app("Trains, evaluates and runs language models with a memory.", "language_model");
+  app.require_subcommand(1);
+  CLI::App* const train = app.add_subcommand("train", "train a model; the same command goes on");
+  CLI::App* const compare = app.add_subcommand("compare", "train one of each memory; a table");
+  CLI::App* const evaluate = app.add_subcommand("evaluate", "how well a model predicts a text");
+  CLI::App* const generate = app.add_subcommand("generate", "let a model write");
+  for (CLI::App* const command : {train, compare}) {
+    support::add_options(*command, settings);
+    command->add_option("--preset", options.preset, "start from the settings of a paper")
+        ->check(CLI::IsMember(preset_names));
+    command->add_option("--save-every", options.train.save_every, "steps between checkpoints")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+  }
+  for (CLI::App* const command : {train, evaluate, generate})
+    command->add_option("--threads", options.threads, "results do not depend on it")
+        ->check(CLI::PositiveNumber);
+
+  train->add_option("--out", options.train.out, "folder of the run")->capture_default_str();
+  train->add_flag("--fresh", options.fresh, "begin anew, whatever is in the folder");
+  train->add_option("--pause", options.train.pause, "seconds to wait behind every step, for tests")
+      ->group("");
+
+  CompareOptions& c = options.compare;
+  compare->add_option("--out", c.out, "folder of the runs")->capture_default_str();
+  compare->add_option("--memories", c.memories, "which")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::IsMember(support::memory_names));
+  compare->add_option("--seeds", c.seeds, "seeds 1, 2, ... of each")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  compare->add_option("--jobs", c.jobs, "trainings at once")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  compare->add_option("--threads", c.threads, "of each; results do not depend on it")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+
+  EvaluateOptions& e = options.evaluate;
+  add_model(*evaluate, e);
+  evaluate->add_option("--split", e.split, "part of the text of the training")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"train", "valid", "test"}));
+  evaluate->add_option("--text", e.text, "another file or folder instead");
+  evaluate->add_option("--batch", e.batch, "rows side by side; 0: as in training");
+
+  GenerateOptions& g = options.generate;
+  add_model(*generate, e);
+  generate->add_option("--prompt", g.prompt, "what to go on from");
+  generate->add_option("--tokens", g.tokens, "how many")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  generate->add_option("--interval", g.interval, "tokens between lines on the speed; 0: at the end")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  generate->add_option("--temperature", g.sampling.temperature, "0: always the likeliest")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  generate->add_option("--top-k", g.sampling.top_k, "of the likeliest tokens only; 0: all")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  generate->add_option("--top-p", g.sampling.top_p, "of the likeliest with this share only")
+      ->capture_default_str()
+      ->check(CLI::Range(1e-9, 1.0));
+  generate->add_option("--seed", g.seed, "of the draws")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  job = app.get_subcommands().front()->get_name();
+  options.compare.save_every = options.train.save_every;
+  return std::nullopt;
+}
+
+}  // namespace language_model
+
+int main(int argc, char** argv) {
+  namespace lm = language_model;
+  try {
+    lm::Options options;
+    lm::Settings settings;
+    std::string job;
+    if (const auto code = lm::parse(argc, argv, options, settings, job)) return *code;
+    if (!options.preset.empty()) {
+      // Once more, so that other options change the paper's settings whatever their order.
+      settings = lm::preset(options.preset);
+      if (const auto code = lm::parse(argc, argv, options, settings, job)) return *code;
+    }
+    // A token at a time is too little to share out.
+    if (options.threads == 0 && job == "generate") options.threads = 1;
+    if (options.threads > 0) infty::set_num_threads(options.threads);
+    if (job == "train" || job == "compare") lm::validate(settings);
+    if (job == "train") lm::train(settings, options);
+    if (job == "compare") lm::compare(settings, options.compare);
+    if (job == "evaluate") lm::evaluate(options.evaluate);
+    if (job == "generate") lm::generate(options.evaluate, options.generate);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "language_model: %s\n", error.what());
+    return 1;
+  }
+}

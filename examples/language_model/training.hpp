@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <infty/io/checkpoint.hpp>
+
+#include "../support/files.hpp"
+#include "../support/progress_line.hpp"
+#include "../support/settings.hpp"
+#include "figure.hpp"
+#include "log.hpp"
+#include "model.hpp"
+
+namespace language_model {
+
+/// What decides where results go and when, but not what they are.
+struct TrainOptions {
+  std::filesystem::path out = "language-model";
+  Index save_every = 100;
+  double pause = 0;  ///< seconds to wait behind every step
+};
+
+/// What one step was.
+struct Step {
+  Index step = 0, epoch = 0, tokens = 0;
+  double loss = 0;  ///< of the tokens, in nats a token
+  double grad_norm = 0, learning_rate = 0;
+};
+
+/// A model that is being trained. All that the next step depends on is saved and loaded.
+class Training {
+ public:
+  Training(const Settings& s, const Corpus& corpus)
+      : settings_(s),
+        model_(make_model(s, corpus.tokenizer.size())),
+        dropout_(s.seed, 3),
+        batches_(corpus.train.stream, {.batch = s.batch,
+                                       .segment = s.segment,
+                                       .start = corpus.tokenizer.start(),
+                                       .reset_documents = s.documents}),
+        state_(model_->make_state(s.batch)) {}
+
+  const support::Model& model() const { return *model_; }
+  Index steps() const { return model_->steps(); }
+  /// Tokens learned from until now.
+  Index tokens() const { return tokens_; }
+  /// Of all steps until now.
+  double seconds() const { return seconds_; }
+
+  Step step() {
+    const auto start = std::chrono::steady_clock::now();
+    const auto batch = batches_.next();
+    model_->reset_rows(state_, batch);
+    support::StepConfig config{.learning_rate = rate_of(settings_, steps()),
+                               .kl_weight = settings_.kl_weight,
+                               .auxiliary_weight = settings_.auxiliary_weight};
+    if (settings_.clip > 0) config.max_norm = settings_.clip;
+    if (settings_.model.dropout > 0) config.dropout = &dropout_;
+    const auto done = model_->step(state_, batch, config);
+    tokens_ += batch.predicted;
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return {.step = steps(),
+            .epoch = batch.epoch,
+            .tokens = batch.predicted,
+            .loss = done.loss,
+            .grad_norm = done.grad_norm,
+            .learning_rate = config.learning_rate};
+  }
+
+  void save(const std::filesystem::path& path, const Corpus& corpus,
+            std::uint64_t log_bytes) const {
+    infty::SafetensorsWriter writer;
+    model_->save_parameters(writer);
+    model_->save_rest(writer, state_);
+    infty::save_random(writer, dropout_, "dropout");
+    writer.metadata("settings", support::to_json(settings_).dump());
+    const auto& position = batches_.position();
+    writer.metadata("position", nlohmann::json{{"epoch", position.epoch},
+                                               {"next", position.next},
+                                               {"tokens", tokens_},
+                                               {"seconds", seconds_},
+                                               {"log_bytes", log_bytes},
+                                               {"text", corpus.fingerprint}}
+                                    .dump());
+    writer.save(path);
+  }
+
+  /// Goes on from a checkpoint; returns how long its log was. Throws infty::IoError if it is of
+  /// another text, and what a damaged one makes.
+  std::uint64_t load(const std::filesystem::path& path, const Corpus& corpus) {
+    infty::CheckpointLoader loader(path);
+    model_->load_parameters(loader);
+    model_->load_rest(loader, state_);
+    loader.random(dropout_, "dropout");
+    const auto position = nlohmann::json::parse(loader.file().metadata("position"));
+    infty::require<infty::IoError>(position.at("text").get<std::uint64_t>() == corpus.fingerprint,
+                                   "language_model", path.string(),
+                                   ": it was made with another text");
+    batches_.seek({.epoch = position.at("epoch"), .next = position.at("next")});
+    loader.apply();
+    tokens_ = position.at("tokens");
+    seconds_ = position.at("seconds");
+    return position.at("log_bytes");
+  }
+
+ private:
+  Settings settings_;
+  std::unique_ptr<support::Model> model_;
+  infty::Random dropout_;
+  infty::BatchStream batches_;
+  support::Model::State state_;
+  Index tokens_ = 0;
+  double seconds_ = 0;
+};
+
+/// A number as short as it can be read back.
+inline std::string number(double value) { return nlohmann::json(value).dump(); }
+
+inline std::string csv_line(const Step& step, const std::string& valid) {
+  return std::to_string(step.step) + ',' + std::to_string(step.epoch) + ',' +
+         std::to_string(step.tokens) + ',' + number(step.loss) + ',' + number(step.grad_norm) +
+         ',' + number(step.learning_rate) + ',' + valid + '\n';
+}
+
+/// What is reported of a trained model.
+inline nlohmann::json results_json(const Settings& s, const Corpus& corpus,
+                                   const Training& training) {
+  const support::Model& model = training.model();
+  return {{"settings", support::to_json(s)},
+          {"parameters", model.parameters()},
+          {"vocabulary", corpus.tokenizer.size()},
+          {"token", corpus.tokenizer.token_name()},
+          {"steps", training.steps()},
+          {"trained_tokens", training.tokens()},
+          {"seconds", training.seconds()},
+          {"tokens_per_second", static_cast<double>(training.tokens()) / training.seconds()},
+          {"state_bytes", model.bytes_of(model.make_state(1))},
+          {"valid", to_json(evaluate(model, s, corpus.tokenizer, corpus.valid), corpus.valid)},
+          {"test", to_json(evaluate(model, s, corpus.tokenizer, corpus.test), corpus.test)}};
+}
+
+/// Trains in a folder until all steps are done: from its checkpoint on, if there is one.
+inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& options) {
+  Log log(options.out / "log.csv");
+  Training training(s, corpus);
+  const auto checkpoint = options.out / "checkpoint.safetensors";
+  // What a kill left of files that were being written.
+  for (const auto& entry : std::filesystem::directory_iterator(options.out))
+    if (entry.path().filename().string().find(".tmp") != std::string::npos)
+      std::filesystem::remove(entry.path());
+  if (std::filesystem::exists(checkpoint)) {
+    log.cut(training.load(checkpoint, corpus));
+  } else {
+    log.cut(0);
+    log.append("step,epoch,tokens,loss,grad_norm,learning_rate,valid\n");
+  }
+  {
+    support::ProgressLine line(s.memory, s.steps, training.steps());
+    double loss = 0, valid = std::numeric_limits<double>::quiet_NaN();
+    for (Index done = 0; training.steps() < s.steps;) {
+      const Step step = training.step();
+      ++done;
+      loss += (step.loss - loss) / static_cast<double>(std::min<Index>(done, 50));
+      const bool validate = s.evaluate_every > 0 && step.step % s.evaluate_every == 0;
+      if (validate)
+        valid = evaluate(training.model(), s, corpus.tokenizer, corpus.valid).per_token();
+      log.append(csv_line(step, validate ? number(valid) : ""));
+      if (step.step % options.save_every == 0 || step.step == s.steps)
+        training.save(checkpoint, corpus, log.sync());
+      const double speed = static_cast<double>(training.tokens()) / training.seconds();
+      if (std::isnan(valid))
+        line.update(step.step, {{"loss", loss}, {"tokens/s", speed}});
+      else
+        line.update(step.step, {{"loss", loss}, {"valid", valid}, {"tokens/s", speed}});
+      if (options.pause > 0)
+        std::this_thread::sleep_for(std::chrono::duration<double>(options.pause));
+    }
+  }
+  support::write_file(options.out / "results.json",
+                      results_json(s, corpus, training).dump(2) + '\n');
+  support::write_file(options.out / "figure.gp", training_figure(s));
+  support::draw_figure(options.out);
+}
+
+}  // namespace language_model

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+
+// What a trained model does with its long-term memory, as the analyses of the ∞-former's papers:
+//
+// - attention.png: where queries of the first, the middle and the last layer look in it;
+// - space.png: how much of it each word of a text has, with and without sticky memories, and the
+//   phrases that have most;
+// - page.html: a text shaded by the attention to it while one word was predicted;
+// - basis.png: accuracy and regression error against the number of basis functions, on the sorting
+//   task [Martins et al. 2022, Fig. 3, right].
+//
+// It takes a model that examples/language_model has trained (--model), or trains a small one, on a
+// text of the user's (--data) or on tales that it makes. The numbers behind the figures are in CSV
+// files beside them.
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <infty/eigen/parallel.hpp>
+
+#include "../language_model/training.hpp"
+#include "../support/files.hpp"
+#include "attention.hpp"
+#include "basis.hpp"
+#include "page.hpp"
+#include "space.hpp"
+
+namespace memory_study {
+
+namespace lm = language_model;
+
+struct Options {
+  std::filesystem::path out = "memory-study", model;
+  std::string data;
+  Index steps = 800, words = 1500, documents = 12, bins = 100, phrase = 4, predict = -1;
+  int threads = 0;
+  bool text = true, sorting = true;
+  BasisSettings basis;
+};
+
+/// The model that is trained if none is given.
+lm::Settings small_settings(const Options& options) {
+  lm::Settings s;
+  s.memory = "infty-sticky";
+  s.data = options.data;
+  s.documents = true;
+  s.model = {.model_dim = 64,
+             .layers = 3,
+             .heads = 4,
+             .feed_forward = 128,
+             .pre_norm = true,
+             .dropout = .05};
+  s.memory_length = 96;
+  s.compressed = 64;
+  s.segment = 32;
+  s.long_term.widths = {.01, .05};
+  s.long_term.samples = 256;
+  s.long_term.sigma0 = .1;
+  s.kl_weight = 3e-3;
+  s.max_vocabulary = 5000;
+  s.cutoffs = {0};
+  s.steps = options.steps;
+  s.warmup = std::min<Index>(50, options.steps / 2);
+  s.evaluate_every = std::max<Index>(1, options.steps / 2);
+  s.adam.learning_rate = 2e-3;
+  return s;
+}
+
+/// Keeps as much of the documents as is scored in seconds.
+void shorten(std::vector<std::string_view>& documents) {
+  constexpr std::size_t most = 100000;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    auto& text = documents[i];
+    if (bytes + text.size() > most) {
+      const double share = static_cast<double>(most - bytes) / static_cast<double>(text.size());
+      text = text.substr(0, lm::detail::cut_near(text, share));
+      documents.resize(i + 1);
+    }
+    bytes += text.size();
+  }
+}
+
+/// The folder with the trained model: the one that is given, or a new one.
+std::filesystem::path train_if_none(const Options& options) {
+  if (!options.model.empty()) return options.model;
+  const auto folder = options.out / "model";
+  support::prepare_folder(folder);
+  const lm::Settings s = small_settings(options);
+  lm::validate(s);
+  lm::Texts texts = lm::open_texts(s);
+  shorten(texts.valid);
+  shorten(texts.test);
+  const lm::Corpus corpus = lm::make_corpus(s, texts);
+  const auto checkpoint = folder / "checkpoint.safetensors";
+  if (std::filesystem::exists(checkpoint) &&
+      support::to_json(lm::settings_of(folder)) != support::to_json(s))
+    std::filesystem::remove(checkpoint);  // of other options
+  corpus.tokenizer.save(folder);
+  lm::train(s, corpus, {.out = folder});
+  return folder;
+}
+
+/// Up to `most` documents of the test text, the longest first, each cut to so many words.
+std::vector<std::span<const TokenId>> documents_of(const infty::TokenStream& stream,
+                                                   const Options& options) {
+  std::vector<std::span<const TokenId>> out;
+  for (std::size_t i = 0; i < stream.documents.size(); ++i) {
+    const auto begin = static_cast<std::size_t>(stream.documents[i]);
+    const auto end = i + 1 < stream.documents.size()
+                         ? static_cast<std::size_t>(stream.documents[i + 1])
+                         : stream.tokens.size();
+    const auto words = std::min(end - begin, static_cast<std::size_t>(options.words));
+    out.push_back(std::span(stream.tokens).subspan(begin, words));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  if (std::ssize(out) > options.documents) out.resize(static_cast<std::size_t>(options.documents));
+  return out;
+}
+
+void write_figure(const Options& options, const std::string& name, const std::string& csv,
+                  const std::string& script) {
+  support::write_file(options.out / (name + ".csv"), csv);
+  support::write_file(options.out / (name + ".gp"), script);
+  support::draw_figure(options.out, name);
+}
+
+void study_text(const Options& options) {
+  const auto folder = train_if_none(options);
+  lm::Settings s = lm::settings_of(folder);
+  infty::require(s.memory == "infty" || s.memory == "infty-sticky", "memory_study", folder.string(),
+                 " holds a model with memory ", s.memory,
+                 ": it must be one with a long-term memory, infty or infty-sticky");
+  if (!options.data.empty()) s.data = options.data, s.valid = s.test = "";
+  const lm::Tokenizer tokenizer(s.level, folder);
+  const lm::Texts texts = lm::open_texts(s);
+  const lm::Split test = lm::make_split(tokenizer, texts.test);
+  infty::require(!test.stream.tokens.empty(), "memory_study", "the text has no token");
+  const auto documents = documents_of(test.stream, options);
+
+  // The same parameters read the same text twice.
+  const auto read_all = [&](const char* memory, std::size_t count) {
+    s.memory = memory;
+    const auto model = lm::load_model(s, tokenizer, folder);
+    std::vector<Reading> readings;
+    for (const auto& document : std::span(documents).first(std::min(count, documents.size())))
+      readings.push_back(read_document(*model, s, tokenizer.start(), document));
+    return readings;
+  };
+  const auto plain = read_all("infty", documents.size());
+  const auto sticky = read_all("infty-sticky", 1);
+  const Index written = plain.front().segments.back().cells.front().size();
+  infty::require(written > 0, "memory_study", "the longest document has ",
+                 plain.front().tokens.size(),
+                 " tokens: none of them comes to the long-term memory");
+
+  const auto layers = three_layers(s.model.layers);
+  const Index most = plain.front().segments.back().layers.front().writes;
+  const auto all = histograms(plain, s.model.layers, options.bins, std::min<Index>(most, 4));
+  write_figure(options, "attention", attention_csv(all, layers),
+               attention_figure(all, layers, s.long_term.tau));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    std::printf("layer %zu: %.1f %% of attention lies outside of the memory\n", layers[i] + 1,
+                100 * all[i].outside / all[i].queries);
+
+  const Index words = std::min(options.phrase, written);
+  std::vector<LayerSpace> spaces;
+  std::printf("\nphrases that sticky memories give most space, with and without them\n");
+  for (const std::size_t layer : layers) {
+    auto& space = spaces.emplace_back(
+        LayerSpace{layer, all_phrases(plain.front(), sticky.front(), layer, words), {}});
+    space.peaks = phrases_at_peaks(space.all, 6);
+    for (Phrase& phrase : space.peaks) {
+      phrase.text = phrase_text(tokenizer, plain.front().inputs, phrase.first, words);
+      std::printf("layer %zu %9.4f %% %9.4f %%  %s\n", layer + 1, 100 * phrase.sticky,
+                  100 * phrase.plain, phrase.text.c_str());
+    }
+  }
+  write_figure(options, "space", space_csv(spaces), space_figure(spaces, words));
+
+  infty::require(options.predict < std::ssize(plain.front().tokens), "memory_study",
+                 "--predict is ", options.predict, ": the text has ", plain.front().tokens.size(),
+                 " tokens");
+  const Index input = options.predict >= 0 ? options.predict : best_remembered(plain.front());
+  support::write_file(options.out / "page.html",
+                      attention_page(plain.front(), tokenizer, input, s.level == "word"));
+}
+
+void study_basis(const Options& options) {
+  std::vector<BasisPoint> points;
+  for (const Index basis : options.basis.basis) points.push_back(try_basis(options.basis, basis));
+  write_figure(options, "basis", basis_csv(points), basis_figure(options.basis));
+  std::printf("\n%6s %9s %17s\n", "N", "accuracy", "regression error");
+  for (const BasisPoint& point : points)
+    std::printf("%6lld %9.3f %17.3f\n", static_cast<long long>(point.basis), point.accuracy,
+                point.error);
+}
+
+/// Reads the command line; a number if the program is to end with it.
+std::optional<int> parse(int argc, char** argv, Options& options) {
+  CLI::App app("Figures of what a model does with its long-term memory.", "memory_study");
+  const auto positive = [&](const char* name, Index& field, const char* help) {
+    app.add_option(name, field, help)->capture_default_str()->check(CLI::PositiveNumber);
+  };
+  app.add_option("--out", options.out, "folder for the figures")->capture_default_str();
+  app.add_option("--model", options.model,
+                 "folder of a model with a long-term memory that language_model has trained; "
+                 "without it a small one is trained")
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--data", options.data,
+                 "a text to train on and to look at, or a folder of them; without it that of the "
+                 "model, or tales that are made");
+  positive("--steps", options.steps, "of training, if a model is trained");
+  positive("--documents", options.documents, "of the test text, for the attention");
+  positive("--words", options.words, "that are read of each");
+  positive("--bins", options.bins, "of the histograms of attention");
+  positive("--phrase", options.phrase, "words of a phrase whose space is shown");
+  app.add_option(
+         "--predict", options.predict,
+         "the word, counted from 0, whose prediction the page shows; -1: the one that has most "
+         "of the long-term memory")
+      ->capture_default_str();
+  app.add_flag("!--no-text", options.text, "only the sorting task");
+  app.add_flag("!--no-sorting", options.sorting, "only the text");
+  app.add_option("--basis", options.basis.basis, "N, the basis functions of each sorting model")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  positive("--sorting-steps", options.basis.steps, "of training of each");
+  positive("--sorting-length", options.basis.task.length, "symbols in a sequence");
+  app.add_option("--seed", options.basis.seed, "of the sorting models")->capture_default_str();
+  app.add_option("--threads", options.threads, "results do not depend on it")
+      ->check(CLI::PositiveNumber);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  return std::nullopt;
+}
+
+void run(const Options& options) {
+  if (options.threads > 0) infty::set_num_threads(options.threads);
+  support::prepare_folder(options.out);
+  if (options.text) study_text(options);
+  if (options.sorting) study_basis(options);
+  std::fprintf(stderr, "wrote the figures to %s\n", options.out.c_str());
+}
+
+}  // namespace memory_study
+
+int main(int argc, char** argv) {
+  try {
+    memory_study::Options options;
+    if (const auto code = memory_study::parse(argc, argv, options)) return *code;
+    memory_study::run(options);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "memory_study: %s\n", error.what());
+    return 1;
+  }
+}

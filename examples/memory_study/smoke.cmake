@@ -1,0 +1,44 @@
+# cmake -DPROGRAM=... -DFOLDER=... -P smoke.cmake: every figure, small, of a model that the program trains
+# and once more of the same one; what cannot be is refused in words.
+include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}")
+set(text "")
+foreach(i RANGE 1 700)
+  string(APPEND text " A <b> of number ${i} , it 's said , opens at ${i} .\n")
+endforeach()
+file(WRITE "${FOLDER}/text" "${text}")
+
+run(0 first --data text --out first --steps 3 --words 300 --documents 2 --bins 20 --basis 2,4
+    --sorting-steps 2 --sorting-length 70)
+find_program(gnuplot gnuplot)
+foreach(name attention space basis)
+  if(NOT EXISTS "${FOLDER}/first/${name}.csv")
+    message(FATAL_ERROR "there is no ${name}.csv")
+  endif()
+  if(gnuplot AND NOT EXISTS "${FOLDER}/first/${name}.png")
+    message(FATAL_ERROR "there is gnuplot, but no ${name}.png:\n${errors}")
+  endif()
+endforeach()
+# Three layers of 20 bins and a header.
+file(STRINGS "${FOLDER}/first/attention.csv" rows)
+list(LENGTH rows count)
+if(NOT count EQUAL 61)
+  message(FATAL_ERROR "attention.csv has ${count} lines, not 61")
+endif()
+file(READ "${FOLDER}/first/page.html" page)
+if(NOT page MATCHES "class=\"word\">[^<]+</span>" OR NOT page MATCHES "&lt;b&gt;" OR page MATCHES "<b> of")
+  message(FATAL_ERROR "page.html does not show the text as it is")
+endif()
+
+run(0 again --model first/model --out again --words 300 --documents 2 --bins 20 --no-sorting)
+string(FIND "${first}" "${again}" at)
+if(at EQUAL -1)
+  message(FATAL_ERROR "the same model is told otherwise:\n${first}\n${again}")
+endif()
+
+refused("again/checkpoint.safetensors: No such file" --model again --no-sorting)
+refused("--predict is 300: the text has 300 tokens" --model first/model --out again --words 300
+        --predict 300 --no-sorting)
+refused("none of them comes to the long-term memory" --model first/model --out again --words 40
+        --no-sorting)

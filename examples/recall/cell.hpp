@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <infty/train/schedule.hpp>
+
+#include "tasks.hpp"
+
+namespace recall {
+
+/// One training run: what it is, and what came out.
+struct Cell {
+  std::string task, memory;
+  double rate = 0;
+  std::uint64_t seed = 0;
+  Index parameters = 0;
+  std::size_t bytes = 0;  ///< of a row's state
+  double loss = 0;        ///< mean over the last tenth of the steps; -1 where it was no number
+  double validation = 0, accuracy = 0;
+  double seconds = 0;
+
+  auto key() const { return std::tie(task, memory, rate, seed); }
+};
+
+/// A model's state for one row, when its memories are full.
+inline std::size_t full_bytes(const Settings& s, const support::ModelConfig& config) {
+  const auto model = support::make_model(config);
+  auto state = model->make_state(1);
+  // What is compressed takes several vectors; a memory behind another waits for a segment.
+  const Index segments = 2 + (config.memory_length * config.compression_rate) / s.segment;
+  const std::vector<Index> tokens(static_cast<std::size_t>(segments * s.segment), 0);
+  model->observe(state, 1, tokens, s.segment);
+  return model->bytes_of(state);
+}
+
+/// A model of a memory; with as long a one as fits into the bytes of `vectors` vectors a layer.
+inline support::ModelConfig fitted(const Settings& s, const Task& task, const std::string& memory,
+                                   std::uint64_t seed) {
+  support::ModelConfig config{.memory = "xl",
+                              .seed = seed,
+                              .transformer = s.model,
+                              .memory_length = s.vectors,
+                              .compression_rate = s.compression_rate,
+                              .segment = 1,
+                              .long_term = s.long_term,
+                              .adam = {}};
+  config.transformer.vocabulary = task.vocabulary;
+  const std::size_t allowed = full_bytes(s, config);
+  config.memory = memory;
+  if (memory == "xl" || memory == "none") return config;
+  const auto widths = static_cast<Index>(s.long_term.widths.size());
+  const auto fits = [&](Index length) {
+    config.memory_length = length;
+    // Of basis functions there are as many for each width.
+    const auto part = static_cast<Index>(s.share * static_cast<double>(length));
+    config.compressed = std::max<Index>(1, part / widths) * widths;
+    return full_bytes(s, config) <= allowed;
+  };
+  Index low = 2 * widths, high = s.vectors * s.model.layers + 1;
+  infty::require(fits(low), "recall", "--vectors is ", s.vectors, ": ", memory,
+                 " needs more than their ", allowed, " bytes");
+  while (high - low > 1) {
+    const Index middle = (low + high) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  fits(low);
+  return config;
+}
+
+/// The share of answers that are right, on sequences from a stream of random numbers of their own.
+inline double evaluate(const support::Model& model, const Settings& s, const Task& task,
+                       std::uint64_t stream) {
+  infty::Random random(0, stream);
+  Index right = 0, asked = 0;
+  for (Index first = 0; first < s.evaluation_sequences; first += s.batch) {
+    const Index rows = std::min(s.batch, s.evaluation_sequences - first);
+    const Questions questions = task.sample(rows, random);
+    auto state = model.make_state(rows, first);
+    model.observe(state, rows, questions.tokens, s.segment);
+    const auto answer = model.likeliest(state, questions.last);
+    for (std::size_t i = 0; i < answer.size(); ++i)
+      right += answer[i] == questions.last.targets[i] ? 1 : 0;
+    asked += std::ssize(answer);
+  }
+  return static_cast<double>(right) / static_cast<double>(asked);
+}
+
+/// Trains a model. Every step reads fresh sequences; the gradient is that of the last segment.
+/// `done(steps)` is called behind each step.
+/// @return  the mean loss of the last tenth of the steps
+template <class Done>
+double train(support::Model& model, const Settings& s, const Task& task, double rate,
+             std::uint64_t seed, Done&& done) {
+  const infty::CosineSchedule schedule{rate, s.warmup, s.steps, 0};
+  infty::Random sequences(seed, 1);
+  const Index counted = std::max<Index>(1, s.steps / 10);
+  double loss = 0;
+  for (Index step = 0; step < s.steps; ++step) {
+    const Questions questions = task.sample(s.batch, sequences);
+    auto state = model.make_state(s.batch, step * s.batch);
+    model.observe(state, s.batch, questions.tokens, s.segment);
+    const auto result =
+        model.step(state, questions.last,
+                   {.learning_rate = schedule(step), .max_norm = s.clip, .kl_weight = s.kl_weight});
+    if (step >= s.steps - counted) loss += result.loss / static_cast<double>(counted);
+    done(step + 1);
+  }
+  return loss;
+}
+
+/// Trains and evaluates. A run whose loss is no number at some step has no answer right.
+template <class Done>
+Cell run(const Settings& s, const Task& task, const std::string& memory, double rate,
+         std::uint64_t seed, Done&& done) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto config = fitted(s, task, memory, seed);
+  const auto model = support::make_model(config);
+  Cell cell{.task = task.name,
+            .memory = memory,
+            .rate = rate,
+            .seed = seed,
+            .parameters = model->parameters(),
+            .bytes = full_bytes(s, config)};
+  try {
+    cell.loss = train(*model, s, task, rate, seed, done);
+    cell.validation = evaluate(*model, s, task, 2);
+    cell.accuracy = evaluate(*model, s, task, 3);
+  } catch (const infty::NonFiniteError&) {
+    cell.loss = -1;
+  }
+  cell.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return cell;
+}
+
+}  // namespace recall

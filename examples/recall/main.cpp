@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+
+// Tasks of recall with known answers, for every memory with states of as many bytes: copying
+// symbols behind blanks, values by their keys, and sorting symbols by how often they came.
+// Sequences are read segment by segment; then a last segment asks, from which alone the model
+// learns.
+//
+// Every memory is tried with every learning rate and the first seed, and trained with the other
+// seeds at the rate that was best on sequences set apart. What is reported is accuracy on others,
+// mean and standard deviation over the seeds, at the end of training. Runs go side by side, a
+// thread each, and are written to runs.csv one by one: when it is started again, a comparison that
+// was interrupted goes on with the runs that are missing.
+
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <infty/eigen/parallel.hpp>
+
+#include "../support/options.hpp"
+#include "../support/progress_line.hpp"
+#include "results.hpp"
+
+namespace recall {
+
+struct Options {
+  std::filesystem::path out = "recall-results";
+  Index jobs = 2;
+};
+
+/// A run that is to be done.
+struct Planned {
+  const Task* task;
+  std::string memory;
+  double rate;
+  std::uint64_t seed;
+};
+
+/// What is missing of the runs that choose a rate, or, when these are done, of the others.
+std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
+                             const Results& results, bool choosing) {
+  std::vector<Planned> runs;
+  const auto plan = [&](const Task& task, const std::string& memory, double rate,
+                        std::uint64_t seed) {
+    if (!results.find(task.name, memory, rate, seed)) runs.push_back({&task, memory, rate, seed});
+  };
+  for (const Task& task : tasks)
+    for (const std::string& memory : s.memories)
+      if (choosing)
+        for (const double rate : s.rates) plan(task, memory, rate, s.seeds.front());
+      else
+        for (const std::uint64_t seed : s.seeds)
+          plan(task, memory, results.best_rate(s, task.name, memory), seed);
+  return runs;
+}
+
+/// Does the runs, so many at once, each in one thread.
+void run_all(const char* name, const Settings& s, const std::vector<Planned>& runs, Index jobs,
+             Results& results) {
+  support::ProgressLine line(name, std::ssize(runs) * s.steps, 0);
+  std::atomic<std::size_t> next = 0;
+  std::atomic<Index> steps = 0;
+  std::exception_ptr error;
+  std::mutex mutex;
+  const auto work = [&] {
+    try {
+      for (std::size_t i; (i = next++) < runs.size();) {
+        const Planned& planned = runs[i];
+        const auto done = [&](Index) {
+          const Index all = ++steps;
+          const std::lock_guard lock(mutex);
+          if (all == steps) line.update(all, {});
+        };
+        Cell cell = run(s, *planned.task, planned.memory, planned.rate, planned.seed, done);
+        const std::lock_guard lock(mutex);
+        results.add(std::move(cell));
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+      next = runs.size();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (Index i = 0; i < jobs; ++i) threads.emplace_back(work);
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+/// Writes down the settings of a comparison. Throws infty::ValueError that names the first one that
+/// differs from those of the comparison in the folder, but for what is compared: of that there may
+/// be more or less than the last time.
+void keep_settings(const Settings& s, const std::filesystem::path& folder) {
+  const auto path = folder / "settings.json";
+  const auto asked = support::to_json(s);
+  if (std::filesystem::exists(path)) {
+    std::ifstream file(path);
+    const auto there = nlohmann::json::parse(file);
+    const std::set<std::string> free{"memories", "tasks", "lengths", "rates", "seeds"};
+    for (const auto& [name, value] : asked.items())
+      infty::require(free.contains(name) || there.at(name) == value, "recall", folder.string(),
+                     " holds a comparison with --", name, ' ', there.at(name).dump(), ", not ",
+                     value.dump(), ": give another --out");
+  }
+  support::write_file(path, asked.dump(2) + '\n');
+}
+
+void compare(const Settings& s, const Options& options) {
+  validate(s);
+  const std::vector<Task> tasks = tasks_of(s);
+  for (const Task& task : tasks)
+    for (const std::string& memory : s.memories) fitted(s, task, memory, s.seeds.front());
+  support::prepare_folder(options.out);
+  keep_settings(s, options.out);
+  Results results(options.out / "runs.csv");
+  infty::set_num_threads(1);
+  run_all("rates", s, missing(s, tasks, results, true), options.jobs, results);
+  run_all("seeds", s, missing(s, tasks, results, false), options.jobs, results);
+  const std::string text = table(s, tasks, results);
+  support::write_file(options.out / "table.md", text);
+  std::printf("%s", text.c_str());
+  double seconds = 0;
+  for (const Cell& cell : results.cells()) seconds += cell.seconds;
+  std::fprintf(stderr, "%lld runs, %.0f s of computing; wrote runs.csv and table.md to %s\n",
+               static_cast<long long>(results.cells().size()), seconds, options.out.c_str());
+}
+
+std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {
+  CLI::App app("Compares memories by tasks of recall, at states of as many bytes.", "recall");
+  app.add_option("--out", options.out, "folder for results; goes on where it has stopped there")
+      ->capture_default_str();
+  app.add_option("--jobs", options.jobs, "runs side by side, a thread each")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  support::add_options(app, settings);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  return std::nullopt;
+}
+
+}  // namespace recall
+
+int main(int argc, char** argv) {
+  try {
+    recall::Options options;
+    recall::Settings settings;
+    if (const auto code = recall::parse(argc, argv, options, settings)) return *code;
+    recall::compare(settings, options);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "recall: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <locale>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "../support/files.hpp"
+#include "cell.hpp"
+
+namespace recall {
+
+/// The runs that are done, kept in a file from which an interrupted comparison goes on.
+class Results {
+ public:
+  /// Reads the file, if there is one. Throws infty::IoError if it is no such file.
+  explicit Results(std::filesystem::path path) : path_(std::move(path)) {
+    if (!std::filesystem::exists(path_)) return;
+    std::ifstream file(path_);
+    std::string line;
+    const bool ours = std::getline(file, line) && line == header;
+    infty::require<infty::IoError>(ours, "recall", path_.string(), " is not what this writes");
+    while (std::getline(file, line)) cells_.push_back(parsed(line));
+  }
+
+  const std::vector<Cell>& cells() const { return cells_; }
+
+  /// The run of these, or null.
+  const Cell* find(const std::string& task, const std::string& memory, double rate,
+                   std::uint64_t seed) const {
+    const auto at = std::find_if(cells_.begin(), cells_.end(), [&](const Cell& cell) {
+      return cell.key() == std::tie(task, memory, rate, seed);
+    });
+    return at == cells_.end() ? nullptr : &*at;
+  }
+
+  /// Adds a run and writes the file anew. Throws infty::IoError.
+  void add(Cell cell) {
+    cells_.push_back(std::move(cell));
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out << header << '\n';
+    // The shortest digits that are read as the same number.
+    const auto number = [](double x) { return nlohmann::json(x).dump(); };
+    for (const Cell& c : cells_)
+      out << c.task << ',' << c.memory << ',' << number(c.rate) << ',' << c.seed << ','
+          << c.parameters << ',' << c.bytes << ',' << number(c.loss) << ',' << number(c.validation)
+          << ',' << number(c.accuracy) << ',' << number(c.seconds) << '\n';
+    support::write_file(path_, out.str());
+  }
+
+  /// The rate of all tried with a seed that had the best accuracy on the sequences for choosing.
+  double best_rate(const Settings& s, const std::string& task, const std::string& memory) const {
+    const Cell* best = nullptr;
+    for (const double rate : s.rates) {
+      const Cell* const cell = find(task, memory, rate, s.seeds.front());
+      if (cell && (!best || cell->validation > best->validation)) best = cell;
+    }
+    return best ? best->rate : s.rates.front();
+  }
+
+ private:
+  static constexpr const char* header =
+      "task,memory,rate,seed,parameters,bytes,loss,validation,accuracy,seconds";
+
+  Cell parsed(const std::string& line) const {
+    std::istringstream in(line);
+    in.imbue(std::locale::classic());
+    Cell c;
+    char comma = 0;
+    std::getline(in, c.task, ',');
+    std::getline(in, c.memory, ',');
+    in >> c.rate >> comma >> c.seed >> comma >> c.parameters >> comma >> c.bytes >> comma >>
+        c.loss >> comma >> c.validation >> comma >> c.accuracy >> comma >> c.seconds;
+    infty::require<infty::IoError>(!in.fail(), "recall", path_.string(), ": `", line,
+                                   "` is no run");
+    return c;
+  }
+
+  std::filesystem::path path_;
+  std::vector<Cell> cells_;
+};
+
+/// `0.123 ± 0.045`: mean and standard deviation, the latter of at least two.
+inline std::string mean_and_spread(const std::vector<double>& all) {
+  double mean = 0, square = 0;
+  for (const double x : all) mean += x / static_cast<double>(all.size());
+  for (const double x : all) square += (x - mean) * (x - mean);
+  char text[64];
+  if (all.size() < 2)
+    std::snprintf(text, sizeof text, "%.3f", mean);
+  else
+    std::snprintf(text, sizeof text, "%.3f ± %.3f", mean,
+                  std::sqrt(square / static_cast<double>(all.size() - 1)));
+  return text;
+}
+
+/// A table in Markdown: a row a memory, a column a task; accuracy, mean and standard deviation over
+/// the seeds, at the rate that was best for this memory and task.
+inline std::string table(const Settings& s, const std::vector<Task>& tasks,
+                         const Results& results) {
+  std::string out = "| memory | bytes a row |";
+  for (const Task& task : tasks) out += ' ' + task.name + " |";
+  out += "\n|---|---|";
+  for (std::size_t i = 0; i < tasks.size(); ++i) out += "---|";
+  out += "\n| (guessing) | |";
+  for (const Task& task : tasks) out += ' ' + mean_and_spread({task.chance}) + " |";
+  for (const std::string& memory : s.memories) {
+    std::string row;
+    std::size_t bytes = 0;
+    for (const Task& task : tasks) {
+      const double rate = results.best_rate(s, task.name, memory);
+      std::vector<double> accuracy;
+      for (const std::uint64_t seed : s.seeds)
+        if (const Cell* const cell = results.find(task.name, memory, rate, seed)) {
+          accuracy.push_back(cell->accuracy);
+          bytes = std::max(bytes, cell->bytes);
+        }
+      char at[32];
+      std::snprintf(at, sizeof at, " (%g) |", rate);
+      row += ' ' + (accuracy.empty() ? "-" : mean_and_spread(accuracy)) + at;
+    }
+    out += "\n| " + memory + " | " + std::to_string(bytes) + " |" + row;
+  }
+  return out + '\n';
+}
+
+}  // namespace recall

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../support/model.hpp"
+#include "../support/settings.hpp"
+
+namespace recall {
+
+using infty::Index;
+
+/// Everything that decides which numbers come out.
+struct Settings {
+  std::vector<std::string> memories = support::memory_names;
+  std::vector<std::string> tasks{"copy", "recall", "sorting"};
+
+  Index symbols = 8, items = 5, copy_gap = 100;
+  Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
+  std::vector<Index> lengths{64, 128, 256};
+
+  infty::TransformerConfig model{
+      .model_dim = 32, .layers = 2, .heads = 2, .feed_forward = 64, .pre_norm = true};
+  Index segment = 16, vectors = 64, compression_rate = 4;
+  double share = .5;
+  infty::LongTermConfig long_term{
+      .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .bins = 32};
+  double kl_weight = 1e-6;
+
+  Index batch = 16, steps = 1200, warmup = 50;
+  std::vector<double> rates{1e-3, 3e-3, 1e-2};
+  double clip = 1;
+  std::vector<std::uint64_t> seeds{1, 2, 3};
+  Index evaluation_sequences = 256;
+};
+
+/// Calls see(group, name, field, help, choice...) for every setting.
+template <class See>
+void each_setting(Settings& s, See&& see) {
+  const char* const run = "What to compare";
+  see(run, "memories", s.memories, "in this order", "none", "xl", "compressive", "lamemo", "infty",
+      "infty-sticky");
+  see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting");
+  see(run, "rates", s.rates, "learning rates that every memory is tried with");
+  see(run, "seeds", s.seeds, "of weights and sequences; rates are tried with the first");
+
+  const char* const task = "The tasks";
+  see(task, "symbols", s.symbols, "different symbols to copy or to sort");
+  see(task, "items", s.items, "symbols to copy");
+  see(task, "copy-gap", s.copy_gap, "blanks between them and the copy");
+  see(task, "keys", s.keys, "different keys of associative recall");
+  see(task, "values", s.values, "different values");
+  see(task, "pairs", s.pairs, "pairs of a key and a value in a sequence");
+  see(task, "recall-gap", s.recall_gap, "blanks between them and the questions");
+  see(task, "lengths", s.lengths, "of the sequences to sort, a task each");
+
+  const char* const model = "The models";
+  see(model, "width", s.model.model_dim, "d");
+  see(model, "layers", s.model.layers, "one above the other");
+  see(model, "heads", s.model.heads, "of attention");
+  see(model, "feed-forward", s.model.feed_forward, "width of its inner layer");
+  see(model, "pre-norm", s.model.pre_norm, "norms before attention and feed-forward, not behind");
+  see(model, "segment", s.segment, "tokens that are read at once");
+  see(model, "vectors", s.vectors, "a state has the bytes of so many vectors a layer");
+  see(model, "share", s.share, "of a state that is compressed, or the LTM, where there is one");
+  see(model, "compression-rate", s.compression_rate, "vectors that become a compressed one");
+  see(model, "widths", s.long_term.widths, "of the LTM's basis functions");
+  see(model, "samples", s.long_term.samples, "of the LTM's past at a contraction");
+  see(model, "tau", s.long_term.tau, "share of the LTM that the past is contracted to");
+  see(model, "ridge", s.long_term.ridge, "penalty of the LTM's regression");
+  see(model, "sticky-bins", s.long_term.bins, "of the histogram that infty-sticky samples by");
+  see(model, "kl-weight", s.kl_weight, "of the divergence of the LTM's densities");
+
+  const char* const training = "Training and evaluation";
+  see(training, "batch", s.batch, "sequences a step");
+  see(training, "steps", s.steps, "in all");
+  see(training, "warmup", s.warmup, "steps in which the rate rises; then it falls to 0");
+  see(training, "clip", s.clip, "greatest global norm of the gradients");
+  see(training, "evaluation-sequences", s.evaluation_sequences,
+      "to choose a rate by, and as many others to report");
+}
+
+/// Throws infty::ValueError that names the first setting out of its range.
+inline void validate(const Settings& s) {
+  const auto at_least = [](const char* name, auto value, auto least) {
+    infty::require(value >= least, "recall", "--", name, " is ", value, ": it must be at least ",
+                   least);
+  };
+  const auto some_once = [](const char* name, const auto& list) {
+    infty::require(!list.empty(), "recall", "--", name, " is empty");
+    for (std::size_t i = 0; i < list.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        infty::require(list[i] != list[j], "recall", "--", name, " has ", list[i], " twice");
+  };
+  some_once("memories", s.memories);
+  some_once("tasks", s.tasks);
+  some_once("rates", s.rates);
+  some_once("seeds", s.seeds);
+  some_once("lengths", s.lengths);
+  at_least("segment", s.segment, Index{1});
+  at_least("vectors", s.vectors, Index{1});
+  at_least("compression-rate", s.compression_rate, Index{1});
+  at_least("batch", s.batch, Index{1});
+  at_least("warmup", s.warmup, Index{0});
+  at_least("steps", s.steps, s.warmup + 1);
+  at_least("evaluation-sequences", s.evaluation_sequences, Index{1});
+  infty::require(s.share > 0 && s.share < 1, "recall", "--share is ", s.share,
+                 ": it must lie in (0, 1)");
+  infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");
+  for (const double rate : s.rates)
+    infty::require(rate > 0, "recall", "--rates has ", rate, ": it must be positive");
+}
+
+}  // namespace recall

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <infty/core/error.hpp>
+#include <infty/io/file.hpp>
+
+namespace support {
+
+/// Writes a text file, which replaces an old one when it is complete. Throws infty::IoError.
+inline void write_file(const std::filesystem::path& path, std::string_view text) {
+  infty::detail::ReplacingFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+/// Makes the folder, if need be, and tries whether files can be written there. Throws
+/// infty::IoError.
+inline void prepare_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  infty::require<infty::IoError>(std::filesystem::is_directory(folder), "out", folder.string(),
+                                 " is no folder and cannot be made: ", error.message());
+  const auto probe = folder / ".probe";
+  write_file(probe, "");
+  std::filesystem::remove(probe, error);
+}
+
+/// `text` as one word of a shell's command line.
+inline std::string shell_quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + '\'';
+}
+
+/// Runs gnuplot in a folder on NAME.gp; says on standard error why there is no NAME.png where there
+/// is none.
+inline bool draw_figure(const std::filesystem::path& folder, const std::string& name = "figure") {
+  std::error_code ignored;
+  std::filesystem::remove(folder / (name + ".png"), ignored);
+  const std::string command = "command -v gnuplot >/dev/null || exit 127; cd " +
+                              shell_quoted(std::filesystem::absolute(folder).string()) +
+                              " && gnuplot " + name + ".gp";
+  if (std::system(command.c_str()) == 0) return true;
+  std::cerr << "no figure, for gnuplot is missing or failed; with it (Debian: gnuplot-nox): cd "
+            << shell_quoted(folder.string()) << " && gnuplot " << name << ".gp\n";
+  return false;
+}
+
+}  // namespace support

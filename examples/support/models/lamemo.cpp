@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+#include <infty/memory/lamemo.hpp>
+
+#include "model_of.hpp"
+
+std::unique_ptr<support::Model> support::make_lamemo(const ModelConfig& config) {
+  return std::make_unique<ModelOf<infty::LaMemo>>(
+      config, infty::LaMemoConfig{.capacity = config.memory_length});
+}
