@@ -45,13 +45,13 @@ std::vector<T> added(Index width, const std::vector<Index>& rows, Index count) {
 
 /// Rows of [0, count), and some that are outside of it.
 std::vector<Index> some_rows(Index n, Index count, Random& random) {
-  constexpr Index far = std::numeric_limits<Index>::max() / 2;
+  constexpr Index out_of_reach = std::numeric_limits<Index>::max() / 2;
   std::vector<Index> rows;
   for (Index i = 0; i < n; ++i) {
     const Index kind = random.below(10);
     rows.push_back(kind == 0   ? -1 - random.below(3)
                    : kind == 1 ? count + random.below(3)
-                   : kind == 2 ? (random.below(2) == 0 ? far : -far)
+                   : kind == 2 ? (random.below(2) == 0 ? out_of_reach : -out_of_reach)
                                : random.below(count));
   }
   return rows;
