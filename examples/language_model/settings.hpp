@@ -149,20 +149,16 @@ using support::rate_of;
 
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
-  const auto at_least = [](const char* name, Index value, Index least) {
-    infty::require(value >= least, "language_model", "--", name, " is ", value,
-                   ": it must be at least ", least);
-  };
-  at_least("batch", s.batch, 1);
-  at_least("segment", s.segment, 1);
-  at_least("steps", s.steps, 1);
-  at_least("memory-length", s.memory_length, 0);
-  at_least("compression-rate", s.compression_rate, 1);
-  at_least("parameters", s.parameters, 0);
-  at_least("min-count", s.min_count, 1);
-  at_least("max-vocabulary", s.max_vocabulary, 0);
-  at_least("evaluate-every", s.evaluate_every, 0);
-  at_least("evaluation-batch", s.evaluation_batch, 1);
+  infty::require_at_least("language_model", "--batch", s.batch, 1);
+  infty::require_at_least("language_model", "--segment", s.segment, 1);
+  infty::require_at_least("language_model", "--steps", s.steps, 1);
+  infty::require_at_least("language_model", "--memory-length", s.memory_length, 0);
+  infty::require_at_least("language_model", "--compression-rate", s.compression_rate, 1);
+  infty::require_at_least("language_model", "--parameters", s.parameters, 0);
+  infty::require_at_least("language_model", "--min-count", s.min_count, 1);
+  infty::require_at_least("language_model", "--max-vocabulary", s.max_vocabulary, 0);
+  infty::require_at_least("language_model", "--evaluate-every", s.evaluate_every, 0);
+  infty::require_at_least("language_model", "--evaluation-batch", s.evaluation_batch, 1);
   infty::require(s.compressed >= -1 && s.compressed <= s.memory_length, "language_model",
                  "--compressed is ", s.compressed, ": it must be -1 or lie in [0, ",
                  s.memory_length, "], the --memory-length");

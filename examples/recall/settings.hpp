@@ -84,10 +84,6 @@ void each_setting(Settings& s, See&& see) {
 
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
-  const auto at_least = [](const char* name, auto value, auto least) {
-    infty::require(value >= least, "recall", "--", name, " is ", value, ": it must be at least ",
-                   least);
-  };
   const auto some_once = [](const char* name, const auto& list) {
     infty::require(!list.empty(), "recall", "--", name, " is empty");
     for (std::size_t i = 0; i < list.size(); ++i)
@@ -99,13 +95,13 @@ inline void validate(const Settings& s) {
   some_once("rates", s.rates);
   some_once("seeds", s.seeds);
   some_once("lengths", s.lengths);
-  at_least("segment", s.segment, Index{1});
-  at_least("vectors", s.vectors, Index{1});
-  at_least("compression-rate", s.compression_rate, Index{1});
-  at_least("batch", s.batch, Index{1});
-  at_least("warmup", s.warmup, Index{0});
-  at_least("steps", s.steps, s.warmup + 1);
-  at_least("evaluation-sequences", s.evaluation_sequences, Index{1});
+  infty::require_at_least("recall", "--segment", s.segment, Index{1});
+  infty::require_at_least("recall", "--vectors", s.vectors, Index{1});
+  infty::require_at_least("recall", "--compression-rate", s.compression_rate, Index{1});
+  infty::require_at_least("recall", "--batch", s.batch, Index{1});
+  infty::require_at_least("recall", "--warmup", s.warmup, Index{0});
+  infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
+  infty::require_at_least("recall", "--evaluation-sequences", s.evaluation_sequences, Index{1});
   infty::require(s.share > 0 && s.share < 1, "recall", "--share is ", s.share,
                  ": it must lie in (0, 1)");
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");

@@ -139,22 +139,18 @@ using support::rate_of;
 
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
-  const auto at_least = [](const char* name, Index value, Index least) {
-    infty::require(value >= least, "sorting", "--", name, " is ", value, ": it must be at least ",
-                   least);
-  };
   infty::require(!s.models.empty(), "sorting", "--models is empty: it must name a model");
   for (std::size_t i = 0; i < s.models.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       infty::require(s.models[i] != s.models[j], "sorting", "--models names ", s.models[i],
                      " twice");
-  at_least("symbols", s.task.symbols, 2);
-  at_least("length", s.task.length, 1);
-  at_least("segment", s.segment, 1);
-  at_least("batch", s.batch, 1);
-  at_least("steps", s.steps, 1);
-  at_least("evaluation-sequences", s.evaluation_sequences, 1);
-  at_least("bins", s.bins, 1);
+  infty::require_at_least("sorting", "--symbols", s.task.symbols, 2);
+  infty::require_at_least("sorting", "--length", s.task.length, 1);
+  infty::require_at_least("sorting", "--segment", s.segment, 1);
+  infty::require_at_least("sorting", "--batch", s.batch, 1);
+  infty::require_at_least("sorting", "--steps", s.steps, 1);
+  infty::require_at_least("sorting", "--evaluation-sequences", s.evaluation_sequences, 1);
+  infty::require_at_least("sorting", "--bins", s.bins, 1);
   support::require_not_negative("sorting", "kl-weight", s.kl_weight);
   support::validate_training("sorting", s);
   const infty::TransformerConfig config = model_config(s);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace infty {
 
@@ -57,6 +58,13 @@ template <class E = ValueError, class... Parts>
 void require(bool ok, std::string_view op, const Parts&... parts) {
   if (!ok) [[unlikely]]
     raise<E>(op, parts...);
+}
+
+/// Throws ValueError "[op] NAME is VALUE: it must be at least LEAST" unless value >= least.
+template <class T>
+void require_at_least(std::string_view op, std::string_view name, const T& value,
+                      const std::type_identity_t<T>& least) {
+  require(value >= least, op, name, " is ", value, ": it must be at least ", least);
 }
 
 }  // namespace infty

@@ -75,7 +75,7 @@ class Random {
 
   /// Uniform in {0, ..., n - 1}, without bias. @throws infty::ValueError if n < 1
   Index below(Index n) {
-    require(n >= 1, "Random::below", "n is ", n, ": it must be at least 1");
+    require_at_least("Random::below", "n", n, 1);
     const auto range = static_cast<std::uint64_t>(n);
     const std::uint64_t usable = ~std::uint64_t{0} - ~std::uint64_t{0} % range;
     for (;;) {

@@ -57,8 +57,7 @@ class AssociativeRecallTask {
   /// Draws `batch` sequences and takes `batch` draws from `random`: row b depends on draw b alone.
   /// @throws infty::ValueError if batch < 0
   AssociativeRecallBatch sample(Index batch, Random& random) const {
-    require(batch >= 0, "AssociativeRecallTask::sample", "batch is ", batch,
-            ": it must be at least 0");
+    require_at_least("AssociativeRecallTask::sample", "batch", batch, 0);
     AssociativeRecallBatch out;
     out.tokens.reserve(static_cast<std::size_t>(batch * length()));
     for (Index row = 0; row < batch; ++row) {

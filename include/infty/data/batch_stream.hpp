@@ -71,11 +71,8 @@ class BatchStream {
   /// that do not begin with 0 and rise
   BatchStream(const TokenStream& stream, const BatchConfig& config)
       : stream_(&stream), config_(config) {
-    const auto check = [](const char* name, Index value) {
-      require(value >= 1, "BatchStream", name, " is ", value, ": it must be at least 1");
-    };
-    check("batch", config.batch);
-    check("segment", config.segment);
+    require_at_least("BatchStream", "batch", config.batch, 1);
+    require_at_least("BatchStream", "segment", config.segment, 1);
     require(size() >= config.batch, "BatchStream", "there are ", size(), " tokens for ",
             config.batch, " rows: each needs one");
     const auto& documents = stream.documents;

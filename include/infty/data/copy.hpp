@@ -51,7 +51,7 @@ class CopyTask {
   /// Draws `batch` sequences and takes `batch` draws from `random`: row b depends on draw b alone.
   /// @throws infty::ValueError if batch < 0
   CopyBatch sample(Index batch, Random& random) const {
-    require(batch >= 0, "CopyTask::sample", "batch is ", batch, ": it must be at least 0");
+    require_at_least("CopyTask::sample", "batch", batch, 0);
     CopyBatch out;
     out.tokens.reserve(static_cast<std::size_t>(batch * length()));
     for (Index row = 0; row < batch; ++row) {

@@ -20,7 +20,7 @@ namespace infty {
 /// @post a permutation of the symbols
 inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t> tokens,
                                                    Index symbols) {
-  require(symbols >= 1, "rank_by_frequency", "symbols is ", symbols, ": it must be at least 1");
+  require_at_least("rank_by_frequency", "symbols", symbols, 1);
   const auto count = static_cast<std::size_t>(symbols);
   std::vector<std::size_t> frequency(count, 0), first(count, tokens.size());
   for (std::size_t t = 0; t < tokens.size(); ++t) {
@@ -42,7 +42,7 @@ inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t>
 /// a model with a memory of that reach. @throws infty::ValueError as above, or if window < 0
 inline std::vector<std::int64_t> rank_by_recent_frequency(std::span<const std::int64_t> tokens,
                                                           Index symbols, Index window) {
-  require(window >= 0, "rank_by_recent_frequency", "window is ", window, ": it must be at least 0");
+  require_at_least("rank_by_recent_frequency", "window", window, 0);
   return rank_by_frequency(tokens.last(std::min(tokens.size(), static_cast<std::size_t>(window))),
                            symbols);
 }
@@ -132,7 +132,7 @@ inline std::vector<std::int64_t> teacher_forced(std::span<const std::int64_t> or
 /// under teacher forcing for a guess among the symbols that the truth has not shown yet.
 /// @throws infty::ValueError if symbols < 1
 inline double chance_accuracy(Index symbols, bool is_teacher_forced) {
-  require(symbols >= 1, "chance_accuracy", "symbols is ", symbols, ": it must be at least 1");
+  require_at_least("chance_accuracy", "symbols", symbols, 1);
   double sum = is_teacher_forced ? 0 : 1;
   for (Index left = 1; is_teacher_forced && left <= symbols; ++left)
     sum += 1 / static_cast<double>(left);

@@ -36,10 +36,8 @@ class SortingTask {
  public:
   /// @throws infty::ValueError for less than 2 symbols or no token
   explicit SortingTask(const SortingConfig& config) : config_(config) {
-    require(config.symbols >= 2, "SortingTask", "symbols is ", config.symbols,
-            ": it must be at least 2");
-    require(config.length >= 1, "SortingTask", "length is ", config.length,
-            ": it must be at least 1");
+    require_at_least("SortingTask", "symbols", config.symbols, 2);
+    require_at_least("SortingTask", "length", config.length, 1);
   }
 
   /// The constants as given.
@@ -55,7 +53,7 @@ class SortingTask {
   /// so the batches of sizes m and n, one after the other, are the batch of size m + n.
   /// @throws infty::ValueError if batch < 0
   SortingBatch sample(Index batch, Random& random) const {
-    require(batch >= 0, "SortingTask::sample", "batch is ", batch, ": it must be at least 0");
+    require_at_least("SortingTask::sample", "batch", batch, 0);
     const auto rows = static_cast<std::size_t>(batch), symbols = symbol_count();
     SortingBatch out;
     out.tokens.resize(rows * static_cast<std::size_t>(config_.length));

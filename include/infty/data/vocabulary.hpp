@@ -100,7 +100,7 @@ class TokenCounts {
 
   /// Adds a token, `times` over. @throws infty::ValueError if times < 0
   void add(std::string_view token, Index times = 1) {
-    require(times >= 0, "TokenCounts::add", "times is ", times, ": it must be at least 0");
+    require_at_least("TokenCounts::add", "times", times, 0);
     const auto at = counts_.find(token);
     if (at == counts_.end())
       counts_.emplace(token, times);
@@ -136,10 +136,8 @@ class Vocabulary {
 
   /// @throws infty::ValueError if min_count < 1 or max_size < 0
   explicit Vocabulary(const TokenCounts& counts, const VocabularyConfig& config = {}) {
-    require(config.min_count >= 1, "Vocabulary", "min_count is ", config.min_count,
-            ": it must be at least 1");
-    require(config.max_size >= 0, "Vocabulary", "max_size is ", config.max_size,
-            ": it must be at least 0");
+    require_at_least("Vocabulary", "min_count", config.min_count, 1);
+    require_at_least("Vocabulary", "max_size", config.max_size, 0);
     std::vector<Entry> entries;
     Index left_out = 0;
     for (const auto& [token, count] : counts.map()) {

@@ -44,7 +44,7 @@ inline int num_threads() {
 /// Sets the number of threads that EigenBackend uses from now on; results do not depend on it.
 /// @throws infty::ValueError if n < 1
 inline void set_num_threads(int n) {
-  require(n >= 1, "set_num_threads", "n is ", n, ": it must be at least 1");
+  require_at_least("set_num_threads", "n", n, 1);
   detail::thread_limit().store(n, std::memory_order_relaxed);
 }
 

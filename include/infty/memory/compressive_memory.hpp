@@ -41,14 +41,10 @@ struct CompressiveConfig {
 
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
-    const auto at_least = [](const char* name, Index value, Index least) {
-      require(value >= least, "CompressiveConfig", name, " is ", value, ": it must be at least ",
-              least);
-    };
-    at_least("capacity", capacity, 0);
-    at_least("compressed_capacity", compressed_capacity, 0);
-    at_least("rate", rate, 1);
-    at_least("stride", stride, 0);
+    require_at_least("CompressiveConfig", "capacity", capacity, 0);
+    require_at_least("CompressiveConfig", "compressed_capacity", compressed_capacity, 0);
+    require_at_least("CompressiveConfig", "rate", rate, 1);
+    require_at_least("CompressiveConfig", "stride", stride, 0);
   }
 };
 

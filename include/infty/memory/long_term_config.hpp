@@ -54,23 +54,19 @@ struct LongTermConfig {
 
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
-    const auto at_least = [](const char* name, Index value, Index least) {
-      require(value >= least, "LongTermConfig", name, " is ", value, ": it must be at least ",
-              least);
-    };
     const auto positive = [](const char* name, double value) {
       require(std::isfinite(value) && value > 0, "LongTermConfig", name, " is ", value,
               ": it must be positive and finite");
     };
-    at_least("model_dim", model_dim, 1);
-    at_least("heads", heads, 1);
-    at_least("head_dim", head_dim, 0);
+    require_at_least("LongTermConfig", "model_dim", model_dim, 1);
+    require_at_least("LongTermConfig", "heads", heads, 1);
+    require_at_least("LongTermConfig", "head_dim", head_dim, 0);
     require(head_dim > 0 || model_dim % heads == 0, "LongTermConfig", "model_dim is ", model_dim,
             ", heads is ", heads, ": head_dim must be given where heads does not divide model_dim");
-    at_least("basis", basis, 1);
-    at_least("samples", samples, 1);
-    at_least("bins", bins, 1);
-    at_least("threshold", threshold, 0);
+    require_at_least("LongTermConfig", "basis", basis, 1);
+    require_at_least("LongTermConfig", "samples", samples, 1);
+    require_at_least("LongTermConfig", "bins", bins, 1);
+    require_at_least("LongTermConfig", "threshold", threshold, 0);
     require(std::isfinite(tau) && tau > 0 && tau < 1, "LongTermConfig", "tau is ", tau,
             ": it must lie in (0, 1)");
     positive("ridge", ridge);

@@ -28,8 +28,8 @@ struct ShortTermConfig {
 
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
-    require(capacity >= 0, "ShortTermConfig", "capacity is ", capacity, ": it must be at least 0");
-    require(stride >= 0, "ShortTermConfig", "stride is ", stride, ": it must be at least 0");
+    require_at_least("ShortTermConfig", "capacity", capacity, 0);
+    require_at_least("ShortTermConfig", "stride", stride, 0);
   }
 };
 

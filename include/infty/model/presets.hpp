@@ -39,8 +39,7 @@ struct Experiment {
   /// kl_weight / (batch heads queries).
   /// @throws infty::ValueError unless queries, the tokens of a row of the segment, are >= 1
   double kl_weight_of_sum(Index queries) const {
-    require(queries >= 1, "Experiment::kl_weight_of_sum", "queries is ", queries,
-            ": it must be at least 1");
+    require_at_least("Experiment::kl_weight_of_sum", "queries", queries, 1);
     return kl_weight / static_cast<double>(batch * model.heads * queries);
   }
 };

@@ -44,20 +44,16 @@ struct TransformerConfig {
 
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
-    const auto at_least = [](const char* name, Index value, Index least) {
-      require(value >= least, "TransformerConfig", name, " is ", value, ": it must be at least ",
-              least);
-    };
-    at_least("vocabulary", vocabulary, 1);
-    at_least("model_dim", model_dim, 2);
+    require_at_least("TransformerConfig", "vocabulary", vocabulary, 1);
+    require_at_least("TransformerConfig", "model_dim", model_dim, 2);
     require(model_dim % 2 == 0, "TransformerConfig", "model_dim is ", model_dim,
             ": it must be even, for the encoding of distances");
-    at_least("layers", layers, 1);
-    at_least("heads", heads, 1);
-    at_least("head_dim", head_dim, 0);
+    require_at_least("TransformerConfig", "layers", layers, 1);
+    require_at_least("TransformerConfig", "heads", heads, 1);
+    require_at_least("TransformerConfig", "head_dim", head_dim, 0);
     require(head_dim > 0 || model_dim % heads == 0, "TransformerConfig", "model_dim is ", model_dim,
             ", heads is ", heads, ": head_dim must be given where heads does not divide model_dim");
-    at_least("feed_forward", feed_forward, 1);
+    require_at_least("TransformerConfig", "feed_forward", feed_forward, 1);
     adaptive().validate();
     require(dropout >= 0 && dropout < 1, "TransformerConfig", "dropout is ", dropout,
             ": it must lie in [0, 1)");

@@ -61,14 +61,10 @@ struct AdaptiveConfig {
 
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
-    const auto at_least = [](const char* name, Index value, Index least) {
-      require(value >= least, "AdaptiveConfig", name, " is ", value, ": it must be at least ",
-              least);
-    };
-    at_least("vocabulary", vocabulary, 1);
-    at_least("model_dim", model_dim, 1);
-    at_least("div_value", div_value, 1);
-    at_least("embedding_dim", embedding_dim, 0);
+    require_at_least("AdaptiveConfig", "vocabulary", vocabulary, 1);
+    require_at_least("AdaptiveConfig", "model_dim", model_dim, 1);
+    require_at_least("AdaptiveConfig", "div_value", div_value, 1);
+    require_at_least("AdaptiveConfig", "embedding_dim", embedding_dim, 0);
     require(clusters() <= detail::most_clusters, "AdaptiveConfig", "there are ", cutoffs.size(),
             " cutoffs: there may be ", detail::most_clusters - 1);
     for (Index i = 0; i < clusters(); ++i) {

@@ -107,7 +107,7 @@ template <Density D = GaussianDensity, class T, class B>
 Tensor<T, B> bin_probability(const Tensor<T, B>& mu, const Tensor<T, B>& sigma, Index bins) {
   require<ShapeError>(mu.rank() == 2 && mu.shape() == sigma.shape(), "bin_probability", "mu is ",
                       mu.shape(), ", sigma is ", sigma.shape(), ": both must be [rows, n]");
-  require(bins >= 1, "bin_probability", "bins is ", bins, ": it must be at least 1");
+  require_at_least("bin_probability", "bins", bins, 1);
   const Index rows = mu.dim(0), n = mu.dim(1);
   // Densities in parts: work for many threads, and sums so short that float keeps its digits.
   constexpr Index part = 64;
@@ -149,7 +149,7 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
                               std::span<Random> random) {
   require<ShapeError>(probability.rank() == 2 && probability.dim(1) >= 1, "sample_locations",
                       "probability is ", probability.shape(), ": it must be [rows, bins]");
-  require(samples >= 1, "sample_locations", "samples is ", samples, ": it must be at least 1");
+  require_at_least("sample_locations", "samples", samples, 1);
   const Index rows = probability.dim(0), bins = probability.dim(1);
   require(static_cast<Index>(random.size()) == rows, "sample_locations", random.size(),
           " generators for ", rows, " rows: there must be one a row");
@@ -241,7 +241,7 @@ template <class T, class B>
 Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) {
   require<ShapeError>(probability.rank() == 2 && probability.dim(1) >= 1, "quantile_locations",
                       "probability is ", probability.shape(), ": it must be [rows, bins]");
-  require(samples >= 1, "quantile_locations", "samples is ", samples, ": it must be at least 1");
+  require_at_least("quantile_locations", "samples", samples, 1);
   const Index rows = probability.dim(0), bins = probability.dim(1);
   Tensor<T, B> out({rows, samples});
   T* const to = out.data();

@@ -25,7 +25,7 @@ namespace infty {
 /// @throws infty::ValueError if samples < 1
 template <class T, class B>
 Tensor<T, B> even_locations(Index samples) {
-  require(samples >= 1, "even_locations", "samples is ", samples, ": it must be at least 1");
+  require_at_least("even_locations", "samples", samples, 1);
   Tensor<T, B> out({samples});
   T* const to = out.data();
   const T count = static_cast<T>(samples);

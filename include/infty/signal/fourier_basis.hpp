@@ -18,7 +18,7 @@ class FourierBasis {
 
   /// @throws infty::ValueError if n < 1
   explicit FourierBasis(Index n) : size_(n) {
-    require(n >= 1, Sine ? "SineBasis" : "CosineBasis", "N is ", n, ": it must be at least 1");
+    require_at_least(Sine ? "SineBasis" : "CosineBasis", "N", n, 1);
   }
 
   /// N, the number of functions.

@@ -20,7 +20,7 @@ struct Positions {
 /// [-1/2, 3/2], all but length / 2 (rounded down) at the front are theirs, for as many as they are.
 /// @throws infty::ValueError if length < 1
 inline Positions first_positions(Index length) {
-  require(length >= 1, "first_positions", "length is ", length, ": it must be at least 1");
+  require_at_least("first_positions", "length", length, 1);
   Positions p;
   const Index front = length / 2;
   for (Index i = 0; i < 2 * length; ++i) {
@@ -35,8 +35,8 @@ inline Positions first_positions(Index length) {
 /// of [0, 1] of an even grid on [-1/2, 3/2] of twice as many   [Martins et al. 2022, Eq. 13-15].
 /// @throws infty::ValueError if length < 1, samples < 1 or tau is not in (0, 1)
 inline Positions next_positions(Index length, Index samples, double tau) {
-  require(length >= 1, "next_positions", "length is ", length, ": it must be at least 1");
-  require(samples >= 1, "next_positions", "samples is ", samples, ": it must be at least 1");
+  require_at_least("next_positions", "length", length, 1);
+  require_at_least("next_positions", "samples", samples, 1);
   require(tau > 0 && tau < 1, "next_positions", "tau is ", tau, ": it must be in (0, 1)");
   const auto n = static_cast<double>(length), m = static_cast<double>(samples);
   Positions p;

@@ -18,7 +18,7 @@ class PowerBasis {
 
   /// @throws infty::ValueError if n < 1
   explicit PowerBasis(Index n) : size_(n) {
-    require(n >= 1, "PowerBasis", "N is ", n, ": it must be at least 1");
+    require_at_least("PowerBasis", "N", n, 1);
   }
 
   /// N, the number of functions.

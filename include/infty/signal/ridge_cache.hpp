@@ -71,12 +71,10 @@ class RidgeCache {
       : psi_(psi), settings_(settings), kept_(std::make_shared<Kept>()) {
     require(std::isfinite(settings.penalty) && settings.penalty > 0, "RidgeCache", "penalty is ",
             settings.penalty, ": it must be positive and finite");
-    require(settings.samples >= 1, "RidgeCache", "samples is ", settings.samples,
-            ": it must be at least 1");
+    require_at_least("RidgeCache", "samples", settings.samples, 1);
     require(settings.tau > 0 && settings.tau < 1, "RidgeCache", "tau is ", settings.tau,
             ": it must be in (0, 1)");
-    require(settings.entries >= 1, "RidgeCache", "entries is ", settings.entries,
-            ": it must be at least 1");
+    require_at_least("RidgeCache", "entries", settings.entries, 1);
   }
 
   /// The functions that are fitted.

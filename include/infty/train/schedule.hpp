@@ -34,10 +34,10 @@ inline double decayed(Index step, Index warmup_steps, Index total_steps) {
 }
 
 inline void check_schedule(const char* name, Index step, double peak, Index warmup_steps) {
-  require(step >= 0, name, "step is ", step, ": it must be at least 0");
+  require_at_least(name, "step", step, 0);
   require(std::isfinite(peak) && peak >= 0, name, "peak is ", peak,
           ": it must be finite and at least 0");
-  require(warmup_steps >= 0, name, "warmup_steps is ", warmup_steps, ": it must be at least 0");
+  require_at_least(name, "warmup_steps", warmup_steps, 0);
 }
 
 inline void check_decay(const char* name, double peak, Index warmup_steps, Index total_steps,
