@@ -17,9 +17,7 @@ class PowerBasis {
   using Scalar = T;
 
   /// @throws infty::ValueError if n < 1
-  explicit PowerBasis(Index n) : size_(n) {
-    require_at_least("PowerBasis", "N", n, 1);
-  }
+  explicit PowerBasis(Index n) : size_(n) { require_at_least("PowerBasis", "N", n, 1); }
 
   /// N, the number of functions.
   INFTY_HOST_DEVICE Index size() const { return size_; }
