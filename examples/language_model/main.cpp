@@ -163,7 +163,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   for (CLI::App* const command : {train, compare}) {
     support::add_options(*command, settings);
     command->add_option("--preset", options.preset, "start from the settings of a paper")
-        ->check(CLI::IsMember(preset_names));
+        ->check(CLI::IsMember(&presets()));
     command->add_option("--save-every", options.train.save_every, "steps between checkpoints")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
@@ -241,7 +241,7 @@ int main(int argc, char** argv) {
     if (const auto code = lm::parse(argc, argv, options, settings, job)) return *code;
     if (!options.preset.empty()) {
       // Once more, so that other options change the paper's settings whatever their order.
-      settings = lm::preset(options.preset);
+      settings = lm::presets().at(options.preset);
       if (const auto code = lm::parse(argc, argv, options, settings, job)) return *code;
     }
     // A token at a time is too little to share out.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -107,37 +108,72 @@ void each_setting(Settings& s, See&& see) {
   see(evaluation, "evaluation-batch", s.evaluation_batch, "rows side by side");
 }
 
-/// The names of the papers' experiments on text.
-inline const std::vector<std::string> preset_names{"wikitext103", "gpt2-wikitext103", "gpt2-pg19",
-                                                   "cmu-dog"};
-
-/// A paper's model and training by its name, from the library's presets. The vocabulary is that of
-/// the text, and what counts epochs there is to be given as --steps.
-inline Settings preset(const std::string& name) {
-  namespace presets = infty::presets;
-  const bool word = name == "wikitext103";
-  const presets::Experiment paper = word                         ? presets::wikitext103(false)
-                                    : name == "gpt2-wikitext103" ? presets::gpt2_wikitext103(false)
-                                    : name == "gpt2-pg19"        ? presets::gpt2_pg19(false)
-                                                                 : presets::cmu_dog(false);
+/// What every experiment on text sets. The vocabulary is that of the text, and what counts epochs
+/// there is to be given as --steps.
+template <class MemoryConfig>
+Settings preset(const char* memory, const char* level,
+                const infty::presets::ExperimentWith<MemoryConfig>& paper) {
   Settings s;
-  s.level = word ? "word" : "bpe";
+  s.memory = memory;
+  s.level = level;
   s.model = paper.model;
-  s.cutoffs = word ? std::vector<Index>{20000, 40000, 200000} : std::vector<Index>{0};
-  s.div_value = 4;
-  s.long_term = *paper.memory.long_term;
-  s.memory_length = paper.memory.short_term.capacity + s.long_term.basis;
-  s.compressed = s.long_term.basis;
+  s.cutoffs = paper.model.cutoffs.empty() ? std::vector<Index>{0} : paper.model.cutoffs;
+  s.div_value = paper.model.div_value;
   s.kl_weight = paper.kl_weight;
   s.batch = paper.batch;
   s.segment = paper.segment;
   if (paper.steps > 0) s.steps = paper.steps;
   s.adam.learning_rate = paper.learning_rate;
   s.warmup = paper.warmup_steps;
-  s.schedule = paper.decay == presets::Decay::cosine ? "cosine" : "linear";
+  s.schedule = paper.decay == infty::presets::Decay::cosine ? "cosine" : "linear";
   s.clip = paper.max_norm;
-  s.documents = name == "gpt2-pg19" || name == "cmu-dog";
   return s;
+}
+
+/// Those of a memory that holds vectors as they are.
+template <class MemoryConfig>
+Settings recent_preset(const char* memory, const char* level,
+                       const infty::presets::ExperimentWith<MemoryConfig>& paper) {
+  Settings s = preset(memory, level, paper);
+  s.memory_length = paper.memory.capacity;
+  return s;
+}
+
+inline Settings compressive_preset(
+    const char* level, const infty::presets::ExperimentWith<infty::CompressiveConfig>& paper) {
+  Settings s = preset("compressive", level, paper);
+  s.memory_length = paper.memory.capacity + paper.memory.compressed_capacity;
+  s.compressed = paper.memory.compressed_capacity;
+  s.compression_rate = paper.memory.rate;
+  return s;
+}
+
+inline Settings infty_preset(const char* level, const infty::presets::Experiment& paper,
+                             bool documents = false) {
+  Settings s = preset("infty-sticky", level, paper);
+  s.long_term = *paper.memory.long_term;
+  s.memory_length = paper.memory.short_term.capacity + s.long_term.basis;
+  s.compressed = s.long_term.basis;
+  s.documents = documents;
+  return s;
+}
+
+/// The papers' experiments on text by name, from the library's presets.
+inline const std::map<std::string, Settings>& presets() {
+  namespace papers = infty::presets;
+  static const std::map<std::string, Settings> all{
+      {"wikitext103", infty_preset("word", papers::wikitext103())},
+      {"gpt2-wikitext103", infty_preset("bpe", papers::gpt2_wikitext103())},
+      {"gpt2-pg19", infty_preset("bpe", papers::gpt2_pg19(), true)},
+      {"cmu-dog", infty_preset("bpe", papers::cmu_dog(), true)},
+      {"xl-wikitext103", recent_preset("xl", "word", papers::transformer_xl_wikitext103())},
+      {"xl-enwik8", recent_preset("xl", "byte", papers::transformer_xl_enwik8())},
+      {"lamemo-wikitext103", recent_preset("lamemo", "word", papers::lamemo_wikitext103())},
+      {"lamemo-enwik8", recent_preset("lamemo", "byte", papers::lamemo_enwik8())},
+      {"lamemo-text8", recent_preset("lamemo", "char", papers::lamemo_text8())},
+      {"compressive-wikitext103", compressive_preset("word", papers::compressive_wikitext103())},
+      {"compressive-enwik8", compressive_preset("byte", papers::compressive_enwik8())}};
+  return all;
 }
 
 /// How many of a memory's vectors are compressed ones or basis functions.

@@ -62,8 +62,16 @@ foreach(choice --top-k=1 --top-p=.000001 --temperature=.0001)
 endforeach()
 run(0 printed evaluate --model infty --text text)
 
-# A paper's settings, and other sizes.
-run(0 printed train --preset wikitext103 ${tiny} --head-dim 4 --compressed 4 --data text --out preset)
+# The papers' settings, and other sizes; each has its memory.
+set(presets wikitext103 xl-enwik8 lamemo-text8 compressive-wikitext103)
+set(memories infty-sticky xl lamemo compressive)
+foreach(preset memory IN ZIP_LISTS presets memories)
+  run(0 printed train --preset ${preset} ${tiny} --head-dim 4 --compressed 4 --data text --out ${preset})
+  file(READ "${FOLDER}/${preset}/results.json" results)
+  if(NOT results MATCHES "\"memory\": \"${memory}\"")
+    message(FATAL_ERROR "--preset ${preset} trains\n${results}")
+  endif()
+endforeach()
 
 # The same command again changes nothing; another one is refused.
 run(0 printed train ${tiny} --memory xl --level char --data text --out xl)

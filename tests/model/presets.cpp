@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <type_traits>
 #include <vector>
 
 #include <infty/model/presets.hpp>
@@ -44,6 +45,47 @@ TEST_CASE("presets: every one is a valid, complete configuration") {
     CHECK(memory.sigma0 == 0.05);
     CHECK(memory.gate);
   }
+}
+
+TEMPLATE_TEST_CASE("presets: those of the peers are valid, complete configurations", "",
+                   ShortTermConfig, LaMemoConfig, CompressiveConfig) {
+  std::vector<presets::ExperimentWith<TestType>> all;
+  if constexpr (std::is_same_v<TestType, ShortTermConfig>)
+    all = {presets::transformer_xl_wikitext103(), presets::transformer_xl_enwik8()};
+  else if constexpr (std::is_same_v<TestType, LaMemoConfig>)
+    all = {presets::lamemo_wikitext103(), presets::lamemo_enwik8(), presets::lamemo_text8()};
+  else
+    all = {presets::compressive_wikitext103(), presets::compressive_enwik8()};
+  for (const auto& e : all) {
+    CHECK_NOTHROW(e.model.validate());
+    CHECK_NOTHROW(e.memory.validate());
+    CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
+    CHECK(e.model.cutoffs.empty() == (e.model.vocabulary < 20000));
+    CHECK(e.memory.capacity >= e.segment);
+    CHECK(e.batch > 0);
+    CHECK(e.steps > e.warmup_steps);
+    CHECK(e.learning_rate > 0);
+    CHECK(e.max_norm > 0);
+    CHECK(e.memory_learning_rate == 0);
+    CHECK(e.kl_weight == 0);
+  }
+}
+
+TEST_CASE(
+    "presets: LaMemo's and the ∞-former's experiments are Transformer-XL's but for the memory") {
+  const auto xl = presets::transformer_xl_wikitext103();
+  const auto lamemo = presets::lamemo_wikitext103();
+  const auto infty = presets::wikitext103();
+  for (const auto& model : {lamemo.model, infty.model}) {
+    CHECK(model.vocabulary == xl.model.vocabulary);
+    CHECK(model.layers == xl.model.layers);
+    CHECK(model.model_dim == xl.model.model_dim);
+    CHECK(model.cutoffs == xl.model.cutoffs);
+  }
+  CHECK(lamemo.memory.capacity == xl.memory.capacity);
+  CHECK(infty.memory.short_term.capacity == xl.memory.capacity);
+  CHECK(presets::lamemo_enwik8().model.layers == presets::transformer_xl_enwik8().model.layers);
+  CHECK(presets::lamemo_text8().model.vocabulary == 27);
 }
 
 TEST_CASE("presets: sorting has the paper's lengths and no other") {

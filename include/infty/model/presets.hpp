@@ -3,16 +3,21 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/lamemo.hpp>
 #include <infty/memory/memory_pair.hpp>
 #include <infty/model/transformer_config.hpp>
 
-/// The experiments of the ∞-former's paper as configurations.
+/// The experiments of the ∞-former's paper, and of those that it is compared with, as
+/// configurations.
 ///
 /// Where a value comes from is said beside it. P is the paper [Martins et al. 2022, §4 and App. C],
 /// whose experiment sections could not be consulted again when this was written: a value marked P
-/// is unverified. S, G, D and X are programs, read at the commits that docs/settings.md gives:
-/// S the authors' sorting/, G their finetune_gpt2/, D their document_grounded_generation/, X
-/// Transformer-XL's run_wt103_base.sh. Where they disagree, each is named.
+/// is unverified. C, the Compressive Transformer's [Rae et al. 2020, §4, 5], is known from
+/// summaries only: unverified, too. S, G, D, X and L are programs, read at the commits that
+/// docs/settings.md gives: S the authors' sorting/, G their finetune_gpt2/, D their
+/// document_grounded_generation/, X Transformer-XL's run_wt103_base.sh and run_enwik8_base.sh, L
+/// LaMemo's three run_*_base_ddp.sh. Where they disagree, each is named.
 namespace infty::presets {
 
 /// How the learning rate falls to 0 behind the warm-up.
@@ -20,20 +25,22 @@ enum class Decay { cosine, linear };
 
 /// One experiment: the model and what it is trained with. The optimiser is Adam, without weight
 /// decay in all of them.
-struct Experiment {
+template <class MemoryConfig>
+struct ExperimentWith {
   TransformerConfig model;
-  InftyConfig memory;
+  MemoryConfig memory;
   Index length = 0;                 ///< tokens of a sequence that is read; 0 for running text
   Index segment = 0;                ///< tokens that are read at once
   Index batch = 0;                  ///< sequences that are read side by side
   Index steps = 0;                  ///< of the optimiser; 0 where `epochs` counts
   double epochs = 0;                ///< passes over the training set; 0 where `steps` counts
   double learning_rate = 0;         ///< at its highest
-  double memory_learning_rate = 0;  ///< the same for the parameters of the long-term memory
+  double memory_learning_rate = 0;  ///< the same for a long-term memory's parameters; 0: none
   Index warmup_steps = 0;
   Decay decay = Decay::cosine;
-  double max_norm = 0;   ///< the global norm that gradients are clipped to
-  double kl_weight = 0;  ///< of the mean over rows, heads and queries of the sum over layers
+  double max_norm = 0;  ///< the global norm that gradients are clipped to
+  double kl_weight =
+      0;  ///< of the mean over rows, heads and queries of the sum over layers; 0: none
 
   /// What `TransformerLM::kl_regulariser`, the sum over all of them, is to be multiplied by:
   /// kl_weight / (batch heads queries).
@@ -43,6 +50,9 @@ struct Experiment {
     return kl_weight / static_cast<double>(batch * model.heads * queries);
   }
 };
+
+/// One with the ∞-former.
+using Experiment = ExperimentWith<InftyConfig>;
 
 /// Sorting by frequency (§4.1). Sequences of 20 symbols, a separator, and the 20 symbols sorted;
 /// the loss is that of the answer, in the last segment, and only there does a gradient flow (S).
@@ -82,23 +92,80 @@ inline Experiment sorting(Index length) {
   return e;
 }
 
+namespace detail {
+
+/// Transformer-XL's model of WikiText-103 and its training.
+template <class MemoryConfig>
+ExperimentWith<MemoryConfig> wikitext103() {
+  ExperimentWith<MemoryConfig> e;
+  e.model.vocabulary = 267735;               // of Transformer-XL's word-level WikiText-103
+  e.model.cutoffs = {20000, 40000, 200000};  // X, L
+  e.model.div_value = 1;                     // X, L
+  e.model.model_dim = 410;                   // X, L
+  e.model.layers = 16;                       // X, L
+  e.model.heads = 10;                        // X, L
+  e.model.head_dim = 41;                     // X, L
+  e.model.feed_forward = 2100;               // X, L
+  e.model.pre_norm = false;                  // X, L
+  e.model.tie_embedding = true;              // X, L
+  e.model.dropout = 0.1;                     // X, L
+  e.segment = 150;                           // X, L
+  e.batch = 60;                              // X; L: 32
+  e.steps = 200000;                          // X; L: 250,000
+  e.learning_rate = 2.5e-4;                  // X, L
+  e.decay = Decay::cosine;                   // L, S
+  e.max_norm = 0.25;                         // L, S
+  return e;
+}
+
+/// Transformer-XL's small model of enwik8 and text8, and its training.
+template <class MemoryConfig>
+ExperimentWith<MemoryConfig> characters(Index vocabulary) {
+  ExperimentWith<MemoryConfig> e;
+  e.model.vocabulary = vocabulary;
+  e.model.model_dim = 512;       // X, L
+  e.model.layers = 12;           // X, L
+  e.model.heads = 8;             // X, L
+  e.model.head_dim = 64;         // X, L
+  e.model.feed_forward = 2048;   // X, L
+  e.model.pre_norm = false;      // X, L
+  e.model.tie_embedding = true;  // X, L
+  e.model.dropout = 0.1;         // X, L
+  e.segment = 512;               // X, L
+  e.batch = 22;                  // X; L: 20
+  e.steps = 400000;              // X; L: 50,000
+  e.learning_rate = 2.5e-4;      // X, L
+  e.decay = Decay::cosine;       // L, S
+  e.max_norm = 0.25;             // L, S
+  return e;
+}
+
+inline constexpr Index bytes_of_enwik8 =
+    204;  // that occur in it, as published configurations have it
+inline constexpr Index letters_of_text8 = 27;  // a to z and the space
+
+/// What the Compressive Transformer's experiments agree on.
+inline ExperimentWith<CompressiveConfig> compressive() {
+  ExperimentWith<CompressiveConfig> e;
+  e.model.model_dim = 1024;      // C
+  e.model.pre_norm = false;      // as X
+  e.model.tie_embedding = true;  // as X
+  e.model.dropout = 0.1;         // as X
+  e.batch = 60;                  // as X
+  e.learning_rate = 3e-4;        // C
+  e.decay = Decay::cosine;       // C
+  e.max_norm = 0.1;              // C
+  return e;
+}
+
+}  // namespace detail
+
 /// Language modelling on WikiText-103 from nothing, beside a Transformer-XL. The authors have not
 /// published this program: sizes and training are Transformer-XL's, the memory's constants those
 /// of their sorting program, which grew from Transformer-XL's, unless a line says otherwise.
 inline Experiment wikitext103(bool sticky = true) {
-  Experiment e;
-  e.model.vocabulary = 267735;               // of Transformer-XL's word-level WikiText-103
-  e.model.cutoffs = {20000, 40000, 200000};  // X
-  e.model.div_value = 1;                     // X
-  e.model.model_dim = 410;                   // X
-  e.model.layers = 16;                       // X
-  e.model.heads = 10;                        // X
-  e.model.head_dim = 41;                     // X
-  e.model.feed_forward = 2100;               // X
-  e.memory.short_term.capacity = 150;        // X
-  e.model.pre_norm = false;                  // X
-  e.model.tie_embedding = true;              // X
-  e.model.dropout = 0.1;                     // X
+  Experiment e = detail::wikitext103<InftyConfig>();
+  e.memory.short_term.capacity = 150;  // X
   LongTermConfig& memory = *e.memory.long_term;
   memory.basis = 150;            // P
   memory.widths = {.01, .05};    // P
@@ -108,14 +175,83 @@ inline Experiment wikitext103(bool sticky = true) {
   memory.sigma0 = 0.05;          // P
   memory.variance_floor = 1e-6;  // S
   memory.resampling = sticky ? Resampling::sticky : Resampling::even;
-  e.segment = 150;           // X
-  e.batch = 60;              // X
-  e.steps = 200000;          // X
-  e.learning_rate = 2.5e-4;  // X
   e.memory_learning_rate = e.learning_rate;
-  e.decay = Decay::cosine;  // S
-  e.max_norm = 0.25;        // S
-  e.kl_weight = 1e-5;       // P; S: 1e-6
+  e.kl_weight = 1e-5;  // P; S: 1e-6
+  return e;
+}
+
+/// Transformer-XL's model of WikiText-103 [Dai et al. 2019], its smaller one.
+inline ExperimentWith<ShortTermConfig> transformer_xl_wikitext103() {
+  auto e = detail::wikitext103<ShortTermConfig>();
+  e.memory.capacity = 150;  // X
+  return e;
+}
+
+/// Transformer-XL's model of enwik8 [Dai et al. 2019], its smaller one.
+inline ExperimentWith<ShortTermConfig> transformer_xl_enwik8() {
+  auto e = detail::characters<ShortTermConfig>(detail::bytes_of_enwik8);
+  e.memory.capacity = 512;  // X
+  return e;
+}
+
+/// LaMemo's model of WikiText-103 [Ji et al. 2022].
+inline ExperimentWith<LaMemoConfig> lamemo_wikitext103() {
+  auto e = detail::wikitext103<LaMemoConfig>();
+  e.memory.capacity = 150;  // L
+  e.batch = 32;             // L
+  e.steps = 250000;         // L
+  return e;
+}
+
+/// LaMemo's model of enwik8 [Ji et al. 2022].
+inline ExperimentWith<LaMemoConfig> lamemo_enwik8() {
+  auto e = detail::characters<LaMemoConfig>(detail::bytes_of_enwik8);
+  e.memory.capacity = 512;  // L
+  e.batch = 20;             // L
+  e.steps = 50000;          // L
+  return e;
+}
+
+/// LaMemo's model of text8 [Ji et al. 2022], which is that of enwik8.
+inline ExperimentWith<LaMemoConfig> lamemo_text8() {
+  auto e = lamemo_enwik8();
+  e.model.vocabulary = detail::letters_of_text8;
+  return e;
+}
+
+/// The Compressive Transformer's model of WikiText-103 [Rae et al. 2020]: unverified, and batch and
+/// dropout are Transformer-XL's.
+inline ExperimentWith<CompressiveConfig> compressive_wikitext103() {
+  auto e = detail::compressive();
+  e.model.vocabulary = 267735;               // as X
+  e.model.cutoffs = {20000, 40000, 200000};  // as X
+  e.model.div_value = 1;                     // as X
+  e.model.layers = 18;                       // C
+  e.model.heads = 16;                        // C
+  e.model.feed_forward = 4096;               // C
+  e.memory.capacity = 512;                   // C; 500 in evaluation
+  e.memory.compressed_capacity = 512;        // C; 1,500 in evaluation
+  e.memory.rate = 4;                         // C
+  e.segment = 512;                           // C
+  e.warmup_steps = 16000;                    // C
+  e.steps = 500000;                          // C
+  return e;
+}
+
+/// The Compressive Transformer's model of enwik8 [Rae et al. 2020]: unverified, and batch and
+/// dropout are Transformer-XL's of WikiText-103.
+inline ExperimentWith<CompressiveConfig> compressive_enwik8() {
+  auto e = detail::compressive();
+  e.model.vocabulary = detail::bytes_of_enwik8;
+  e.model.layers = 24;                  // C
+  e.model.heads = 8;                    // C
+  e.model.feed_forward = 3072;          // C
+  e.memory.capacity = 768;              // C
+  e.memory.compressed_capacity = 1152;  // C; 3,072 in evaluation
+  e.memory.rate = 3;                    // C
+  e.segment = 768;                      // C
+  e.warmup_steps = 4000;                // C
+  e.steps = 100000;                     // C
   return e;
 }
 
