@@ -82,7 +82,7 @@ void paper_sorting(benchmark::State& run) {
 
 }  // namespace
 
-BENCHMARK_TEMPLATE(demo_with_memory, EigenBackend)->Arg(1)->Arg(32)->UseManualTime();
-BENCHMARK_TEMPLATE(demo_with_memory, Composed)->Arg(32)->UseManualTime();
-BENCHMARK_TEMPLATE(demo_without_memory, EigenBackend)->Arg(32)->UseManualTime();
+BENCHMARK_TEMPLATE(demo_with_memory, EigenBackend)->Arg(1)->Arg(12)->UseManualTime();
+BENCHMARK_TEMPLATE(demo_with_memory, Composed)->Arg(12)->UseManualTime();
+BENCHMARK_TEMPLATE(demo_without_memory, EigenBackend)->Arg(12)->UseManualTime();
 BENCHMARK_TEMPLATE(paper_sorting, EigenBackend)->Arg(8)->UseManualTime()->MinTime(4);

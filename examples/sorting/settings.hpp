@@ -33,10 +33,12 @@ struct Settings {
       .basis = 32, .widths = {.05, .2}, .samples = 48, .tau = .75, .ridge = 1};
   std::string density = "gaussian", parameters = "affine", sticky = "draws";
 
-  Index batch = 32, steps = 1200;
-  infty::AdamConfig adam{.learning_rate = 2e-3};
+  // Few sequences a step, for a demo that is soon over: gradients are noisy, so that their squares
+  // are averaged over fewer steps, and the rate takes longer to rise.
+  Index batch = 12, steps = 1500;
+  infty::AdamConfig adam{.learning_rate = 4e-3, .beta2 = .98};
   std::string schedule = "cosine";
-  Index warmup = 50;
+  Index warmup = 150;
   double last_rate = 0, clip = 1, kl_weight = 1e-6;
 
   Index evaluation_sequences = 512, bins = 50;
@@ -55,7 +57,7 @@ inline Settings paper_settings(Index length) {
   s.memory = *paper.memory.long_term;
   s.batch = paper.batch;
   s.steps = paper.steps;
-  s.adam.learning_rate = paper.learning_rate;
+  s.adam = {.learning_rate = paper.learning_rate};
   s.warmup = paper.warmup_steps;
   s.clip = paper.max_norm;
   s.kl_weight = paper.kl_weight_of_sum(s.task.symbols);
