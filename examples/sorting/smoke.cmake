@@ -42,7 +42,7 @@ run(0 ignored ${tiny} --models infty --density parabola --parameters moments --s
 
 refused("foo not in {infty,sticky,none}" --models foo)
 refused("heads is 3: head_dim must be given" --heads 3)
-refused("--steps is 9: it must be above --warmup = 50" --steps 9)
+refused("--steps is 9: it must be above --warmup = 20" --steps 9 --warmup 20)
 refused("--resume excludes --steps" --resume state --steps 3)
 refused("whole/curves.csv" ${tiny} --out whole/curves.csv)
 refused("missing/state" ${tiny} --out other --save missing/state)
