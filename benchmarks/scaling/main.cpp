@@ -22,8 +22,8 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/nn/relative_attention.hpp>
-#include <infty/train/progress.hpp>
 
+#include "../../examples/support/progress_line.hpp"
 #include "../support/clock.hpp"
 #include "../support/tensors.hpp"
 
@@ -53,21 +53,6 @@ struct Peak {
       if (word == "VmHWM:") status >> kilobytes;
     return kilobytes * 1024;
   }();
-};
-
-/// A line that is written over while a part of the program runs.
-class Part {
- public:
-  Part(std::string name, Index steps) : name_(std::move(name)), progress_(steps) {}
-  ~Part() { std::cerr << '\n'; }
-  void done(Index steps) {
-    progress_.update(steps);
-    std::cerr << "\r\033[K" << name_ << ": " << progress_.line() << std::flush;
-  }
-
- private:
-  std::string name_;
-  infty::Progress progress_;
 };
 
 /// A table that grows by a line at a time, so that a run that is cut short leaves what it has.
@@ -145,10 +130,10 @@ void stream(const Options& o, Csv& csv) {
   auto state = model.memory.make_state(1);
   Peak::restart();
   std::vector<double> recent;
-  Part part("long-term memory", o.longest / o.segment);
+  support::ProgressLine part("long-term memory", o.longest / o.segment, 0);
   for (Index seen = o.segment, next = o.segment; seen <= o.longest; seen += o.segment) {
     recent.push_back(model.step(state) / static_cast<double>(o.segment));
-    part.done(seen / o.segment);
+    part.update(seen / o.segment, {});
     if (seen < next) continue;
     const Peak peak;
     csv.line("LTM" +
@@ -180,7 +165,7 @@ void stream(const Options& o, Csv& csv) {
 void grow(const Options& o, Csv& csv, const std::string& name, double growth,
           const std::function<double(Index, double&)>& measure) {
   const auto points = static_cast<Index>(std::log2(double(o.longest) / double(o.segment))) + 1;
-  Part part(name, points);
+  support::ProgressLine part(name, points, 0);
   double expected = 0;  // seconds of the next point
   std::size_t bytes = 0;
   Index context = o.segment;
@@ -200,7 +185,7 @@ void grow(const Options& o, Csv& csv, const std::string& name, double growth,
     bytes = peak.tensors;
     csv.line(name +
              numbers({double(context), per_token, double(peak.tensors), double(peak.resident)}));
-    part.done(point + 1);
+    part.update(point + 1, {});
   }
 }
 
@@ -258,7 +243,7 @@ void sizes(const Options& standard, Csv& csv) {
   for (const Index b : {1, 2, 4, 8, 16}) points.push_back({"batch", b});
   const int most = infty::num_threads();
   for (Index t = 1; t <= most; ++t) points.push_back({"threads", t});
-  Part part("sizes", std::ssize(points));
+  support::ProgressLine part("sizes", std::ssize(points), 0);
   Index done = 0;
   for (const auto& [name, value] : points) {
     const std::string axis = name;
@@ -273,7 +258,7 @@ void sizes(const Options& standard, Csv& csv) {
       times.push_back(model.step(model.state));
     csv.line(axis +
              numbers({double(value), median(times) / static_cast<double>(batch * o.segment)}));
-    part.done(++done);
+    part.update(++done, {});
   }
   infty::set_num_threads(most);
 }
