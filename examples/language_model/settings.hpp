@@ -12,6 +12,7 @@
 #include <infty/train/adam.hpp>
 
 #include "../support/training.hpp"
+#include "../support/transformer.hpp"
 
 namespace language_model {
 
@@ -67,14 +68,10 @@ void each_setting(Settings& s, See&& see) {
   see(text, "documents", s.documents, "reset a row's memory where a document begins");
 
   const char* const model = "The transformer";
-  see(model, "width", s.model.model_dim, "d");
-  see(model, "layers", s.model.layers, "one above the other");
-  see(model, "heads", s.model.heads, "of attention");
+  support::each_transformer_setting(model, s.model, see);
   see(model, "head-dim", s.model.head_dim, "of each head; 0: width / heads");
-  see(model, "feed-forward", s.model.feed_forward, "width of its inner layer");
   see(model, "parameters", s.parameters,
       "widen the feed-forward layers until there are about so many; 0: as they are");
-  see(model, "pre-norm", s.model.pre_norm, "norms before attention and feed-forward, not behind");
   see(model, "tie-embedding", s.model.tie_embedding, "the output layer is the embedding");
   see(model, "dropout", s.model.dropout, "while training");
   see(model, "cutoffs", s.cutoffs,

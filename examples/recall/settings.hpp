@@ -7,6 +7,7 @@
 
 #include "../support/model.hpp"
 #include "../support/settings.hpp"
+#include "../support/transformer.hpp"
 
 namespace recall {
 
@@ -57,11 +58,7 @@ void each_setting(Settings& s, See&& see) {
   see(task, "lengths", s.lengths, "of the sequences to sort, a task each");
 
   const char* const model = "The models";
-  see(model, "width", s.model.model_dim, "d");
-  see(model, "layers", s.model.layers, "one above the other");
-  see(model, "heads", s.model.heads, "of attention");
-  see(model, "feed-forward", s.model.feed_forward, "width of its inner layer");
-  see(model, "pre-norm", s.model.pre_norm, "norms before attention and feed-forward, not behind");
+  support::each_transformer_setting(model, s.model, see);
   see(model, "segment", s.segment, "tokens that are read at once");
   see(model, "vectors", s.vectors, "a state has the bytes of so many vectors a layer");
   see(model, "share", s.share, "of a state that is compressed, or the LTM, where there is one");
@@ -95,13 +92,13 @@ inline void validate(const Settings& s) {
   some_once("rates", s.rates);
   some_once("seeds", s.seeds);
   some_once("lengths", s.lengths);
-  infty::require_at_least("recall", "--segment", s.segment, Index{1});
-  infty::require_at_least("recall", "--vectors", s.vectors, Index{1});
-  infty::require_at_least("recall", "--compression-rate", s.compression_rate, Index{1});
-  infty::require_at_least("recall", "--batch", s.batch, Index{1});
-  infty::require_at_least("recall", "--warmup", s.warmup, Index{0});
+  infty::require_at_least("recall", "--segment", s.segment, 1);
+  infty::require_at_least("recall", "--vectors", s.vectors, 1);
+  infty::require_at_least("recall", "--compression-rate", s.compression_rate, 1);
+  infty::require_at_least("recall", "--batch", s.batch, 1);
+  infty::require_at_least("recall", "--warmup", s.warmup, 0);
   infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
-  infty::require_at_least("recall", "--evaluation-sequences", s.evaluation_sequences, Index{1});
+  infty::require_at_least("recall", "--evaluation-sequences", s.evaluation_sequences, 1);
   infty::require(s.share > 0 && s.share < 1, "recall", "--share is ", s.share,
                  ": it must lie in (0, 1)");
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");

@@ -12,6 +12,7 @@
 #include <infty/train/adam.hpp>
 
 #include "../support/training.hpp"
+#include "../support/transformer.hpp"
 
 namespace sorting {
 
@@ -79,13 +80,9 @@ void each_setting(Settings& s, See&& see) {
   see(task, "segment", s.segment, "symbols that are read at once");
 
   const char* const model = "The transformer";
-  see(model, "width", s.model.model_dim, "d");
-  see(model, "layers", s.model.layers, "one above the other");
-  see(model, "heads", s.model.heads, "of attention");
+  support::each_transformer_setting(model, s.model, see);
   see(model, "head-dim", s.model.head_dim, "of each head; 0: width / heads");
-  see(model, "feed-forward", s.model.feed_forward, "width of its inner layer");
   see(model, "short-term", s.short_term.capacity, "vectors in the short-term memory (STM)");
-  see(model, "pre-norm", s.model.pre_norm, "norms before attention and feed-forward, not behind");
   see(model, "tie-embedding", s.model.tie_embedding, "the output layer is the embedding");
   see(model, "dropout", s.model.dropout, "while training");
 

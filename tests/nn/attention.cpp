@@ -10,6 +10,7 @@
 #include <infty/autograd/shape.hpp>
 #include <infty/nn/attention.hpp>
 
+#include "support/attention_case.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 #include "support/threads.hpp"
@@ -207,15 +208,7 @@ TEMPLATE_LIST_TEST_CASE("relative_attention: large and tiny scores stay finite",
 TEST_CASE("relative_attention: the same bits with one thread and with two") {
   const auto run = [] {
     const Case<float> c(3, 40, 100, 2, 8);
-    infty::Tape tape;
-    const auto y = c.read(Tensor<Index>::from({3}, {0, 60, 17}));
-    tape.backward(infty::sum(y * y));
-    auto all = y.value().to_vector();
-    for (const auto* x : {&c.q, &c.k, &c.v, &c.r, &c.u, &c.w}) {
-      const auto g = x->grad().to_vector();
-      all.insert(all.end(), g.begin(), g.end());
-    }
-    return all;
+    return infty::tests::read_and_gradients(c, Tensor<Index>::from({3}, {0, 60, 17}));
   };
   CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(2, run));
 }

@@ -8,6 +8,7 @@
 #include <infty/autograd/gradient_check.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
 
+#include "support/attention_case.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 #include "support/threads.hpp"
@@ -238,15 +239,7 @@ TEST_CASE("look_ahead_attention: denominators of any size stay finite, and the l
 TEST_CASE("look_ahead_attention: the same bits with one thread and with two") {
   const auto run = [] {
     const Ahead<float> c(3, 100, 40, 141, 2, 8);
-    infty::Tape tape;
-    const auto y = c.read(Tensor<Index>::from({3}, {0, 40, 17}));
-    tape.backward(infty::sum(y * y));
-    auto all = y.value().to_vector();
-    for (const auto* x : {&c.q, &c.k, &c.v, &c.r, &c.u, &c.w}) {
-      const auto g = x->grad().to_vector();
-      all.insert(all.end(), g.begin(), g.end());
-    }
-    return all;
+    return infty::tests::read_and_gradients(c, Tensor<Index>::from({3}, {0, 40, 17}));
   };
   CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(2, run));
 }

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/reduce.hpp>
 #include <infty/nn/attention.hpp>
 
 #include "support/catch.hpp"
@@ -57,5 +59,19 @@ struct AttentionCase {
             dr.to_vector(), du.to_vector(), dw.to_vector(), log_sum.to_vector()};
   }
 };
+
+/// What a case reads, and behind it the gradients of the sum of its squares.
+template <class Case>
+std::vector<float> read_and_gradients(const Case& c, const Tensor<Index>& visible) {
+  Tape tape;
+  const auto y = c.read(visible);
+  tape.backward(sum(y * y));
+  auto all = y.value().to_vector();
+  for (const auto* x : {&c.q, &c.k, &c.v, &c.r, &c.u, &c.w}) {
+    const auto g = x->grad().to_vector();
+    all.insert(all.end(), g.begin(), g.end());
+  }
+  return all;
+}
 
 }  // namespace infty::tests

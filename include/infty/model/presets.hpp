@@ -94,11 +94,28 @@ inline Experiment sorting(Index length) {
 
 namespace detail {
 
+// How many words WikiText-103 has, and bytes occur in enwik8, as published configurations have it;
+// text8 has a to z and the space.
+inline constexpr Index words_of_wikitext103 = 267735, bytes_of_enwik8 = 204, letters_of_text8 = 27;
+
+/// What Transformer-XL's experiments agree on.
+template <class MemoryConfig>
+ExperimentWith<MemoryConfig> transformer_xl() {
+  ExperimentWith<MemoryConfig> e;
+  e.model.pre_norm = false;      // X, L
+  e.model.tie_embedding = true;  // X, L
+  e.model.dropout = 0.1;         // X, L
+  e.learning_rate = 2.5e-4;      // X, L
+  e.decay = Decay::cosine;       // L, S
+  e.max_norm = 0.25;             // L, S
+  return e;
+}
+
 /// Transformer-XL's model of WikiText-103 and its training.
 template <class MemoryConfig>
 ExperimentWith<MemoryConfig> wikitext103() {
-  ExperimentWith<MemoryConfig> e;
-  e.model.vocabulary = 267735;               // of Transformer-XL's word-level WikiText-103
+  auto e = transformer_xl<MemoryConfig>();
+  e.model.vocabulary = words_of_wikitext103;
   e.model.cutoffs = {20000, 40000, 200000};  // X, L
   e.model.div_value = 1;                     // X, L
   e.model.model_dim = 410;                   // X, L
@@ -106,55 +123,35 @@ ExperimentWith<MemoryConfig> wikitext103() {
   e.model.heads = 10;                        // X, L
   e.model.head_dim = 41;                     // X, L
   e.model.feed_forward = 2100;               // X, L
-  e.model.pre_norm = false;                  // X, L
-  e.model.tie_embedding = true;              // X, L
-  e.model.dropout = 0.1;                     // X, L
   e.segment = 150;                           // X, L
   e.batch = 60;                              // X; L: 32
   e.steps = 200000;                          // X; L: 250,000
-  e.learning_rate = 2.5e-4;                  // X, L
-  e.decay = Decay::cosine;                   // L, S
-  e.max_norm = 0.25;                         // L, S
   return e;
 }
 
 /// Transformer-XL's small model of enwik8 and text8, and its training.
 template <class MemoryConfig>
 ExperimentWith<MemoryConfig> characters(Index vocabulary) {
-  ExperimentWith<MemoryConfig> e;
+  auto e = transformer_xl<MemoryConfig>();
   e.model.vocabulary = vocabulary;
-  e.model.model_dim = 512;       // X, L
-  e.model.layers = 12;           // X, L
-  e.model.heads = 8;             // X, L
-  e.model.head_dim = 64;         // X, L
-  e.model.feed_forward = 2048;   // X, L
-  e.model.pre_norm = false;      // X, L
-  e.model.tie_embedding = true;  // X, L
-  e.model.dropout = 0.1;         // X, L
-  e.segment = 512;               // X, L
-  e.batch = 22;                  // X; L: 20
-  e.steps = 400000;              // X; L: 50,000
-  e.learning_rate = 2.5e-4;      // X, L
-  e.decay = Decay::cosine;       // L, S
-  e.max_norm = 0.25;             // L, S
+  e.model.model_dim = 512;      // X, L
+  e.model.layers = 12;          // X, L
+  e.model.heads = 8;            // X, L
+  e.model.head_dim = 64;        // X, L
+  e.model.feed_forward = 2048;  // X, L
+  e.segment = 512;              // X, L
+  e.batch = 22;                 // X; L: 20
+  e.steps = 400000;             // X; L: 50,000
   return e;
 }
 
-inline constexpr Index bytes_of_enwik8 =
-    204;  // that occur in it, as published configurations have it
-inline constexpr Index letters_of_text8 = 27;  // a to z and the space
-
 /// What the Compressive Transformer's experiments agree on.
 inline ExperimentWith<CompressiveConfig> compressive() {
-  ExperimentWith<CompressiveConfig> e;
-  e.model.model_dim = 1024;      // C
-  e.model.pre_norm = false;      // as X
-  e.model.tie_embedding = true;  // as X
-  e.model.dropout = 0.1;         // as X
-  e.batch = 60;                  // as X
-  e.learning_rate = 3e-4;        // C
-  e.decay = Decay::cosine;       // C
-  e.max_norm = 0.1;              // C
+  auto e = transformer_xl<CompressiveConfig>();  // what is not known
+  e.model.model_dim = 1024;                      // C
+  e.batch = 60;                                  // as X
+  e.learning_rate = 3e-4;                        // C
+  e.max_norm = 0.1;                              // C
   return e;
 }
 
@@ -223,7 +220,7 @@ inline ExperimentWith<LaMemoConfig> lamemo_text8() {
 /// dropout are Transformer-XL's.
 inline ExperimentWith<CompressiveConfig> compressive_wikitext103() {
   auto e = detail::compressive();
-  e.model.vocabulary = 267735;               // as X
+  e.model.vocabulary = detail::words_of_wikitext103;
   e.model.cutoffs = {20000, 40000, 200000};  // as X
   e.model.div_value = 1;                     // as X
   e.model.layers = 18;                       // C
