@@ -37,17 +37,28 @@ struct Rows {
   RidgeCache<T, B, GaussianBasis<T>> cache = make_cache<T, B>();
   Tensor<T, B> old = infty::tests::uniform_tensor<T, B>({4, N, d}, random);
   Variable<T, B> x = infty::tests::uniform_variable<T, B>({4, 5, d}, random);
+  const RowCounts last = {};
+  const Tensor<T, B> largest = {};
+
+  infty::WrittenSignal<T, B> before(const RowCounts& written) const {
+    return {old, written, last, largest};
+  }
 };
 
 }  // namespace
 
 TEST_CASE("write_coefficients: rows are cut into runs of equal length and age") {
-  const auto runs = infty::detail::write_runs({0, 0, 3, 3, 0}, {2, 2, 2, 4, 4});
-  REQUIRE(runs.size() == 4);
-  CHECK((runs[0].begin == 0 && runs[0].end == 2 && runs[0].length == 2 && runs[0].fresh));
-  CHECK((runs[1].begin == 2 && runs[1].end == 3 && !runs[1].fresh));
-  CHECK((runs[2].length == 4 && !runs[2].fresh));
-  CHECK((runs[3].end == 5 && runs[3].fresh));
+  using infty::detail::OldSignal;
+  const auto runs = infty::detail::write_runs({0, 0, 3, 3, 0, 3, 3}, {2, 2, 2, 4, 4, 4, 0},
+                                              [](std::size_t row) { return row == 3; });
+  REQUIRE(runs.size() == 6);
+  CHECK((runs[0].begin == 0 && runs[0].end == 2 && runs[0].length == 2));
+  CHECK(runs[0].old == OldSignal::none);
+  CHECK((runs[1].begin == 2 && runs[1].end == 3 && runs[1].old == OldSignal::sampled));
+  CHECK((runs[2].length == 4 && runs[2].old == OldSignal::multiplied));
+  CHECK((runs[3].end == 5 && runs[3].old == OldSignal::none));
+  CHECK((runs[4].length == 4 && runs[4].old == OldSignal::sampled));
+  CHECK((runs[5].length == 0 && runs[5].old == OldSignal::kept));
 }
 
 TEMPLATE_LIST_TEST_CASE("write_coefficients: rows of any age and count as if each were alone", "",
@@ -59,12 +70,13 @@ TEMPLATE_LIST_TEST_CASE("write_coefficients: rows of any age and count as if eac
   const auto places = infty::tests::uniform_tensor<T, B>({4, samples}, r.random, 0, 1);
   for (const auto& locations : {Tensor<T, B>(), places}) {
     const auto together =
-        infty::write_coefficients(r.cache, r.old, written, r.x, counts, locations).value();
+        infty::write_coefficients(r.cache, r.before(written), r.x, counts, locations).value();
     for (Index row = 0; row < 4; ++row) {
       const auto at = static_cast<std::size_t>(row);
       const auto own = infty::detail::aligned(r.x.value(), row, row + 1, counts[at]);
       const auto alone = infty::write_coefficients(
-          r.cache, r.old.slice(row, row + 1), {written[at]}, Variable<T, B>(own), {counts[at]},
+          r.cache, {r.old.slice(row, row + 1), {written[at]}, r.last, r.largest},
+          Variable<T, B>(own), {counts[at]},
           locations.empty() ? locations : locations.slice(row, row + 1));
       CAPTURE(row);
       CHECK(
@@ -84,8 +96,8 @@ TEMPLATE_LIST_TEST_CASE("write_coefficients: evenly spaced locations are the car
   Tensor<T, B> even(Shape{4, samples});
   for (Index row = 0; row < 4; ++row)
     even.slice(row, row + 1).reshape({samples}).copy_from(infty::even_locations<T, B>(samples));
-  const auto a = infty::write_coefficients(r.cache, r.old, written, r.x, counts, {});
-  const auto b = infty::write_coefficients(r.cache, r.old, written, r.x, counts, even);
+  const auto a = infty::write_coefficients(r.cache, r.before(written), r.x, counts, {});
+  const auto b = infty::write_coefficients(r.cache, r.before(written), r.x, counts, even);
   // The carry matrix multiplies numbers up to 1 / (width sqrt(2 pi)) = 8 beforehand.
   CHECK(infty::tests::error(a.value().to_vector(), b.value().to_vector()) <
         10 * infty::tests::tolerance<T>);
@@ -98,7 +110,7 @@ TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coef
   const auto places = infty::tests::uniform_tensor<double>({4, samples}, r.random, 0, 1);
   for (const auto& locations : {Tensor<double>(), places}) {
     const auto loss = [&] {
-      return infty::sum(infty::write_coefficients(r.cache, r.old, written, r.x, counts, locations) *
+      return infty::sum(infty::write_coefficients(r.cache, r.before(written), r.x, counts, locations) *
                         by);
     };
     CHECK(infty::gradient_check(loss, std::vector{r.x}) < 1e-8);

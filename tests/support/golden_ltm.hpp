@@ -50,7 +50,7 @@ class LtmReplay {
   }
 
   static LongTermConfig config_of(const GoldenCase& file) {
-    LongTermConfig config;
+    LongTermConfig config{.bounded = false, .hold_short_writes = false};  // as the authors have it
     const Shape& key = file.shape("param.proj_key.weight");
     if (key.rank() != 2) file.fail("param.proj_key.weight is ", key, ": it must be a matrix");
     config.model_dim = key[1];

@@ -7,6 +7,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/signal/ridge_settings.hpp>
 
 namespace infty {
 
@@ -42,6 +43,16 @@ struct LongTermConfig {
   Resampling resampling = Resampling::even;
   Index bins = 128;                 ///< of the attention histogram of sticky memories (Eq. 16)
   std::uint64_t sampling_seed = 0;  ///< of the draws of `Resampling::sticky`
+  /// Whether samples of the old signal are clamped, coordinate by coordinate, to the largest |x| ever
+  /// written, which bounds the signal for ever: |X(t)| <= 64 of these (docs/stability.md). Without
+  /// it, as in the paper, writes of few vectors and sticky memories may grow without limit.
+  bool bounded = true;
+  /// Whether a write of few vectors holds each of them over several places, so that its part of the
+  /// signal is as densely covered as the past (`held_points`); in the paper it is not.
+  bool hold_short_writes = true;
+  /// Vectors wait in the state until there are so many, and are written together: each write wears
+  /// the past (`retention`). What waits is not read. 1 writes at once.
+  Index group = 1;
   /// Whether a read may leave out basis functions whose share is below the rounding of the sum, at
   /// most epsilon / 64 of the largest that one can have (`QueryOrder`); without it all are summed.
   bool skip_tails = true;
@@ -51,6 +62,15 @@ struct LongTermConfig {
 
   /// D, with 0 resolved.
   Index resolved_head_dim() const { return head_dim > 0 ? head_dim : model_dim / heads; }
+
+  /// What the matrices of writes are made of.
+  RidgeSettings ridge_settings() const {
+    return {.penalty = ridge,
+            .samples = samples,
+            .tau = tau,
+            .hold = hold_short_writes,
+            .bounded = bounded};
+  }
 
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
@@ -67,6 +87,7 @@ struct LongTermConfig {
     require_at_least("LongTermConfig", "samples", samples, 1);
     require_at_least("LongTermConfig", "bins", bins, 1);
     require_at_least("LongTermConfig", "threshold", threshold, 0);
+    require_at_least("LongTermConfig", "group", group, 1);
     require(std::isfinite(tau) && tau > 0 && tau < 1, "LongTermConfig", "tau is ", tau,
             ": it must lie in (0, 1)");
     positive("ridge", ridge);

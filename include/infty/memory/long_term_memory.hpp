@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
+#include <algorithm>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
-#include <infty/autograd/snapshot.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/core/verify.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/memory/density.hpp>
 #include <infty/memory/expected_values.hpp>
+#include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fold.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/gate.hpp>
 #include <infty/memory/head_values.hpp>
+#include <infty/memory/largest.hpp>
 #include <infty/memory/long_term_config.hpp>
-#include <infty/memory/state.hpp>
+#include <infty/memory/long_term_state.hpp>
+#include <infty/memory/sticky.hpp>
 #include <infty/memory/write.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/signal/bins.hpp>
@@ -28,82 +33,6 @@
 #include <infty/signal/ridge_cache.hpp>
 
 namespace infty {
-
-namespace detail {
-
-/// The folded keys of a state and what they were computed from.
-template <class T, class B>
-struct FoldedKeys {
-  Snapshot<T, B> coefficients, density_weight, key_weight;
-  Variable<T, B> value;  ///< [batch, 2, H D]
-};
-
-}  // namespace detail
-
-/// What a long-term memory remembers, a batch of independent rows. Its size does not depend on how
-/// much has been read.
-template <class T, class Backend>
-struct LongTermState {
-  Variable<T, Backend> coefficients;  ///< B, [batch, N, d]; a gradient flows to the last write
-  RowCounts written;                  ///< vectors taken in since the row was fresh
-  RowCounts writes;                   ///< writes since the row was fresh
-  Tensor<T, Backend> attention;       ///< [batch, bins] of the reads since the last write (sticky)
-  RowIds stream;                      ///< names each row's random numbers (sticky)
-  /// Of the last read without a gradient: one fold serves all reads between two writes.
-  detail::FoldedKeys<T, Backend> folded = {};
-
-  template <class Visitor>
-  void visit(Visitor&& see) {
-    see("coefficients", coefficients);
-    see("written", written);
-    see("writes", writes);
-    see("attention", attention);
-    see("stream", stream);
-  }
-};
-
-/// What a read returns beside what was read.
-template <class T, class Backend = EigenBackend>
-struct Reading {
-  Variable<T, Backend> context;  ///< [B, Q, d]
-  Variable<T, Backend> density;  ///< [2, B, H, Q], mu and sigma² of every query and head
-};
-
-namespace detail {
-
-/// Histograms [B, bins] with where queries of the given densities [2, B, H, Q] looked added to
-/// them.
-template <class Density, class T, class B>
-Tensor<T, B> attention_since(const Tensor<T, B>& histograms, const Tensor<T, B>& density) {
-  const Index batch = density.dim(1), each = density.dim(2) * density.dim(3);
-  const auto mu = density.slice(0, 1).reshape(Shape{batch, each});
-  Tensor<T, B> sigma(Shape{batch, each});
-  const T* const var = density.data() + batch * each;
-  T* const to = sigma.data();
-  B::for_each(batch * each, [=] INFTY_HOST_DEVICE(Index i) { to[i] = std::sqrt(var[i]); });
-  auto sum = bin_probability<Density>(mu, sigma, histograms.dim(1));
-  T* const p = sum.data();
-  const T* const before = histograms.data();
-  B::for_each(sum.size(), [=] INFTY_HOST_DEVICE(Index i) { p[i] += before[i]; });
-  return sum;
-}
-
-/// A copy of histograms [B, bins] in which rows without any attention attend evenly.
-template <class T, class B>
-Tensor<T, B> even_where_zero(const Tensor<T, B>& histograms) {
-  const Index batch = histograms.dim(0), bins = histograms.dim(1);
-  auto probability = histograms.clone();
-  T* const p = probability.data();
-  B::for_each_row(batch, bins, [=] INFTY_HOST_DEVICE(Index row) {
-    T sum = 0;
-    for (Index bin = 0; bin < bins; ++bin) sum += p[row * bins + bin];
-    if (sum == T(0))
-      for (Index bin = 0; bin < bins; ++bin) p[row * bins + bin] = T(1);
-  });
-  return probability;
-}
-
-}  // namespace detail
 
 /// The long-term memory (LTM) of the ∞-former: the past, of any length, as a continuous signal
 /// X(t) = Bᵀ psi(t) on [0, 1], written by ridge regression and read by attending with a probability
@@ -125,8 +54,8 @@ class LongTermMemory {
   /// @throws infty::ValueError if the configuration is not valid
   explicit LongTermMemory(LongTermConfig config, Random random = Random(0))
       : config_((config.validate(), std::move(config))),
-        cache_(Psi(config_.basis, config_.widths),
-               {.penalty = config_.ridge, .samples = config_.samples, .tau = config_.tau}) {
+        cache_(Psi(config_.basis, config_.widths), config_.ridge_settings()),
+        waiting_(config_.model_dim, 0, config_.group) {
     const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
     if (config_.gate) {
       gate_weight = detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
@@ -168,15 +97,21 @@ class LongTermMemory {
                 RowCounts(rows, 0),
                 RowCounts(rows, 0),
                 Tensor<T, Backend>::zeros(Shape{batch, sticky() ? config_.bins : 0}),
-                {RowCounts(rows)}};
+                {RowCounts(rows)},
+                RowCounts(rows, 0),
+                Tensor<T, Backend>::zeros(Shape{batch, config_.model_dim}),
+                waiting_.make_state(batch)};
     for (std::size_t row = 0; row < rows; ++row)
       state.stream.id[row] = first_stream + static_cast<Index>(row);
     return state;
   }
 
   /// Takes in the next vectors of every row   [Martins et al. 2022, Eq. 13-18]. No vectors change
-  /// nothing. @param x  [batch, L, d], any L >= 0
-  /// @throws infty::ShapeError; then the state is as it was
+  /// nothing. With a `group`, vectors wait until there are so many; no gradient flows to them then,
+  /// but to the gate. @param x  [batch, L, d], any L >= 0
+  /// @throws infty::ShapeError, infty::NonFiniteError for NaN, infinity and what would overflow;
+  /// then the state is as it was
+  /// @post  of a bounded memory, |X(t)| <= 64 times the largest |x| ever written, t in [0, 1]
   void write(State& state, const Variable<T, Backend>& x) const {
     check_vectors("write", state, x);
     write(state, x, RowCounts(static_cast<std::size_t>(x.dim(0)), x.dim(1)));
@@ -184,7 +119,7 @@ class LongTermMemory {
 
   /// The same where rows take in different numbers of vectors, the last `counts` of x each; what
   /// stands before them must be zero.
-  /// @throws infty::ShapeError, infty::ValueError for a count not in [0, L]
+  /// @throws as above, and infty::ValueError for a count not in [0, L]
   void write(State& state, const Variable<T, Backend>& x, const RowCounts& counts) const {
     write_at(state, x, counts, {});
   }
@@ -192,34 +127,33 @@ class LongTermMemory {
   /// The same, with the old signal sampled at given places instead of what the configuration says.
   /// @param locations  [batch, samples], in [0, 1]; empty for what the configuration says
   void write_at(State& state, const Variable<T, Backend>& x, const RowCounts& counts,
-                Tensor<T, Backend> locations) const {
+                const Tensor<T, Backend>& locations) const {
     check_vectors("write", state, x);
     const Index batch = x.dim(0), length = x.dim(1);
     require<ShapeError>(static_cast<Index>(counts.size()) == batch, "write", counts.size(),
                         " counts for ", batch, " rows");
-    require<ShapeError>(locations.empty() || locations.shape() == Shape{batch, config_.samples},
-                        "write", "locations are ", locations.shape(), ": they must be [", batch,
-                        ", ", config_.samples, "]");
+    check_locations(locations, batch);
     for (const Index count : counts)
       require(count >= 0 && count <= length, "write", "a count is ", count, ": it must lie in [0, ",
               length, "]");
     State next = state;
-    if (config_.threshold > 0)
-      for (std::size_t row = 0; row < counts.size(); ++row)
-        if (counts[row] > 0 && next.written[row] >= config_.threshold)
-          reset_row(next, static_cast<Index>(row));
-    const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
-    if (sticky() && locations.empty()) locations = sticky_locations(next);
-    next.coefficients = write_coefficients(cache_, next.coefficients.value(), next.written, gated,
-                                           counts, locations);
-    if (sticky()) next.attention = next.attention.clone();
-    for (std::size_t row = 0; row < counts.size(); ++row) {
-      if (counts[row] == 0) continue;
-      next.written[row] += counts[row];
-      next.writes[row] += 1;
-      const Index at = static_cast<Index>(row);
-      if (sticky()) next.attention.slice(at, at + 1).fill(T(0));
+    if (config_.group > 1) {
+      detail::require_writable("write", detail::largest_with(next.largest, x.value()),
+                               std::numeric_limits<T>::max());
+      const auto ready = waiting_.write(next.waiting, {x.value(), counts});
+      take_in(next, V(ready.vectors), ready.length, locations);
+    } else {
+      take_in(next, x, counts, locations);
     }
+    state = std::move(next);
+  }
+
+  /// Writes what waits for its group to be full. @throws as `write`
+  void flush(State& state) const {
+    check_state("flush", state);
+    State next = state;
+    next.waiting = waiting_.make_state(state.coefficients.dim(0));
+    take_in(next, V(state.waiting.vectors), state.waiting.length, {});
     state = std::move(next);
   }
 
@@ -227,7 +161,8 @@ class LongTermMemory {
   /// [Martins et al. 2022, Eq. 8-12]. A fresh row reads zeros.
   /// @param queries  [batch, Q, H D], projected: those of the attention that the memory stands by
   /// @return         [batch, Q, d]
-  /// @throws infty::ShapeError
+  /// @throws infty::ShapeError, infty::NonFiniteError if what is read is not finite; then the state
+  /// is as it was
   Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries) const {
     return attend(state, queries).context;
   }
@@ -242,10 +177,11 @@ class LongTermMemory {
         "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", e, "], ", e,
         " = heads * head_dim");
     const auto density = density_of(state, queries);
-    const auto context = context_of(state.coefficients, density);
+    const auto read = out.forward(context_of(state.coefficients, density));
+    check_reading(state, queries, density.value(), read.value());
     if (sticky() && queries.dim(1) > 0)
       state.attention = detail::attention_since<Density>(state.attention, density.value());
-    return {out.forward(context), density};
+    return {read, density, state.waiting.length};
   }
 
   /// Where the next write will sample what is written now: evenly, or for sticky memories by the
@@ -265,6 +201,8 @@ class LongTermMemory {
   double read_flops(Index batch, Index length) const { return flops(batch, length).read(); }
 
  private:
+  using V = Variable<T, Backend>;
+
   detail::LongTermFlops flops(Index batch, Index length) const {
     return {batch,
             length,
@@ -288,6 +226,79 @@ class LongTermMemory {
     check_state(op, state);
     require<ShapeError>(x.shape().rank() == 3 && x.dim(0) == batch && x.dim(2) == d, op,
                         "the vectors are ", x.shape(), ": they must be [", batch, ", L, ", d, "]");
+  }
+
+  void check_locations(const Tensor<T, Backend>& locations, Index batch) const {
+    if (locations.empty()) return;
+    require<ShapeError>(locations.shape() == Shape{batch, config_.samples}, "write",
+                        "locations are ", locations.shape(), ": they must be [", batch, ", ",
+                        config_.samples, "]");
+    const T* const t = locations.data();
+    detail::verify<Backend>(
+        locations.size(), [=] INFTY_HOST_DEVICE(Index i) { return !(t[i] >= T(0) && t[i] <= T(1)); },
+        [locations](Index i) {
+          const Index samples = locations.dim(1);
+          raise<ValueError>("write", "location ", i % samples, " of row ", i / samples,
+                            " does not lie in [0, 1]");
+        });
+  }
+
+  /// NaN and infinity do not leave a memory without a word.
+  void check_reading(const State& state, const V& queries, const Tensor<T, Backend>& density,
+                     const Tensor<T, Backend>& read) const {
+    const auto report = [queries = queries.value(), coefficients = state.coefficients.value()] {
+      raise<NonFiniteError>("read", "what is read is not finite: ",
+                            !detail::all_finite(queries)        ? "a query is not"
+                            : !detail::all_finite(coefficients) ? "the state is not"
+                                                                : "queries and state are, but not "
+                                                                  "what the parameters make of them");
+    };
+    detail::require_finite(density, report);
+    detail::require_finite(read, report);
+  }
+
+  /// Writes vectors [batch, L, d], the last `counts` of them, to the signals of `next`.
+  void take_in(State& next, const V& x, const RowCounts& counts,
+               Tensor<T, Backend> locations) const {
+    if (x.dim(1) == 0) return;
+    if (config_.threshold > 0)
+      for (std::size_t row = 0; row < counts.size(); ++row)
+        if (counts[row] > 0 && next.written[row] >= config_.threshold) {
+          const auto waiting = next.waiting;
+          reset_row(next, static_cast<Index>(row));
+          next.waiting = waiting;
+        }
+    const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
+    if (sticky() && locations.empty()) locations = sticky_locations(next);
+    auto largest = detail::largest_with(next.largest, gated.value());
+    detail::require_writable("write", largest, largest_writable(next.written, counts));
+    next.coefficients =
+        write_coefficients(cache_, {std::as_const(next.coefficients).value(), next.written, next.last, next.largest},
+                           gated, counts, locations);
+    next.largest = std::move(largest);
+    if (sticky()) next.attention = next.attention.clone();
+    for (std::size_t row = 0; row < counts.size(); ++row) {
+      if (counts[row] == 0) continue;
+      next.written[row] += counts[row];
+      next.writes[row] += 1;
+      next.last[row] = counts[row];
+      const Index at = static_cast<Index>(row);
+      if (sticky()) next.attention.slice(at, at + 1).fill(T(0));
+    }
+  }
+
+  /// The largest |x| that all of these writes can take in.
+  T largest_writable(const RowCounts& written, const RowCounts& counts) const {
+    double most = static_cast<double>(std::numeric_limits<T>::max());
+    if (!config_.bounded) return static_cast<T>(most);
+    for (std::size_t row = 0; row < counts.size(); ++row) {
+      if (counts[row] == 0 || (row > 0 && counts[row] == counts[row - 1] &&
+                               (written[row] == 0) == (written[row - 1] == 0)))
+        continue;
+      most = std::min(most, written[row] == 0 ? cache_.first_limits(counts[row]).largest
+                                              : cache_.next(counts[row]).limits.largest);
+    }
+    return static_cast<T>(most);
   }
 
   /// The expected values [B, Q, H D]. A few queries read the signal X itself, whose expectation is
@@ -338,6 +349,7 @@ class LongTermMemory {
 
   LongTermConfig config_;
   RidgeCache<T, Backend, Psi> cache_;
+  Fifo<T, Backend> waiting_;
 };
 
 }  // namespace infty

@@ -78,7 +78,11 @@ class MemoryPair {
   /// @throws infty::ValueError if sizes or configuration are not valid
   explicit MemoryPair(Config config, AttentionSizes sizes, Random random = Random(0))
       : short_term(recent_config(config), sizes, random.split(16)), model_dim_(sizes.model_dim) {
-    if (config.long_term) long_term.emplace(config.resolved_long_term(sizes), random);
+    if (!config.long_term) return;
+    require(config.long_term->group == 1, "MemoryPair", "long_term.group is ",
+            config.long_term->group,
+            ": it must be 1, for vectors wait, and are read, in the memory in front (its stride)");
+    long_term.emplace(config.resolved_long_term(sizes), random);
   }
 
   /// Most past vectors that queries tell apart by their distance.

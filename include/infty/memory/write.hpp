@@ -7,55 +7,98 @@
 
 namespace infty {
 
-namespace detail {
-
-/// Rows [begin, end) that take in equally many vectors, all of them fresh or none.
-struct WriteRun {
-  Index begin, end, length;
-  bool fresh;
+/// What a memory holds before a write, a row each.
+template <class T, class B>
+struct WrittenSignal {
+  const Tensor<T, B>& coefficients;  ///< B, [batch, N, d], of any value in fresh rows
+  const RowCounts& written;          ///< vectors taken in; 0 is fresh
+  const RowCounts& last;             ///< vectors of the last write; not used if not bounded
+  const Tensor<T, B>& largest;       ///< c, [batch, d], largest |x| until now; the same
 };
 
-/// Cuts the rows into runs that one matrix serves. @param written  vectors before, 0 for fresh
-inline std::vector<WriteRun, PoolAllocator<WriteRun>> write_runs(const RowCounts& written,
-                                                                 const RowCounts& counts) {
+namespace detail {
+
+/// What becomes of the old signal in a write.
+enum class OldSignal {
+  kept,        ///< there are no new vectors
+  none,        ///< the row is fresh
+  multiplied,  ///< A B
+  sampled,     ///< Gᵀ X(t), clamped where the memory is bounded
+};
+
+/// Rows [begin, end) that take in equally many vectors in the same way.
+struct WriteRun {
+  Index begin, end, length;
+  OldSignal old;
+};
+
+/// Cuts the rows into runs that one matrix serves.
+/// @param written     vectors before, 0 for fresh
+/// @param multiplies  whether the write of a row that is not fresh is the product
+template <class Multiplies>
+std::vector<WriteRun, PoolAllocator<WriteRun>> write_runs(const RowCounts& written,
+                                                          const RowCounts& counts,
+                                                          Multiplies multiplies) {
   std::vector<WriteRun, PoolAllocator<WriteRun>> runs;
   for (std::size_t row = 0; row < counts.size(); ++row) {
-    const Index at = static_cast<Index>(row);
-    const bool fresh = written[row] == 0;
-    if (!runs.empty() && runs.back().length == counts[row] && runs.back().fresh == fresh)
+    const Index at = static_cast<Index>(row), n = counts[row];
+    const OldSignal old = n == 0               ? OldSignal::kept
+                          : written[row] == 0  ? OldSignal::none
+                          : multiplies(row) ? OldSignal::multiplied
+                                               : OldSignal::sampled;
+    if (!runs.empty() && runs.back().length == n && runs.back().old == old)
       runs.back().end = at + 1;
     else
-      runs.push_back({at, at + 1, counts[row], fresh});
+      runs.push_back({at, at + 1, n, old});
   }
   return runs;
+}
+
+/// Holds samples [batch, M, d] of a signal to what was written: to [-c, c], coordinate by
+/// coordinate. @param c  [batch, d]
+template <class T, class B>
+void clamp_samples(Tensor<T, B>& samples, const T* c) {
+  const Index M = samples.dim(1), d = samples.dim(2);
+  T* const x = samples.data();
+  for_each_element<B>(samples.dim(0) * M, d, [=] INFTY_HOST_DEVICE(Index i, Index j) {
+    const T most = c[i / M * d + j], v = x[i * d + j];
+    x[i * d + j] = v > most ? most : (v < -most ? -most : v);
+  });
 }
 
 }  // namespace detail
 
 /// New coefficients from old ones and new vectors   [Martins et al. 2022, Eq. 5, 13-15, 23]. A
 /// fresh row is fitted to its vectors, B = Gᵀ X; any other is contracted, sampled and fitted
-/// together with them, B' = A B + Gᵀ X, or, sampled at given locations t, B' = Gₚᵀ psi(t) B + Gᵀ X.
-/// No gradient flows to the old coefficients: the paper stops it.
-/// @param old        [B, N, d], of any value in fresh rows
-/// @param written    [B], vectors that each row has taken in before; 0 is fresh
+/// together with them, B' = Gₚᵀ psi(t) B + Gᵀ X, which for evenly spaced locations t is one matrix,
+/// B' = A B + Gᵀ X. No gradient flows to the old coefficients: the paper stops it.
+///
+/// A bounded cache clamps the samples to what was written, [-c, c], unless the write is as long as
+/// the one before and many such writes in a row are proven not to add up (`WriteLimits::run`).
 /// @param x          [B, L, d], aligned to the right
 /// @param counts     [B], how many vectors of x a row takes in; a row of 0 keeps its coefficients
 /// @param locations  [B, samples] in [0, 1], or empty for evenly spaced ones
 /// @return           [B, N, d]
+/// @post  of a bounded cache, |X(t)| <= WriteLimits::lebesgue (or run) times the largest |x|
 template <class T, class B, class Psi>
-Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache, const Tensor<T, B>& old,
-                                  const RowCounts& written, const Variable<T, B>& x,
+Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
+                                  const WrittenSignal<T, B>& before, const Variable<T, B>& x,
                                   const RowCounts& counts, const Tensor<T, B>& locations) {
   const Index batch = x.dim(0), length = x.dim(1), d = x.dim(2), N = cache.basis().size();
   const Index row_size = N * d, samples = cache.settings().samples;
-  const auto runs = detail::write_runs(written, counts);
+  const bool bounded = cache.settings().bounded;
+  const auto runs = detail::write_runs(before.written, counts, [&](std::size_t row) {
+    if (!locations.empty() || !bounded) return locations.empty();
+    return counts[row] == before.last[row] && cache.next(counts[row]).limits.multiplies;
+  });
   Variable<T, B> y(Tensor<T, B>(Shape{batch, N, d}));
+  T* const all = y.value().data();
   for (const auto& run : runs) {
     const Index rows = run.end - run.begin;
-    const T* const before = old.data() + run.begin * row_size;
-    T* const out = y.value().data() + run.begin * row_size;
-    if (run.length == 0) {
-      B::copy(out, before, rows * row_size);
+    const auto old = before.coefficients.slice(run.begin, run.end);
+    T* const out = all + run.begin * row_size;
+    if (run.old == detail::OldSignal::kept) {
+      B::copy(out, old.data(), rows * row_size);
       continue;
     }
     const T* const taken = x.value().data() + (run.begin * length + length - run.length) * d;
@@ -69,12 +112,12 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache, const Tens
                  .outer = rows},
                 T(1), G.data(), taken, beta, out);
     };
-    if (run.fresh) {
+    if (run.old == detail::OldSignal::none) {
       add_new(cache.first(run.length), T(0));
       continue;
     }
     const auto next = cache.next(run.length);
-    if (locations.empty()) {
+    if (run.old == detail::OldSignal::multiplied) {
       B::matmul({.m = N,
                  .n = d,
                  .k = N,
@@ -82,10 +125,12 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache, const Tens
                  .b = {.leading = d, .outer = row_size},
                  .c = {.leading = d, .outer = row_size},
                  .outer = rows},
-                T(1), next.carry.data(), before, T(0), out);
+                T(1), next.carry.data(), old.data(), T(0), out);
     } else {
-      const auto sampled = resample(cache.basis(), old.slice(run.begin, run.end),
-                                    locations.slice(run.begin, run.end));  // [rows, samples, d]
+      auto sampled = locations.empty()
+                         ? resample(cache.basis(), old, even_locations<T, B>(samples))
+                         : resample(cache.basis(), old, locations.slice(run.begin, run.end));
+      if (bounded) detail::clamp_samples(sampled, before.largest.data() + run.begin * d);
       B::matmul({.m = N,
                  .n = d,
                  .k = samples,
@@ -102,8 +147,9 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache, const Tens
       [cache, x, runs, length, d, N, row_size](const Tensor<T, B>& dy) {
         for (const auto& run : runs) {
           if (run.length == 0) continue;
-          const Tensor<T, B> G =
-              run.fresh ? cache.first(run.length) : cache.next(run.length).next_new;
+          const Tensor<T, B> G = run.old == detail::OldSignal::none
+                                     ? cache.first(run.length)
+                                     : cache.next(run.length).next_new;
           B::matmul({.m = run.length,
                      .n = d,
                      .k = N,

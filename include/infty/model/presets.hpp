@@ -171,6 +171,8 @@ inline Experiment wikitext103(bool sticky = true) {
   memory.ridge = 1;              // S
   memory.sigma0 = 0.05;          // P
   memory.variance_floor = 1e-6;  // S
+  // As in the paper: 150 vectors are fewer than the 512 places that they would be held over.
+  memory.hold_short_writes = false;
   memory.resampling = sticky ? Resampling::sticky : Resampling::even;
   e.memory_learning_rate = e.learning_rate;
   e.kl_weight = 1e-5;  // P; S: 1e-6

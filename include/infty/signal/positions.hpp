@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -53,6 +54,20 @@ inline Positions next_positions(Index length, Index samples, double tau) {
     if (t > 1) p.after.push_back(t);
   }
   return p;
+}
+
+/// Places that a write of `length` vectors needs so that its part of the signal, (tau, 1], is as
+/// densely covered as the contracted past: at least samples (1 - tau) / tau of them, which is not
+/// asked beyond eight times the samples. Fewer vectors are held, each over several places; with
+/// nothing in most of (tau, 1] the regression would extrapolate there.
+/// @return  >= length
+/// @throws infty::ValueError as `next_positions`
+inline Index held_points(Index length, Index samples, double tau) {
+  require_at_least("held_points", "length", length, 1);
+  require_at_least("held_points", "samples", samples, 1);
+  require(tau > 0 && tau < 1, "held_points", "tau is ", tau, ": it must be in (0, 1)");
+  const double dense = std::min((1 - tau) / tau, 8.0) * static_cast<double>(samples);
+  return std::max(length, static_cast<Index>(std::ceil(dense)));
 }
 
 }  // namespace infty

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -13,19 +15,12 @@
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/contraction.hpp>
+#include <infty/signal/overshoot.hpp>
 #include <infty/signal/positions.hpp>
 #include <infty/signal/ridge.hpp>
+#include <infty/signal/ridge_settings.hpp>
 
 namespace infty {
-
-/// What RidgeCache keeps and how much of it.
-struct RidgeSettings {
-  double penalty = 1;  ///< λ > 0
-  Index samples = 0;   ///< of the contracted past, >= 1
-  double tau = 0.75;   ///< share of [0, 1] that the past is contracted to, in (0, 1)
-  Index entries = 64;  ///< matrices for so many lengths are kept; the least recently used leave
-  std::size_t bytes = std::size_t{256} << 20;  ///< and no more than this, but always the last one
-};
 
 namespace detail {
 
@@ -83,16 +78,10 @@ class RidgeCache {
   const RidgeSettings& settings() const { return settings_; }
 
   /// G [length, N] of a memory's first write. @throws infty::ValueError if length < 1
-  Tensor<T, B> first(Index length) const {
-    const std::lock_guard lock(kept_->mutex);
-    return kept_->first.get(
-        length, settings_,
-        [&] {
-          const auto G = ridge_matrix<B>(psi_, first_positions(length), settings_.penalty);
-          return G.template cast<T>();
-        },
-        [](const Tensor<T, B>& G) { return G.bytes(); });
-  }
+  Tensor<T, B> first(Index length) const { return first_entry(length).G; }
+
+  /// How that one is fitted. @throws infty::ValueError if length < 1
+  WriteLimits first_limits(Index length) const { return first_entry(length).limits; }
 
   /// The matrices of every later write. @throws infty::ValueError if length < 1
   NextMatrices<T, B> next(Index length) const {
@@ -115,28 +104,106 @@ class RidgeCache {
   }
 
  private:
+  struct First {
+    Tensor<T, B> G;
+    WriteLimits limits;
+  };
   struct Kept {
     std::mutex mutex;
-    detail::RecentlyUsed<Tensor<T, B>> first;
+    detail::RecentlyUsed<First> first;
     detail::RecentlyUsed<NextMatrices<T, B>> next;
   };
+  struct Fit {
+    Tensor<double, B> G;  ///< [samples if any + length, N]
+    WriteLimits limits;
+  };
+
+  First first_entry(Index length) const {
+    const std::lock_guard lock(kept_->mutex);
+    return locked_first(length);
+  }
+
+  First locked_first(Index length) const {
+    return kept_->first.get(
+        length, settings_,
+        [&] {
+          const auto [G, limits] = fitted(0, length, first_positions(points_for(length)));
+          return First{G.template cast<T>(), limits};
+        },
+        [](const First& f) { return f.G.bytes(); });
+  }
+
+  /// Places that so many vectors are held over.
+  Index points_for(Index length) const {
+    return settings_.hold ? held_points(length, settings_.samples, settings_.tau) : length;
+  }
+
+  /// The fit of `old` samples and of `length` vectors, each of them held over several of the places
+  /// behind the samples' if there are more.
+  Fit fitted(Index old, Index length, const Positions& positions) const {
+    const Index N = psi_.size(), points = static_cast<Index>(positions.inside.size()) - old;
+    Fit fit;
+    fit.limits = {.points = points, .penalty = settings_.penalty};
+    for (int attempt = 0;; ++attempt) {
+      fit.G = ridge_matrix<B>(psi_, positions, fit.limits.penalty);
+      if (points > length) fit.G = held_rows(fit.G, old, length);
+      if (!settings_.bounded) return fit;
+      const FitSize size = fit_size(psi_, fit.G);
+      const double rounding = static_cast<double>(fit.G.dim(0) + N) *
+                              static_cast<double>(std::numeric_limits<T>::epsilon()) * size.reach;
+      fit.limits.lebesgue = size.lebesgue + rounding;
+      fit.limits.largest =
+          static_cast<double>(std::numeric_limits<T>::max()) / (4 * most_run * (1 + size.reach));
+      if (fit.limits.lebesgue <= most_lebesgue) return fit;
+      require(attempt < 400, "RidgeCache", "the fit of ", length,
+              " vectors cannot be bounded: no penalty up to ", fit.limits.penalty, " does it");
+      fit.limits.penalty *= 2;
+    }
+  }
+
+  /// G with the rows of each vector's places added up: place i is that of vector i length / points.
+  static Tensor<double, B> held_rows(const Tensor<double, B>& G, Index old, Index length) {
+    const Index N = G.dim(1), points = G.dim(0) - old;
+    Tensor<double, B> held({old + length, N});
+    double* const to = held.data();
+    const double* const from = G.data();
+    detail::for_each_element<B>(old + length, N, [=] INFTY_HOST_DEVICE(Index row, Index j) {
+      if (row < old) {
+        to[row * N + j] = from[row * N + j];
+        return;
+      }
+      // The places i with i length / points == vector, rounded down.
+      const Index vector = row - old, begin = (vector * points + length - 1) / length,
+                  end = ((vector + 1) * points + length - 1) / length;
+      double sum = 0;
+      for (Index i = begin; i < end; ++i) sum += from[(old + i) * N + j];
+      to[row * N + j] = sum;
+    });
+    return held;
+  }
 
   NextMatrices<T, B> make_next(Index length) const {
-    const Index samples = settings_.samples, N = psi_.size();
-    const auto positions = next_positions(length, samples, settings_.tau);
-    const auto G = ridge_matrix<B>(psi_, positions, settings_.penalty);  // [samples + length, N]
+    const Index samples = settings_.samples;
+    auto [G, limits] =
+        fitted(samples, length, next_positions(points_for(length), samples, settings_.tau));
+    const auto old = G.slice(0, samples), added = G.slice(samples, samples + length);
     const auto even = even_locations<double, B>(samples).to_vector();
     const auto F = detail::design_matrix<B>(psi_, even.data(), samples);  // [N, samples]
-    Tensor<double, B> carry({N, N});
-    B::matmul(Matmul{.m = N,
-                     .n = N,
-                     .k = samples,
-                     .a = {.leading = N, .transposed = true},
-                     .b = {.leading = samples, .transposed = true},
-                     .c = {.leading = N}},
-              1.0, G.data(), F.data(), 0.0, carry.data());
-    return {G.slice(0, samples).template cast<T>(),
-            G.slice(samples, samples + length).template cast<T>(), carry.template cast<T>()};
+    if (settings_.bounded) {
+      // Beyond, sampling costs little beside the new vectors themselves.
+      constexpr Index longest = 16;
+      if (length <= longest * samples) {
+        const auto run = run_size(detail::matrix_product(F, true, old, true),
+                                  detail::matrix_product(F, true, added, true));
+        const double before = std::max(limits.lebesgue, locked_first(length).limits.lebesgue);
+        limits.run = limits.lebesgue * std::max(1.0, run.of_new + run.of_old * before);
+      } else {
+        limits.run = std::numeric_limits<double>::infinity();
+      }
+      limits.multiplies = limits.run <= most_run;
+    }
+    return {old.template cast<T>(), added.template cast<T>(),
+            detail::matrix_product(old, true, F, true).template cast<T>(), limits};
   }
 
   Psi psi_;

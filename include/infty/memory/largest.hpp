@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+
+#include <infty/core/error.hpp>
+#include <infty/core/for_each.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/core/verify.hpp>
+#include <infty/memory/state.hpp>
+
+namespace infty::detail {
+
+/// The largest |x| of each coordinate in what was written, with new vectors: NaN where one is.
+/// @param before  [batch, d]
+/// @param x       [batch, L, d], of each row the last `counts`, in front of them zeros
+/// @return        [batch, d]
+template <class T, class B>
+Tensor<T, B> largest_with(const Tensor<T, B>& before, const Tensor<T, B>& x) {
+  const Index batch = x.dim(0), length = x.dim(1), d = x.dim(2);
+  auto largest = before.clone();
+  // Bands of columns: vector code on a CPU, a thread a column where there are many.
+  constexpr Index band = many_threads<B> ? 1 : 64;
+  const Index bands = (d + band - 1) / band;
+  T* const to = largest.data();
+  const T* const from = x.data();
+  B::for_each_row(batch * bands, length * band, [=] INFTY_HOST_DEVICE(Index at) {
+    const Index row = at / bands, begin = at % bands * band;
+    const Index wide = d - begin < band ? d - begin : band;
+    T most[band], spoilt[band];  // x - x is 0, or NaN where x is not finite
+    for (Index j = 0; j < wide; ++j) {
+      most[j] = to[row * d + begin + j];
+      spoilt[j] = T(0);
+    }
+    for (Index i = 0; i < length; ++i) {
+      const T* const v = from + (row * length + i) * d + begin;
+      for (Index j = 0; j < wide; ++j) {
+        const T size = v[j] < T(0) ? -v[j] : v[j];
+        most[j] = size > most[j] ? size : most[j];
+        spoilt[j] += v[j] - v[j];
+      }
+    }
+    for (Index j = 0; j < wide; ++j) to[row * d + begin + j] = most[j] + spoilt[j];
+  });
+  return largest;
+}
+
+/// @throws infty::NonFiniteError that names `op`, row and coordinate unless all of largest [batch,
+/// d] are numbers up to `most`
+template <class T, class B>
+void require_writable(const char* op, const Tensor<T, B>& largest, T most) {
+  const T* const c = largest.data();
+  verify<B>(
+      largest.size(), [=] INFTY_HOST_DEVICE(Index i) { return !(c[i] <= most); },
+      [op, largest, most](Index i) {
+        const T value = largest.reshape(Shape{largest.size()}).slice(i, i + 1).item();
+        const Index d = largest.dim(1);
+        if (std::isnan(value))
+          raise<NonFiniteError>(op, "coordinate ", i % d, " of a vector of row ", i / d,
+                                " is not finite");
+        raise<NonFiniteError>(op, "coordinate ", i % d, " of a vector of row ", i / d, " is ", value,
+                              ": coefficients would overflow above ", most);
+      });
+}
+
+}  // namespace infty::detail

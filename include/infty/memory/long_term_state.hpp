@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/snapshot.hpp>
+#include <infty/memory/fwd.hpp>
+#include <infty/memory/state.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// The folded keys of a state and what they were computed from.
+template <class T, class B>
+struct FoldedKeys {
+  Snapshot<T, B> coefficients, density_weight, key_weight;
+  Variable<T, B> value;  ///< [batch, 2, H D]
+};
+
+}  // namespace detail
+
+/// What a long-term memory remembers, a batch of independent rows. Its size does not depend on how
+/// much has been read.
+template <class T, class Backend>
+struct LongTermState {
+  Variable<T, Backend> coefficients;  ///< B, [batch, N, d]; a gradient flows to the last write
+  RowCounts written;                  ///< vectors taken in since the row was fresh
+  RowCounts writes;                   ///< writes since the row was fresh
+  Tensor<T, Backend> attention;       ///< [batch, bins] of the reads since the last write (sticky)
+  RowIds stream;                      ///< names each row's random numbers (sticky)
+  RowCounts last;                     ///< vectors of the last write
+  Tensor<T, Backend> largest;         ///< c, [batch, d], largest |x| written of each coordinate
+  RowSequences<T, Backend> waiting;   ///< [batch, group - 1, d], not yet written
+  /// Of the last read without a gradient: one fold serves all reads between two writes.
+  detail::FoldedKeys<T, Backend> folded = {};
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("coefficients", coefficients);
+    see("written", written);
+    see("writes", writes);
+    see("attention", attention);
+    see("stream", stream);
+    see("last", last);
+    see("largest", largest);
+    see("waiting", waiting);
+  }
+};
+
+/// What a read returns beside what was read.
+template <class T, class Backend = EigenBackend>
+struct Reading {
+  Variable<T, Backend> context;  ///< [B, Q, d]
+  Variable<T, Backend> density;  ///< [2, B, H, Q], mu and sigma² of every query and head
+  RowCounts unseen;              ///< vectors of each row that wait to be written and were not read
+};
+
+}  // namespace infty

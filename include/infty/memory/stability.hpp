@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <infty/eigen/default.hpp>
+#include <infty/eigen/backend.hpp>
+#include <infty/memory/long_term_config.hpp>
+#include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/ridge_cache.hpp>
+
+namespace infty {
+
+/// How a long-term memory behaves under writes of one length, and what is done about it; see
+/// docs/stability.md.
+struct Stability {
+  Index points = 0;         ///< places that the vectors are held over; more than they are: held
+  double penalty = 0;       ///< λ; larger than the configuration's: raised until Λ is small enough
+  double radius = 0;        ///< of A in B' = A B + Gᵀ X, which alone lets a signal grow from 1 on
+  double lebesgue = 0;      ///< Λ, how far a fit exceeds what is fitted
+  bool multiplies = false;  ///< even writes in a row are one matrix each; else sampled and clamped
+  /// |X(t)| <= bound times the largest |x| ever written, behind a write of this length, whatever
+  /// went before; infinite without `LongTermConfig::bounded`.
+  double bound = std::numeric_limits<double>::infinity();
+};
+
+namespace detail {
+
+using ExactRidge = RidgeCache<double, EigenBackend, GaussianBasis<double>>;
+
+inline ExactRidge exact_ridge(const LongTermConfig& config) {
+  config.validate();
+  return {GaussianBasis<double>(config.basis, config.widths), config.ridge_settings()};
+}
+
+}  // namespace detail
+
+/// Finds how a memory behaves under writes of `length` vectors, both the first and later ones.
+/// @throws infty::ValueError if the configuration is not valid, or length < 1
+inline Stability stability(const LongTermConfig& config, Index length) {
+  const auto ridge = detail::exact_ridge(config);
+  const auto next = ridge.next(length);
+  Stability s{.points = next.limits.points, .penalty = next.limits.penalty};
+  const auto even = even_locations<double, EigenBackend>(config.samples);
+  const auto psi = evaluate(ridge.basis(), even);  // [M, N]
+  s.radius = config.samples < config.basis
+                 ? spectral_radius(detail::matrix_product(psi, false, next.next_old, true))
+                 : spectral_radius(next.carry);
+  const FitSize first = fit_size(ridge.basis(), ridge.first(length));
+  Tensor<double> G({config.samples + length, config.basis});
+  G.slice(0, config.samples).copy_from(next.next_old);
+  G.slice(config.samples, config.samples + length).copy_from(next.next_new);
+  s.lebesgue = std::max(first.lebesgue, fit_size(ridge.basis(), G).lebesgue);
+  if (!config.bounded) {
+    s.multiplies = config.resampling == Resampling::even;
+    return s;
+  }
+  s.multiplies = config.resampling == Resampling::even && next.limits.multiplies;
+  s.bound = s.multiplies ? std::max(s.lebesgue, next.limits.run) : s.lebesgue;
+  return s;
+}
+
+/// What a signal keeps of a write when others follow: the integral over [0, 1] of the square of that
+/// write's part of the signal, behind each later write, over what it was at first, for vectors that
+/// are all independent. Contraction alone would leave tauᵏ behind k writes; the rest is blur.
+/// @param lengths  of the write in question, then of the later ones, each >= 1; not empty
+/// @return         as many shares, the first of which is 1
+/// @throws infty::ValueError
+inline std::vector<double> retention(const LongTermConfig& config, std::span<const Index> lengths) {
+  require(!lengths.empty(), "retention", "there are no lengths: the first is that of the write");
+  const auto ridge = detail::exact_ridge(config);
+  const auto& psi = ridge.basis();
+  const auto places = detail::probe_places(psi);
+  const auto count = static_cast<Index>(places.size());
+  auto F = detail::design_matrix<EigenBackend>(psi, places.data(), count);  // [N, P]
+  for (Index i = 0; i < count; ++i) {  // weighed by the trapezoidal rule
+    const auto at = static_cast<std::size_t>(i);
+    const double below = i > 0 ? places[at] - places[at - 1] : 0,
+                 above = i + 1 < count ? places[at + 1] - places[at] : 0;
+    for (Index j = 0; j < F.dim(0); ++j) F.data()[j * count + i] *= std::sqrt((below + above) / 2);
+  }
+  auto part = ridge.next(lengths.front()).next_new;  // [L, N], what each vector adds
+  std::vector<double> shares;
+  double at_first = 0;
+  for (std::size_t k = 0; k < lengths.size(); ++k) {
+    if (k > 0) part = detail::matrix_product(part, false, ridge.next(lengths[k]).carry, true);
+    const auto values = detail::matrix_product(part, false, F, false);
+    const double* const v = values.data();
+    double energy = 0;
+    for (Index i = 0; i < values.size(); ++i) energy += v[i] * v[i];
+    if (k == 0) at_first = energy;
+    shares.push_back(energy / at_first);
+  }
+  return shares;
+}
+
+}  // namespace infty
