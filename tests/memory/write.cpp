@@ -110,8 +110,8 @@ TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coef
   const auto places = infty::tests::uniform_tensor<double>({4, samples}, r.random, 0, 1);
   for (const auto& locations : {Tensor<double>(), places}) {
     const auto loss = [&] {
-      return infty::sum(infty::write_coefficients(r.cache, r.before(written), r.x, counts, locations) *
-                        by);
+      return infty::sum(
+          infty::write_coefficients(r.cache, r.before(written), r.x, counts, locations) * by);
     };
     CHECK(infty::gradient_check(loss, std::vector{r.x}) < 1e-8);
     // The first two of five stand before the three that row 2 takes in.

@@ -58,8 +58,8 @@ void require_writable(const char* op, const Tensor<T, B>& largest, T most) {
         if (std::isnan(value))
           raise<NonFiniteError>(op, "coordinate ", i % d, " of a vector of row ", i / d,
                                 " is not finite");
-        raise<NonFiniteError>(op, "coordinate ", i % d, " of a vector of row ", i / d, " is ", value,
-                              ": coefficients would overflow above ", most);
+        raise<NonFiniteError>(op, "coordinate ", i % d, " of a vector of row ", i / d, " is ",
+                              value, ": coefficients would overflow above ", most);
       });
 }
 

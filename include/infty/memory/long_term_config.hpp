@@ -43,9 +43,9 @@ struct LongTermConfig {
   Resampling resampling = Resampling::even;
   Index bins = 128;                 ///< of the attention histogram of sticky memories (Eq. 16)
   std::uint64_t sampling_seed = 0;  ///< of the draws of `Resampling::sticky`
-  /// Whether samples of the old signal are clamped, coordinate by coordinate, to the largest |x| ever
-  /// written, which bounds the signal for ever: |X(t)| <= 64 of these (docs/stability.md). Without
-  /// it, as in the paper, writes of few vectors and sticky memories may grow without limit.
+  /// Whether samples of the old signal are clamped, coordinate by coordinate, to the largest |x|
+  /// ever written, which bounds the signal for ever: |X(t)| <= 64 of these (docs/stability.md).
+  /// Without it, as in the paper, writes of few vectors and sticky memories may grow without limit.
   bool bounded = true;
   /// Whether a write of few vectors holds each of them over several places, so that its part of the
   /// signal is as densely covered as the past (`held_points`); in the paper it is not.

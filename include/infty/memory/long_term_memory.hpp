@@ -176,9 +176,11 @@ class LongTermMemory {
         queries.shape().rank() == 3 && queries.dim(0) == batch && queries.dim(2) == e, "read",
         "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", e, "], ", e,
         " = heads * head_dim");
+    require_finite_read(state, queries, queries.value());
     const auto density = density_of(state, queries);
+    require_finite_read(state, queries, density.value());
     const auto read = out.forward(context_of(state.coefficients, density));
-    check_reading(state, queries, density.value(), read.value());
+    require_finite_read(state, queries, read.value());
     if (sticky() && queries.dim(1) > 0)
       state.attention = detail::attention_since<Density>(state.attention, density.value());
     return {read, density, state.waiting.length};
@@ -235,7 +237,8 @@ class LongTermMemory {
                         config_.samples, "]");
     const T* const t = locations.data();
     detail::verify<Backend>(
-        locations.size(), [=] INFTY_HOST_DEVICE(Index i) { return !(t[i] >= T(0) && t[i] <= T(1)); },
+        locations.size(),
+        [=] INFTY_HOST_DEVICE(Index i) { return !(t[i] >= T(0) && t[i] <= T(1)); },
         [locations](Index i) {
           const Index samples = locations.dim(1);
           raise<ValueError>("write", "location ", i % samples, " of row ", i / samples,
@@ -243,18 +246,18 @@ class LongTermMemory {
         });
   }
 
-  /// NaN and infinity do not leave a memory without a word.
-  void check_reading(const State& state, const V& queries, const Tensor<T, Backend>& density,
-                     const Tensor<T, Backend>& read) const {
-    const auto report = [queries = queries.value(), coefficients = state.coefficients.value()] {
-      raise<NonFiniteError>("read", "what is read is not finite: ",
-                            !detail::all_finite(queries)        ? "a query is not"
-                            : !detail::all_finite(coefficients) ? "the state is not"
-                                                                : "queries and state are, but not "
-                                                                  "what the parameters make of them");
-    };
-    detail::require_finite(density, report);
-    detail::require_finite(read, report);
+  /// NaN and infinity neither come into a read nor leave it without a word.
+  void require_finite_read(const State& state, const V& queries,
+                           const Tensor<T, Backend>& part) const {
+    detail::require_finite(
+        part, [queries = queries.value(), coefficients = state.coefficients.value()] {
+          raise<NonFiniteError>("read", "what is read is not finite: ",
+                                !detail::all_finite(queries)        ? "a query is not"
+                                : !detail::all_finite(coefficients) ? "the state is not"
+                                                                    : "queries and state are, but "
+                                                                      "not what the parameters "
+                                                                      "make of them");
+        });
   }
 
   /// Writes vectors [batch, L, d], the last `counts` of them, to the signals of `next`.
@@ -272,9 +275,9 @@ class LongTermMemory {
     if (sticky() && locations.empty()) locations = sticky_locations(next);
     auto largest = detail::largest_with(next.largest, gated.value());
     detail::require_writable("write", largest, largest_writable(next.written, counts));
-    next.coefficients =
-        write_coefficients(cache_, {std::as_const(next.coefficients).value(), next.written, next.last, next.largest},
-                           gated, counts, locations);
+    next.coefficients = write_coefficients(
+        cache_, {std::as_const(next.coefficients).value(), next.written, next.last, next.largest},
+        gated, counts, locations);
     next.largest = std::move(largest);
     if (sticky()) next.attention = next.attention.clone();
     for (std::size_t row = 0; row < counts.size(); ++row) {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include <infty/eigen/default.hpp>
 #include <infty/eigen/backend.hpp>
+#include <infty/eigen/default.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/ridge_cache.hpp>
@@ -18,10 +18,10 @@ namespace infty {
 /// How a long-term memory behaves under writes of one length, and what is done about it; see
 /// docs/stability.md.
 struct Stability {
-  Index points = 0;         ///< places that the vectors are held over; more than they are: held
-  double penalty = 0;       ///< λ; larger than the configuration's: raised until Λ is small enough
-  double radius = 0;        ///< of A in B' = A B + Gᵀ X, which alone lets a signal grow from 1 on
-  double lebesgue = 0;      ///< Λ, how far a fit exceeds what is fitted
+  Index points = 0;     ///< places that the vectors are held over; more than they are: held
+  double penalty = 0;   ///< λ; larger than the configuration's: raised until Λ is small enough
+  double radius = 0;    ///< of A in B' = A B + Gᵀ X, which alone lets a signal grow from 1 on
+  double lebesgue = 0;  ///< Λ, how far a fit exceeds what is fitted
   bool multiplies = false;  ///< even writes in a row are one matrix each; else sampled and clamped
   /// |X(t)| <= bound times the largest |x| ever written, behind a write of this length, whatever
   /// went before; infinite without `LongTermConfig::bounded`.
@@ -64,9 +64,9 @@ inline Stability stability(const LongTermConfig& config, Index length) {
   return s;
 }
 
-/// What a signal keeps of a write when others follow: the integral over [0, 1] of the square of that
-/// write's part of the signal, behind each later write, over what it was at first, for vectors that
-/// are all independent. Contraction alone would leave tauᵏ behind k writes; the rest is blur.
+/// What a signal keeps of a write when others follow: the integral over [0, 1] of the square of
+/// that write's part of the signal, behind each later write, over what it was at first, for vectors
+/// that are all independent. Contraction alone would leave tauᵏ behind k writes; the rest is blur.
 /// @param lengths  of the write in question, then of the later ones, each >= 1; not empty
 /// @return         as many shares, the first of which is 1
 /// @throws infty::ValueError

@@ -42,10 +42,10 @@ std::vector<WriteRun, PoolAllocator<WriteRun>> write_runs(const RowCounts& writt
   std::vector<WriteRun, PoolAllocator<WriteRun>> runs;
   for (std::size_t row = 0; row < counts.size(); ++row) {
     const Index at = static_cast<Index>(row), n = counts[row];
-    const OldSignal old = n == 0               ? OldSignal::kept
-                          : written[row] == 0  ? OldSignal::none
-                          : multiplies(row) ? OldSignal::multiplied
-                                               : OldSignal::sampled;
+    const OldSignal old = n == 0              ? OldSignal::kept
+                          : written[row] == 0 ? OldSignal::none
+                          : multiplies(row)   ? OldSignal::multiplied
+                                              : OldSignal::sampled;
     if (!runs.empty() && runs.back().length == n && runs.back().old == old)
       runs.back().end = at + 1;
     else

@@ -104,11 +104,11 @@ Tensor<typename Psi::Scalar, B> resample(const Psi& psi, const Tensor<typename P
 
 /// How a write of L vectors is fitted, and how far the signal can exceed what it is fitted to.
 struct WriteLimits {
-  Index points = 0;      ///< places that the vectors are held over, >= L
-  double penalty = 0;    ///< λ, raised where a bounded memory's Λ would be too large
-  double lebesgue = 0;   ///< Λ; 0 where it was not asked for, as for the next ones
-  double run = 0;        ///< of equal writes in a row, B' = A B + Gᵀ X; infinite: not proven
-  double largest = 0;    ///< vectors up to this size leave coefficients and sums over them finite
+  Index points = 0;        ///< places that the vectors are held over, >= L
+  double penalty = 0;      ///< λ, raised where a bounded memory's Λ would be too large
+  double lebesgue = 0;     ///< Λ; 0 where it was not asked for, as for the next ones
+  double run = 0;          ///< of equal writes in a row, B' = A B + Gᵀ X; infinite: not proven
+  double largest = 0;      ///< vectors up to this size leave coefficients and sums over them finite
   bool multiplies = true;  ///< whether a write as long as the one before may be A B + Gᵀ X
 };
 

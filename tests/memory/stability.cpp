@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#include <cmath>
+#include <vector>
+
+#include <infty/memory/long_term_memory.hpp>
+#include <infty/memory/stability.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+using infty::Index;
+using infty::LongTermConfig;
+using infty::retention;
+using infty::stability;
+
+namespace {
+
+/// The defaults of examples/language_model.
+LongTermConfig language_model_config() {
+  return {.model_dim = 64,
+          .heads = 4,
+          .basis = 32,
+          .widths = {.02, .1},
+          .samples = 64,
+          .tau = .75,
+          .ridge = .5};
+}
+
+LongTermConfig paper(LongTermConfig config) {
+  config.bounded = config.hold_short_writes = false;
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("stability: single vectors make the paper's recursion grow, held ones do not") {
+  const auto config = language_model_config();
+  const auto before = stability(paper(config), 1), after = stability(config, 1);
+  CHECK(before.radius == Approx(1.116).epsilon(1e-3));
+  CHECK(before.points == 1);
+  CHECK(before.lebesgue > 30);
+  CHECK(std::isinf(before.bound));
+  CHECK(after.radius == Approx(.587).epsilon(1e-3));
+  CHECK(after.points == 22);
+  CHECK(after.penalty == .5);
+  CHECK(after.lebesgue < 2.5);
+  CHECK(after.bound <= infty::most_run);
+}
+
+TEST_CASE("stability: writes that are long enough are not held, keep their penalty, and multiply") {
+  auto demo = language_model_config();  // of examples/sorting
+  demo.widths = {.05, .2};
+  demo.samples = 48;
+  demo.ridge = 1;
+  for (const auto& config : {language_model_config(), demo}) {
+    const auto s = stability(config, 64);
+    CAPTURE(s.lebesgue, s.bound);
+    CHECK(s.points == 64);
+    CHECK(s.penalty == config.ridge);
+    CHECK(s.radius < 1);
+    CHECK(s.lebesgue < 2.6);
+    CHECK(s.multiplies);
+    const auto as_published = stability(paper(config), 64);
+    CHECK(as_published.radius == s.radius);
+    CHECK(as_published.multiplies);
+  }
+  auto sticky = demo;
+  sticky.resampling = infty::Resampling::sticky;
+  CHECK(!stability(sticky, 64).multiplies);
+  CHECK(stability(sticky, 64).bound == stability(sticky, 64).lebesgue);
+}
+
+TEST_CASE("stability: too coarse a sampling gets a larger penalty and is sampled, not multiplied") {
+  auto config = language_model_config();
+  config.basis = config.samples = 16;
+  config.widths = {.01, .05};
+  config.tau = .9;
+  config.ridge = .1;
+  CHECK(stability(paper(config), 64).radius > 6);
+  const auto s = stability(config, 64);
+  CHECK(s.penalty > 10 * config.ridge);
+  CHECK(!s.multiplies);
+  CHECK(s.lebesgue <= infty::most_lebesgue);
+}
+
+TEST_CASE("retention: the share of a write is what its part of the signal keeps") {
+  infty::Random random(infty::tests::seed);
+  auto config = language_model_config();
+  config.model_dim = config.heads = 1;
+  config.gate = config.bounded = false;
+  const infty::LongTermMemory<double> memory(config);
+  // Two signals that differ in one write alone, by one vector at a time: the difference is its
+  // part.
+  const std::vector<Index> lengths{24, 30, 24, 40};
+  const auto shares = retention(config, lengths);
+  REQUIRE(shares.size() == 4);
+  CHECK(shares[0] == 1);
+  std::vector<double> energy(lengths.size(), 0);
+  constexpr Index places = 4000;
+  for (Index at = 0; at < lengths[0]; ++at) {
+    auto with = memory.make_state(1), without = memory.make_state(1);
+    const auto first = infty::tests::uniform_tensor<double>({1, 24, 1}, random);
+    memory.write(with, first);
+    memory.write(without, first);
+    for (std::size_t k = 0; k < lengths.size(); ++k) {
+      auto x = infty::tests::uniform_tensor<double>({1, lengths[k], 1}, random);
+      memory.write(without, x);
+      if (k == 0) {
+        x = x.clone();
+        x.data()[at] += 1;
+      }
+      memory.write(with, x);
+      const auto a = with.coefficients.value().to_vector(),
+                 b = without.coefficients.value().to_vector();
+      for (Index i = 0; i < places; ++i) {
+        double value = 0;
+        for (Index j = 0; j < config.basis; ++j)
+          value += (a[static_cast<std::size_t>(j)] - b[static_cast<std::size_t>(j)]) *
+                   memory.basis()(j, (static_cast<double>(i) + .5) / static_cast<double>(places));
+        energy[k] += value * value;
+      }
+    }
+  }
+  for (std::size_t k = 0; k < lengths.size(); ++k)
+    CHECK(shares[k] == Approx(energy[k] / energy[0]).epsilon(.01));
+}
+
+TEST_CASE("retention: many short writes keep less than one long one") {
+  const auto config = language_model_config();
+  const auto after = [&](Index length, Index vectors) {
+    return retention(config,
+                     std::vector<Index>(static_cast<std::size_t>(1 + vectors / length), length))
+        .back();
+  };
+  CHECK(after(1, 64) < 1e-3 * after(64, 64));
+  CHECK(after(8, 64) < after(64, 64));
+  CHECK_THROWS_WITH(retention(config, {}),
+                    "[retention] there are no lengths: the first is that of the write");
+  CHECK_THROWS_WITH(retention(config, std::vector<Index>{4, 0}), Catch::Contains("length is 0"));
+}
