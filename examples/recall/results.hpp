@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -91,10 +92,11 @@ class Results {
       return field;
     };
     bool good = std::count(line.begin(), line.end(), ',') == 9;
-    const auto read = [&](auto& to) {
+    const auto read = [&]<class T>(T& to) {
       const std::string_view field = next();
       const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), to);
       good = good && error == std::errc() && end == field.data() + field.size();
+      if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(to);
     };
     Cell c;
     c.task = next();
@@ -103,10 +105,10 @@ class Results {
     read(c.seed);
     read(c.parameters);
     read(c.bytes);
-    for (double* const number : {&c.loss, &c.validation, &c.accuracy, &c.seconds}) {
-      read(*number);
-      good = good && std::isfinite(*number);
-    }
+    read(c.loss);
+    read(c.validation);
+    read(c.accuracy);
+    read(c.seconds);
     infty::require<infty::IoError>(good, "recall", path_.string(), ": ",
                                    infty::detail::printable(line), " is no run");
     return c;
