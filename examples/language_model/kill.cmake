@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
 set(options --memory infty-sticky --level char --width 8 --layers 2 --heads 2 --feed-forward 12
-            --memory-length 8 --widths .1,.2 --samples 8 --batch 3 --segment 6 --steps 120 --warmup 2
+            --memory-length 8 --widths .1,.2 --samples 8 --batch 3 --segment 6 --steps 80 --warmup 2
             --evaluate-every 0 --sticky-bins 16 --data text)
 set(text "")
 foreach(i RANGE 1 150)
@@ -40,7 +40,7 @@ clean()
 foreach(signal status IN ZIP_LISTS "INT;TERM" "130;143")
   interrupt(${signal} ${status} "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt 5 ]" said
             train ${options} --out parts --save-every 1000 --pause .05)
-  if(NOT said MATCHES "stopped behind step ([0-9]+) of 120, saved in parts: the same command goes on")
+  if(NOT said MATCHES "stopped behind step ([0-9]+) of 80, saved in parts: the same command goes on")
     message(FATAL_ERROR "SIG${signal}: it says\n${said}")
   endif()
   set(step "${CMAKE_MATCH_1}")

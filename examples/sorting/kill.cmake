@@ -7,7 +7,7 @@ set(options --symbols 4 --length 40 --segment 8 --short-term 8 --width 8 --heads
             --dropout .1 --models infty,sticky)
 
 function(words out threads)
-  set(how ${options} --steps 60 --save state)
+  set(how ${options} --steps 40 --save state)
   if(EXISTS "${FOLDER}/state")
     set(how --resume state)
   endif()
@@ -23,7 +23,7 @@ function(clean)
 endfunction()
 
 now(begin)
-run(0 ignored ${options} --steps 60 --save whole-state --out whole --save-every 1 --threads 1)
+run(0 ignored ${options} --steps 40 --save whole-state --out whole --save-every 1 --threads 1)
 now(end)
 math(EXPR milliseconds "${end} - ${begin}")
 kill_often("sorting" ${milliseconds})
