@@ -2,7 +2,7 @@
 # one that was not.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
-set(options --data text --steps 12 --words 200 --documents 1 --bins 20 --basis 2,4 --sorting-steps 2
+set(options --data text --steps 8 --words 150 --documents 1 --bins 20 --basis 2,4 --sorting-steps 2
             --sorting-length 70)
 set(text "")
 foreach(i RANGE 1 400)
