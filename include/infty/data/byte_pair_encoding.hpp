@@ -80,8 +80,8 @@ class BytePairEncoding {
  public:
   /// Numbers may have holes, but are below 64 times the number of tokens: a small file must not ask
   /// for a large model.
-  /// @throws infty::IoError if a file is missing, is not of the format, has a number twice or one
-  /// that is too large, or has merges of what is no token or into what is none
+  /// @throws infty::IoError if a file is missing, is not of the format, has a number twice or too
+  /// large, or has merges of what is no token or into what is none
   BytePairEncoding(const std::filesystem::path& encoder_json,
                    const std::filesystem::path& vocab_bpe) {
     of_byte_.fill(-1);
@@ -256,7 +256,6 @@ class BytePairEncoding {
   }
 
   void read_tokens(const std::filesystem::path& path) {
-    constexpr std::uint64_t most_per_token = 64;
     const MappedFile file(path);
     const std::string where = path.string();
     detail::JsonReader json(file.text(), where);
@@ -267,15 +266,14 @@ class BytePairEncoding {
         json.fail("the token ", detail::printable(symbols), " is not written in symbols of bytes");
       const std::uint64_t id = json.integer();
       if (!by_number.emplace(id, *bytes).second) json.fail("two tokens have the number ", id);
-      // The number is known to be a TokenId below, when all tokens are counted.
+      // That it is a TokenId is found when all tokens are counted.
       if (!ids_.emplace(*bytes, static_cast<TokenId>(id)).second)
         json.fail("the token ", detail::printable(symbols), " is repeated");
     });
     json.finish();
     require<IoError>(!by_number.empty(), "BytePairEncoding", where, ": there is no token");
     const std::uint64_t largest = by_number.rbegin()->first;
-    const std::uint64_t limit =
-        std::min<std::uint64_t>(most_per_token * by_number.size(), std::uint64_t{1} << 24U);
+    const auto limit = std::min<std::uint64_t>(64 * by_number.size(), 1U << 24U);
     require<IoError>(largest < limit, "BytePairEncoding", where, ": a token has the number ",
                      largest, ": with ", by_number.size(), " tokens it must be below ", limit);
     tokens_.resize(largest + 1);
