@@ -2,15 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,9 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../support/files.hpp"
+#include "../support/interrupt.hpp"
+#include "../support/lock.hpp"
 #include "../support/settings.hpp"
-#include "model.hpp"
+#include "results.hpp"
 
 namespace language_model {
 
@@ -39,16 +40,6 @@ struct Run {
   std::filesystem::path folder;
   ::pid_t process = 0;
 };
-
-/// The results in a folder, if they are of these settings; null otherwise.
-inline nlohmann::json finished_results(const std::filesystem::path& folder, const Settings& s) {
-  std::ifstream file(folder / "results.json");
-  if (!file) return nullptr;
-  auto results = nlohmann::json::parse(file, nullptr, false);
-  if (results.is_discarded() || results.value("settings", nlohmann::json()) != support::to_json(s))
-    return nullptr;
-  return results;
-}
 
 namespace detail {
 
@@ -76,8 +67,8 @@ inline ::pid_t start(const Run& run, const CompareOptions& options,
   const ::pid_t parent = ::getpid(), child = ::fork();
   infty::require<infty::IoError>(child >= 0, "compare", "no process can be started");
   if (child > 0) return child;
-  // Nothing but system calls between here and the other program; it ends when this one does.
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // Nothing but system calls between here and the other program; it ends when this one is killed.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   const int file = ::open(printed.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
   if (file >= 0 && ::dup2(file, STDOUT_FILENO) >= 0 && ::dup2(file, STDERR_FILENO) >= 0)
@@ -88,14 +79,22 @@ inline ::pid_t start(const Run& run, const CompareOptions& options,
 }  // namespace detail
 
 /// Runs all that is not done, some at once, and returns when it is. Throws infty::Error that says
-/// where to look if one of them fails; the others end first.
+/// where to look if one of them fails; the others end first. A signal is passed on to all, which
+/// save and stop: throws support::Interrupted then.
 inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
                     const std::vector<nlohmann::json>& settings) {
+  const support::InterruptGuard interrupt;
   std::vector<Run> running;
   std::string failed;
   std::size_t next = 0;
+  bool stopping = false;
   while (next < waiting.size() || !running.empty()) {
-    while (failed.empty() && next < waiting.size() && std::ssize(running) < options.jobs) {
+    if (interrupt.signal() != 0 && !stopping) {
+      stopping = true;
+      for (const Run& run : running) ::kill(run.process, SIGTERM);
+    }
+    while (failed.empty() && !stopping && next < waiting.size() &&
+           std::ssize(running) < options.jobs) {
       Run& run = waiting[next];
       run.process = detail::start(run, options, settings[next]);
       std::fprintf(stderr, "%s: started (%zu of %zu), see %s.txt\n", run.folder.filename().c_str(),
@@ -105,16 +104,25 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
     }
     if (running.empty()) break;
     int status = 0;
-    const ::pid_t ended = ::waitpid(-1, &status, 0);
-    if (ended < 0 && errno == EINTR) continue;
+    const ::pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (ended == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
     const auto run = std::find_if(running.begin(), running.end(),
                                   [&](const Run& r) { return r.process == ended; });
     if (run == running.end()) continue;
     const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    std::fprintf(stderr, "%s: %s\n", run->folder.filename().c_str(), good ? "done" : "failed");
-    if (!good) failed = run->folder.string();
+    std::fprintf(stderr, "%s: %s\n", run->folder.filename().c_str(),
+                 good       ? "done"
+                 : stopping ? "stopped"
+                            : "failed");
+    if (!good && !stopping) failed = run->folder.string();
     running.erase(run);
   }
+  if (stopping)
+    throw support::Interrupted(interrupt.signal(), "stopped, all saved in " + options.out.string() +
+                                                       ": the same command goes on");
   infty::require(failed.empty(), "compare", failed, ".txt says why this run failed");
 }
 
@@ -199,7 +207,7 @@ inline void print_table(const CompareOptions& options, const std::string& level,
 /// Trains all memories with all seeds, at as many parameters as the largest has and as many vectors
 /// of memory, and prints the table. What is finished is kept; what was interrupted goes on.
 inline void compare(Settings s, const CompareOptions& options) {
-  support::prepare_folder(options.out);
+  const auto lock = support::Lock::folder(options.out);
   const Index vocabulary = load_corpus(s).tokenizer.size();
   if (s.parameters == 0)
     for (const std::string& memory : options.memories) {

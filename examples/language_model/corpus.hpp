@@ -14,6 +14,7 @@
 #include <infty/data/text.hpp>
 #include <infty/io/mapped_file.hpp>
 
+#include "../support/fingerprint.hpp"
 #include "sample_text.hpp"
 #include "tokenizer.hpp"
 
@@ -128,28 +129,22 @@ struct Corpus {
   std::uint64_t fingerprint = 0;  ///< of all its tokens
 };
 
-/// Folds the tokens of a stream into a fingerprint (FNV-1a).
-inline std::uint64_t fold_tokens(std::uint64_t fingerprint, const infty::TokenStream& stream) {
-  for (const TokenId id : stream.tokens)
-    fingerprint = (fingerprint ^ static_cast<std::uint64_t>(id)) * 0x100000001B3U;
-  return fingerprint;
-}
-
 /// The tokens of texts and what makes them. Throws infty::ValueError for texts that are too short.
 inline Corpus make_corpus(const Settings& s, const Texts& texts) {
   std::vector<std::string_view> held_out = texts.valid;
   held_out.insert(held_out.end(), texts.test.begin(), texts.test.end());
   Tokenizer tokenizer(s, texts.train, held_out);
   Corpus corpus{.tokenizer = std::move(tokenizer), .train = {}, .valid = {}, .test = {}};
-  corpus.fingerprint = 0xCBF29CE484222325U;
+  support::Fingerprint fingerprint;
   for (const auto& [split, of] :
        {std::pair(&corpus.train, &texts.train), std::pair(&corpus.valid, &texts.valid),
         std::pair(&corpus.test, &texts.test)}) {
     *split = make_split(corpus.tokenizer, *of);
     infty::require(!split->stream.tokens.empty(), "language_model",
                    "the text is too short: a part of it has no token");
-    corpus.fingerprint = fold_tokens(corpus.fingerprint, split->stream);
+    for (const TokenId id : split->stream.tokens) fingerprint.add(static_cast<std::uint64_t>(id));
   }
+  corpus.fingerprint = fingerprint.bits();
   return corpus;
 }
 

@@ -1,46 +1,56 @@
-# cmake -DPROGRAM=... -DFOLDER=... [-DKILLS=N] -P kill.cmake: a training that is killed at N moments,
-# random ones, and started again each time has the log and the model of one that was not.
-include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
-if(NOT KILLS)
-  set(KILLS 3)
-endif()
-file(REMOVE_RECURSE "${FOLDER}")
-file(MAKE_DIRECTORY "${FOLDER}")
-math(EXPR steps "40 * (${KILLS} + 1)")  # more than they do before the last of them
+# A training that is killed, or interrupted, and started again each time has the log, the model and the
+# results of one that was not, bit for bit.
+cmake_minimum_required(VERSION 3.21)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
 set(options --memory infty-sticky --level char --width 8 --layers 2 --heads 2 --feed-forward 12
-            --memory-length 8 --widths .1,.2 --samples 8 --batch 3 --segment 6 --steps ${steps} --warmup 2
-            --evaluate-every 0 --sticky-bins 16 --save-every 7 --threads 1)
+            --memory-length 8 --widths .1,.2 --samples 8 --batch 3 --segment 6 --steps 80 --warmup 2
+            --evaluate-every 0 --sticky-bins 16 --data text)
 set(text "")
 foreach(i RANGE 1 150)
   string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
 endforeach()
 file(WRITE "${FOLDER}/text" "${text}")
-run(0 whole train ${options} --data text --out whole)
-file(READ "${FOLDER}/whole/log.csv" expected)
 
-set(killed 0)
-while(killed LESS KILLS)
-  string(RANDOM LENGTH 3 ALPHABET 0123456789 milliseconds)
-  execute_process(
-    COMMAND sh -c "\"$0\" \"$@\" & sleep 0.${milliseconds}; kill -9 $!; wait $!" "${PROGRAM}" train
-            ${options} --data text --out parts --pause .012
-    WORKING_DIRECTORY "${FOLDER}"
-    RESULT_VARIABLE status
-    OUTPUT_QUIET ERROR_QUIET)
-  math(EXPR killed "${killed} + 1")
-  if(EXISTS "${FOLDER}/parts/log.csv")
-    file(STRINGS "${FOLDER}/parts/log.csv" lines)
-    list(LENGTH lines count)
-    message(STATUS "killed behind 0.${milliseconds} s, ${count} lines in the log")
+function(words out threads)
+  set(${out} train ${options} --out parts --save-every 1 --threads ${threads} PARENT_SCOPE)
+endfunction()
+function(compare)
+  same_files(whole parts log.csv vocabulary.txt)
+  same_results(whole parts results.json)
+  same_tensors(whole/checkpoint.safetensors parts/checkpoint.safetensors)
+  same_files(. parts notes.tmpl checkpoint.safetensors.tmpl)
+endfunction()
+function(clean)
+  file(REMOVE_RECURSE "${FOLDER}/parts")
+  # A user's own files stay.
+  foreach(name notes.tmpl checkpoint.safetensors.tmpl)
+    file(WRITE "${FOLDER}/${name}" "mine")
+    file(WRITE "${FOLDER}/parts/${name}" "mine")
+  endforeach()
+endfunction()
+
+now(begin)
+run(0 ignored train ${options} --out whole --save-every 1 --threads 1)
+now(end)
+math(EXPR milliseconds "${end} - ${begin}")
+kill_often("language_model train" ${milliseconds})
+
+# Ctrl-C saves and says how to go on, as SIGTERM does; what is lost is nothing.
+clean()
+foreach(signal status IN ZIP_LISTS "INT;TERM" "130;143")
+  interrupt(${signal} ${status} "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt 5 ]" said
+            train ${options} --out parts --save-every 1000 --pause .05)
+  if(NOT said MATCHES "stopped behind step ([0-9]+) of 80, saved in parts: the same command goes on")
+    message(FATAL_ERROR "SIG${signal}: it says\n${said}")
   endif()
-endwhile()
-run(0 parts train ${options} --data text --out parts)
-file(READ "${FOLDER}/parts/log.csv" log)
-same("log.csv" "${expected}" "${log}")
-string(REGEX REPLACE "[0-9]+ tokens/s" "" whole "${whole}")
-string(REGEX REPLACE "[0-9]+ tokens/s" "" parts "${parts}")
-same("the result" "${whole}" "${parts}")
-file(GLOB left "${FOLDER}/parts/*.tmp*")
-if(left)
-  message(FATAL_ERROR "files were left: ${left}")
-endif()
+  set(step "${CMAKE_MATCH_1}")
+  file(STRINGS "${FOLDER}/parts/log.csv" lines)
+  list(LENGTH lines count)
+  math(EXPR expected "${step} + 1")
+  if(NOT count EQUAL expected OR NOT EXISTS "${FOLDER}/parts/checkpoint.safetensors")
+    message(FATAL_ERROR "SIG${signal} behind step ${step} leaves ${count} lines in the log")
+  endif()
+  nothing_left()
+endforeach()
+run(0 ignored train ${options} --out parts)
+compare()

@@ -26,6 +26,8 @@
 #include <infty/eigen/parallel.hpp>
 #include <infty/io/checkpoint.hpp>
 
+#include "../support/interrupt.hpp"
+#include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "compare.hpp"
 #include "generation.hpp"
@@ -45,7 +47,6 @@ struct Options {
   EvaluateOptions evaluate;
   GenerateOptions generate;
   CompareOptions compare;
-  bool fresh = false;
   int threads = 0;
 };
 
@@ -59,30 +60,19 @@ void print_score(const char* what, const nlohmann::json& score, const std::strin
       score.at("bits_per_byte").get<double>(), score.at("bytes").get<long long>());
 }
 
-/// Throws infty::ValueError that names the first setting in which the run in the folder differs.
-void check_same_run(const Settings& s, const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "checkpoint.safetensors")) return;
-  const auto asked = support::to_json(s), there = support::to_json(settings_of(folder));
-  for (const auto& [name, value] : asked.items())
-    infty::require(there.at(name) == value, "language_model", folder.string(),
-                   " holds a run with --", name, ' ', there.at(name).dump(), ", not ", value.dump(),
-                   ": give another --out, or --fresh to begin anew");
-}
-
 void train(Settings s, const Options& options) {
   const auto& out = options.train.out;
-  support::prepare_folder(out);
-  if (options.fresh)
-    for (const char* const name : {"results.json", "checkpoint.safetensors"})
-      std::filesystem::remove(out / name);
+  const auto lock = support::Lock::folder(out);
   const Corpus corpus = load_corpus(s);
   s = sized(s, corpus.tokenizer.size());
-  check_same_run(s, out);
-  auto results = finished_results(out, s);
+  nlohmann::json results;
+  if (!options.train.fresh) {
+    require_same_run(s, corpus, out);
+    results = finished_results(out, s);
+  }
   if (results.is_null()) {
     describe(corpus);
-    corpus.tokenizer.save(out);
-    language_model::train(s, corpus, options.train);
+    language_model::train(s, corpus, options.train, lock);
     results = finished_results(out, s);
   } else {
     std::fprintf(stderr, "%s is finished\n", out.c_str());
@@ -130,8 +120,8 @@ void evaluate(const EvaluateOptions& options) {
               s.memory.c_str(), static_cast<long long>(s.segment),
               static_cast<long long>(s.memory == "none" ? 0 : s.memory_length),
               static_cast<long long>(split.unknown), static_cast<long long>(score.tokens));
-  print_score(options.text.empty() ? options.split.c_str() : "text", to_json(score, split),
-              s.level);
+  print_score(options.text.empty() ? options.split.c_str() : "text",
+              support::json_of(split_score(score, split)), s.level);
 }
 
 void generate(const EvaluateOptions& model, const GenerateOptions& options) {
@@ -173,7 +163,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
         ->check(CLI::PositiveNumber);
 
   train->add_option("--out", options.train.out, "folder of the run")->capture_default_str();
-  train->add_flag("--fresh", options.fresh, "begin anew, whatever is in the folder");
+  train->add_flag("--fresh", options.train.fresh, "begin anew, whatever is in the folder");
   train->add_option("--pause", options.train.pause, "seconds to wait behind every step, for tests")
       ->group("");
 
@@ -253,6 +243,9 @@ int main(int argc, char** argv) {
     if (job == "evaluate") lm::evaluate(options.evaluate);
     if (job == "generate") lm::generate(options.evaluate, options.generate);
     return 0;
+  } catch (const support::Interrupted& interrupted) {
+    std::fprintf(stderr, "language_model: %s\n", interrupted.what());
+    return interrupted.status();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "language_model: %s\n", error.what());
     return 1;

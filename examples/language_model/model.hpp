@@ -3,14 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <numbers>
-
-#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include <infty/io/checkpoint.hpp>
 
+#include "../support/claims.hpp"
+#include "../support/fingerprint.hpp"
+#include "../support/json.hpp"
 #include "../support/model.hpp"
 #include "../support/settings.hpp"
 #include "corpus.hpp"
@@ -41,23 +46,73 @@ inline std::unique_ptr<support::Model> make_model(const Settings& s, Index vocab
   return support::make_model(config);
 }
 
-/// The settings of the run in a folder. Throws infty::IoError if there is none.
-inline Settings settings_of(const std::filesystem::path& folder) {
-  const infty::SafetensorsFile file(folder / "checkpoint.safetensors");
-  try {
-    return support::settings_from<Settings>(nlohmann::json::parse(file.metadata("settings")));
-  } catch (const nlohmann::json::exception& error) {
-    infty::raise<infty::IoError>("language_model", folder.string(),
-                                 " has no checkpoint of this program: ", error.what());
-  }
+/// Where a training stands, beside what its tensors say, and what it is of.
+struct Position {
+  Index epoch = 0;
+  std::vector<Index> next;  ///< target of each row
+  Index tokens = 0;         ///< learned from until now
+  double seconds = 0;       ///< of all steps until now
+  std::uint64_t log_bytes = 0;
+  std::uint64_t text = 0, vocabulary = 0;  ///< fingerprints
+};
+
+template <class See>
+void each_field(Position& position, See&& see) {
+  see("epoch", position.epoch);
+  see("next", position.next);
+  see("tokens", position.tokens);
+  see("seconds", position.seconds);
+  see("log_bytes", position.log_bytes);
+  see("text", position.text);
+  see("vocabulary", position.vocabulary);
 }
 
-/// The trained model of a run.
+inline std::filesystem::path checkpoint_of(const std::filesystem::path& folder) {
+  return folder / "checkpoint.safetensors";
+}
+
+/// Throws infty::IoError for a file that is no checkpoint of this program and version.
+inline Settings settings_of(const infty::SafetensorsFile& checkpoint) {
+  infty::require_checkpoint(checkpoint);
+  const std::string path = checkpoint.path().string();
+  return support::settings_from<Settings>(
+      support::parse_json(checkpoint.metadata("settings"), path), path);
+}
+
+/// The settings of the run in a folder. Throws infty::IoError if there is none.
+inline Settings settings_of(const std::filesystem::path& folder) {
+  return settings_of(infty::SafetensorsFile(checkpoint_of(folder)));
+}
+
+/// Throws infty::IoError likewise.
+inline Position position_of(const infty::SafetensorsFile& checkpoint) {
+  infty::require_checkpoint(checkpoint);
+  return support::parse<Position>(checkpoint.metadata("position"),
+                                  checkpoint.path().string() + ": position");
+}
+
+/// The trained model of a run. Throws infty::IoError if the vocabulary is not the one that it was
+/// trained with, and what a damaged checkpoint makes.
 inline std::unique_ptr<support::Model> load_model(const Settings& s, const Tokenizer& tokenizer,
                                                   const std::filesystem::path& folder,
                                                   bool by_token = false) {
+  infty::CheckpointLoader loader(checkpoint_of(folder));
+  const std::uint64_t there = tokenizer.fingerprint();
+  const std::uint64_t needed = position_of(loader.file()).vocabulary;
+  infty::require<infty::IoError>(
+      there == needed, "language_model", (folder / tokenizer.files()).string(),
+      " is not what the checkpoint was trained with: its fingerprint is ", support::as_hex(there),
+      ", ", support::as_hex(needed), " is needed");
+  validate(s);
+  infty::TransformerConfig transformer = s.model;
+  transformer.vocabulary = tokenizer.size();
+  support::require_fits(loader.file(), transformer, "model.",
+                        {{"memory-length", s.memory == "none" ? 0 : s.memory_length},
+                         {"compressed", s.memory == "none" ? 0 : compressed_length(s)},
+                         {"samples", s.long_term.samples},
+                         {"sticky-bins", s.long_term.bins},
+                         {"segment", s.segment}});
   auto model = make_model(s, tokenizer.size(), by_token);
-  infty::CheckpointLoader loader(folder / "checkpoint.safetensors");
   model->load_parameters(loader);
   loader.apply();
   return model;
@@ -81,25 +136,14 @@ struct Score {
   Index tokens = 0;  ///< predicted
 
   double per_token() const { return nats / static_cast<double>(tokens); }
-  double perplexity() const { return std::exp(per_token()); }
+  double perplexity() const {
+    return std::min(std::exp(per_token()), std::numeric_limits<double>::max());
+  }
   /// Bits for each of so many characters or bytes.
   double bits_per(Index units) const {
     return nats / std::numbers::ln2 / static_cast<double>(units);
   }
 };
-
-/// The score of a part of the text in all its measures.
-inline nlohmann::json to_json(const Score& score, const Split& split) {
-  return {{"tokens", score.tokens},
-          {"characters", split.characters},
-          {"bytes", split.bytes},
-          {"unknown", split.unknown},
-          {"nats", score.nats},
-          {"nats_per_token", score.per_token()},
-          {"perplexity", score.perplexity()},
-          {"bits_per_character", score.bits_per(split.characters)},
-          {"bits_per_byte", score.bits_per(split.bytes)}};
-}
 
 /// The losses of all tokens of a part of the text, each predicted once.
 inline Score evaluate(const support::Model& model, const Settings& s, const Tokenizer& tokenizer,

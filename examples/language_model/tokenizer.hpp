@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -11,7 +12,10 @@
 
 #include <infty/data/byte_pair_encoding.hpp>
 #include <infty/data/vocabulary.hpp>
+#include <infty/io/mapped_file.hpp>
 
+#include "../support/files.hpp"
+#include "../support/fingerprint.hpp"
 #include "settings.hpp"
 
 namespace language_model {
@@ -53,8 +57,21 @@ class Tokenizer {
   void save(const std::filesystem::path& folder) const {
     if (!encoding_) return vocabulary_.save(folder / "vocabulary.txt");
     for (const char* const name : {"encoder.json", "vocab.bpe"})
-      std::filesystem::copy_file(folder_ / name, folder / name,
-                                 std::filesystem::copy_options::overwrite_existing);
+      support::write_file(folder / name, infty::MappedFile(folder_ / name).text());
+  }
+
+  /// What `save` writes.
+  const char* files() const { return encoding_ ? "encoder.json or vocab.bpe" : "vocabulary.txt"; }
+
+  /// Another one for other tokens, or tokens of other numbers.
+  std::uint64_t fingerprint() const {
+    support::Fingerprint fingerprint;
+    if (encoding_)
+      for (const char* const name : {"encoder.json", "vocab.bpe"})
+        fingerprint.add_text(infty::MappedFile(folder_ / name).text());
+    else
+      for (Index id = 0; id < vocabulary_.size(); ++id) fingerprint.add_text(vocabulary_.token(id));
+    return fingerprint.bits();
   }
 
   Index size() const { return encoding_ ? encoding_->size() : vocabulary_.size(); }

@@ -16,11 +16,15 @@
 #include <infty/io/checkpoint.hpp>
 
 #include "../support/files.hpp"
+#include "../support/interrupt.hpp"
+#include "../support/json.hpp"
+#include "../support/lock.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/settings.hpp"
 #include "figure.hpp"
 #include "log.hpp"
 #include "model.hpp"
+#include "results.hpp"
 
 namespace language_model {
 
@@ -28,7 +32,8 @@ namespace language_model {
 struct TrainOptions {
   std::filesystem::path out = "language-model";
   Index save_every = 100;
-  double pause = 0;  ///< seconds to wait behind every step
+  double pause = 0;    ///< seconds to wait behind every step
+  bool fresh = false;  ///< whether what is in the folder is to be replaced
 };
 
 /// What one step was.
@@ -43,6 +48,7 @@ class Training {
  public:
   Training(const Settings& s, const Corpus& corpus)
       : settings_(s),
+        vocabulary_(corpus.tokenizer.fingerprint()),
         model_(make_model(s, corpus.tokenizer.size())),
         dropout_(s.seed, 3),
         batches_(corpus.train.stream, {.batch = s.batch,
@@ -86,36 +92,38 @@ class Training {
     infty::save_random(writer, dropout_, "dropout");
     writer.metadata("settings", support::to_json(settings_).dump());
     const auto& position = batches_.position();
-    writer.metadata("position", nlohmann::json{{"epoch", position.epoch},
-                                               {"next", position.next},
-                                               {"tokens", tokens_},
-                                               {"seconds", seconds_},
-                                               {"log_bytes", log_bytes},
-                                               {"text", corpus.fingerprint}}
-                                    .dump());
+    const Position here{.epoch = position.epoch,
+                        .next = position.next,
+                        .tokens = tokens_,
+                        .seconds = seconds_,
+                        .log_bytes = log_bytes,
+                        .text = corpus.fingerprint,
+                        .vocabulary = vocabulary_};
+    writer.metadata("position", support::json_of(here).dump());
     writer.save(path);
   }
 
-  /// Goes on from a checkpoint; returns how long its log was. Throws infty::IoError if it is of
-  /// another text, and what a damaged one makes.
-  std::uint64_t load(const std::filesystem::path& path, const Corpus& corpus) {
+  /// Goes on from a checkpoint of this run; returns how long its log was. Throws infty::Error for
+  /// a damaged one.
+  std::uint64_t load(const std::filesystem::path& path) {
     infty::CheckpointLoader loader(path);
     model_->load_parameters(loader);
     model_->load_rest(loader, state_);
     loader.random(dropout_, "dropout");
-    const auto position = nlohmann::json::parse(loader.file().metadata("position"));
-    infty::require<infty::IoError>(position.at("text").get<std::uint64_t>() == corpus.fingerprint,
-                                   "language_model", path.string(),
-                                   ": it was made with another text");
-    batches_.seek({.epoch = position.at("epoch"), .next = position.at("next")});
+    const Position there = position_of(loader.file());
+    infty::require<infty::IoError>(there.tokens >= 0 && there.seconds >= 0, "language_model",
+                                   path.string(), ": ", there.tokens, " tokens in ", there.seconds,
+                                   " seconds cannot be");
+    batches_.seek({.epoch = there.epoch, .next = there.next});
     loader.apply();
-    tokens_ = position.at("tokens");
-    seconds_ = position.at("seconds");
-    return position.at("log_bytes");
+    tokens_ = there.tokens;
+    seconds_ = there.seconds;
+    return there.log_bytes;
   }
 
  private:
   Settings settings_;
+  std::uint64_t vocabulary_;  // its fingerprint
   std::unique_ptr<support::Model> model_;
   infty::Random dropout_;
   infty::BatchStream batches_;
@@ -133,64 +141,83 @@ inline std::string csv_line(const Step& step, const std::string& valid) {
          ',' + number(step.learning_rate) + ',' + valid + '\n';
 }
 
-/// What is reported of a trained model.
-inline nlohmann::json results_json(const Settings& s, const Corpus& corpus,
-                                   const Training& training) {
+inline Results results_of(const Settings& s, const Corpus& corpus, const Training& training) {
   const support::Model& model = training.model();
-  return {{"settings", support::to_json(s)},
-          {"parameters", model.parameters()},
-          {"vocabulary", corpus.tokenizer.size()},
-          {"token", corpus.tokenizer.token_name()},
-          {"steps", training.steps()},
-          {"trained_tokens", training.tokens()},
-          {"seconds", training.seconds()},
-          {"tokens_per_second", static_cast<double>(training.tokens()) / training.seconds()},
-          {"state_bytes", model.bytes_of(model.make_state(1))},
-          {"valid", to_json(evaluate(model, s, corpus.tokenizer, corpus.valid), corpus.valid)},
-          {"test", to_json(evaluate(model, s, corpus.tokenizer, corpus.test), corpus.test)}};
+  const auto score = [&](const Split& split) {
+    return split_score(evaluate(model, s, corpus.tokenizer, split), split);
+  };
+  return {.parameters = model.parameters(),
+          .vocabulary = corpus.tokenizer.size(),
+          .steps = training.steps(),
+          .trained_tokens = training.tokens(),
+          .token = corpus.tokenizer.token_name(),
+          .seconds = training.seconds(),
+          .tokens_per_second = static_cast<double>(training.tokens()) / training.seconds(),
+          .state_bytes = model.bytes_of(model.make_state(1)),
+          .valid = score(corpus.valid),
+          .test = score(corpus.test)};
 }
 
-/// Trains in a folder until all steps are done: from its checkpoint on, if there is one.
-inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& options) {
-  Log log(options.out / "log.csv");
+/// Trains until all steps are done, saving as it goes; a signal saves and stops it. Throws
+/// support::Interrupted then.
+inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOptions& options,
+                         Training& training, Log& log) {
+  const support::InterruptGuard interrupt;
+  support::ProgressLine line(s.memory, s.steps, training.steps());
+  double loss = 0, valid = std::numeric_limits<double>::quiet_NaN();
+  for (Index done = 0; training.steps() < s.steps;) {
+    const Step step = training.step();
+    ++done;
+    loss += (step.loss - loss) / static_cast<double>(std::min<Index>(done, 50));
+    const bool validate = s.evaluate_every > 0 && step.step % s.evaluate_every == 0;
+    if (validate) valid = evaluate(training.model(), s, corpus.tokenizer, corpus.valid).per_token();
+    log.append(csv_line(step, validate ? number(valid) : ""));
+    const int signal = interrupt.signal();
+    if (step.step % options.save_every == 0 || step.step == s.steps || signal != 0)
+      training.save(checkpoint_of(options.out), corpus, log.sync());
+    if (signal != 0)
+      throw support::Interrupted(signal, "stopped behind step " + std::to_string(step.step) +
+                                             " of " + std::to_string(s.steps) + ", saved in " +
+                                             options.out.string() + ": the same command goes on");
+    const double speed = static_cast<double>(training.tokens()) / training.seconds();
+    if (std::isnan(valid))
+      line.update(step.step, {{"loss", loss}, {"tokens/s", speed}});
+    else
+      line.update(step.step, {{"loss", loss}, {"valid", valid}, {"tokens/s", speed}});
+    if (options.pause > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(options.pause));
+  }
+}
+
+/// Trains in a folder until all steps are done: from its checkpoint on, if there is one. Nothing is
+/// written before it is known that the run there is this one.
+/// @param lock  of the folder
+inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& options,
+                  const support::Lock& lock) {
+  constexpr const char* header = "step,epoch,tokens,loss,grad_norm,learning_rate,valid\n";
+  const auto checkpoint = checkpoint_of(options.out);
+  if (!options.fresh) require_same_run(s, corpus, options.out);
   Training training(s, corpus);
-  const auto checkpoint = options.out / "checkpoint.safetensors";
-  // What a kill left of files that were being written.
-  for (const auto& entry : std::filesystem::directory_iterator(options.out))
-    if (entry.path().filename().string().find(".tmp") != std::string::npos)
-      std::filesystem::remove(entry.path());
-  if (std::filesystem::exists(checkpoint)) {
-    log.cut(training.load(checkpoint, corpus));
+  const bool goes_on = !options.fresh && std::filesystem::exists(checkpoint);
+  const std::uint64_t log_bytes = goes_on ? training.load(checkpoint) : 0;
+  lock.remove_unfinished({"checkpoint.safetensors", "vocabulary.txt", "encoder.json", "vocab.bpe",
+                          "results.json", "figure.gp"});
+  Log log(options.out / "log.csv");
+  if (goes_on) {
+    log.go_on(header, log_bytes, training.steps());
   } else {
-    log.cut(0);
-    log.append("step,epoch,tokens,loss,grad_norm,learning_rate,valid\n");
+    for (const char* const name : {"results.json", "checkpoint.safetensors"})
+      std::filesystem::remove(options.out / name);
+    log.begin(header);
   }
-  {
-    support::ProgressLine line(s.memory, s.steps, training.steps());
-    double loss = 0, valid = std::numeric_limits<double>::quiet_NaN();
-    for (Index done = 0; training.steps() < s.steps;) {
-      const Step step = training.step();
-      ++done;
-      loss += (step.loss - loss) / static_cast<double>(std::min<Index>(done, 50));
-      const bool validate = s.evaluate_every > 0 && step.step % s.evaluate_every == 0;
-      if (validate)
-        valid = evaluate(training.model(), s, corpus.tokenizer, corpus.valid).per_token();
-      log.append(csv_line(step, validate ? number(valid) : ""));
-      if (step.step % options.save_every == 0 || step.step == s.steps)
-        training.save(checkpoint, corpus, log.sync());
-      const double speed = static_cast<double>(training.tokens()) / training.seconds();
-      if (std::isnan(valid))
-        line.update(step.step, {{"loss", loss}, {"tokens/s", speed}});
-      else
-        line.update(step.step, {{"loss", loss}, {"valid", valid}, {"tokens/s", speed}});
-      if (options.pause > 0)
-        std::this_thread::sleep_for(std::chrono::duration<double>(options.pause));
-    }
-  }
-  support::write_file(options.out / "results.json",
-                      results_json(s, corpus, training).dump(2) + '\n');
+  corpus.tokenizer.save(options.out);
+  train_to_end(s, corpus, options, training, log);
   support::write_file(options.out / "figure.gp", training_figure(s));
   support::draw_figure(options.out);
+  // The last file: with it the run is finished.
+  auto results = support::json_of(results_of(s, corpus, training));
+  results["settings"] = support::to_json(s);
+  support::write_file(options.out / "results.json", results.dump(2) + '\n');
 }
 
 }  // namespace language_model

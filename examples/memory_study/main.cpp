@@ -30,6 +30,8 @@
 
 #include "../language_model/training.hpp"
 #include "../support/files.hpp"
+#include "../support/interrupt.hpp"
+#include "../support/lock.hpp"
 #include "attention.hpp"
 #include "basis.hpp"
 #include "page.hpp"
@@ -43,8 +45,9 @@ struct Options {
   std::filesystem::path out = "memory-study", model;
   std::string data;
   Index steps = 800, words = 1500, documents = 12, bins = 100, phrase = 4, predict = -1;
+  Index save_every = 100;
   int threads = 0;
-  bool text = true, sorting = true;
+  bool text = true, sorting = true, fresh = false;
   BasisSettings basis;
 };
 
@@ -95,19 +98,15 @@ void shorten(std::vector<std::string_view>& documents) {
 std::filesystem::path train_if_none(const Options& options) {
   if (!options.model.empty()) return options.model;
   const auto folder = options.out / "model";
-  support::prepare_folder(folder);
   const lm::Settings s = small_settings(options);
   lm::validate(s);
+  const auto lock = support::Lock::folder(folder);
   lm::Texts texts = lm::open_texts(s);
   shorten(texts.valid);
   shorten(texts.test);
   const lm::Corpus corpus = lm::make_corpus(s, texts);
-  const auto checkpoint = folder / "checkpoint.safetensors";
-  if (std::filesystem::exists(checkpoint) &&
-      support::to_json(lm::settings_of(folder)) != support::to_json(s))
-    std::filesystem::remove(checkpoint);  // of other options
-  corpus.tokenizer.save(folder);
-  lm::train(s, corpus, {.out = folder});
+  lm::train(s, corpus, {.out = folder, .save_every = options.save_every, .fresh = options.fresh},
+            lock);
   return folder;
 }
 
@@ -210,6 +209,9 @@ void study_basis(const Options& options) {
 /// Reads the command line; a number if the program is to end with it.
 std::optional<int> parse(int argc, char** argv, Options& options) {
   CLI::App app("Figures of what a model does with its long-term memory.", "memory_study");
+  app.footer(
+      "However it is stopped, the same command goes on with the training of the model on text; the "
+      "models of the sorting task and the figures are made anew.");
   const auto positive = [&](const char* name, Index& field, const char* help) {
     app.add_option(name, field, help)->capture_default_str()->check(CLI::PositiveNumber);
   };
@@ -222,6 +224,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                  "a text to train on and to look at, or a folder of them; without it that of the "
                  "model, or tales that are made");
   positive("--steps", options.steps, "of training, if a model is trained");
+  positive("--save-every", options.save_every, "steps between checkpoints of that model");
+  app.add_flag("--fresh", options.fresh, "train that model anew, whatever is there of it");
   positive("--documents", options.documents, "of the test text, for the attention");
   positive("--words", options.words, "that are read of each");
   positive("--bins", options.bins, "of the histograms of attention");
@@ -252,7 +256,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
 
 void run(const Options& options) {
   if (options.threads > 0) infty::set_num_threads(options.threads);
-  support::prepare_folder(options.out);
+  const auto lock = support::Lock::folder(options.out);
+  lock.remove_unfinished({"attention.csv", "attention.gp", "space.csv", "space.gp", "basis.csv",
+                          "basis.gp", "page.html"});
   if (options.text) study_text(options);
   if (options.sorting) study_basis(options);
   std::fprintf(stderr, "wrote the figures to %s\n", options.out.c_str());
@@ -266,6 +272,9 @@ int main(int argc, char** argv) {
     if (const auto code = memory_study::parse(argc, argv, options)) return *code;
     memory_study::run(options);
     return 0;
+  } catch (const support::Interrupted& interrupted) {
+    std::fprintf(stderr, "memory_study: %s\n", interrupted.what());
+    return interrupted.status();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "memory_study: %s\n", error.what());
     return 1;

@@ -37,6 +37,13 @@ if(at EQUAL -1)
   message(FATAL_ERROR "the same model is told otherwise:\n${first}\n${again}")
 endif()
 
+# A model that is there is not given up for other options.
+file(SHA256 "${FOLDER}/first/model/checkpoint.safetensors" before)
+refused("first/model holds a run with" --data text --out first --steps 4 --no-sorting)
+file(SHA256 "${FOLDER}/first/model/checkpoint.safetensors" after)
+same("first/model/checkpoint.safetensors" "${before}" "${after}")
+run(0 ignored --data text --out first --steps 4 --words 300 --documents 1 --no-sorting --fresh)
+
 refused("again/checkpoint.safetensors: No such file" --model again --no-sorting)
 refused("--predict is 300: the text has 300 tokens" --model first/model --out again --words 300
         --predict 300 --no-sorting)

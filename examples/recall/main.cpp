@@ -15,7 +15,6 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -24,10 +23,11 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <infty/eigen/parallel.hpp>
 
+#include "../support/json.hpp"
+#include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/progress_line.hpp"
 #include "results.hpp"
@@ -98,22 +98,20 @@ void run_all(const char* name, const Settings& s, const std::vector<Planned>& ru
   if (error) std::rethrow_exception(error);
 }
 
-/// Writes down the settings of a comparison. Throws infty::ValueError that names the first one that
-/// differs from those of the comparison in the folder, but for what is compared: of that there may
-/// be more or less than the last time.
-void keep_settings(const Settings& s, const std::filesystem::path& folder) {
+/// Throws infty::ValueError that names the first setting that differs from those of the comparison
+/// in the folder, if there is one, but for what is compared: of that there may be more or less than
+/// the last time.
+void require_same_settings(const Settings& s, const std::filesystem::path& folder) {
   const auto path = folder / "settings.json";
+  if (!std::filesystem::exists(path)) return;
   const auto asked = support::to_json(s);
-  if (std::filesystem::exists(path)) {
-    std::ifstream file(path);
-    const auto there = nlohmann::json::parse(file);
-    const std::set<std::string> free{"memories", "tasks", "lengths", "rates", "seeds"};
-    for (const auto& [name, value] : asked.items())
-      infty::require(free.contains(name) || there.at(name) == value, "recall", folder.string(),
-                     " holds a comparison with --", name, ' ', there.at(name).dump(), ", not ",
-                     value.dump(), ": give another --out");
-  }
-  support::write_file(path, asked.dump(2) + '\n');
+  const auto there =
+      support::to_json(support::settings_from<Settings>(support::read_json(path), path.string()));
+  const std::set<std::string> free{"memories", "tasks", "lengths", "rates", "seeds"};
+  for (const auto& [name, value] : asked.items())
+    infty::require(free.contains(name) || there.at(name) == value, "recall", folder.string(),
+                   " holds a comparison with --", name, ' ', there.at(name).dump(), ", not ",
+                   value.dump(), ": give another --out");
 }
 
 void compare(const Settings& s, const Options& options) {
@@ -121,9 +119,11 @@ void compare(const Settings& s, const Options& options) {
   const std::vector<Task> tasks = tasks_of(s);
   for (const Task& task : tasks)
     for (const std::string& memory : s.memories) fitted(s, task, memory, s.seeds.front());
-  support::prepare_folder(options.out);
-  keep_settings(s, options.out);
+  const auto lock = support::Lock::folder(options.out);
+  require_same_settings(s, options.out);
   Results results(options.out / "runs.csv");
+  lock.remove_unfinished({"settings.json", "runs.csv", "table.md"});
+  support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
   infty::set_num_threads(1);
   run_all("rates", s, missing(s, tasks, results, true), options.jobs, results);
   run_all("seeds", s, missing(s, tasks, results, false), options.jobs, results);
@@ -138,6 +138,9 @@ void compare(const Settings& s, const Options& options) {
 
 std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {
   CLI::App app("Compares memories by tasks of recall, at states of as many bytes.", "recall");
+  app.footer(
+      "However it is stopped, the same command keeps the runs that are finished and begins those "
+      "anew that were going on; the table is that of an uninterrupted comparison.");
   app.add_option("--out", options.out, "folder for results; goes on where it has stopped there")
       ->capture_default_str();
   app.add_option("--jobs", options.jobs, "runs side by side, a thread each")

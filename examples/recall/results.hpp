@@ -2,16 +2,22 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <locale>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include <infty/io/json.hpp>
+#include <infty/io/mapped_file.hpp>
 
 #include "../support/files.hpp"
 #include "cell.hpp"
@@ -24,11 +30,18 @@ class Results {
   /// Reads the file, if there is one. Throws infty::IoError if it is no such file.
   explicit Results(std::filesystem::path path) : path_(std::move(path)) {
     if (!std::filesystem::exists(path_)) return;
-    std::ifstream file(path_);
-    std::string line;
-    const bool ours = std::getline(file, line) && line == header;
-    infty::require<infty::IoError>(ours, "recall", path_.string(), " is not what this writes");
-    while (std::getline(file, line)) cells_.push_back(parsed(line));
+    const infty::MappedFile file(path_);
+    std::string_view text = file.text();
+    for (bool first = true; first || !text.empty(); first = false) {
+      const std::size_t end = text.find('\n');
+      const std::string_view line = text.substr(0, end);
+      infty::require<infty::IoError>(!first || line == header, "recall", path_.string(),
+                                     " is not what this writes");
+      if (!first) cells_.push_back(parsed(line));
+      infty::require<infty::IoError>(end != std::string_view::npos, "recall", path_.string(),
+                                     ": its last line does not end");
+      text.remove_prefix(end + 1);
+    }
   }
 
   const std::vector<Cell>& cells() const { return cells_; }
@@ -71,17 +84,33 @@ class Results {
   static constexpr const char* header =
       "task,memory,rate,seed,parameters,bytes,loss,validation,accuracy,seconds";
 
-  Cell parsed(const std::string& line) const {
-    std::istringstream in(line);
-    in.imbue(std::locale::classic());
+  Cell parsed(std::string_view line) const {
+    std::string_view left = line;
+    const auto next = [&left] {
+      const std::string_view field = left.substr(0, left.find(','));
+      left.remove_prefix(std::min(field.size() + 1, left.size()));
+      return field;
+    };
+    bool good = std::count(line.begin(), line.end(), ',') == 9;
+    const auto read = [&]<class T>(T& to) {
+      const std::string_view field = next();
+      const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), to);
+      good = good && error == std::errc() && end == field.data() + field.size();
+      if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(to);
+    };
     Cell c;
-    char comma = 0;
-    std::getline(in, c.task, ',');
-    std::getline(in, c.memory, ',');
-    in >> c.rate >> comma >> c.seed >> comma >> c.parameters >> comma >> c.bytes >> comma >>
-        c.loss >> comma >> c.validation >> comma >> c.accuracy >> comma >> c.seconds;
-    infty::require<infty::IoError>(!in.fail(), "recall", path_.string(), ": `", line,
-                                   "` is no run");
+    c.task = next();
+    c.memory = next();
+    read(c.rate);
+    read(c.seed);
+    read(c.parameters);
+    read(c.bytes);
+    read(c.loss);
+    read(c.validation);
+    read(c.accuracy);
+    read(c.seconds);
+    infty::require<infty::IoError>(good, "recall", path_.string(), ": ",
+                                   infty::detail::printable(line), " is no run");
     return c;
   }
 

@@ -15,18 +15,22 @@
 // It does not search for settings, keep the best of several models, or mask symbols that have been
 // said: what is reported is the model at the end of training.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <infty/eigen/parallel.hpp>
 
-#include "../support/files.hpp"
+#include "../support/claims.hpp"
+#include "../support/interrupt.hpp"
+#include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/settings.hpp"
 #include "backends.hpp"
@@ -34,23 +38,46 @@
 
 namespace sorting {
 
-/// Reads what `save_checkpoint` wrote, but for the model in training.
+/// Throws infty::IoError unless a checkpoint's result can be one of these settings.
+void require_result(const ModelResult& result, const Settings& s, const std::string& where) {
+  const auto named = std::count(s.models.begin(), s.models.end(), result.name);
+  infty::require<infty::IoError>(named == 1, "sorting", where, ": results of the model ",
+                                 infty::detail::printable(result.name),
+                                 ", which its settings do not name");
+  require_steps(result.history, s.steps, where + ": the history of " + result.name);
+  for (const auto& layer : result.attention)
+    infty::require<infty::IoError>(std::ssize(layer) == s.bins, "sorting", where,
+                                   ": the attention of ", result.name, " has ", layer.size(),
+                                   " bins, its settings say ", s.bins);
+}
+
+/// Reads what `save_checkpoint` wrote, but for the model in training. Throws infty::Error that says
+/// what is wrong with it.
 Finished load_checkpoint(const Options& options, Settings& settings) {
   const infty::SafetensorsFile file(options.resume);
+  infty::require_checkpoint(file);
+  settings = support::settings_from<Settings>(
+      support::parse_json(file.metadata("settings"), options.resume), options.resume);
+  validate(settings);
   Finished finished;
-  try {
-    settings = support::settings_from<Settings>(nlohmann::json::parse(file.metadata("settings")));
-    finished.results =
-        nlohmann::json::parse(file.metadata("results")).get<std::vector<ModelResult>>();
-  } catch (const nlohmann::json::exception& error) {
-    infty::raise<infty::IoError>("sorting", options.resume,
-                                 " is no checkpoint of this program: ", error.what());
-  }
+  finished.results = support::parse<std::vector<ModelResult>>(file.metadata("results"),
+                                                              options.resume + ": results");
   finished.current = file.metadata("current");
-  for (const ModelResult& result : finished.results)
+  for (const ModelResult& result : finished.results) {
+    require_result(result, settings, options.resume);
     for (const auto& [name, entry] : file.tensors())
       if (name.starts_with(result.name + ".model."))
         finished.parameters.add_bytes(name, entry.dtype, entry.shape, file.read_bytes(name));
+  }
+  if (!finished.current.empty())
+    support::require_fits(file, model_config(settings), finished.current + ".model.",
+                          {{"short-term", settings.short_term.capacity},
+                           {"basis", settings.memory.basis},
+                           {"samples", settings.memory.samples},
+                           {"sticky-bins", settings.memory.bins},
+                           {"bins", settings.bins},
+                           {"batch", settings.batch},
+                           {"length", settings.task.length}});
   return finished;
 }
 
@@ -92,15 +119,26 @@ std::string device_of(const Options& options) {
 }
 
 void run(Options options, Settings settings) {
-  Finished finished;
-  if (!options.resume.empty()) {
-    finished = load_checkpoint(options, settings);
-    if (options.save.empty()) options.save = options.resume;
+  if (options.resume.empty()) validate(settings);
+  if (options.save.empty()) options.save = options.resume;
+  const auto lock = support::Lock::folder(options.out);
+  std::optional<support::Lock> of_checkpoint;
+  if (!options.save.empty()) {
+    of_checkpoint.emplace(support::Lock::file(options.save));
+    std::error_code none;
+    infty::require(!std::filesystem::exists(options.save) ||
+                       std::filesystem::equivalent(options.save, options.resume, none),
+                   "sorting", "--save ", options.save, " is there already: --resume ", options.save,
+                   " goes on from it; remove it to begin anew");
   }
-  validate(settings);
+  Finished finished;
+  if (!options.resume.empty()) finished = load_checkpoint(options, settings);
   RunModel* const run_model = runner_of(options, settings);
   const std::string device = device_of(options);
-  support::prepare_folder(options.out);
+  lock.remove_unfinished({"results.json", "curves.csv", "attention.csv", "figure.gp"});
+  if (of_checkpoint)
+    of_checkpoint->remove_unfinished({std::filesystem::path(options.save).filename().string()});
+  const support::InterruptGuard interrupt;
   if (options.threads > 0) infty::set_num_threads(options.threads);
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
@@ -173,6 +211,9 @@ int main(int argc, char** argv) {
     }
     sorting::run(options, settings);
     return 0;
+  } catch (const support::Interrupted& interrupted) {
+    std::fprintf(stderr, "sorting: %s\n", interrupted.what());
+    return interrupted.status();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "sorting: %s\n", error.what());
     return 1;

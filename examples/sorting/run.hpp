@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "../support/interrupt.hpp"
+#include "../support/json.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/settings.hpp"
 #include "backends.hpp"
@@ -28,8 +28,9 @@ void save_checkpoint(const Options& options, const Settings& settings, const Fin
                      const Training* training) {
   if (options.save.empty()) return;
   infty::SafetensorsWriter writer = finished.parameters;
+  infty::mark_checkpoint(writer);
   writer.metadata("settings", support::to_json(settings).dump());
-  writer.metadata("results", nlohmann::json(finished.results).dump());
+  writer.metadata("results", support::json_of(finished.results).dump());
   writer.metadata("current", training ? training->name() : "");
   if (training) {
     training->save_model(writer);
@@ -49,6 +50,13 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
   const Index first = training.steps();
   support::ProgressLine line(name, settings.steps, first);
   while (training.steps() < settings.steps) {
+    if (const int signal = support::InterruptGuard::signal()) {
+      save_checkpoint(options, settings, finished, &training);
+      throw support::Interrupted(
+          signal, "stopped before step " + std::to_string(training.steps()) + " of " + name +
+                      (options.save.empty() ? "; nothing is saved without --save"
+                                            : "; to go on: --resume " + options.save));
+    }
     if ((training.steps() - first) % options.save_every == 0)
       save_checkpoint(options, settings, finished, &training);
     if (options.stop_at > 0 && training.steps() >= options.stop_at) {

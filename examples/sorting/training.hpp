@@ -5,11 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <infty/io/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
+#include "../support/json.hpp"
 #include "evaluation.hpp"
 
 namespace sorting {
@@ -19,9 +18,22 @@ namespace sorting {
 struct History {
   std::vector<double> loss, accuracy;
   double seconds = 0;  ///< of training
-
-  NLOHMANN_DEFINE_TYPE_INTRUSIVE(History, loss, accuracy, seconds)
 };
+
+template <class See>
+void each_field(History& history, See&& see) {
+  see("loss", history.loss);
+  see("accuracy", history.accuracy);
+  see("seconds", history.seconds);
+}
+
+/// Throws infty::IoError unless the history is of so many steps; `where` begins the message.
+inline void require_steps(const History& history, Index steps, const std::string& where) {
+  infty::require<infty::IoError>(
+      std::ssize(history.loss) == steps && std::ssize(history.accuracy) == steps, "sorting", where,
+      " has ", history.loss.size(), " losses and ", history.accuracy.size(), " accuracies of ",
+      steps, " steps");
+}
 
 /// What is reported of a trained model.
 struct ModelResult {
@@ -34,11 +46,25 @@ struct ModelResult {
   History history;
   double evaluation_seconds = 0;
   std::size_t peak_tensor_bytes = 0;  ///< of memory for tensors, at any one time
-
-  NLOHMANN_DEFINE_TYPE_INTRUSIVE(ModelResult, name, parameters, steps, accuracy, tau, free_accuracy,
-                                 free_tau, accuracy_by_place, free_accuracy_by_place, attention,
-                                 memory_writes, history, evaluation_seconds, peak_tensor_bytes)
 };
+
+template <class See>
+void each_field(ModelResult& result, See&& see) {
+  see("name", result.name);
+  see("parameters", result.parameters);
+  see("steps", result.steps);
+  see("accuracy", result.accuracy);
+  see("tau", result.tau);
+  see("free_accuracy", result.free_accuracy);
+  see("free_tau", result.free_tau);
+  see("accuracy_by_place", result.accuracy_by_place);
+  see("free_accuracy_by_place", result.free_accuracy_by_place);
+  see("attention", result.attention);
+  see("memory_writes", result.memory_writes);
+  see("history", result.history);
+  see("evaluation_seconds", result.evaluation_seconds);
+  see("peak_tensor_bytes", result.peak_tensor_bytes);
+}
 
 class Stopwatch {
  public:
@@ -133,15 +159,17 @@ class Training {
     infty::save_optimizer(writer, adam_, name_ + ".optimizer.");
     infty::save_random(writer, sequences_, name_ + ".sequences");
     infty::save_random(writer, dropout_, name_ + ".dropout");
-    writer.metadata("history." + name_, nlohmann::json(history_).dump());
+    writer.metadata("history." + name_, support::json_of(history_).dump());
   }
 
   void load(const std::filesystem::path& path) {
     infty::CheckpointLoader loader(path);
     loader.parameters(model_, name_ + ".model.").optimizer(adam_, name_ + ".optimizer.");
     loader.random(sequences_, name_ + ".sequences").random(dropout_, name_ + ".dropout");
-    auto history = nlohmann::json::parse(loader.file().metadata("history." + name_)).get<History>();
+    const std::string key = "history." + name_, where = path.string() + ": " + key;
+    auto history = support::parse<History>(loader.file().metadata(key), where);
     loader.apply();
+    require_steps(history, steps(), where);
     history_ = std::move(history);
   }
 

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <system_error>
 
-#include <infty/core/error.hpp>
 #include <infty/io/file.hpp>
 
 namespace support {
@@ -18,18 +17,6 @@ inline void write_file(const std::filesystem::path& path, std::string_view text)
   infty::detail::ReplacingFile file(path);
   file.write(text.data(), text.size());
   file.commit();
-}
-
-/// Makes the folder, if need be, and tries whether files can be written there. Throws
-/// infty::IoError.
-inline void prepare_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  infty::require<infty::IoError>(std::filesystem::is_directory(folder), "out", folder.string(),
-                                 " is no folder and cannot be made: ", error.message());
-  const auto probe = folder / ".probe";
-  write_file(probe, "");
-  std::filesystem::remove(probe, error);
 }
 
 /// `text` as one word of a shell's command line.

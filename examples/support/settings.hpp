@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <vector>
+
 #include <nlohmann/json.hpp>
+
+#include <infty/core/error.hpp>
+#include <infty/io/json.hpp>
+
+#include "json.hpp"
 
 // A program's settings are a struct with a function beside it, found by its argument,
 //
@@ -23,14 +34,46 @@ nlohmann::json to_json(const Settings& settings) {
   return json;
 }
 
-/// The settings of which `to_json` made this. Throws nlohmann::json::exception for one that is
-/// missing.
+namespace detail {
+
+/// Throws infty::IoError unless the text, or every text of a list, is one of the choices.
+template <class T>
+void require_choice(const T& value, const std::vector<std::string>& choices,
+                    const std::string& where) {
+  if constexpr (std::is_same_v<T, std::string>)
+    infty::require<infty::IoError>(
+        std::find(choices.begin(), choices.end(), value) != choices.end(), "settings", where,
+        " is ", infty::detail::printable(value), ", which is none of its choices");
+  else
+    for (const auto& element : value) require_choice(element, choices, where);
+}
+
+}  // namespace detail
+
+/// The settings of which `to_json` made this; `where` begins every message, such as a file's name.
+/// Throws infty::IoError that names the first setting that is missing, is unknown, or has a value
+/// of another type.
 template <class Settings>
-Settings settings_from(const nlohmann::json& json) {
+Settings settings_from(const nlohmann::json& json, const std::string& where) {
+  constexpr const char* other = ": it was written by another version of this program";
+  infty::require<infty::IoError>(json.is_object(), "settings", where, ": there are no settings");
   Settings settings;
-  each_setting(settings, [&](const char*, const char* name, auto& field, const auto&...) {
-    json.at(name).get_to(field);
+  std::set<std::string> known;
+  each_setting(settings, [&](const char*, const char* name, auto& field, const char*,
+                             const auto&... choices) {
+    const auto at = json.find(name);
+    infty::require<infty::IoError>(at != json.end(), "settings", where, " lacks the setting --",
+                                   name, other);
+    const std::string here = where + ": --" + name;
+    read(*at, field, here);
+    if constexpr (sizeof...(choices) > 0)
+      detail::require_choice(field, {std::string(choices)...}, here);
+    known.insert(name);
   });
+  for (const auto& item : json.items())
+    infty::require<infty::IoError>(known.contains(item.key()), "settings", where,
+                                   " has the unknown setting ",
+                                   infty::detail::printable(item.key()), other);
   return settings;
 }
 

@@ -35,6 +35,7 @@
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/scratch.hpp>
 #include <infty/io/checkpoint.hpp>
+#include <infty/io/checkpoint_version.hpp>
 #include <infty/io/dtype.hpp>
 #include <infty/io/file.hpp>
 #include <infty/io/json.hpp>

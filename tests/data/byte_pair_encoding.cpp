@@ -129,7 +129,10 @@ TEST_CASE("BytePairEncoding: files that are none are refused in words") {
   refused(R"({"a b": 0})", "", "is not written in symbols");
   refused(R"({"一": 0})", "", "is not written in symbols");
   refused(R"({"a": -1})", "", "unsigned integer");
-  refused(R"({"a": 4000000000})", "", "must be below");
+  refused(R"({"a": 4000000000})", "", "with 1 tokens it must be below 64");
+  refused(R"({"a": 0, "b": 16777215, "c": 1, "ab": 2})", "",
+          "a token has the number 16777215: with 4 tokens it must be below 256");
+  refused(R"({"a": 18446744073709551615})", "", "must be below 64");
   refused("{\"\xFF\": 0}", "", "invalid UTF-8");
   refused(tokens, "a b\nab c\n", "v: line 2: 'c' is no token");
   refused(tokens, "b a\n", "line 1: 'b a' makes what is no token");
@@ -141,6 +144,15 @@ TEST_CASE("BytePairEncoding: files that are none are refused in words") {
   CHECK_THROWS_WITH(BytePairEncoding(folder / "none", folder / "v"), Contains("No such file"));
   CHECK_THROWS_WITH(BytePairEncoding(folder / "e", folder / "none"), Contains("No such file"));
   CHECK_THROWS_WITH(BytePairEncoding(folder / "e", folder.path()), Contains("not a regular file"));
+}
+
+TEST_CASE("BytePairEncoding: numbers may have holes, up to 64 times the number of tokens") {
+  const TemporaryFolder folder;
+  write_text(folder / "e", R"({"a": 0, "b": 255, "c": 1, "ab": 2})");
+  write_text(folder / "v", "a b\n");
+  const BytePairEncoding encoding(folder / "e", folder / "v");
+  CHECK(encoding.size() == 256);
+  CHECK(encoding.encode("abcb") == Ids{2, 1, 255});
 }
 
 TEST_CASE("BytePairEncoding: numbers of no token are refused") {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/io/checkpoint.hpp>
@@ -94,11 +95,14 @@ struct Run {
   }
 };
 
-/// The entries of a checkpoint, one of them left out, replaced or joined by another.
+/// The entries of a checkpoint, one of them left out, replaced or joined by another; the metadata
+/// likewise, by `version` if there is one.
 template <class Change>
-void rewrite(const std::filesystem::path& from, const std::filesystem::path& to, Change&& change) {
+void rewrite(const std::filesystem::path& from, const std::filesystem::path& to, Change&& change,
+             const std::string& version = std::string(infty::checkpoint_version)) {
   const SafetensorsFile file(from);
   SafetensorsWriter writer;
+  if (!version.empty()) writer.metadata("infty.checkpoint", version);
   for (const auto& [name, entry] : file.tensors())
     if (!change(writer, name))
       writer.add_bytes(name, entry.dtype, entry.shape, file.read_bytes(name));
@@ -221,6 +225,42 @@ TEST_CASE("checkpoint: what does not fit is named, and everything stays as it wa
       if (name == "random") writer.add(extra, Shape{1}, Floats(1));
       return false;
     });
+}
+
+TEST_CASE("checkpoint: another version is named, and everything stays as it was") {
+  const TemporaryFolder folder;
+  Run source(1), run(2);
+  source.step();
+  source.save(folder / "good");
+  infty::save_state(folder / "state", source.state);
+  const auto nothing = [](SafetensorsWriter&, const std::string&) { return false; };
+  const std::string before = run.bytes();
+  for (const auto& [version, named] :
+       {std::pair("", "is a checkpoint of no version, version '1' is needed: make it anew"),
+        std::pair("2", "is a checkpoint of version '2', version '1' is needed: make it anew")}) {
+    rewrite(folder / "good", folder / "bad", nothing, version);
+    CHECK_THROWS_WITH(run.load(folder / "bad"), Contains(named));
+    rewrite(folder / "state", folder / "bad", nothing, version);
+    CHECK_THROWS_WITH(infty::load_state(folder / "bad", run.state), Contains(named));
+  }
+  CHECK_THROWS_AS(infty::load_state(folder / "bad", run.state), IoError);
+  CHECK(run.bytes() == before);
+}
+
+TEST_CASE(
+    "load_parameters: a file of others has no version, and one of another version is refused") {
+  const TemporaryFolder folder;
+  Run source(1), run(2);
+  infty::save_parameters(folder / "ours", source.model);
+  const auto nothing = [](SafetensorsWriter&, const std::string&) { return false; };
+  rewrite(folder / "ours", folder / "plain", nothing, "");
+  CHECK(SafetensorsFile(folder / "plain").metadata().empty());
+  infty::load_parameters(folder / "plain", run.model);
+  CHECK(run.model.softmax.biases[0].value().to_vector() ==
+        source.model.softmax.biases[0].value().to_vector());
+  rewrite(folder / "ours", folder / "later", nothing, "12");
+  CHECK_THROWS_WITH(infty::load_parameters(folder / "later", run.model),
+                    Contains("of version '12', version '1' is needed"));
 }
 
 TEST_CASE("checkpoint: what begins with no prefix that is loaded is nobody's business") {

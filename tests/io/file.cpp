@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
+#include <csignal>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <infty/io/file.hpp>
@@ -102,6 +105,29 @@ TEST_CASE("ReplacingFile: two savers of one name do not mix") {
   second.commit();
   CHECK(read_text(folder / "a") == "second");
   CHECK(files_in(folder) == 1);
+}
+
+TEST_CASE("remove_unfinished: what a killed save has left, and nothing else") {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ReplacingFile file(folder / "a");
+    file.write("half", 4);
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  REQUIRE(files_in(folder) == 1);
+  const std::vector<std::string> others{"a",         "a.tmp",     "a.tmpl",     "a.tmp12",
+                                        "a.tmp12-",  "a.tmp-1",   "a.tmp12-3x", "a.tmp12-3-4",
+                                        "b.tmp12-3", "aa.tmp1-2", "notes.tmpl", "a.b.tmp1-2"};
+  for (const std::string& name : others) write_text(folder / name, "mine");
+  std::filesystem::create_directory(folder / "a.tmp1-2");  // which is no file of ours
+  infty::detail::remove_unfinished(folder / "a");
+  CHECK(files_in(folder) == others.size() + 1);
+  for (const std::string& name : others) CHECK(read_text(folder / name) == "mine");
+  CHECK_THROWS_AS(infty::detail::remove_unfinished(folder / "none/a"), IoError);
 }
 
 TEST_CASE("ReplacingFile: says why it cannot write, and leaves nothing behind") {

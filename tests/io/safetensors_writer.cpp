@@ -122,6 +122,7 @@ TEST_CASE("SafetensorsWriter: refuses names and sizes that would break the file"
   const std::array<std::byte, 3> three{};
   CHECK_THROWS_AS(writer.add_bytes("b", infty::DType::F16, Shape{1}, three), IoError);
   CHECK_THROWS_WITH(writer.metadata("k", "w"), Contains("'k' is taken"));
+  writer.metadata("k", "v");  // what it is already
   CHECK_THROWS_AS(writer.metadata("\xC0\x80", "w"), IoError);
   CHECK_THROWS_AS(writer.metadata("l", "\xED\xA0\x80"), IoError);
   CHECK(saved(writer) == before);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <queue>
 #include <span>
@@ -77,8 +78,10 @@ inline std::array<std::uint32_t, 256> gpt2_byte_symbols() {
 /// @post  decode(encode(text)) == text
 class BytePairEncoding {
  public:
-  /// @throws infty::IoError if a file is missing, is not of the format, has a number twice, or has
-  /// merges of what is no token or into what is none
+  /// Numbers may have holes, but are below 64 times the number of tokens: a small file must not ask
+  /// for a large model.
+  /// @throws infty::IoError if a file is missing, is not of the format, has a number twice or too
+  /// large, or has merges of what is no token or into what is none
   BytePairEncoding(const std::filesystem::path& encoder_json,
                    const std::filesystem::path& vocab_bpe) {
     of_byte_.fill(-1);
@@ -253,28 +256,32 @@ class BytePairEncoding {
   }
 
   void read_tokens(const std::filesystem::path& path) {
-    constexpr std::uint64_t most_tokens = 1U << 24U;
     const MappedFile file(path);
     const std::string where = path.string();
     detail::JsonReader json(file.text(), where);
+    std::map<std::uint64_t, std::string> by_number;
     json.object([&](const std::string& symbols) {
       const auto bytes = bytes_of_symbols(symbols);
       if (!bytes || bytes->empty())
         json.fail("the token ", detail::printable(symbols), " is not written in symbols of bytes");
       const std::uint64_t id = json.integer();
-      if (id >= most_tokens)
-        json.fail("the token ", detail::printable(symbols), " has the number ", id,
-                  ": it must be below ", most_tokens);
-      if (id >= tokens_.size()) tokens_.resize(id + 1);
-      if (!tokens_[id].empty()) json.fail("two tokens have the number ", id);
-      tokens_[id] = *bytes;
+      if (!by_number.emplace(id, *bytes).second) json.fail("two tokens have the number ", id);
+      // That it is a TokenId is found when all tokens are counted.
       if (!ids_.emplace(*bytes, static_cast<TokenId>(id)).second)
         json.fail("the token ", detail::printable(symbols), " is repeated");
-      if (bytes->size() == 1)
-        of_byte_[static_cast<unsigned char>(bytes->front())] = static_cast<TokenId>(id);
     });
     json.finish();
-    require<IoError>(!tokens_.empty(), "BytePairEncoding", where, ": there is no token");
+    require<IoError>(!by_number.empty(), "BytePairEncoding", where, ": there is no token");
+    const std::uint64_t largest = by_number.rbegin()->first;
+    const auto limit = std::min<std::uint64_t>(64 * by_number.size(), 1U << 24U);
+    require<IoError>(largest < limit, "BytePairEncoding", where, ": a token has the number ",
+                     largest, ": with ", by_number.size(), " tokens it must be below ", limit);
+    tokens_.resize(largest + 1);
+    for (auto& [id, bytes] : by_number) {
+      if (bytes.size() == 1)
+        of_byte_[static_cast<unsigned char>(bytes.front())] = static_cast<TokenId>(id);
+      tokens_[id] = std::move(bytes);
+    }
   }
 
   void read_merges(const std::filesystem::path& path) {

@@ -17,6 +17,7 @@
 
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
+#include <infty/io/checkpoint_version.hpp>
 #include <infty/io/json.hpp>
 #include <infty/io/safetensors.hpp>
 #include <infty/memory/state.hpp>
@@ -25,6 +26,10 @@
 // Checkpoints are safetensors files. Layers, states, optimisers and random generators name what
 // they hold; a prefix such as "model." lets several share a file. What is loaded takes its place
 // when all of it has been read and checked, or not at all.
+//
+// Whatever holds more than parameters says which version of this format it is
+// (checkpoint_version.hpp). Parameters alone are a plain file that others may have written: they
+// need no version, but where there is one it must be the right one, too.
 
 namespace infty {
 
@@ -63,6 +68,7 @@ void save_parameters(SafetensorsWriter& writer, const L& layer, const std::strin
 /// gradient that would flow to the last write is not kept. @throws infty::IoError as above
 template <class State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
+  mark_checkpoint(writer);
   for_each_member(const_cast<State&>(state), [&](const std::string& name, auto& member) {
     using M = std::remove_reference_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {
@@ -83,6 +89,7 @@ void save_state(SafetensorsWriter& writer, const State& state, const std::string
 template <class Optimizer>
 void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
                     const std::string& prefix = "") {
+  mark_checkpoint(writer);
   const_cast<Optimizer&>(optimizer).visit([&](std::string_view name, const auto& member) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Index>)
       writer.add(prefix + std::string(name), Shape{}, std::span<const Index>(&member, 1));
@@ -93,6 +100,7 @@ void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
 
 /// Adds a random generator: its seed, stream and counter. @throws infty::IoError as above
 inline void save_random(SafetensorsWriter& writer, const Random& random, const std::string& name) {
+  mark_checkpoint(writer);
   writer.add(name, Shape{3},
              std::vector<std::uint64_t>{random.seed(), random.stream(), random.counter()});
 }
@@ -105,8 +113,11 @@ inline void save_random(SafetensorsWriter& writer, const Random& random, const s
 ///     loader.apply();
 class CheckpointLoader {
  public:
-  /// @throws infty::IoError if the file is missing or is not exactly safetensors
-  explicit CheckpointLoader(const std::filesystem::path& path) : file_(path) {}
+  /// @throws infty::IoError if the file is missing, is not exactly safetensors, or is a checkpoint
+  /// of another version
+  explicit CheckpointLoader(const std::filesystem::path& path) : file_(path) {
+    require_checkpoint(file_, false);
+  }
 
   /// The file, for its string metadata.
   const SafetensorsFile& file() const { return file_; }
@@ -125,9 +136,11 @@ class CheckpointLoader {
 
   /// Takes a state, written by `save_state`, in exchange for one of the same memory. The number of
   /// rows, and the length of the sequences that wait to be written, are those of the file.
-  /// @throws infty::IoError that names the first member that is missing or does not fit
+  /// @throws infty::IoError that names the first member that is missing or does not fit, or the
+  /// version of the file that is not ours
   template <class State>
   CheckpointLoader& state(State& state, const std::string& prefix = "") {
+    require_checkpoint(file_);
     const auto loaded = std::make_shared<State>(state);
     std::set<std::string> counts;
     for_each_member(*loaded, [&](const std::string& name, auto& member) {
@@ -159,9 +172,11 @@ class CheckpointLoader {
   }
 
   /// Takes an optimiser's state, written by `save_optimizer`.
-  /// @throws infty::IoError that names the first member that is missing or does not fit
+  /// @throws infty::IoError that names the first member that is missing or does not fit, or the
+  /// version of the file that is not ours
   template <class Optimizer>
   CheckpointLoader& optimizer(Optimizer& optimizer, const std::string& prefix = "") {
+    require_checkpoint(file_);
     optimizer.visit([&](std::string_view name, auto& member) {
       const std::string stored = prefix + std::string(name);
       if constexpr (std::is_same_v<std::remove_reference_t<decltype(member)>, Index>) {
@@ -178,8 +193,9 @@ class CheckpointLoader {
   }
 
   /// Takes a random generator, written by `save_random`.
-  /// @throws infty::IoError if it is missing or is none
+  /// @throws infty::IoError if it is missing or is none, or for the version of the file
   CheckpointLoader& random(Random& random, const std::string& name) {
+    require_checkpoint(file_);
     file_.check_shape(take(name), Shape{3});
     const auto words = file_.read<std::uint64_t>(name);
     Random loaded(words[0], words[1]);

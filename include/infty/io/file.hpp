@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -95,12 +97,15 @@ class InputFile {
 /// the disk and renamed by commit(). Whatever happens before that, the old file stays as it was.
 class ReplacingFile {
  public:
+  /// What is written beside NAME is called NAME.tmp<process>-<number>.
+  static constexpr const char* infix = ".tmp";
+
   /// @throws infty::IoError if no file can be made in the folder of `path`
   explicit ReplacingFile(const std::filesystem::path& path) : path_(path) {
     // Several programs or threads may save to one name; O_EXCL finds each a file of its own.
     for (int attempt = 0; attempt < 1000; ++attempt) {
       beside_ = path;
-      beside_ += ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
+      beside_ += infix + std::to_string(::getpid()) + "-" + std::to_string(attempt);
       descriptor_ =
           Descriptor(::open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
       if (descriptor_.number() >= 0 || errno != EEXIST) break;
@@ -146,5 +151,35 @@ class ReplacingFile {
   Descriptor descriptor_;
   bool committed_ = false;
 };
+
+/// Whether `name` is what a `ReplacingFile` of the file called `of` writes beside it.
+inline bool is_unfinished(std::string_view name, std::string_view of) {
+  constexpr std::string_view infix = ReplacingFile::infix;
+  if (!name.starts_with(of) || !name.substr(of.size()).starts_with(infix)) return false;
+  name.remove_prefix(of.size() + infix.size());
+  const auto digits = [&name] {
+    const std::size_t count = std::min(name.find_first_not_of("0123456789"), name.size());
+    name.remove_prefix(count);
+    return count > 0;
+  };
+  if (!digits() || !name.starts_with('-')) return false;
+  name.remove_prefix(1);
+  return digits() && name.empty();
+}
+
+/// Removes what processes that were killed while they replaced `path` have left beside it. No
+/// living one may be replacing it. @throws infty::IoError if the folder cannot be read
+inline void remove_unfinished(const std::filesystem::path& path) {
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  std::error_code error;
+  std::vector<std::filesystem::path> unfinished;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error))
+    if (at->symlink_status(error).type() == std::filesystem::file_type::regular &&
+        is_unfinished(at->path().filename().string(), path.filename().string()))
+      unfinished.push_back(at->path());
+  require<IoError>(!error, "remove", folder.string(), ": ", error.message());
+  for (const auto& file : unfinished) std::filesystem::remove(file, error);
+}
 
 }  // namespace infty::detail

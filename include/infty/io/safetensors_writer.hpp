@@ -27,12 +27,13 @@ namespace infty {
 /// gives the same bytes, whatever the order in which it was added.
 class SafetensorsWriter {
  public:
-  /// Sets a metadata value. @throws infty::IoError if the key is there already, or not UTF-8
+  /// Sets a metadata value. @throws infty::IoError if the key has another one already, or for what
+  /// is not UTF-8
   void metadata(std::string key, std::string value) {
     check_text("metadata", key);
     check_text("metadata", value);
-    const auto [at, is_new] = metadata_.try_emplace(std::move(key), std::move(value));
-    if (!is_new)
+    const auto [at, is_new] = metadata_.try_emplace(std::move(key), value);
+    if (!is_new && at->second != value)
       raise<IoError>("safetensors", "metadata ", detail::printable(at->first), " is taken");
   }
 

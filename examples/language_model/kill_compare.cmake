@@ -1,0 +1,43 @@
+# The same of a comparison: killed with its trainings, or interrupted, it goes on to the same models.
+cmake_minimum_required(VERSION 3.21)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
+set(options --level char --width 8 --layers 1 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2
+            --samples 8 --batch 3 --segment 6 --steps 40 --warmup 2 --evaluate-every 0 --sticky-bins 16
+            --data text --memories xl,infty --seeds 2)
+set(text "")
+foreach(i RANGE 1 150)
+  string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
+endforeach()
+file(WRITE "${FOLDER}/text" "${text}")
+
+function(words out threads)
+  set(${out} compare ${options} --out parts --save-every 1 --threads ${threads} --jobs ${threads} PARENT_SCOPE)
+endfunction()
+function(compare)
+  foreach(run xl-1 xl-2 infty-1 infty-2)
+    same_files(whole/${run} parts/${run} log.csv vocabulary.txt)
+    same_results(whole/${run} parts/${run} results.json)
+    same_tensors(whole/${run}/checkpoint.safetensors parts/${run}/checkpoint.safetensors)
+  endforeach()
+endfunction()
+function(clean)
+  file(REMOVE_RECURSE "${FOLDER}/parts")
+endfunction()
+
+now(begin)
+run(0 ignored compare ${options} --out whole --save-every 1)
+now(end)
+math(EXPR milliseconds "${end} - ${begin}")
+kill_often("language_model compare" ${milliseconds})
+
+clean()
+foreach(signal status IN ZIP_LISTS "INT;TERM" "130;143")
+  interrupt(${signal} ${status} "grep -q . parts/*/log.csv 2>/dev/null" said
+            compare ${options} --out parts --save-every 1000 --jobs 1)
+  if(NOT said MATCHES "stopped, all saved in parts: the same command goes on")
+    message(FATAL_ERROR "SIG${signal}: it says\n${said}")
+  endif()
+  nothing_left()
+endforeach()
+run(0 ignored compare ${options} --out parts)
+compare()

@@ -1,0 +1,48 @@
+# A comparison that is killed and started again keeps the runs that were finished, and ends with the table
+# of one that was not.
+cmake_minimum_required(VERSION 3.21)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
+set(options --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12
+            --width 8 --layers 1 --feed-forward 8 --segment 4 --vectors 12 --widths .2 --samples 8
+            --sticky-bins 4 --batch 3 --steps 12 --warmup 1 --rates 1e-3,1e-2 --seeds 4,5
+            --evaluation-sequences 7)
+
+# The runs of a folder without their times, sorted: which is finished first depends on the jobs.
+function(read_runs folder out)
+  set(runs)
+  if(EXISTS "${FOLDER}/${folder}/runs.csv")
+    file(STRINGS "${FOLDER}/${folder}/runs.csv" runs)
+  endif()
+  list(TRANSFORM runs REPLACE ",[^,]*$" "")
+  list(SORT runs)
+  set(${out} "${runs}" PARENT_SCOPE)
+endfunction()
+
+function(words out threads)
+  # Whatever was finished before the last kill is there still, as it was.
+  read_runs(parts there)
+  get_property(before GLOBAL PROPERTY before)
+  foreach(run IN LISTS before)
+    if(NOT run IN_LIST there)
+      message(FATAL_ERROR "the finished run ${run} is lost")
+    endif()
+  endforeach()
+  set_property(GLOBAL PROPERTY before "${there}")
+  set(${out} ${options} --out parts --jobs ${threads} PARENT_SCOPE)
+endfunction()
+function(compare)
+  same_files(whole parts table.md settings.json)
+  read_runs(whole a)
+  read_runs(parts b)
+  same(runs.csv "${a}" "${b}")
+endfunction()
+function(clean)
+  set_property(GLOBAL PROPERTY before "")
+  file(REMOVE_RECURSE "${FOLDER}/parts")
+endfunction()
+
+now(begin)
+run(0 ignored ${options} --out whole --jobs 1)
+now(end)
+math(EXPR milliseconds "${end} - ${begin}")
+kill_often("recall" ${milliseconds})

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <csignal>
+#include <stdexcept>
+#include <string>
+
+#include <unistd.h>
+
+namespace support {
+
+/// Thrown where a program stops because it was asked to, after it has saved: `main` prints the
+/// message and ends with `status()`.
+class Interrupted : public std::runtime_error {
+ public:
+  Interrupted(int signal, const std::string& message)
+      : std::runtime_error(message), signal_(signal) {}
+
+  /// 128 and the signal's number, as shells have it: 130 for Ctrl-C.
+  int status() const { return 128 + signal_; }
+
+ private:
+  int signal_;
+};
+
+/// While it lives, Ctrl-C (SIGINT) and SIGTERM are only noted: the program asks `signal()` where it
+/// can stop. The second of a kind ends it at once. What was ignored stays ignored. One at a time.
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    noted = 0;
+    struct ::sigaction action {};
+    action.sa_handler = note;
+    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+    ::sigemptyset(&action.sa_mask);
+    for (int i = 0; i < 2; ++i) {
+      ::sigaction(signals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) ::sigaction(signals[i], &action, nullptr);
+    }
+  }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+  ~InterruptGuard() {
+    for (int i = 0; i < 2; ++i) ::sigaction(signals[i], &before_[i], nullptr);
+    noted = 0;
+  }
+
+  /// The signal that came while there is one of these, or 0.
+  static int signal() { return noted; }
+
+ private:
+  static constexpr int signals[2] = {SIGINT, SIGTERM};
+  static inline volatile std::sig_atomic_t noted = 0;
+
+  static void note(int signal) {
+    noted = signal;
+    constexpr char text[] = "\nstopping behind this step; once more stops at once\n";
+    [[maybe_unused]] const auto put = ::write(STDERR_FILENO, text, sizeof text - 1);
+  }
+
+  struct ::sigaction before_[2]{};
+};
+
+}  // namespace support
