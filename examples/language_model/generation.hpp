@@ -84,7 +84,9 @@ inline void generate(const support::Model& model, const Tokenizer& tokenizer, In
   std::fputs(options.prompt.c_str(), stdout);
   auto since = std::chrono::steady_clock::now();
   for (Index done = 1; done <= options.tokens; ++done) {
-    const TokenId id = draw(model.logits(state, 1, {last}), options.sampling, random);
+    const auto scores =
+        support::at_step("token", done, [&] { return model.logits(state, 1, {last}); });
+    const TokenId id = draw(scores, options.sampling, random);
     last = id;
     const std::string text = tokenizer.decode(std::span(&id, 1));
     std::fwrite(text.data(), 1, text.size(), stdout);

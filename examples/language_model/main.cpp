@@ -38,7 +38,7 @@ namespace language_model {
 struct EvaluateOptions {
   std::filesystem::path model = "language-model";
   std::string split = "test", text;
-  Index segment = 0, memory_length = -1, compressed = -1, batch = 0;
+  Index segment = 0, group = 0, memory_length = -1, compressed = -1, batch = 0;
 };
 
 struct Options {
@@ -85,9 +85,17 @@ void train(Settings s, const Options& options) {
   print_score("test", results.at("test"), s.level);
 }
 
-/// A run's settings with what an evaluation or a generation changes of its memory.
-Settings changed_settings(const EvaluateOptions& options) {
+/// A run's settings with what an evaluation or a generation changes, and in groups of how many
+/// vectors leave for the long-term memory.
+struct Changed {
+  Settings settings;
+  Index group;
+};
+
+/// @param shortest  tokens that are read at once, at the least; 0: a segment
+Changed changed_settings(const EvaluateOptions& options, Index shortest = 0) {
   Settings s = settings_of(options.model);
+  const Index trained = s.segment;
   if (options.segment > 0) s.segment = options.segment;
   if (options.memory_length >= 0) {
     // What is compressed, or a basis, stays as it was trained unless something else is asked for.
@@ -97,11 +105,12 @@ Settings changed_settings(const EvaluateOptions& options) {
   if (options.compressed >= 0) s.compressed = options.compressed;
   if (options.batch > 0) s.evaluation_batch = options.batch;
   validate(s);
-  return s;
+  const bool shorter = (shortest > 0 ? shortest : s.segment) < trained;
+  return {s, options.group > 0 ? options.group : shorter ? trained : 1};
 }
 
 void evaluate(const EvaluateOptions& options) {
-  const Settings s = changed_settings(options);
+  const auto [s, group] = changed_settings(options);
   const Tokenizer tokenizer(s.level, options.model);
   Texts texts;
   std::vector<std::string_view> documents;
@@ -115,7 +124,8 @@ void evaluate(const EvaluateOptions& options) {
   }
   const Split split = make_split(tokenizer, documents);
   infty::require(!split.stream.tokens.empty(), "language_model", "the text has no token");
-  const Score score = evaluate(*load_model(s, tokenizer, options.model), s, tokenizer, split);
+  const Score score =
+      evaluate(*load_model(s, tokenizer, options.model, group), s, tokenizer, split);
   std::printf("%s, segments of %lld, %lld vectors of memory, %lld of %lld tokens unknown\n",
               s.memory.c_str(), static_cast<long long>(s.segment),
               static_cast<long long>(s.memory == "none" ? 0 : s.memory_length),
@@ -125,13 +135,17 @@ void evaluate(const EvaluateOptions& options) {
 }
 
 void generate(const EvaluateOptions& model, const GenerateOptions& options) {
-  const Settings s = changed_settings(model);
+  const auto [s, group] = changed_settings(model, 1);
   const Tokenizer tokenizer(s.level, model.model);
-  generate(*load_model(s, tokenizer, model.model, true), tokenizer, s.segment, options);
+  generate(*load_model(s, tokenizer, model.model, group), tokenizer, s.segment, options);
 }
 
 CLI::Option* add_model(CLI::App& app, EvaluateOptions& options) {
   app.add_option("--segment", options.segment, "tokens that are read at once; 0: as in training");
+  app.add_option(
+      "--group", options.group,
+      "vectors leave for the long-term memory, or to be compressed, in groups of so many; "
+      "0: as many as a segment of the training where text is read in shorter ones");
   app.add_option("--compressed", options.compressed,
                  "vectors that are compressed or basis functions; -1: as in training");
   app.add_option("--memory-length", options.memory_length,

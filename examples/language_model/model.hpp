@@ -25,17 +25,17 @@ namespace language_model {
 
 /// The model that the settings describe, for a vocabulary of this size; its embedding and softmax
 /// are cut into clusters where the vocabulary is large enough.
-/// @param by_token  for text that comes token by token: vectors leave for the LTM by segments then,
-///                  too, for each write shrinks what was there before it
+/// @param group  vectors leave for the LTM in groups of so many, for each write wears what was
+///               there before it: 1 is enough where text is read by segments
 inline std::unique_ptr<support::Model> make_model(const Settings& s, Index vocabulary,
-                                                  bool by_token = false) {
+                                                  Index group = 1) {
   support::ModelConfig config{.memory = s.memory,
                               .seed = s.seed,
                               .transformer = s.model,
                               .memory_length = s.memory_length,
                               .compressed = compressed_length(s),
                               .compression_rate = s.compression_rate,
-                              .segment = by_token ? s.segment : 1,
+                              .segment = group,
                               .long_term = s.long_term,
                               .adam = s.adam};
   config.transformer.vocabulary = vocabulary;
@@ -95,7 +95,7 @@ inline Position position_of(const infty::SafetensorsFile& checkpoint) {
 /// trained with, and what a damaged checkpoint makes.
 inline std::unique_ptr<support::Model> load_model(const Settings& s, const Tokenizer& tokenizer,
                                                   const std::filesystem::path& folder,
-                                                  bool by_token = false) {
+                                                  Index group = 1) {
   infty::CheckpointLoader loader(checkpoint_of(folder));
   const std::uint64_t there = tokenizer.fingerprint();
   const std::uint64_t needed = position_of(loader.file()).vocabulary;
@@ -112,7 +112,7 @@ inline std::unique_ptr<support::Model> load_model(const Settings& s, const Token
                          {"samples", s.long_term.samples},
                          {"sticky-bins", s.long_term.bins},
                          {"segment", s.segment}});
-  auto model = make_model(s, tokenizer.size(), by_token);
+  auto model = make_model(s, tokenizer.size(), group);
   model->load_parameters(loader);
   loader.apply();
   return model;
@@ -155,10 +155,13 @@ inline Score evaluate(const support::Model& model, const Settings& s, const Toke
                                             .reset_documents = s.documents});
   auto state = model.make_state(batches.config().batch);
   Score score;
-  for (bool last = false; !last;) {
+  Index segment = 0;
+  for (bool last = false; !last; ++segment) {
     const auto batch = batches.next();
     model.reset_rows(state, batch);
-    for (const float loss : model.losses(state, batch)) score.nats += static_cast<double>(loss);
+    support::at_step("segment", segment, [&] {
+      for (const float loss : model.losses(state, batch)) score.nats += static_cast<double>(loss);
+    });
     score.tokens += batch.predicted;
     last = batch.last;
   }

@@ -87,6 +87,10 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "samples", s.long_term.samples, "of the LTM's past at a contraction");
   see(memory, "tau", s.long_term.tau, "share of the LTM that the past is contracted to");
   see(memory, "ridge", s.long_term.ridge, "penalty of the LTM's regression");
+  see(memory, "bounded", s.long_term.bounded,
+      "samples of the LTM's past stay within what was written");
+  see(memory, "hold", s.long_term.hold_short_writes,
+      "short writes to the LTM hold each vector over several places");
   see(memory, "gate", s.long_term.gate, "new vectors pass a gate into the LTM");
   see(memory, "sigma0", s.long_term.sigma0, "width of the prior of the LTM's densities");
   see(memory, "variance-floor", s.long_term.variance_floor, "least variance of these");

@@ -67,6 +67,10 @@ void each_setting(Settings& s, See&& see) {
   see(model, "samples", s.long_term.samples, "of the LTM's past at a contraction");
   see(model, "tau", s.long_term.tau, "share of the LTM that the past is contracted to");
   see(model, "ridge", s.long_term.ridge, "penalty of the LTM's regression");
+  see(model, "bounded", s.long_term.bounded,
+      "samples of the LTM's past stay within what was written");
+  see(model, "hold", s.long_term.hold_short_writes,
+      "short writes to the LTM hold each vector over several places");
   see(model, "sticky-bins", s.long_term.bins, "of the histogram that infty-sticky samples by");
   see(model, "kl-weight", s.kl_weight, "of the divergence of the LTM's densities");
 

@@ -93,6 +93,9 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "tau", s.memory.tau, "share of the LTM that the past is contracted to");
   see(memory, "stride", s.short_term.stride, "vectors leave the STM in groups of so many");
   see(memory, "ridge", s.memory.ridge, "penalty of the regression");
+  see(memory, "bounded", s.memory.bounded, "samples of the past stay within what was written");
+  see(memory, "hold", s.memory.hold_short_writes,
+      "short writes hold each vector over several places");
   see(memory, "gate", s.memory.gate, "new vectors pass a gate");
   see(memory, "density", s.density, "what attends to the LTM", "gaussian", "parabola");
   see(memory, "parameters", s.parameters, "how scores become a density", "affine", "moments");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
 #include <infty/data/batch_stream.hpp>
 #include <infty/io/checkpoint.hpp>
@@ -119,6 +120,16 @@ class Model {
       for (const Index row : batch.reset) reset_row(state, row);
   }
 };
+
+/// f(), whose infty::NonFiniteError says where it came up: "segment 12: ...".
+template <class F>
+auto at_step(const char* what, Index step, F&& f) {
+  try {
+    return f();
+  } catch (const infty::NonFiniteError& error) {
+    infty::raise<infty::NonFiniteError>("model", what, ' ', step, ": ", error.what());
+  }
+}
 
 using MakeModel = std::unique_ptr<Model>(const ModelConfig& config);
 MakeModel make_none, make_xl, make_compressive, make_lamemo, make_infty;

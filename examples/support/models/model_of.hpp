@@ -48,7 +48,7 @@ class ModelOf final : public Model {
   std::vector<float> losses(State& state, const infty::TextBatch& batch) const override {
     const auto guard = infty::no_grad();
     const auto output = model_.forward(of(state), shaped(batch.batch, batch.inputs));
-    return model_.losses(output.hidden, shaped(batch.batch, batch.targets)).value().to_vector();
+    return finite("a loss", model_.losses(output.hidden, shaped(batch.batch, batch.targets)));
   }
   std::vector<Index> likeliest(State& state, const infty::TextBatch& batch) const override {
     const auto guard = infty::no_grad();
@@ -59,7 +59,7 @@ class ModelOf final : public Model {
     const auto guard = infty::no_grad();
     const auto output = model_.forward(of(state), shaped(batch, tokens));
     const Index length = output.hidden.dim(1);
-    return model_.logits(narrow(output.hidden, length - 1, length)).value().to_vector();
+    return finite("a score", model_.logits(narrow(output.hidden, length - 1, length)));
   }
 
   std::vector<LongTermView> look(State& state, const std::vector<Index>& tokens) const override {
@@ -142,6 +142,13 @@ class ModelOf final : public Model {
 
   static Tokens shaped(Index batch, const std::vector<Index>& tokens) {
     return Tokens::from({batch, std::ssize(tokens) / batch}, tokens);
+  }
+
+  /// The values, none of them NaN or infinity: throws infty::NonFiniteError.
+  static std::vector<float> finite(const char* what, const V& values) {
+    infty::require<infty::NonFiniteError>(infty::detail::all_finite(values.value()), "model", what,
+                                          " is not finite, though what the layers make is");
+    return values.value().to_vector();
   }
 
   std::vector<Index> likeliest_of(const V& hidden) const {

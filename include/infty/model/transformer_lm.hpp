@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/memory/memory_pair.hpp>
 #include <infty/model/fwd.hpp>
@@ -106,8 +107,9 @@ class TransformerLM {
   /// Reads a segment behind what the state remembers, and moves the state on.
   /// @param tokens  [B, L], L >= 1
   /// @param random  for dropout, while training; null for none
-  /// @throws infty::ShapeError, infty::ValueError for a token out of range; then the state is as
-  /// it was
+  /// @throws infty::ShapeError, infty::ValueError for a token out of range, infty::NonFiniteError
+  /// that names the layer for NaN or infinity (while a tape records, the loss tells of these); then
+  /// the state is as it was
   Output forward(State& state, const Tokens& tokens, Random* random = nullptr) const {
     check(state, tokens);
     State next = state;
@@ -116,7 +118,7 @@ class TransformerLM {
     V x = embed(tokens, random), past;
     for (std::size_t i = 0; i < layers.size(); ++i) {
       call.renew = i + 1 < layers.size();
-      auto of_layer = layers[i].forward(next.layers[i], x, call);
+      auto of_layer = forward_layer(i, next.layers[i], x, call);
       x = std::move(of_layer.hidden);
       past = std::move(of_layer.past);
       call.past = &past;
@@ -215,13 +217,35 @@ class TransformerLM {
       auto call = make_call(piece, nullptr);
       V x = embed(piece, nullptr), past;
       for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
-        auto of_layer = layers[i].forward(state.layers[i], x, call);
+        auto of_layer = forward_layer(i, state.layers[i], x, call);
         x = std::move(of_layer.hidden);
         past = std::move(of_layer.past);
         call.past = &past;
       }
-      layers.back().observe(state.layers.back(), x, call);
+      in_layer(layers.size() - 1, [&] { layers.back().observe(state.layers.back(), x, call); });
     }
+  }
+
+  /// f(), whose NonFiniteError names the layer.
+  template <class F>
+  static auto in_layer(std::size_t i, F&& f) {
+    try {
+      return f();
+    } catch (const NonFiniteError& error) {
+      raise<NonFiniteError>("TransformerLM", "layer ", i, ": ", error.what());
+    }
+  }
+
+  auto forward_layer(std::size_t i, typename MemoryType::State& state, const V& x,
+                     const LayerCall<MemoryType>& call) const {
+    return in_layer(i, [&] {
+      auto output = layers[i].forward(state, x, call);
+      if (!Tape::active())
+        detail::require_finite(output.hidden.value(), [] {
+          raise<NonFiniteError>("TransformerLayer", "NaN or infinity came up");
+        });
+      return output;
+    });
   }
 
   /// Columns [begin, end) of tokens [B, L].
