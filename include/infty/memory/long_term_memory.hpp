@@ -174,6 +174,10 @@ class LongTermMemory {
     return state;
   }
 
+  /// @throws infty::ShapeError, infty::ValueError that name `op` unless a memory like this one made
+  /// the state, and all of its members have as many rows
+  void check(const char* op, const State& state) const { check_state(op, state); }
+
   /// Takes in the next vectors of every row   [Martins et al. 2022, Eq. 13-18]. No vectors change
   /// nothing. @param x  [batch, L, d], any L >= 0
   /// @throws infty::ShapeError; then the state is as it was
@@ -281,6 +285,14 @@ class LongTermMemory {
     require<ShapeError>(state.coefficients.shape() == Shape{batch, config_.basis, d}, op,
                         "the state holds coefficients ", state.coefficients.shape(),
                         ": another memory made it, ours are [batch, ", config_.basis, ", ", d, "]");
+    const Shape attention{batch, sticky() ? config_.bins : 0};
+    require<ShapeError>(state.attention.shape() == attention, op, "the state holds attention ",
+                        state.attention.shape(), ": another memory made it, ours is ", attention);
+    detail::checked_rows(op, state);
+    for (std::size_t row = 0; row < state.written.size(); ++row)
+      require(state.written[row] >= 0 && state.writes[row] >= 0, op, "row ", row, " has taken in ",
+              state.written[row], " vectors in ", state.writes[row],
+              " writes: neither may be negative");
   }
 
   void check_vectors(const char* op, const State& state, const Variable<T, Backend>& x) const {

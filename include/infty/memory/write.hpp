@@ -115,7 +115,7 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache, const Tens
                     x.grad().data() + (run.begin * length + length - run.length) * d);
         }
       },
-      x);
+      Unread(x));
 }
 
 }  // namespace infty

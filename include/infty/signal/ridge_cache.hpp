@@ -62,7 +62,8 @@ class RecentlyUsed {
 }  // namespace detail
 
 /// The ridge matrices of every length that is written, solved once in double and kept in T.
-/// Copies share what they keep; several threads may ask at once.
+/// Copies share what they keep; several threads may ask at once. One that was moved from throws
+/// infty::ValueError when it is asked.
 template <class T, class B, Basis Psi>
 class RidgeCache {
  public:
@@ -84,8 +85,9 @@ class RidgeCache {
 
   /// G [length, N] of a memory's first write. @throws infty::ValueError if length < 1
   Tensor<T, B> first(Index length) const {
-    const std::lock_guard lock(kept_->mutex);
-    return kept_->first.get(
+    Kept& all = kept();
+    const std::lock_guard lock(all.mutex);
+    return all.first.get(
         length, settings_,
         [&] {
           const auto G = ridge_matrix<B>(psi_, first_positions(length), settings_.penalty);
@@ -96,8 +98,9 @@ class RidgeCache {
 
   /// The matrices of every later write. @throws infty::ValueError if length < 1
   NextMatrices<T, B> next(Index length) const {
-    const std::lock_guard lock(kept_->mutex);
-    return kept_->next.get(
+    Kept& all = kept();
+    const std::lock_guard lock(all.mutex);
+    return all.next.get(
         length, settings_, [&] { return make_next(length); },
         [](const NextMatrices<T, B>& m) {
           return m.next_old.bytes() + m.next_new.bytes() + m.carry.bytes();
@@ -106,12 +109,14 @@ class RidgeCache {
 
   /// Number of matrices, and the bytes, that are kept now.
   std::size_t entries() const {
-    const std::lock_guard lock(kept_->mutex);
-    return kept_->first.size() + kept_->next.size();
+    Kept& all = kept();
+    const std::lock_guard lock(all.mutex);
+    return all.first.size() + all.next.size();
   }
   std::size_t bytes() const {
-    const std::lock_guard lock(kept_->mutex);
-    return kept_->first.bytes() + kept_->next.bytes();
+    Kept& all = kept();
+    const std::lock_guard lock(all.mutex);
+    return all.first.bytes() + all.next.bytes();
   }
 
  private:
@@ -120,6 +125,11 @@ class RidgeCache {
     detail::RecentlyUsed<Tensor<T, B>> first;
     detail::RecentlyUsed<NextMatrices<T, B>> next;
   };
+
+  Kept& kept() const {
+    require(kept_ != nullptr, "RidgeCache", "it was moved from");
+    return *kept_;
+  }
 
   NextMatrices<T, B> make_next(Index length) const {
     const Index samples = settings_.samples, N = psi_.size();
