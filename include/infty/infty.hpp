@@ -5,6 +5,7 @@
 #include <infty/autograd/fwd.hpp>
 #include <infty/autograd/gradient_check.hpp>
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/recording_scope.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/snapshot.hpp>
@@ -66,6 +67,7 @@
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/memory/state.hpp>
+#include <infty/memory/state_members.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/memory/write.hpp>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -67,12 +70,14 @@ TEST_CASE("Tape: gradients add up over backward passes until zero_grad") {
   CHECK(x.grad().to_vector() == Values{2, 4});
 }
 
-TEST_CASE("Tape: a tape works again after backward, and a second backward finds nothing") {
+TEST_CASE("Tape: a tape works again after backward, and a second backward is refused") {
   const auto x = variable({1, 2});
   Tape tape;
   const auto loss = infty::sum(x * x);
   tape.backward(loss);
-  tape.backward(loss);
+  CHECK_THROWS_WITH(tape.backward(loss),
+                    "[backward] the output, of shape [], is not on this tape: it has gone backward "
+                    "already");
   CHECK(x.grad().to_vector() == Values{2, 4});
   tape.backward(infty::sum(x));
   CHECK(x.grad().to_vector() == Values{3, 5});
@@ -84,6 +89,136 @@ TEST_CASE("Tape: backward from any shape, along a given gradient") {
   const auto y = x * x;
   tape.backward(y, Tensor<double>::from({3}, {1, 0, -1}));
   CHECK(x.grad().to_vector() == Values{2, 0, -6});
+}
+
+TEST_CASE("Tape: backward of what it has not recorded is refused and says why") {
+  auto x = variable({1, 2});
+  const std::string no_gradient =
+      "[backward] no gradient flows to the output, of shape []: nothing that it was computed from "
+      "needs one, or no tape was there to record it";
+  const auto before = infty::sum(x * x);
+  std::optional<Tape> dead;
+  dead.emplace();
+  const auto of_dead = infty::sum(x * x);
+  dead.reset();
+  Tape outer;
+  const auto of_outer = infty::sum(x * x);
+  Tape tape;
+  CHECK_THROWS_WITH(tape.backward(before), no_gradient);
+  CHECK_THROWS_WITH(tape.backward(infty::sum(x.detach() * x.detach())), no_gradient);
+  const std::string elsewhere = "[backward] the output, of shape [], is not on this tape: ";
+  CHECK_THROWS_WITH(tape.backward(of_dead), elsewhere + "the tape that recorded it has ended");
+  CHECK_THROWS_WITH(tape.backward(of_outer), elsewhere + "another tape has recorded it");
+  auto cleared = infty::sum(x * x);
+  tape.clear();
+  CHECK_THROWS_WITH(tape.backward(cleared), elsewhere + "the tape was cleared");
+  cleared.set_requires_grad(false);
+  CHECK_THROWS_WITH(tape.backward(cleared), no_gradient);
+  CHECK_FALSE(x.has_grad());
+  CHECK(outer.size() == 2);
+  const auto kept = infty::sum(x * x);
+  CHECK_THROWS_AS(tape.backward(of_outer), infty::ValueError);
+  CHECK(tape.size() == 2);  // nothing has changed
+  tape.backward(kept);
+  CHECK(x.grad().to_vector() == Values{2, 4});
+}
+
+TEST_CASE("Tape: the gradient of a leaf with respect to itself is the seed") {
+  const auto x = variable({1, 2});
+  Tape tape;
+  tape.backward(x, Tensor<double>::from({2}, {3, 4}));
+  CHECK(x.grad().to_vector() == Values{3, 4});
+}
+
+TEST_CASE("Tape: what a gradient needs and was written since is refused, and nothing changes") {
+  auto a = variable({3, 1});
+  Tensor<double> handle = a.value();
+  Tape tape;
+  const auto y = infty::sum(a * a);
+  const std::string message =
+      "[backward] input 1, of shape [2], of an operation whose output is [2] was written between "
+      "forward and backward: the gradient needs it as it was";
+  SECTION("through the variable") { a.value().fill(5); }
+  SECTION("through another handle of its value") { handle.fill(5); }
+  SECTION("through a view") { handle.slice(1, 2).reshape({1, 1}).fill(5); }
+  SECTION("by host elements") { handle.copy_from(Tensor<double>::full({2}, 5)); }
+  SECTION("by another value") { a.value() = handle.clone(); }
+  SECTION("by a value of another shape") { a.value() = Tensor<double>::zeros({4}); }
+  CHECK_THROWS_WITH(tape.backward(y), message);
+  CHECK_THROWS_AS(tape.backward(y), infty::ValueError);
+  CHECK_FALSE(a.has_grad());
+  CHECK_FALSE(y.has_grad());
+  CHECK(tape.size() == 2);
+  tape.clear();
+  tape.backward(infty::sum(a * a));
+  CHECK(a.has_grad());
+}
+
+TEST_CASE("Tape: inputs are counted from 1, and named by the operation that wants them") {
+  infty::Random random(infty::tests::seed);
+  const auto x = infty::tests::uniform_variable<double>({5, 3}, random);
+  auto weight = variable({1, 2, 3});
+  auto w = Variable<double>(weight.value().reshape({1, 3}), true);
+  Tape tape;
+  const auto y = infty::linear(x, w);
+  weight.value().fill(2);  // whose view w is
+  CHECK_THROWS_WITH(tape.backward(infty::sum(y)),
+                    "[backward] input 2, of shape [1, 3], of an operation whose output is [5, 1] "
+                    "was written between forward and backward: the gradient needs it as it was");
+}
+
+TEST_CASE("Tape: an output that its gradient is computed from must stay, too") {
+  const auto x = variable({1, 2});
+  Tape tape;
+  auto y = infty::sigmoid(x);
+  const auto loss = infty::sum(y);
+  y.value().fill(.5);
+  CHECK_THROWS_WITH(tape.backward(loss),
+                    "[backward] the output of an operation, [2], was written between forward and "
+                    "backward: the gradient needs it as it was");
+  CHECK_FALSE(x.has_grad());
+}
+
+TEST_CASE("Tape: what no gradient needs may be written, and anything may be read") {
+  auto x = variable({1, 2}), b = variable({3, 4}), unused = variable({5, 6});
+  Tape tape;
+  const auto other = infty::sum(unused * unused);  // does not reach the loss
+  const auto y = infty::sum(x * x + b);
+  b.value().fill(7);
+  unused.value().fill(7);
+  x.value().to_vector();
+  x.value().clone().fill(9);
+  CHECK(std::as_const(x).value().data() != nullptr);
+  tape.backward(y);
+  CHECK(x.grad().to_vector() == Values{2, 4});
+  CHECK(b.grad().to_vector() == Values{1, 1});
+}
+
+TEST_CASE("Tape: a value that a sum does not need must keep its shape") {
+  auto x = variable({1, 2});
+  Tape tape;
+  auto y = infty::sum(x);
+  x.value() = Tensor<double>::zeros({4});
+  CHECK_THROWS_AS(tape.backward(y), infty::ValueError);
+  tape.clear();
+  y = infty::sum(x);
+  y.value() = Tensor<double>::zeros({2});
+  CHECK_THROWS_WITH(tape.backward(y, Tensor<double>::zeros({2})),
+                    "[backward] the output of an operation was [] and is [2]: it must keep its "
+                    "shape until backward");
+}
+
+TEST_CASE("Tape: several inputs given as one are checked, each of them") {
+  std::vector<Variable<double>> all{variable({1, 2}), variable({3, 4})};
+  Tape tape;
+  const auto y = infty::record(
+      Variable<double>(Tensor<double>::zeros({2})),
+      [all](const Tensor<double>& dy) {
+        for (const auto& x : all) infty::detail::add_to_grad(x, dy);
+      },
+      all);
+  all[1].value().fill(0);
+  CHECK_THROWS_AS(tape.backward(y, Tensor<double>::full({2}, 1)), infty::ValueError);
 }
 
 TEST_CASE("Tape: only scalars have a gradient of their own, seeds need the output's shape") {

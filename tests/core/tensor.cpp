@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <new>
+#include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <infty/core/tensor.hpp>
@@ -101,6 +103,98 @@ TEST_CASE("Tensor: wrap is the caller's own memory") {
   const std::vector<double> constant{1, 2};
   const auto y = Tensor<double>::wrap(constant.data(), {2});
   CHECK(y.data() == constant.data());
+}
+
+TEMPLATE_LIST_TEST_CASE("Tensor: writes count, through any handle or view, and reading does not",
+                        "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using X = Tensor<T, typename TestType::B>;
+  X x = X::from({3, 2}, {1, 2, 3, 4, 5, 6});
+  X handle = x, tail = x.slice(1, 3), flat = x.reshape({6}), copy = x.clone();
+  const X constant = x;
+  Index last = x.version();
+  const auto counted = [&] {
+    const bool more = x.version() > last;
+    last = x.version();
+    return more && constant.version() == last && tail.version() == last && flat.version() == last;
+  };
+  handle.fill(T(2));
+  CHECK(counted());
+  tail.data();
+  CHECK(counted());
+  flat.copy_from(X::zeros({6}));
+  CHECK(counted());
+  tail.slice(0, 1).reshape({2}).fill(T(1));
+  CHECK(counted());
+  X moved = std::move(handle);
+  moved.fill(T(3));
+  CHECK(counted());
+
+  CHECK(constant.data() != nullptr);
+  CHECK(x.to_vector() == constant.to_vector());
+  x.clone().fill(T(4));
+  copy.fill(T(5));
+  x.template cast<float>().fill(6);
+  x.slice(0, 1);
+  x.reshape({6});
+  x = X::zeros({1});  // another tensor, which has a count of its own
+  CHECK(constant.version() == last);
+}
+
+TEST_CASE("Tensor: writes to memory that the caller owns count, too") {
+  std::vector<float> memory(4);
+  auto x = Tensor<float>::wrap(memory.data(), {2, 2});
+  const auto view = x.slice(1, 2);
+  const Index before = view.version();
+  x.fill(1);
+  CHECK(view.version() > before);
+}
+
+TEST_CASE("Tensor: writes of several threads to parts of one tensor are all counted") {
+  auto x = Tensor<float>::zeros({4, 8});
+  const Index before = x.version();
+  std::vector<std::thread> threads;
+  for (Index i = 0; i < 4; ++i)
+    threads.emplace_back([part = x.slice(i, i + 1)]() mutable {
+      for (int k = 0; k < 1000; ++k) part.fill(static_cast<float>(k));
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(x.version() == before + 4000);
+  CHECK(x.to_vector() == std::vector<float>(32, 999.0F));
+}
+
+TEMPLATE_LIST_TEST_CASE("Tensor: two handles are the same if they show the same elements", "",
+                        infty::tests::Types) {
+  using X = Tensor<typename TestType::T, typename TestType::B>;
+  const X x = X::zeros({2, 2}), handle = x;
+  CHECK(same(x, handle));
+  CHECK(same(x, x.slice(0, 2)));
+  CHECK_FALSE(same(x, x.clone()));
+  CHECK_FALSE(same(x, x.reshape({4})));
+  CHECK_FALSE(same(x.slice(0, 1), x.slice(1, 2)));
+}
+
+TEMPLATE_LIST_TEST_CASE("Tensor: one that was moved from is empty, and can be used again", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using X = Tensor<T, typename TestType::B>;
+  X x = X::full({2, 3}, T(7));
+  X y = std::move(x);
+  CHECK(y.shape() == Shape{2, 3});
+  CHECK(x.shape() == Shape{0});
+  CHECK(x.empty());
+  CHECK(x.data() == nullptr);
+  CHECK(x.to_vector().empty());
+  x.fill(T(1));
+  CHECK(x.clone().shape() == Shape{0});
+  CHECK_THROWS_AS(x.slice(0, 1), ShapeError);
+  CHECK_THROWS_AS(x.copy_from(y), ShapeError);
+  x = std::move(y);
+  CHECK(x.to_vector() == std::vector<T>(6, T(7)));
+  CHECK(y.shape() == Shape{0});
+  X& self = x;
+  x = std::move(self);
+  CHECK(x.to_vector() == std::vector<T>(6, T(7)));
 }
 
 TEST_CASE("Tensor: copy_from needs an equal shape") {

@@ -458,7 +458,13 @@ TEST_CASE("CompressiveMemory: what cannot be is refused") {
            Random(0));
   auto state = used.make_state(1);
   const Variable<float> x(Tensor<float>::full({1, 2, few.model_dim}, 1));
-  CHECK_THROWS_WITH(memory.forward(state, layer.segment(x, false)),
-                    "[CompressiveMemory] the state was made by another memory");
+  CHECK_THROWS_WITH(
+      memory.forward(state, layer.segment(x, false)),
+      "[CompressiveMemory] the state holds compressed vectors [1, 2, 4] and usage [1, 5, 2]: "
+      "another memory made it, ours are [1, 2, 4] and [1, 0, 2]");
+  state = memory.make_state(1);
+  state.compressed = memory.make_state(2).compressed;
+  CHECK_THROWS_AS(memory.forward(state, layer.segment(x, false)), infty::ShapeError);
+  CHECK_THROWS_AS(memory.observe(state, layer.segment(x, false)), infty::ShapeError);
   CHECK_THROWS_AS(used.make_state(0), infty::ValueError);
 }

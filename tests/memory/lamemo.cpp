@@ -379,5 +379,9 @@ TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
   CHECK_THROWS_WITH(memory.forward(broken, layer.segment(two, false)),
                     "[LaMemo::forward] row 0 holds 2 vectors, 3 of them unseen: they must be <= 3 "
                     "and <= the former, and >= 1 unless there are none");
+  broken = state;
+  broken.input.length.pop_back();
+  CHECK_THROWS_WITH(memory.observe(broken, layer.segment(two, false)),
+                    "[LaMemo::observe] the state's input.length has 1 rows, its input.vectors 2");
   CHECK(infty::tests::numbers_of(state) == before);
 }

@@ -147,7 +147,7 @@ TEST_CASE("LongTermMemory: rows of different age and length are as if alone") {
   for (Index row = 0; row < 3; ++row) {
     auto own = infty::take_rows(state, row, row + 1);
     const Index count = row == 2 ? 2 : 4;
-    memory.write(own, Variable<double>(infty::detail::aligned(x, row, row + 1, count)));
+    memory.write(own, Variable<double>(infty::detail::aligned(x.slice(row, row + 1), count)));
     const auto z = memory.read(own, q.slice(row, row + 1)).value().to_vector();
     alone.insert(alone.end(), z.begin(), z.end());
   }
@@ -173,4 +173,65 @@ TEST_CASE("LongTermMemory: the threshold clears a row that has reached it") {
   memory.write(fresh, x);
   CHECK(infty::tests::error(state.coefficients.value().slice(0, 1).to_vector(),
                             fresh.coefficients.value().slice(0, 1).to_vector()) < 1e-14);
+}
+
+TEST_CASE("LongTermMemory: folded keys are made anew when what they were made of is written") {
+  Random random(infty::tests::seed);
+  const LongTermMemory<double> memory(small_config());
+  auto state = memory.make_state(1);
+  memory.write(state, uniform_tensor<double>({1, 5, 4}, random));
+  const auto q = uniform_tensor<double>({1, 2, 6}, random);
+  const auto read = [&](bool forget) {
+    if (forget) state.folded = {};
+    return memory.read(state, q).value().to_vector();
+  };
+  Tensor<double> handles[] = {state.coefficients.value(), memory.density_weight.value(),
+                              memory.key.weight.value()};
+  for (auto& handle : handles) {
+    const auto before = read(false);
+    fill_uniform(handle, -1, 1, random);
+    const auto after = read(false);
+    CHECK(after != before);
+    CHECK(after == read(true));
+  }
+}
+
+TEST_CASE("LongTermMemory: every member of a state is checked before it is used") {
+  Random random(infty::tests::seed);
+  auto settings = small_config();
+  settings.resampling = Resampling::sticky;
+  const LongTermMemory<double> memory(settings);
+  const auto x = uniform_tensor<double>({2, 3, 4}, random),
+             q = uniform_tensor<double>({2, 3, 6}, random);
+  auto state = memory.make_state(2);
+  memory.write(state, x);
+  const auto good = state;
+  const auto refused = [&](const std::string& why) {
+    const auto before = numbers_of(state);
+    CHECK_THROWS_WITH(memory.read(state, q), "[read] " + why);
+    CHECK_THROWS_WITH(memory.write(state, x), "[write] " + why);
+    CHECK_THROWS_WITH(memory.next_locations(state), "[next_locations] " + why);
+    CHECK_THROWS_WITH(memory.check("here", state), "[here] " + why);
+    CHECK(numbers_of(state) == before);
+    state = good;
+  };
+  auto other = settings;
+  other.bins = settings.bins / 2;
+  state.attention = LongTermMemory<double>(other).make_state(2).attention;
+  refused("the state holds attention [2, 64]: another memory made it, ours is [2, 128]");
+  state.attention = Tensor<double>::zeros({2, 0});
+  refused("the state holds attention [2, 0]: another memory made it, ours is [2, 128]");
+  state.written = {3};
+  refused("the state's written has 1 rows, its coefficients 2");
+  state.writes = {1, 1, 1};
+  refused("the state's writes has 3 rows, its coefficients 2");
+  state.stream.id.clear();
+  refused("the state's stream has 0 rows, its coefficients 2");
+  state.written = {3, -1};
+  refused("row 1 has taken in -1 vectors in 1 writes: neither may be negative");
+  state.writes = {-2, 1};
+  refused("row 0 has taken in 3 vectors in -2 writes: neither may be negative");
+  state.coefficients = Tensor<double>::zeros({2, 8, 5});
+  refused("the state holds coefficients [2, 8, 5]: another memory made it, ours are [batch, 8, 4]");
+  memory.read(state, q);
 }

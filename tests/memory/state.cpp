@@ -7,6 +7,7 @@
 #include <infty/memory/state.hpp>
 
 #include "support/catch.hpp"
+#include "support/states.hpp"
 
 using infty::Index;
 using infty::RowCounts;
@@ -14,15 +15,18 @@ using infty::RowIds;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::tests::numbers_of;
 
 namespace {
 
 struct Part {
   Tensor<float> sequence;  ///< [batch, L, 1]
+  RowCounts length;        ///< which says that it is one
 
   template <class Visitor>
   void visit(Visitor&& see) {
     see("sequence", sequence);
+    see("length", length);
   }
 };
 
@@ -47,7 +51,7 @@ State three_rows() {
   return {Tensor<float>::from({3, 2}, {1, 2, 3, 4, 5, 6}),
           {10, 20, 30},
           {{7, 8, 9}},
-          {{Tensor<float>::from({3, 2, 1}, {1, 2, 3, 4, 5, 6})}},
+          {{Tensor<float>::from({3, 2, 1}, {1, 2, 3, 4, 5, 6}), {2, 2, 2}}},
           {}};
 }
 
@@ -58,13 +62,14 @@ TEST_CASE("state: members are named through structs, vectors and optionals") {
   std::vector<std::string> names;
   const auto note = [&](const std::string& name, auto&) { names.push_back(name); };
   infty::for_each_member(state, note);
-  CHECK(names == std::vector<std::string>{"numbers", "counts", "names", "parts.0.sequence"});
+  CHECK(names == std::vector<std::string>{"numbers", "counts", "names", "parts.0.sequence",
+                                          "parts.0.length"});
   state.maybe = state.parts[0];
   names.clear();
   infty::for_each_member(state, note);
-  CHECK(names.back() == "maybe.sequence");
+  CHECK(names.back() == "maybe.length");
   CHECK(infty::batch_of(state) == 3);
-  CHECK(infty::bytes_of(state) == 4 * 6 + 8 * 3 + 8 * 3 + 4 * 6 + 4 * 6);
+  CHECK(infty::bytes_of(state) == 4 * 6 + 8 * 3 + 8 * 3 + 2 * (4 * 6 + 8 * 3));
 }
 
 TEST_CASE("state: a row that is reset is zero but for its name; copies keep theirs") {
@@ -104,12 +109,13 @@ TEST_CASE("state: rows are taken out and put in, copies either way") {
 TEST_CASE("state: sequences of other lengths are put in, zeros in front of the shorter") {
   auto state = three_rows();
   auto longer = infty::take_rows(state, 0, 1);
-  longer.parts[0].sequence = Tensor<float>::from({1, 3, 1}, {7, 8, 9});
+  longer.parts[0] = {Tensor<float>::from({1, 3, 1}, {7, 8, 9}), {3}};
   infty::put_rows(state, 2, longer);
   CHECK(state.parts[0].sequence.shape() == Shape{3, 3, 1});
   CHECK(state.parts[0].sequence.to_vector() == std::vector<float>{0, 1, 2, 0, 3, 4, 7, 8, 9});
+  CHECK(state.parts[0].length == RowCounts{2, 2, 3});
   auto shorter = infty::take_rows(state, 0, 1);
-  shorter.parts[0].sequence = Tensor<float>::from({1, 1, 1}, {5});
+  shorter.parts[0] = {Tensor<float>::from({1, 1, 1}, {5}), {1}};
   infty::put_rows(state, 1, shorter);
   CHECK(state.parts[0].sequence.to_vector() == std::vector<float>{0, 1, 2, 0, 0, 5, 7, 8, 9});
 }
@@ -127,7 +133,7 @@ TEST_CASE("state: rows taken apart and joined are the state") {
   joined.numbers.value().fill(-1);
   CHECK(state.numbers.value().to_vector() == three_rows().numbers.value().to_vector());
 
-  parts[0].parts[0].sequence = Tensor<float>::from({1, 3, 1}, {7, 8, 9});
+  parts[0].parts[0] = {Tensor<float>::from({1, 3, 1}, {7, 8, 9}), {3}};
   CHECK(infty::join_rows(parts).parts[0].sequence.shape() == Shape{3, 3, 1});
   parts[2].parts.clear();
   CHECK_THROWS_WITH(infty::join_rows(parts), "[join_rows] the parts have different members");
@@ -149,8 +155,76 @@ TEST_CASE("state: rows that do not fit are refused and nothing changes") {
   other = rows;
   other.maybe = rows.parts[0];
   CHECK_THROWS_WITH(infty::put_rows(state, 0, other),
-                    "[put_rows] the rows have maybe.sequence, the state has not");
+                    "[put_rows] the rows have maybe.length, the state has not");
   CHECK(state.numbers.value().to_vector() == three_rows().numbers.value().to_vector());
+}
+
+TEST_CASE("state: what is no sequence must have the same extents, and is named where it has not") {
+  auto state = three_rows();
+  const auto before = numbers_of(state);
+  auto wider = infty::take_rows(state, 0, 1);
+  wider.numbers = Tensor<float>::from({1, 3}, {7, 8, 9});  // [rows, 2] elsewhere
+  CHECK_THROWS_WITH(infty::put_rows(state, 0, wider), "[put_rows] numbers is [3, 2] and [1, 3]");
+  CHECK_THROWS_WITH(infty::join_rows(std::vector{state, wider}),
+                    "[join_rows] numbers is [3, 2] and [1, 3]");
+  CHECK_THROWS_WITH(infty::join_rows(std::vector{wider, state}),
+                    "[join_rows] numbers is [1, 3] and [3, 2]");
+  auto deeper = infty::take_rows(state, 0, 1);
+  deeper.parts[0].sequence = Tensor<float>::zeros({1, 2, 2});
+  CHECK_THROWS_WITH(infty::join_rows(std::vector{state, deeper}),
+                    "[join_rows] parts.0.sequence is [3, 2, 1] and [1, 2, 2]");
+  CHECK(numbers_of(state) == before);
+}
+
+TEST_CASE("state: as many members that stand elsewhere are not taken for each other") {
+  auto state = three_rows();
+  auto elsewhere = three_rows();
+  elsewhere.maybe = elsewhere.parts[0];
+  elsewhere.parts.clear();
+  CHECK_THROWS_WITH(infty::join_rows(std::vector{state, elsewhere}),
+                    "[join_rows] the parts have different members");
+  CHECK_THROWS_WITH(infty::put_rows(state, 0, elsewhere),
+                    "[put_rows] the states differ at parts.0.sequence");
+}
+
+TEST_CASE("state: members with different numbers of rows are refused by name") {
+  auto state = three_rows();
+  const auto good = three_rows();
+  std::string member = "counts has 2";
+  SECTION("counts") { state.counts.pop_back(); }
+  SECTION("names") {
+    state.names.id.push_back(1);
+    member = "names has 4";
+  }
+  SECTION("a tensor") {
+    state.parts[0].sequence = Tensor<float>::zeros({2, 2, 1});
+    member = "parts.0.sequence has 2";
+  }
+  SECTION("a scalar") {
+    state.parts[0].sequence = Tensor<float>::zeros({});
+    member = "parts.0.sequence has -1";
+  }
+  const auto before = numbers_of(state);
+  const std::string message = "the state's " + member + " rows, its numbers 3";
+  CHECK_THROWS_WITH(infty::batch_of(state), "[batch_of] " + message);
+  CHECK_THROWS_WITH(infty::reset_row(state, 0), "[reset_row] " + message);
+  CHECK_THROWS_WITH(infty::take_rows(state, 0, 1), "[take_rows] " + message);
+  CHECK_THROWS_WITH(infty::join_rows(std::vector{good, state}), "[join_rows] " + message);
+  CHECK_THROWS_WITH(infty::put_rows(state, 0, good), "[put_rows] " + message);
+  auto whole = good;
+  CHECK_THROWS_WITH(infty::put_rows(whole, 0, state), "[put_rows] " + message);
+  CHECK(numbers_of(state) == before);
+  CHECK(numbers_of(whole) == numbers_of(good));
+}
+
+TEST_CASE("state: a row that says it is longer than its sequence is refused") {
+  auto state = three_rows();
+  state.parts[0].length = {2, 3, 2};
+  CHECK_THROWS_WITH(infty::batch_of(state),
+                    "[batch_of] the state's parts.0.sequence is [3, 2, 1], and a row of it has 3 "
+                    "vectors");
+  state.parts[0].length = {2, -1, 2};
+  CHECK_THROWS_AS(infty::take_rows(state, 0, 1), infty::ShapeError);
 }
 
 TEST_CASE("state: finite or not") {

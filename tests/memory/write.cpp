@@ -73,7 +73,7 @@ TEMPLATE_LIST_TEST_CASE("write_coefficients: rows of any age and count as if eac
         infty::write_coefficients(r.cache, r.before(written), r.x, counts, locations).value();
     for (Index row = 0; row < 4; ++row) {
       const auto at = static_cast<std::size_t>(row);
-      const auto own = infty::detail::aligned(r.x.value(), row, row + 1, counts[at]);
+      const auto own = infty::detail::aligned(r.x.value().slice(row, row + 1), counts[at]);
       const auto alone = infty::write_coefficients(
           r.cache, {r.old.slice(row, row + 1), {written[at]}, r.last, r.largest},
           Variable<T, B>(own), {counts[at]},

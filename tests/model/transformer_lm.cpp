@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cstddef>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -434,4 +435,73 @@ TEST_CASE("TransformerLM: what does not fit is refused and leaves the state as i
   CHECK_THROWS_AS(make_model<float>(settings), infty::ValueError);
   CHECK_THROWS_AS(model.logits(Tensor<float>::zeros({2, 5})), infty::ShapeError);
   CHECK(numbers_of(state) == before);
+}
+
+TEST_CASE("TransformerLM: a parameter written through any handle changes the next hidden state") {
+  const auto model = make_model<float>(combination(GENERATE(0, 2)));
+  Random random(infty::tests::seed);
+  auto state = model.make_state(1);
+  const auto tokens = draw(1, 3, random), last = draw(1, 1, random);
+  Tensor<float> key = model.layers[0].attention.key.weight.value();
+  for (int i = 0; i < 3; ++i) model.forward(state, tokens);
+  key.fill(.5F);
+  auto fresh = infty::take_rows(state, 0, 1);  // other tensors, whose keys nobody has kept
+  CHECK(model.forward(state, last).hidden.value().to_vector() ==
+        model.forward(fresh, last).hidden.value().to_vector());
+}
+
+TEST_CASE("TransformerLM: a state written in place changes the next hidden state") {
+  const auto model = make_model<float>();
+  Random random(infty::tests::seed);
+  auto state = model.make_state(1);
+  const auto tokens = draw(1, 3, random), last = draw(1, 1, random);
+  for (int i = 0; i < 5; ++i) model.forward(state, tokens);
+  for (auto& layer : state.layers) {
+    layer.short_term.recent.vectors.fill(.25F);
+    Tensor<float> coefficients = layer.long_term->memory.coefficients.value();
+    coefficients.fill(.5F);
+  }
+  auto fresh = infty::take_rows(state, 0, 1);
+  CHECK(model.forward(state, last).hidden.value().to_vector() ==
+        model.forward(fresh, last).hidden.value().to_vector());
+}
+
+TEST_CASE("TransformerLM: a state whose members do not fit is refused and stays as it was") {
+  const auto model = make_model<float>(combination(8));
+  Random random(infty::tests::seed);
+  auto state = model.make_state(2);
+  const auto tokens = draw(2, 3, random);
+  for (int i = 0; i < 3; ++i) model.forward(state, tokens);
+  const auto good = state;
+  auto& layer = state.layers[1];
+  const auto refused = [&](const std::string& why) {
+    const auto before = numbers_of(state);
+    CHECK_THROWS_WITH(model.forward(state, tokens), "[TransformerLM] " + why);
+    CHECK_THROWS_WITH(model.observe(state, tokens), "[TransformerLM] " + why);
+    CHECK(numbers_of(state) == before);
+    state = good;
+  };
+  layer = infty::take_rows(state, 0, 1).layers[1];
+  refused(
+      "the state's layers.1.short_term.recent.vectors has 1 rows, its "
+      "layers.0.short_term.recent.vectors 2");
+  layer.long_term->memory.written.push_back(1);
+  refused(
+      "the state's layers.1.long_term.memory.written has 3 rows, its "
+      "layers.0.short_term.recent.vectors 2");
+  layer.long_term->leaving.length = {0, 9};
+  refused("the state's layers.1.long_term.leaving.vectors is " +
+          (std::ostringstream() << layer.long_term->leaving.vectors.shape()).str() +
+          ", and a row of it has 9 vectors");
+  layer.long_term->leaving.vectors = Tensor<float>::zeros({2, 0, 5});
+  layer.long_term->leaving.length = {0, 0};
+  CHECK_THROWS_WITH(
+      model.forward(state, tokens),
+      "[MemoryPair] the state's leaving vectors are [2, 0, 5]: they must be [2, L, 6]");
+  state = good;
+  layer.long_term->memory.attention = Tensor<float>::zeros({2, 3});
+  CHECK_THROWS_AS(model.observe(state, tokens), infty::ShapeError);
+  state = good;
+  layer.long_term.reset();
+  CHECK_THROWS_AS(model.observe(state, tokens), infty::ShapeError);
 }

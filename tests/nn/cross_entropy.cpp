@@ -88,6 +88,16 @@ TEST_CASE("cross_entropy: the same bits with one thread and with two") {
   CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(2, run));
 }
 
+TEST_CASE("cross_entropy: targets that are written before backward are refused") {
+  const Variable<float> logits(Tensor<float>::zeros({2, 3}), true);
+  auto targets = Tensor<Index>::from({2}, {0, 2});
+  infty::Tape tape;
+  const auto loss = infty::cross_entropy(logits, targets);
+  targets.fill(1);
+  CHECK_THROWS_AS(tape.backward(loss), infty::ValueError);
+  CHECK_FALSE(logits.has_grad());
+}
+
 TEST_CASE("token_losses: shapes and targets that do not fit") {
   const auto zeros = [](Shape shape) { return Variable<float>(Tensor<float>::zeros(shape)); };
   CHECK_THROWS_WITH(

@@ -44,6 +44,20 @@ TEST_CASE("embedding: gradient, with a token that comes more than once") {
   }
 }
 
+TEST_CASE("embedding: tokens that are written before backward are refused, the table may be") {
+  Variable<float> table(Tensor<float>::full({4, 3}, 1), true);
+  auto tokens = Tensor<Index>::from({2}, {1, 3});
+  infty::Tape tape;
+  const auto loss = infty::sum(infty::embedding(tokens, table));
+  table.value().fill(2);
+  tape.backward(loss);
+  const auto other = infty::sum(infty::embedding(tokens, table));
+  tokens.fill(0);  // as a loop does that reads its next batch into the same memory
+  CHECK_THROWS_WITH(tape.backward(other),
+                    "[backward] input 2, of shape [2], of an operation whose output is [2, 3] was "
+                    "written between forward and backward: the gradient needs it as it was");
+}
+
 TEST_CASE("embedding: the gradient has the same bits with one thread and with two") {
   const auto gradient = [] {
     Random random(infty::tests::seed);

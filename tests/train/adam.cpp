@@ -231,3 +231,16 @@ TEST_CASE("Adam: a bad rate or a bad restored count changes nothing") {
   CHECK(model.a.value().to_vector() == before);
   CHECK(adam.steps() == 0);
 }
+
+TEST_CASE("Adam: a parameter that has got another shape is refused") {
+  Pair<double> model;
+  Adam<double> adam(model);
+  set_gradients(model, 1);
+  const auto before = model.a.value().to_vector();
+  model.b.value() = infty::Tensor<double>::zeros({7});
+  CHECK_FALSE(model.b.has_grad());  // what had arrived was of the old shape
+  CHECK(model.b.grad().shape() == infty::Shape{7});
+  CHECK_THROWS_AS(adam.step(), infty::ShapeError);
+  CHECK(model.a.value().to_vector() == before);
+  CHECK(adam.steps() == 0);
+}

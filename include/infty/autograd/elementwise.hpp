@@ -50,7 +50,7 @@ Variable<T, B> elementwise(const Variable<T, B>& x, F f, Slope slope) {
         const T *const px = x.value().data(), *const py = result.data(), *const d = dy.data();
         add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i] * slope(px[i], py[i]); });
       },
-      x);
+      x, result);
 }
 
 template <class T, class B>
@@ -136,7 +136,7 @@ Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
         if (a.requires_grad()) detail::add_to_grad(a, dy);
         if (b.requires_grad()) detail::add_to_grad(b, dy);
       },
-      a, b);
+      Unread(a), Unread(b));
 }
 
 /// a * b elementwise, of equal shapes. @throws infty::ShapeError

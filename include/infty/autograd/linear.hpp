@@ -130,7 +130,7 @@ Variable<T, B> linear(const Variable<T, B>& x, const Variable<T, B>& weight,
       [x, weight, bias, rows](const Tensor<T, B>& dy) {
         detail::linear_backward(rows, x, weight, bias, dy.data());
       },
-      x, weight, bias);
+      x, weight, Unread(bias));
 }
 
 }  // namespace infty

@@ -22,7 +22,7 @@ Variable<T, B> sum(const Variable<T, B>& x, T factor = T(1)) {
         const T f = factor;
         detail::add_to_grad(x, [=] INFTY_HOST_DEVICE(Index) { return f * *d; });
       },
-      x);
+      Unread(x));
 }
 
 /// Mean of all elements -> scalar. @throws infty::ShapeError for an empty tensor

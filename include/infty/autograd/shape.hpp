@@ -38,7 +38,7 @@ template <class T, class B>
 Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
   return record(
       Variable<T, B>(x.value().reshape(shape)),
-      [x](const Tensor<T, B>& dy) { detail::add_to_grad(x, dy); }, x);
+      [x](const Tensor<T, B>& dy) { detail::add_to_grad(x, dy); }, Unread(x));
 }
 
 /// a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
@@ -70,7 +70,7 @@ Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {
           detail::copy_rows<B>(rows, wb, dy.data() + wa, wa + wb, to.data, wb, to.add);
         }
       },
-      a, b);
+      Unread(a), Unread(b));
 }
 
 /// Entries [begin, end) of dimension 1: [n, L, ...] -> [n, end - begin, ...], a copy; x itself if
@@ -90,7 +90,7 @@ Variable<T, B> narrow(const Variable<T, B>& x, Index begin, Index end) {
       [x, rows, from, to, offset](const Tensor<T, B>& dy) {
         detail::copy_rows<B>(rows, to, dy.data(), to, x.grad().data() + offset, from, true);
       },
-      x);
+      Unread(x));
 }
 
 }  // namespace infty

@@ -1,31 +1,51 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
 #include <new>
+#include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <infty/autograd/recording_scope.hpp>
+#include <infty/autograd/snapshot.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/core/pool.hpp>
 
 namespace infty {
 
+/// An input of an operation whose backward pass does not read its value: for `record`.
+template <class T, class B>
+struct Unread {
+  const Variable<T, B>& variable;
+
+  explicit Unread(const Variable<T, B>& input) : variable(input) {}
+
+  /// Whether `Tape::backward` leaves a gradient there.
+  bool requires_grad() const { return variable.requires_grad(); }
+};
+
 /// The record of the operations that a backward pass has to undo.
 ///
 /// While a tape lives, operations on variables that need gradients are recorded on it, by the
 /// thread that made it. Without one nothing is recorded and nothing is kept. Tapes nest: the
-/// innermost records.
+/// innermost records. They may end in any order.
 class Tape {
  public:
-  Tape() : outer_(std::exchange(active(), this)) {}
-  ~Tape() {
-    clear();
-    active() = outer_;
-  }
+  Tape() : scope_(this) {}
+  ~Tape() { forget(detail::Recording::died); }
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
   /// Adds the gradient of a scalar to every variable that it was computed from, and clears the
-  /// tape. @throws infty::ShapeError unless `loss` has one element
+  /// tape. Where a variable comes from another tape, the gradient ends in it.
+  /// @throws infty::ShapeError unless `loss` has one element; infty::ValueError if no gradient can
+  /// flow to it: it needs none, or what was recorded of it is not, or no longer, on this tape; and
+  /// if a value that its gradient is computed from was written since. Then nothing has changed.
   template <class T, class B>
   void backward(const Variable<T, B>& loss) {
     require<ShapeError>(loss.size() == 1, "backward", "loss is ", loss.shape(),
@@ -34,65 +54,58 @@ class Tape {
   }
 
   /// The same for any shape, from the gradient with respect to `output`.
-  /// @throws infty::ShapeError unless the shapes are equal
+  /// @throws infty::ShapeError unless the shapes are equal; infty::ValueError as above
   template <class T, class B>
   void backward(const Variable<T, B>& output, const Tensor<T, B>& seed) {
     require<ShapeError>(seed.shape() == output.shape(), "backward", "seed is ", seed.shape(),
                         ", output is ", output.shape());
-    if (output.requires_grad()) {
-      T* const grad = output.grad().data();
-      const T* const from = seed.data();
-      B::for_each(seed.size(), [=] INFTY_HOST_DEVICE(Index i) { grad[i] += from[i]; });
-    }
-    // The gradients themselves are not recorded.
-    Tape* const recording = std::exchange(active(), nullptr);
-    try {
-      while (last_) {
-        Node* const node = std::exchange(last_, last_->previous);
-        --size_;
-        struct Destroy {
-          Node* node;
-          ~Destroy() { node->destroy(node); }
-        } destroy{node};
-        node->run(node);
-      }
-    } catch (...) {
-      active() = recording;
-      clear();
-      throw;
-    }
-    active() = recording;
+    require(output.requires_grad(), "backward", "no gradient flows to the output, of shape ",
+            output.shape(),
+            ": nothing that it was computed from needs one, or no tape was there to record it");
+    check_recorded(output.body_->recording.get(), output.shape());
+    check_values(output);
+    T* const grad = output.grad().data();
+    const T* const from = seed.data();
+    B::for_each(seed.size(), [=] INFTY_HOST_DEVICE(Index i) { grad[i] += from[i]; });
+    run();
   }
 
   /// Forgets what was recorded.
-  void clear() {
-    while (last_) {
-      Node* const node = std::exchange(last_, last_->previous);
-      node->destroy(node);
-    }
-    size_ = 0;
-  }
+  void clear() { forget(detail::Recording::cleared); }
 
   /// Number of operations recorded.
   Index size() const { return size_; }
 
   /// The tape that records on this thread, or null.
-  static Tape*& active() {
-    static thread_local Tape* tape = nullptr;
-    return tape;
-  }
+  static Tape* active() { return detail::RecordingScope::active(); }
 
-  /// Records `backward(dy)`, where dy is the gradient that has arrived at `output`.
-  template <class T, class B, class Backward>
-  void push(const Variable<T, B>& output, Backward backward) {
+  /// Records `backward(dy)`, where dy is the gradient that has arrived at `output`: see `record`.
+  template <class T, class B, class Backward, class... Inputs>
+  void push(const Variable<T, B>& output, Backward backward, const Inputs&... inputs) {
     struct Operation : Node {
-      Operation(Variable<T, B> y, Backward b) : output(std::move(y)), backward(std::move(b)) {}
+      Operation(const Variable<T, B>& y, Backward b, const Inputs&... x)
+          : output(y), shape(y.shape()), backward(std::move(b)), inputs(Seen<Inputs>(x)...) {}
       Variable<T, B> output;
+      Shape shape;
       Backward backward;
+      std::tuple<Seen<Inputs>...> inputs;
     };
+    if (!recording_)
+      recording_ = std::allocate_shared<detail::Recording>(PoolAllocator<detail::Recording>{});
     void* const place = HostPool::instance().allocate(sizeof(Operation));
-    Operation* const node = ::new (place) Operation(output, std::move(backward));
+    Operation* const node = ::new (place) Operation(output, std::move(backward), inputs...);
+    output.body().recording = recording_;
     node->previous = last_;
+    node->check = [](Node* self, std::uint64_t pass) {
+      auto* const operation = static_cast<Operation*>(self);
+      const Variable<T, B>& y = operation->output;
+      if (y.body().reached != pass) return;
+      require(y.shape() == operation->shape, "backward", "the output of an operation was ",
+              operation->shape, " and is ", y.shape(), ": it must keep its shape until backward");
+      Index place_of_input = 0;
+      std::apply([&](const auto&... input) { (input.check(++place_of_input, y, pass), ...); },
+                 operation->inputs);
+    };
     node->run = [](Node* self) {
       auto* const operation = static_cast<Operation*>(self);
       if (operation->output.has_grad()) operation->backward(operation->output.grad());
@@ -109,38 +122,192 @@ class Tape {
  private:
   struct Node {
     Node* previous = nullptr;
+    void (*check)(Node*, std::uint64_t) = nullptr;
     void (*run)(Node*) = nullptr;
     void (*destroy)(Node*) = nullptr;
   };
 
+  /// An input as the operation saw it. `check` throws if it is another now, and marks it as reached
+  /// by a backward pass.
+  template <class Input>
+  struct Seen;
+
+  static void require_unchanged(bool ok, Index k, const Shape& was, const Shape& output) {
+    require(ok, "backward", "input ", k, ", of shape ", was, ", of an operation whose output is ",
+            output, " was written between forward and backward: the gradient needs it as it was");
+  }
+
+  /// Throws unless an output of `from` is on this tape, or, from none, is a leaf.
+  void check_recorded(const detail::Recording* from, const Shape& shape) const {
+    if (!from || from == recording_.get()) return;
+    const char* why = "another tape has recorded it";
+    switch (from->fate.load(std::memory_order_relaxed)) {
+      case detail::Recording::open:
+        break;
+      case detail::Recording::gone_backward:
+        why = "it has gone backward already";
+        break;
+      case detail::Recording::cleared:
+        why = "the tape was cleared";
+        break;
+      case detail::Recording::died:
+        why = "the tape that recorded it has ended";
+        break;
+    }
+    raise<ValueError>("backward", "the output, of shape ", shape, ", is not on this tape: ", why);
+  }
+
+  /// Throws if a value has changed that the gradient of `output` is computed from.
+  template <class T, class B>
+  void check_values(const Variable<T, B>& output) const {
+    static std::atomic<std::uint64_t> passes{0};
+    const std::uint64_t pass = ++passes;
+    reach(output, pass);
+    for (Node* node = last_; node; node = node->previous) node->check(node, pass);
+  }
+
+  /// Leaves, which threads may share, are not marked.
+  template <class T, class B>
+  static void reach(const Variable<T, B>& variable, std::uint64_t pass) {
+    if (variable.requires_grad() && variable.body_->recording) variable.body_->reached = pass;
+  }
+
+  /// Runs the operations backward, the last one first, and forgets them.
+  void run() {
+    const detail::RecordingScope none(nullptr);  // the gradients themselves are not recorded
+    struct Forget {
+      Tape* tape;
+      ~Forget() { tape->forget(detail::Recording::gone_backward); }
+    } forget{this};
+    while (last_) {
+      Node* const node = std::exchange(last_, last_->previous);
+      --size_;
+      struct Destroy {
+        Node* node;
+        ~Destroy() { node->destroy(node); }
+      } destroy{node};
+      node->run(node);
+    }
+  }
+
+  void forget(detail::Recording::Fate fate) {
+    while (last_) {
+      Node* const node = std::exchange(last_, last_->previous);
+      node->destroy(node);
+    }
+    size_ = 0;
+    if (recording_) recording_->fate.store(fate, std::memory_order_relaxed);
+    recording_ = nullptr;
+  }
+
+  detail::RecordingScope scope_;
+  std::shared_ptr<detail::Recording> recording_;  // made by the first operation
   Node* last_ = nullptr;
   Index size_ = 0;
-  Tape* outer_;
+};
+
+template <class T, class B>
+struct Tape::Seen<Variable<T, B>> {
+  explicit Seen(const Variable<T, B>& x) : variable(x), then(x) {}
+
+  template <class Output>
+  void check(Index k, const Output& output, std::uint64_t pass) const {
+    require_unchanged(then.holds(variable), k, then.value().shape(), output.shape());
+    reach(variable, pass);
+  }
+
+  Variable<T, B> variable;
+  detail::Snapshot<T, B> then;
+};
+
+template <class T, class B>
+struct Tape::Seen<Unread<T, B>> {
+  explicit Seen(const Unread<T, B>& x) : variable(x.variable), shape(variable.shape()) {}
+
+  template <class Output>
+  void check(Index k, const Output& output, std::uint64_t pass) const {
+    require_unchanged(variable.shape() == shape, k, shape, output.shape());
+    reach(variable, pass);
+  }
+
+  Variable<T, B> variable;
+  Shape shape;
+};
+
+/// A value that the backward pass reads and no gradient flows to, such as its output's.
+template <class T, class B>
+struct Tape::Seen<Tensor<T, B>> {
+  explicit Seen(const Tensor<T, B>& x) : then(x) {}
+
+  template <class Output>
+  void check(Index k, const Output& output, std::uint64_t) const {
+    const bool ok = then.holds(then.value());
+    if constexpr (std::is_same_v<Tensor<T, B>, typename Output::TensorType>)
+      require(ok || !same(then.value(), output.value()), "backward", "the output of an operation, ",
+              output.shape(),
+              ", was written between forward and backward: the gradient needs it as it was");
+    require_unchanged(ok, k, then.value().shape(), output.shape());
+  }
+
+  detail::Snapshot<T, B> then;
+};
+
+/// Inputs whose number is not known beforehand count as one.
+template <class T, class B, class Allocator>
+struct Tape::Seen<std::vector<Variable<T, B>, Allocator>> {
+  explicit Seen(const std::vector<Variable<T, B>, Allocator>& inputs)
+      : all(inputs.begin(), inputs.end()) {}
+
+  template <class Output>
+  void check(Index k, const Output& output, std::uint64_t pass) const {
+    for (const auto& input : all) input.check(k, output, pass);
+  }
+
+  using One = Seen<Variable<T, B>>;
+  std::vector<One, PoolAllocator<One>> all;
 };
 
 /// While it lives, nothing is recorded on this thread.
 class [[nodiscard]] NoGrad {
  public:
-  NoGrad() : tape_(std::exchange(Tape::active(), nullptr)) {}
-  ~NoGrad() { Tape::active() = tape_; }
+  NoGrad() : scope_(nullptr) {}
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
 
  private:
-  Tape* tape_;
+  detail::RecordingScope scope_;
 };
 
 /// `auto guard = no_grad();` records nothing until the guard's scope ends.
 inline NoGrad no_grad() { return NoGrad(); }
 
+namespace detail {
+
+template <class Input>
+bool needs_gradient(const Input& input) {
+  if constexpr (requires { input.requires_grad(); })
+    return input.requires_grad();
+  else if constexpr (requires { input.begin()->requires_grad(); })
+    return std::any_of(input.begin(), input.end(), [](const auto& x) { return x.requires_grad(); });
+  else
+    return false;  // a tensor
+}
+
+}  // namespace detail
+
 /// Ends an operation: if a tape records and an input needs a gradient, so does `output`, and
 /// `backward(dy)` will run with the gradient dy of `output`. It adds to the inputs' `grad()`, for
 /// those that need one. Captures keep alive what the backward pass needs.
+///
+/// `Tape::backward` refuses to compute a wrong gradient of inputs that were written in between.
+/// An input whose value `backward` does not read is given as `Unread(x)`; a tensor that it reads
+/// though no gradient flows there, such as the value of `output` or indices, is given as it is; a
+/// vector of variables is one input.
 template <class T, class B, class Backward, class... Inputs>
 Variable<T, B> record(Variable<T, B> output, Backward backward, const Inputs&... inputs) {
-  if (Tape* const tape = Tape::active(); tape && (inputs.requires_grad() || ...)) {
+  if (Tape* const tape = Tape::active(); tape && (detail::needs_gradient(inputs) || ...)) {
     output.set_requires_grad(true);
-    tape->push(output, std::move(backward));
+    tape->push(output, std::move(backward), inputs...);
   }
   return output;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -21,7 +23,19 @@ struct GradTarget {
   T beta() const { return add ? T(1) : T(0); }
 };
 
-/// A tensor that gradients flow to. A handle: copies are the same variable.
+namespace detail {
+
+/// What a tape records from one backward pass to the next, and what has become of it. The outputs
+/// of its operations remember it.
+struct Recording {
+  enum Fate { open, gone_backward, cleared, died };
+  std::atomic<Fate> fate{open};
+};
+
+}  // namespace detail
+
+/// A tensor that gradients flow to. A handle: copies are the same variable. A variable that was
+/// moved from is an empty one of its own.
 ///
 /// A tensor converts to a variable that needs no gradient. Operations deduce their types, so they
 /// want the conversion in words: `linear(Variable<T, B>(x), weight)`.
@@ -33,24 +47,16 @@ class Variable {
   using TensorType = Tensor<T, Backend>;
 
   /// An empty tensor that needs no gradient.
-  Variable() : Variable(TensorType()) {}
+  Variable() = default;
 
   /// A variable of a value; with `requires_grad`, one that `Tape::backward` leaves a gradient in.
   Variable(TensorType value, bool requires_grad = false)
-      : body_(std::allocate_shared<Body>(PoolAllocator<Body>{},
-                                         Body{std::move(value), {}, requires_grad})) {}
+      : body_(std::allocate_shared<Body>(PoolAllocator<Body>{}, std::move(value), requires_grad)) {}
 
   /// The value, shared by all handles of this variable.
-  TensorType& value() {
-    ++body_->version;
-    return body_->value;
-  }
+  TensorType& value() { return body().value; }
   /// The same, read-only.
-  const TensorType& value() const { return body_->value; }
-
-  /// Another number whenever the value may have been changed, which is when it was asked for by a
-  /// variable that is not const.
-  Index version() const { return body_->version; }
+  const TensorType& value() const { return body_ ? body_->value : none(); }
 
   /// Extents of the value.
   const Shape& shape() const { return value().shape(); }
@@ -60,33 +66,39 @@ class Variable {
   Index size() const { return value().size(); }
 
   /// Whether `Tape::backward` leaves a gradient here.
-  bool requires_grad() const { return body_->requires_grad; }
+  bool requires_grad() const { return body_ && body_->requires_grad; }
   /// Sets whether it does, for operations recorded from now on.
-  void set_requires_grad(bool on) { body_->requires_grad = on; }
+  void set_requires_grad(bool on) { body().requires_grad = on; }
 
-  /// Whether a gradient has arrived since `zero_grad`.
-  bool has_grad() const { return body_->has_grad; }
+  /// Whether a gradient has arrived since `zero_grad`, of the shape that the value has now.
+  bool has_grad() const {
+    return body_ && body_->has_grad && body_->grad.shape() == body_->value.shape();
+  }
 
   /// The gradient, of the value's shape; zeros if none has arrived. Backward passes add to it.
   TensorType& grad() const {
-    if (const GradTarget<T> to = grad_target(); !to.add) body_->grad.fill(T(0));
-    return body_->grad;
+    if (const GradTarget<T> to = grad_target(); !to.add) body().grad.fill(T(0));
+    return body().grad;
   }
 
   /// The same for an operation that gives every element a value: the first to arrive need not find
   /// zeros, and whoever asks has to write.
   GradTarget<T> grad_target() const {
-    const bool add = body_->has_grad;
+    Body& to = body();
+    const bool add = has_grad();
     if (!add) {
-      if (!(body_->grad.shape() == value().shape()) || body_->grad.data() == nullptr)
-        body_->grad = TensorType(value().shape());
-      body_->has_grad = true;
+      const TensorType& grad = to.grad;
+      if (!(grad.shape() == to.value.shape()) || grad.data() == nullptr)
+        to.grad = TensorType(to.value.shape());
+      to.has_grad = true;
     }
-    return {body_->grad.data(), add};
+    return {to.grad.data(), add};
   }
 
   /// Forgets the gradient; its memory stays for the next one.
-  void zero_grad() { body_->has_grad = false; }
+  void zero_grad() {
+    if (body_) body_->has_grad = false;
+  }
 
   /// A variable of the same memory that no gradient flows through.
   Variable detach() const { return Variable(value()); }
@@ -99,17 +111,36 @@ class Variable {
   }
 
   /// Whether two handles are the same variable.
-  friend bool same(const Variable& a, const Variable& b) { return a.body_ == b.body_; }
+  friend bool same(const Variable& a, const Variable& b) {
+    return a.body_ == b.body_ && (a.body_ || &a == &b);
+  }
 
  private:
+  friend class Tape;
+
   struct Body {
+    Body(TensorType v, bool needs_grad) : value(std::move(v)), requires_grad(needs_grad) {}
+
     TensorType value;
     TensorType grad;
     bool requires_grad;
     bool has_grad = false;
-    Index version = 0;
+    std::shared_ptr<detail::Recording> recording;  // null for what no operation has made
+    std::uint64_t reached = 0;                     // by the backward pass of this number
   };
-  std::shared_ptr<Body> body_;
+
+  /// Made by the first who needs one: an empty variable has none.
+  Body& body() const {
+    if (!body_) body_ = std::allocate_shared<Body>(PoolAllocator<Body>{}, TensorType(), false);
+    return *body_;
+  }
+
+  static const TensorType& none() {
+    static const TensorType* const empty = new TensorType;  // variables may outlive static objects
+    return *empty;
+  }
+
+  mutable std::shared_ptr<Body> body_;
 };
 
 }  // namespace infty

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <infty/core/backend.hpp>
@@ -15,10 +18,32 @@
 
 namespace infty {
 
+namespace detail {
+
+/// A block of a backend's memory, or none of its own where the caller owns it, and how often what
+/// stands there was written.
+template <class Backend_>
+struct Storage {
+  Storage() = default;
+  explicit Storage(std::size_t size) : block(Backend_::allocate(size)), bytes(size) {}
+  ~Storage() {
+    if (block) Backend_::release(block, bytes);
+  }
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* block = nullptr;
+  std::size_t bytes = 0;
+  std::atomic<Index> version{0};  // several threads may write parts of one tensor
+};
+
+}  // namespace detail
+
 /// A row-major, contiguous array of up to six dimensions in a backend's memory.
 ///
 /// A tensor is a handle: copies and views (`reshape`, `slice`) share the elements, `clone` does
-/// not. `wrap` makes a tensor of memory that the caller owns and keeps alive.
+/// not. `wrap` makes a tensor of memory that the caller owns and keeps alive. A tensor
+/// that was moved from is an empty one, shape [0].
 template <class T, class Backend_>
 class Tensor {
   static_assert(std::is_trivially_copyable_v<T>, "Tensor: T must be trivially copyable");
@@ -29,16 +54,28 @@ class Tensor {
   using BackendType = Backend_;
 
   /// No elements, shape [0].
-  Tensor() : shape_{0} {}
+  Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor& operator=(const Tensor&) = default;
+  Tensor(Tensor&& other) noexcept
+      : shape_(std::exchange(other.shape_, none())),
+        data_(std::exchange(other.data_, nullptr)),
+        storage_(std::move(other.storage_)) {}
+  Tensor& operator=(Tensor&& other) noexcept {
+    shape_ = std::exchange(other.shape_, none());
+    data_ = std::exchange(other.data_, nullptr);
+    storage_ = std::move(other.storage_);
+    return *this;
+  }
+  ~Tensor() = default;
 
   /// Uninitialised elements of the given shape. @throws std::bad_alloc
   explicit Tensor(Shape shape) : shape_(shape) {
     constexpr Index most = (Index{1} << 62) / static_cast<Index>(sizeof(T));
     if (shape.size() > most) throw std::bad_alloc();  // or the number of bytes would wrap
-    const std::size_t size = bytes();
-    data_ = std::shared_ptr<T>(
-        static_cast<T*>(Backend_::allocate(size)),
-        [size](T* data) { Backend_::release(data, size); }, PoolAllocator<T>{});
+    storage_ = std::allocate_shared<detail::Storage<Backend_>>(
+        PoolAllocator<detail::Storage<Backend_>>{}, bytes());
+    data_ = static_cast<T*>(storage_->block);
   }
 
   /// All elements 0.
@@ -65,11 +102,14 @@ class Tensor {
     return out;
   }
 
-  /// A view of memory that the caller owns, row-major, which must outlive every view of it.
+  /// A view of memory that the caller owns, row-major, which must outlive every view of it. It
+  /// counts the writes of this handle and of those that come from it; it cannot know of others.
   static Tensor wrap(T* data, Shape shape) {
     Tensor out;
     out.shape_ = shape;
-    out.data_ = std::shared_ptr<T>(std::shared_ptr<T>{}, data);
+    out.data_ = data;
+    out.storage_ =
+        std::allocate_shared<detail::Storage<Backend_>>(PoolAllocator<detail::Storage<Backend_>>{});
     return out;
   }
 
@@ -89,10 +129,27 @@ class Tensor {
   /// Bytes of all elements.
   std::size_t bytes() const { return static_cast<std::size_t>(size()) * sizeof(T); }
 
-  /// The first element, in the backend's memory; null for an empty handle.
-  T* data() { return data_.get(); }
+  /// The first element, in the backend's memory; null for an empty handle. Asking counts as a
+  /// write: see `version`.
+  T* data() {
+    if (storage_) storage_->version.fetch_add(1, std::memory_order_relaxed);
+    return data_;
+  }
   /// The same, read-only.
-  const T* data() const { return data_.get(); }
+  const T* data() const { return data_; }
+
+  /// Another number whenever the elements may have been written: `data()` of a handle that is not
+  /// const, `fill` and `copy_from` count, of any handle or view of them. It tells what was computed
+  /// from the elements that it is out of date. What is written through a pointer that was kept
+  /// cannot be counted: ask for `data()` again.
+  Index version() const {
+    return storage_ ? storage_->version.load(std::memory_order_relaxed) : Index{0};
+  }
+
+  /// Whether two handles show the same elements in memory, under the same shape.
+  friend bool same(const Tensor& a, const Tensor& b) {
+    return a.storage_ == b.storage_ && a.data_ == b.data_ && a.shape_ == b.shape_;
+  }
 
   /// The same elements under another shape. @throws infty::ShapeError if the sizes differ
   Tensor reshape(Shape shape) const {
@@ -109,7 +166,7 @@ class Tensor {
                         begin, ", ", end, ") of ", shape_);
     Tensor out = *this;
     out.shape_ = shape_.with(0, end - begin);
-    if (dim(0) > 0) out.data_ = std::shared_ptr<T>(data_, data_.get() + begin * (size() / dim(0)));
+    if (dim(0) > 0) out.data_ += begin * (size() / dim(0));
     return out;
   }
 
@@ -165,8 +222,11 @@ class Tensor {
   }
 
  private:
-  Shape shape_;
-  std::shared_ptr<T> data_;  // owns the block, points at this view's first element
+  static Shape none() { return {0}; }
+
+  Shape shape_ = none();
+  T* data_ = nullptr;  // this view's first element
+  std::shared_ptr<detail::Storage<Backend_>> storage_;
 };
 
 }  // namespace infty

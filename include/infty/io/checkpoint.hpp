@@ -142,13 +142,9 @@ class CheckpointLoader {
   CheckpointLoader& state(State& state, const std::string& prefix = "") {
     require_checkpoint(file_);
     const auto loaded = std::make_shared<State>(state);
-    std::set<std::string> counts;
-    for_each_member(*loaded, [&](const std::string& name, auto& member) {
-      if constexpr (std::is_same_v<std::remove_reference_t<decltype(member)>, RowCounts>)
-        counts.insert(name);
-    });
     Index batch = -1;
-    for_each_member(*loaded, [&](const std::string& name, auto& member) {
+    const auto load = [&](const detail::DottedName& full, auto& member, const RowCounts* sequence) {
+      const std::string& name = full.text;
       using M = std::remove_reference_t<decltype(member)>;
       const std::string stored = take(prefix + name);
       if (batch < 0) batch = rows_of(stored);
@@ -159,13 +155,14 @@ class CheckpointLoader {
       } else {
         const auto& tensor = detail::tensor_of(member);
         Shape expected = tensor.shape().with(0, batch);
-        const std::string length = detail::length_beside(name);
-        if (counts.contains(length))
-          expected = with_stored_length(stored, expected, prefix + length, batch);
+        if (sequence)
+          expected =
+              with_stored_length(stored, expected, prefix + detail::length_beside(name), batch);
         file_.check_shape(stored, expected);
         member = M(read_like(stored, tensor));
       }
-    });
+    };
+    detail::walk_members(*loaded, load, detail::DottedName{});
     prefixes_.push_back(prefix);
     writes_.push_back([loaded, to = &state] { *to = std::move(*loaded); });
     return *this;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include <infty/autograd/snapshot.hpp>
@@ -24,7 +25,7 @@ class HeldKeys {
   template <class Biases>
   void hold(const RowSequences<T, Backend>& past, Index longest,
             const Segment<T, Backend, Biases>& segment) {
-    if (holds(past, segment)) return;
+    if (holds(past, longest, segment)) return;
     const V vectors(past.vectors);
     const Index batch = vectors.dim(0), most = vectors.dim(1);
     const auto mapped = [&](const auto& map) {
@@ -35,7 +36,8 @@ class HeldKeys {
     };
     keys_ = mapped(segment.attention.key);
     values_ = mapped(segment.attention.value);
-    vectors_ = past.vectors;
+    vectors_ = Snapshot(past.vectors);
+    longest_ = longest;
     of_ = {
         Snapshot(segment.attention.key.weight), Snapshot(segment.attention.value.weight), {}, {}};
     if (segment.norm) {
@@ -62,7 +64,8 @@ class HeldKeys {
     };
     moved(keys_, keys);
     moved(values_, values);
-    vectors_ = now.vectors;
+    vectors_ = Snapshot(now.vectors);
+    longest_ = *std::max_element(now.length.begin(), now.length.end());
   }
 
  private:
@@ -71,17 +74,18 @@ class HeldKeys {
   };
 
   template <class Biases>
-  bool holds(const RowSequences<T, Backend>& past,
+  bool holds(const RowSequences<T, Backend>& past, Index longest,
              const Segment<T, Backend, Biases>& segment) const {
     const auto& attention = segment.attention;
     const auto* const norm = segment.norm;
-    return keys_.rank() == 3 && vectors_.data() == past.vectors.data() &&
-           vectors_.shape() == past.vectors.shape() && of_.key.holds(attention.key.weight) &&
-           of_.value.holds(attention.value.weight) &&
+    return keys_.rank() == 3 && vectors_.holds(past.vectors) && longest <= longest_ &&
+           of_.key.holds(attention.key.weight) && of_.value.holds(attention.value.weight) &&
            (!norm || (of_.norm_weight.holds(norm->weight) && of_.norm_bias.holds(norm->bias)));
   }
 
-  Tensor<T, Backend> vectors_, keys_, values_;  ///< [B, most held, d] and [B, most held, H D] twice
+  Snapshot<T, Backend> vectors_;      ///< [B, most held, d]
+  Index longest_ = 0;                 ///< most vectors that a row had of these
+  Tensor<T, Backend> keys_, values_;  ///< [B, most held, H D]
   Parameters of_;
 };
 
@@ -92,18 +96,18 @@ class HeldPositions {
   /// The last `count` of the encodings, projected: [count, H D].
   Variable<T, Backend> last(Index count, const Tensor<T, Backend>& encoding,
                             const RelativeAttention<T, Backend>& attention) {
-    if (positions_.size() == 0 || encoding_.data() != encoding.data() ||
-        encoding_.shape() != encoding.shape() || !weight_.holds(attention.position.weight)) {
+    if (positions_.size() == 0 || !encoding_.holds(encoding) ||
+        !weight_.holds(attention.position.weight)) {
       positions_ = attention.position.forward(Variable<T, Backend>(encoding)).value();
-      encoding_ = encoding;
+      encoding_ = Snapshot(encoding);
       weight_ = Snapshot(attention.position.weight);
     }
     return positions_.slice(encoding.dim(0) - count, encoding.dim(0));
   }
 
  private:
-  Tensor<T, Backend> encoding_, positions_;  ///< [longest, d] and [longest, H D]
-  Snapshot<T, Backend> weight_;
+  Snapshot<T, Backend> encoding_, weight_;  ///< [longest, d] and [H D, d]
+  Tensor<T, Backend> positions_;            ///< [longest, H D]
 };
 
 /// Keys, values and positions of a memory that is one `Fifo`.

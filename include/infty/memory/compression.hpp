@@ -47,7 +47,7 @@ Variable<T, B> mean_groups(const Variable<T, B>& x, Index c) {
           return f * g[at / width / count * width + at % width];
         });
       },
-      x);
+      Unread(x));
 }
 
 /// The same of the largest elements; a gradient goes to the first of equal ones.
@@ -77,7 +77,7 @@ Variable<T, B> max_groups(const Variable<T, B>& x, Index c) {
           return from[to] == at / width ? g[to] : T(0);
         });
       },
-      x);
+      Unread(x));
 }
 
 /// Of each row's n vectors the n / c with the largest average, in their order: [batch, E / c, d],
@@ -156,6 +156,8 @@ class Compressor {
   V forward(const V& x) const {
     require<ShapeError>(x.shape().rank() == 3 && x.dim(1) % c_ == 0, "Compressor", "x is ",
                         x.shape(), ": it must be [B, n ", c_, ", d]");
+    require(kind_ != Compression::convolution || !maps.empty(), "Compressor",
+            "there is no map: it was made by default, or moved from");
     const Index d = x.dim(2);
     const Shape shape = x.shape().with(1, x.dim(1) / c_);
     const V groups = reshape(x, Shape{shape[0] * shape[1], c_, d});

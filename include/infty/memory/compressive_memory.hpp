@@ -224,7 +224,10 @@ class CompressiveMemory {
     require<ShapeError>(
         state.compressed.vectors.dim(0) == batch &&
             state.usage.shape() == Shape{batch, most_used() ? memory_.most_held() : 0, 2},
-        "CompressiveMemory", "the state was made by another memory");
+        "CompressiveMemory", "the state holds compressed vectors ",
+        state.compressed.vectors.shape(), " and usage ", state.usage.shape(),
+        ": another memory made it, ours are [", batch, ", ", compressed_.most_held(), ", ",
+        sizes_.model_dim, "] and [", batch, ", ", most_used() ? memory_.most_held() : 0, ", 2]");
     require<ShapeError>(segment.x.shape() == Shape{batch, segment.length(), sizes_.model_dim},
                         "CompressiveMemory", "the segment is ", segment.x.shape(), ": it must be [",
                         batch, ", L, ", sizes_.model_dim, "]");

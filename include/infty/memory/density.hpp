@@ -98,7 +98,7 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
           });
         }
       },
-      queries, folded);
+      queries, folded, result);
 }
 
 /// The other way to the parameters: the mean and the variance of the mixture of basis functions
@@ -197,7 +197,7 @@ Variable<T, B> moment_density(const Variable<T, B>& queries, const Variable<T, B
                      .inner = heads},
                     T(1), ds, queries.value().data(), T(1), keys.grad().data());
       },
-      queries, keys);
+      queries, keys, result);
 }
 
 /// KL(N(mu, sigma²) || N(mu, sigma0²)) of every density, ½ (σ²/σ0² - log(σ²/σ0²) - 1)

@@ -97,7 +97,7 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
           B::for_each(dy.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] += d_out[i] * s[i]; });
         }
       },
-      x, weight, bias);
+      Unread(x), weight, Unread(bias));
 }
 
 }  // namespace infty

@@ -239,6 +239,7 @@ class LaMemo {
                         state.log_sum.shape(), " of ", state.held.size(), " and ",
                         state.unseen.size(), " rows: another memory made it, ours are ", context,
                         " and ", log_sum);
+    detail::checked_rows(op, state);
     Index past = 0;
     for (std::size_t row = 0; row < rows; ++row) {
       const Index n = state.held[row], ahead = state.unseen[row];

@@ -106,6 +106,10 @@ class LongTermMemory {
     return state;
   }
 
+  /// @throws infty::ShapeError, infty::ValueError that name `op` unless a memory like this one made
+  /// the state, and all of its members have as many rows
+  void check(const char* op, const State& state) const { check_state(op, state); }
+
   /// Takes in the next vectors of every row   [Martins et al. 2022, Eq. 13-18]. No vectors change
   /// nothing. With a `group`, vectors wait until there are so many; no gradient flows to them then,
   /// but to the gate. @param x  [batch, L, d], any L >= 0
@@ -221,6 +225,18 @@ class LongTermMemory {
     require<ShapeError>(state.coefficients.shape() == Shape{batch, config_.basis, d}, op,
                         "the state holds coefficients ", state.coefficients.shape(),
                         ": another memory made it, ours are [batch, ", config_.basis, ", ", d, "]");
+    const Shape attention{batch, sticky() ? config_.bins : 0};
+    require<ShapeError>(state.attention.shape() == attention, op, "the state holds attention ",
+                        state.attention.shape(), ": another memory made it, ours is ", attention);
+    require<ShapeError>(state.largest.shape() == Shape{batch, d}, op,
+                        "the state holds the largest |x| as ", state.largest.shape(),
+                        ": another memory made it, ours is [batch, ", d, "]");
+    waiting_.check(op, state.waiting);
+    detail::checked_rows(op, state);
+    for (std::size_t row = 0; row < state.written.size(); ++row)
+      require(state.written[row] >= 0 && state.writes[row] >= 0 && state.last[row] >= 0, op, "row ",
+              row, " has taken in ", state.written[row], " vectors in ", state.writes[row],
+              " writes, ", state.last[row], " in the last: none may be negative");
   }
 
   void check_vectors(const char* op, const State& state, const Variable<T, Backend>& x) const {

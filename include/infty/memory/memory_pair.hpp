@@ -170,9 +170,15 @@ class MemoryPair {
     require<ShapeError>(state.long_term.has_value() == long_term.has_value(), "MemoryPair",
                         "the state has ", state.long_term ? "a" : "no", " long-term memory, ours ",
                         long_term ? "one" : "none");
+    const Index batch = detail::checked_rows("MemoryPair", state);
     State next = state;
     if (!long_term) return next;
     auto& [leaving, memory] = *next.long_term;
+    const Shape& waiting = leaving.vectors.shape();
+    require<ShapeError>(waiting.rank() == 3 && waiting == Shape{batch, waiting[1], model_dim_},
+                        "MemoryPair", "the state's leaving vectors are ", waiting,
+                        ": they must be [", batch, ", L, ", model_dim_, "]");
+    long_term->check("MemoryPair", memory);
     if (leaving.vectors.dim(1) == 0) return next;
     V vectors(leaving.vectors);
     if (segment.norm) vectors = masked(segment.normed(vectors), leaving.length);

@@ -124,7 +124,7 @@ Variable<T, B> squared_error(const Variable<T, B>& a, const Tensor<T, B>& b,
         const T twice = 2 * factor;
         add_to_grad(a, [=] INFTY_HOST_DEVICE(Index i) { return twice * *g * e[i]; });
       },
-      a);
+      Unread(a));
 }
 
 }  // namespace detail

@@ -161,7 +161,7 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
                     x.grad().data() + (run.begin * length + length - run.length) * d);
         }
       },
-      x);
+      Unread(x));
 }
 
 }  // namespace infty

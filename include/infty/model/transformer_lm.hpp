@@ -89,6 +89,7 @@ class TransformerLM {
     biases.visit(see);
     see("layers", layers);
     if (config_.cutoffs.empty() && softmax.projections.empty()) {
+      if (softmax.weights.empty()) return;  // moved from
       if (!config_.tie_embedding) see("output_weight", softmax.weights[0]);
       see("output_bias", softmax.biases[0]);
     } else {
@@ -180,8 +181,9 @@ class TransformerLM {
   V kl_regulariser(const Output& output) const {
     V total(Tensor<T, Backend>::zeros(Shape{}));
     if constexpr (requires(const V& density) { layers.front().memory.kl(density); })
-      for (const V& density : output.densities)
-        total = total + sum(layers.front().memory.kl(density));
+      if (!layers.empty())
+        for (const V& density : output.densities)
+          total = total + sum(layers.front().memory.kl(density));
     return total;
   }
 
@@ -202,7 +204,8 @@ class TransformerLM {
   void check(const State& state, const Tokens& tokens) const {
     require<ShapeError>(state.layers.size() == layers.size(), "TransformerLM", "the state has ",
                         state.layers.size(), " layers, the model ", layers.size());
-    const Index batch = batch_of(state.layers.front());
+    require(!layers.empty(), "TransformerLM", "there are no layers: the model was moved from");
+    const Index batch = detail::checked_rows("TransformerLM", state);
     require<ShapeError>(tokens.rank() == 2 && tokens.dim(0) == batch && tokens.dim(1) >= 1,
                         "TransformerLM", "tokens are ", tokens.shape(), ": they must be [", batch,
                         ", L], L >= 1");

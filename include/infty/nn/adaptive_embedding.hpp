@@ -62,6 +62,8 @@ class AdaptiveEmbedding {
   /// tokens [...] -> factor * their vectors [..., d].
   /// @throws infty::ValueError for a token outside of the vocabulary
   V forward(const Tensor<Index, Backend>& tokens, T factor = T(1)) const {
+    require(static_cast<Index>(weights.size()) == config_.clusters(), "AdaptiveEmbedding",
+            "its tables are not there: it was made by default, or moved from");
     if (config_.clusters() == 1) return projected(embedding(tokens, weights[0], factor), 0);
     require<ShapeError>(tokens.rank() < Shape::max_rank, "embedding", "tokens are ", tokens.shape(),
                         ": they must have less than ", Shape::max_rank, " dimensions");

@@ -111,7 +111,7 @@ Variable<T, B> linear_pair(const Variable<T, B>& x, const Variable<T, B>& w,
         linear_columns_backward(rows, x, w, a, 0, columns, dy.data(), sums.data());
         linear_columns_backward(rows, x, v, b, m, columns, dy.data(), sums.data());
       },
-      x, w, a, v, b);
+      x, w, Unread(a), v, Unread(b));
 }
 
 /// The logarithm of each row's sum of exp(x), [rows, n] -> [rows], by the kernel of token losses.
@@ -208,7 +208,7 @@ Variable<T, B> joined_log_probabilities(const ClusterBounds& bounds,
           });
         }
       },
-      AnyOf<T, B>{scores});
+      scores);
 }
 
 }  // namespace detail
@@ -366,6 +366,11 @@ class AdaptiveSoftmax {
     require<ShapeError>(hidden.shape().rank() >= 1 && hidden.dim(-1) == config_.model_dim,
                         "AdaptiveSoftmax", "hidden is ", hidden.shape(), ": it must be [..., ",
                         config_.model_dim, "]");
+    require(static_cast<Index>(weights.size()) == config_.clusters() &&
+                biases.size() == weights.size() &&
+                projections.size() == (config_.projected() ? weights.size() : 0),
+            "AdaptiveSoftmax",
+            "its parameters are not there: it was made by default, or moved from");
   }
 
   /// The scores of cluster i's tokens, [n, d] -> [n, tokens].

@@ -296,7 +296,7 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
             s, detail::attention_inputs(q, k, v, r, u, w, visible), result.data(), log_sums.data(),
             dy.data(), AttentionGradients<T>{grad(q), grad(k), grad(v), grad(r), grad(u), grad(w)});
       },
-      q, k, v, r, u, w);
+      q, k, v, r, u, w, visible, result, log_sums);
 }
 
 }  // namespace infty

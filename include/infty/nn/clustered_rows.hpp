@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -60,16 +59,6 @@ ClusteredRows<B> clustered_rows(const ClusterBounds& bounds, const Tensor<Index,
 template <class T, class B>
 using Variables = std::vector<Variable<T, B>, PoolAllocator<Variable<T, B>>>;
 
-/// What `record` asks of an input, of all of them.
-template <class T, class B>
-struct AnyOf {
-  const Variables<T, B>& all;
-
-  bool requires_grad() const {
-    return std::any_of(all.begin(), all.end(), [](const auto& x) { return x.requires_grad(); });
-  }
-};
-
 /// [n, d] of parts [k, d] whose vectors stand at rows [k] of it, zeros elsewhere. No row may come
 /// twice.
 template <class T, class B>
@@ -88,7 +77,7 @@ Variable<T, B> spread(Index n, Index d, const RowLists<B>& rows, const Variables
           add_to_grad(parts[i], there);
         }
       },
-      AnyOf<T, B>{parts});
+      parts);
 }
 
 }  // namespace infty::detail

@@ -99,7 +99,7 @@ Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>
         Kernel::backward(rows, classes, logits.value().data(), targets.data(), ignored,
                          normaliser.data(), dy.data(), logits.grad().data());
       },
-      logits);
+      logits, targets);
 }
 
 /// Mean negative log-likelihood in nats over the targets that are not ignored, as
@@ -134,7 +134,7 @@ Variable<T, B> cross_entropy(const Variable<T, B>& logits, const Tensor<Index, B
         const T *const s = share.data(), *const d = dy.data();
         detail::add_to_grad(losses, [=] INFTY_HOST_DEVICE(Index) { return *s * *d; });
       },
-      losses);
+      Unread(losses));
 }
 
 }  // namespace infty

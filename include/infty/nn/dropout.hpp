@@ -78,7 +78,7 @@ Variable<T, B> dropout(const Variable<T, B>& x, double probability, Random& rand
         const T* const d = dy.data();
         mask.template add_to_grad<B>(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i]; });
       },
-      x);
+      Unread(x));
 }
 
 /// a + dropout(b), in one pass. @throws infty::ShapeError unless the shapes are equal;
@@ -102,7 +102,7 @@ Variable<T, B> add_dropped(const Variable<T, B>& a, const Variable<T, B>& b, dou
         if (b.requires_grad())
           mask.template add_to_grad<B>(b, [=] INFTY_HOST_DEVICE(Index i) { return d[i]; });
       },
-      a, b);
+      Unread(a), Unread(b));
 }
 
 }  // namespace infty

@@ -66,7 +66,7 @@ Variable<T, B> embedding(const Tensor<Index, B>& tokens, const Variable<T, B>& t
         }
         B::scatter_add_rows(n, d, rows, tokens.data(), vocabulary, table.grad().data());
       },
-      table);
+      Unread(table), tokens);
 }
 
 /// A table of vectors, one a token, as torch.nn.Embedding.

@@ -36,7 +36,7 @@ Variable<T, B> linear_relu(const Variable<T, B>& x, const Variable<T, B>& weight
                     [=] INFTY_HOST_DEVICE(Index i) { to[i] = out[i] > T(0) ? f * d[i] : T(0); });
         detail::linear_backward(rows, x, weight, bias, to);
       },
-      x, weight, bias);
+      x, weight, Unread(bias), result);
 }
 
 /// The position-wise network of a transformer layer: W2 relu(W1 x + b1) + b2 [Vaswani et al. 2017,

@@ -107,7 +107,7 @@ Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
         Kernel::backward(rows, d, x.value().data(), gain.value().data(), statistics.data(),
                          dy.data(), dx.data, to(gain), to(bias), dx.add);
       },
-      x, gain, bias);
+      x, gain, Unread(bias));
 }
 
 /// Layer normalisation with a gain (1 at first) and a bias (0 at first), as torch.nn.LayerNorm.

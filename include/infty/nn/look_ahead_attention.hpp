@@ -326,7 +326,7 @@ Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B
         if (to.r) to.r += longest;
         detail::ahead_backward(s, in, d_fresh, d_log, to);
       },
-      q, k, v, r, u, w);
+      q, k, v, r, u, w, past.context, past.log_sum, visible);
   if (log_sum) *log_sum = logs;  // last, as it may be that of `past`
   return result;
 }

@@ -57,7 +57,8 @@ class RecentlyUsed {
 }  // namespace detail
 
 /// The ridge matrices of every length that is written, solved once in double and kept in T.
-/// Copies share what they keep; several threads may ask at once.
+/// Copies share what they keep; several threads may ask at once. One that was moved from throws
+/// infty::ValueError when it is asked.
 template <class T, class B, Basis Psi>
 class RidgeCache {
  public:
@@ -85,8 +86,9 @@ class RidgeCache {
 
   /// The matrices of every later write. @throws infty::ValueError if length < 1
   NextMatrices<T, B> next(Index length) const {
-    const std::lock_guard lock(kept_->mutex);
-    return kept_->next.get(
+    Kept& all = kept();
+    const std::lock_guard lock(all.mutex);
+    return all.next.get(
         length, settings_, [&] { return make_next(length); },
         [](const NextMatrices<T, B>& m) {
           return m.next_old.bytes() + m.next_new.bytes() + m.carry.bytes();
@@ -95,12 +97,14 @@ class RidgeCache {
 
   /// Number of matrices, and the bytes, that are kept now.
   std::size_t entries() const {
-    const std::lock_guard lock(kept_->mutex);
-    return kept_->first.size() + kept_->next.size();
+    Kept& all = kept();
+    const std::lock_guard lock(all.mutex);
+    return all.first.size() + all.next.size();
   }
   std::size_t bytes() const {
-    const std::lock_guard lock(kept_->mutex);
-    return kept_->first.bytes() + kept_->next.bytes();
+    Kept& all = kept();
+    const std::lock_guard lock(all.mutex);
+    return all.first.bytes() + all.next.bytes();
   }
 
  private:
@@ -119,12 +123,12 @@ class RidgeCache {
   };
 
   First first_entry(Index length) const {
-    const std::lock_guard lock(kept_->mutex);
+    const std::lock_guard lock(kept().mutex);
     return locked_first(length);
   }
 
   First locked_first(Index length) const {
-    return kept_->first.get(
+    return kept().first.get(
         length, settings_,
         [&] {
           const auto [G, limits] = fitted(0, length, first_positions(points_for(length)));
@@ -180,6 +184,11 @@ class RidgeCache {
       to[row * N + j] = sum;
     });
     return held;
+  }
+
+  Kept& kept() const {
+    require(kept_ != nullptr, "RidgeCache", "it was moved from");
+    return *kept_;
   }
 
   NextMatrices<T, B> make_next(Index length) const {

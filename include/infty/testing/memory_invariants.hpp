@@ -99,10 +99,8 @@ double state_difference(const State& a, const State& b) {
       };
       if constexpr (infty::detail::is_tensor<M>)
         add(tensor_of(member).to_vector());
-      else if constexpr (std::is_same_v<M, RowIds>)
-        add(member.id);
       else
-        add(member);
+        add(infty::detail::counts_of(member));
       f(std::move(all));
     });
   };

@@ -152,9 +152,14 @@ class Adam {
   void step(double learning_rate) {
     require(std::isfinite(learning_rate) && learning_rate >= 0, "Adam::step", "learning_rate is ",
             learning_rate, ": it must be finite and at least 0");
-    for (std::size_t i = 0; i < parameters_.size(); ++i)
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const Shape &shape = parameters_[i].variable.shape(), &moments = moments_[i].first.shape();
+      require<ShapeError>(shape == moments && shape == moments_[i].second.shape(), "Adam::step",
+                          parameters_[i].name, " is ", shape, ", its moments are ", moments,
+                          ": a parameter must keep its shape");
       require(moments_[i].steps >= 0, "Adam::step", "the count of steps of ", parameters_[i].name,
               " is ", moments_[i].steps, ": it must be at least 0");
+    }
     items_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       if (parameters_[i].variable.has_grad())

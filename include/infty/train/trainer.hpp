@@ -57,7 +57,8 @@ void note_scalar(const T* from, double* to) {
 /// read at once, behind the backward pass: where work is queued, the host waits once.
 /// @throws infty::NonFiniteError that names the step and the first thing that is not finite (a
 /// parameter, the loss, or the gradient of a parameter), infty::ShapeError if the loss is not a
-/// scalar, infty::ValueError for a bad configuration, and what `loss` throws; then parameters and
+/// scalar, infty::ValueError for a bad configuration or if no gradient flows to the loss, and what
+/// `loss` throws; then parameters and
 /// moments are as they were before
 template <class T, class B, class Loss>
 TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& loss) {

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/infty.hpp>
+
+#include "support/catch.hpp"
+#include "support/states.hpp"
+#include "support/tensors.hpp"
+
+// What was moved from answers as an empty object does, or throws an infty::Error; then it may be
+// assigned to. The sanitizers see to it that it does nothing else.
+
+using infty::Index;
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+
+namespace {
+
+template <class X>
+struct Call {
+  const char* name;
+  std::function<void(X&)> call;
+};
+
+/// Makes each of the calls on an object that was moved from, and then on one that took its place.
+template <class X, class Make>
+void each_after_move(const char* type, Make make, const std::vector<Call<X>>& calls) {
+  for (const auto& [name, call] : calls) {
+    CAPTURE(type, name);
+    X x = make();
+    [[maybe_unused]] const X taken = std::move(x);
+    const auto outcome = [&](X& object) -> std::string {
+      try {
+        call(object);
+        return "";
+      } catch (const infty::Error& error) {
+        return error.what();
+      }
+    };
+    CHECK_NOTHROW(outcome(x));
+    X copy = x;  // of one that was moved from
+    CHECK_NOTHROW(outcome(copy));
+    x = make();
+    CHECK(outcome(x) == "");
+  }
+}
+
+const infty::LongTermConfig long_term{
+    .model_dim = 4, .heads = 2, .head_dim = 3, .basis = 8, .widths = {.05, .2}, .samples = 6};
+constexpr infty::AttentionSizes sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
+
+/// What a memory is given, for the sizes above.
+struct Around {
+  infty::RelativeAttention<float> attention{4, 2, 3, Random(1)};
+  Variable<float> x{Tensor<float>::full({2, 2, 4}, 1)};
+  Tensor<float> encoding = infty::distance_encoding<float>(20, 4);
+
+  template <class M>
+  void forward(const M& memory, typename M::State& state) const {
+    const infty::BiasesOf<M> biases(sizes);
+    memory.forward(state, {x, attention, nullptr, biases, encoding});
+    memory.observe(state, {x, attention, nullptr, biases, encoding});
+  }
+};
+
+/// Calls that every memory has, on the memory and on a state of it.
+template <class M>
+void memory_after_move(const char* type, const typename M::Config& config) {
+  const auto make = [&] { return M(config, sizes, Random(1)); };
+  each_after_move<M>(type, make,
+                     {{"forward",
+                       [](M& memory) {
+                         auto state = memory.make_state(2);
+                         Around().forward(memory, state);
+                         Around().forward(memory, state);
+                       }},
+                      {"reach", [](M& memory) { memory.reach(); }},
+                      {"flops", [](M& memory) { memory.flops(1, 2); }},
+                      {"parameters", [](M& memory) { infty::count_parameters(memory); }}});
+  using State = typename M::State;
+  const M memory = make();
+  each_after_move<State>(
+      type, [&] { return memory.make_state(2); },
+      {{"forward", [&](State& state) { Around().forward(memory, state); }},
+       {"batch_of", [](State& state) { infty::batch_of(state); }},
+       {"bytes_of", [](State& state) { infty::bytes_of(state); }},
+       {"is_finite", [](State& state) { infty::is_finite(state); }},
+       {"reset_row", [](State& state) { infty::reset_row(state, 0); }},
+       {"take_rows", [](State& state) { infty::take_rows(state, 0, 1); }},
+       {"join_rows",
+        [](State& state) {
+          infty::join_rows(std::vector{state, state});
+        }},
+       {"put_rows", [](State& state) { infty::put_rows(state, 0, State(state)); }}});
+}
+
+}  // namespace
+
+TEST_CASE("moved from: tensors") {
+  using X = Tensor<float>;
+  each_after_move<X>("Tensor",
+                     [] {
+                       return X::full({2, 3}, 1);
+                     },
+                     {{"shape", [](X& x) { x.shape(); }},
+                      {"size", [](X& x) { x.bytes(); }},
+                      {"data", [](X& x) { x.data(); }},
+                      {"version", [](X& x) { x.version(); }},
+                      {"reshape",
+                       [](X& x) {
+                         x.reshape({3, 2});
+                       }},
+                      {"slice", [](X& x) { x.slice(1, 2); }},
+                      {"clone", [](X& x) { x.clone(); }},
+                      {"copy_from",
+                       [](X& x) {
+                         x.copy_from(X::zeros({2, 3}));
+                       }},
+                      {"fill", [](X& x) { x.fill(2); }},
+                      {"to_vector", [](X& x) { x.to_vector(); }},
+                      {"item", [](X& x) { x.reshape({6}).slice(0, 1).item(); }},
+                      {"cast", [](X& x) { x.cast<double>(); }},
+                      {"same", [](X& x) { same(x, x); }},
+                      {"matrix", [](X& x) { infty::matrix(x).setZero(); }}});
+  X x = X::full({2}, 1);
+  const X y = std::move(x);
+  CHECK(x.shape() == Shape{0});
+}
+
+TEST_CASE("moved from: variables") {
+  using V = Variable<float>;
+  each_after_move<V>("Variable",
+                     [] {
+                       return V(Tensor<float>::full({2, 3}, 1), true);
+                     },
+                     {{"value", [](V& x) { x.value().fill(3); }},
+                      {"const value", [](V& x) { std::as_const(x).value().to_vector(); }},
+                      {"shape", [](V& x) { x.dim(-1); }},
+                      {"size", [](V& x) { x.size(); }},
+                      {"requires_grad", [](V& x) { x.requires_grad(); }},
+                      {"set_requires_grad", [](V& x) { x.set_requires_grad(true); }},
+                      {"has_grad", [](V& x) { x.has_grad(); }},
+                      {"grad", [](V& x) { x.grad().fill(1); }},
+                      {"grad_target", [](V& x) { x.grad_target(); }},
+                      {"zero_grad", [](V& x) { x.zero_grad(); }},
+                      {"detach", [](V& x) { x.detach(); }},
+                      {"to", [](V& x) { x.to<infty::EigenBackend>(); }},
+                      {"same", [](V& x) { same(x, x); }},
+                      {"multiply", [](V& x) {
+                         infty::Tape tape;
+                         tape.backward(infty::sum(x * x + x));
+                       }}});
+  V x(Tensor<float>::full({2}, 1), true);
+  const V y = std::move(x);
+  CHECK(x.shape() == Shape{0});
+  CHECK_FALSE(x.requires_grad());
+  x.value() = Tensor<float>::full({3}, 2);
+  x.set_requires_grad(true);
+  infty::Tape tape;
+  tape.backward(infty::sum(x * x));
+  CHECK(x.grad().to_vector() == std::vector<float>(3, 4));
+  CHECK(y.shape() == Shape{2});
+}
+
+TEST_CASE("moved from: a variable between recording and backward") {
+  infty::Tape tape;
+  Variable<float> x(Tensor<float>::full({2}, 1), true), y = infty::sum(x * x);
+  const Variable<float> taken = std::move(x), loss = std::move(y);
+  CHECK_THROWS_AS(tape.backward(y), infty::Error);
+  tape.backward(loss);
+  CHECK(taken.grad().to_vector() == std::vector<float>{2, 2});
+}
+
+TEST_CASE("moved from: layers") {
+  const Variable<float> x(Tensor<float>::full({2, 4}, 1));
+  const auto tokens = Tensor<Index>::full({2}, 1);
+  Random random(1);
+  using Linear = infty::Linear<float>;
+  each_after_move<Linear>("Linear", [] { return Linear(4, 3, Random(1)); },
+                          {{"forward", [&](Linear& layer) { layer.forward(x); }}});
+  using Norm = infty::LayerNorm<float>;
+  each_after_move<Norm>("LayerNorm", [] { return Norm(4); },
+                        {{"forward", [&](Norm& layer) { layer.forward(x); }}});
+  using Feed = infty::FeedForward<float>;
+  each_after_move<Feed>("FeedForward", [] { return Feed(4, 8, Random(1)); },
+                        {{"forward", [&](Feed& layer) { layer.forward(x, .1, random); }}});
+  using Table = infty::Embedding<float>;
+  each_after_move<Table>("Embedding", [] { return Table(5, 4, Random(1)); },
+                         {{"forward", [&](Table& layer) { layer.forward(tokens); }}});
+  for (const std::vector<Index>& cutoffs : {std::vector<Index>{}, std::vector<Index>{3, 5}}) {
+    const infty::AdaptiveConfig config{
+        .vocabulary = 9, .model_dim = 4, .cutoffs = cutoffs, .div_value = 2};
+    using Adaptive = infty::AdaptiveEmbedding<float>;
+    each_after_move<Adaptive>(
+        "AdaptiveEmbedding", [&] { return Adaptive(config); },
+        {{"forward", [&](Adaptive& layer) { layer.forward(tokens); }},
+         {"projection", [](Adaptive& layer) { layer.projection(0); }},
+         {"parameters", [](Adaptive& layer) { infty::count_parameters(layer); }}});
+    using Softmax = infty::AdaptiveSoftmax<float>;
+    each_after_move<Softmax>(
+        "AdaptiveSoftmax", [&] { return Softmax(config); },
+        {{"losses", [&](Softmax& layer) { layer.losses(x, tokens); }},
+         {"log_probabilities", [&](Softmax& layer) { layer.log_probabilities(x); }},
+         {"head", [&](Softmax& layer) { layer.head(x); }},
+         {"parameters", [](Softmax& layer) { infty::count_parameters(layer); }}});
+  }
+  using Compressor = infty::Compressor<float>;
+  for (const auto kind :
+       {infty::Compression::convolution, infty::Compression::dilated, infty::Compression::mean})
+    each_after_move<Compressor>("Compressor", [&] { return Compressor(kind, 2, 4, Random(1)); },
+                                {{"forward",
+                                  [](Compressor& layer) {
+                                    layer.forward(Variable<float>(Tensor<float>::zeros({1, 4, 4})));
+                                  }},
+                                 {"flops", [](Compressor& layer) { layer.flops(2); }}});
+}
+
+TEST_CASE("moved from: ridge caches and long-term memories") {
+  using Cache = infty::RidgeCache<float, infty::EigenBackend, infty::GaussianBasis<float>>;
+  each_after_move<Cache>("RidgeCache",
+                         [] {
+                           return Cache(infty::GaussianBasis<float>(8, {.1, .2}), {.samples = 6});
+                         },
+                         {{"first", [](Cache& cache) { cache.first(3); }},
+                          {"next", [](Cache& cache) { cache.next(3); }},
+                          {"entries", [](Cache& cache) { cache.entries(); }},
+                          {"bytes", [](Cache& cache) { cache.bytes(); }},
+                          {"basis", [](Cache& cache) { cache.basis().size(); }}});
+  const Tensor<float> x = Tensor<float>::full({2, 3, 4}, 1), q = Tensor<float>::full({2, 3, 6}, 1);
+  using Memory = infty::LongTermMemory<float>;
+  using State = Memory::State;
+  for (const auto resampling : {infty::Resampling::even, infty::Resampling::sticky})
+    for (const auto parameters :
+         {infty::DensityParameters::affine, infty::DensityParameters::moments}) {
+      auto config = long_term;
+      config.resampling = resampling;
+      config.parameters = parameters;
+      const Memory memory(config);
+      auto written = memory.make_state(2);
+      memory.write(written, x);
+      each_after_move<Memory>(
+          "LongTermMemory", [&] { return Memory(config); },
+          {{"write", [&](Memory& m) { m.write(*std::make_unique<State>(written), x); }},
+           {"read", [&](Memory& m) { m.read(*std::make_unique<State>(written), q); }},
+           {"make_state",
+            [&](Memory& m) { m.write(*std::make_unique<State>(m.make_state(2)), x); }},
+           {"next_locations", [&](Memory& m) { m.next_locations(written); }},
+           {"flops", [](Memory& m) { m.write_flops(1, 2); }},
+           {"basis", [](Memory& m) { m.basis().centre(0); }},
+           {"parameters", [](Memory& m) { infty::count_parameters(m); }}});
+      each_after_move<State>(
+          "LongTermState", [&] { return written; },
+          {{"write", [&](State& state) { memory.write(state, x); }},
+           {"read", [&](State& state) { memory.read(state, q); }},
+           {"next_locations", [&](State& state) { memory.next_locations(state); }}});
+    }
+}
+
+TEST_CASE("moved from: memories and their states") {
+  memory_after_move<infty::ShortTermMemory<float>>("ShortTermMemory", {.capacity = 3});
+  memory_after_move<infty::NoMemory<float>>("NoMemory", {});
+  memory_after_move<infty::LaMemo<float>>("LaMemo", {.capacity = 3});
+  memory_after_move<infty::CompressiveMemory<float>>(
+      "CompressiveMemory", {.capacity = 2, .compressed_capacity = 2, .rate = 2});
+  memory_after_move<infty::InftyMemory<float>>(
+      "InftyMemory", {.short_term = {.capacity = 2}, .long_term = long_term});
+}
+
+TEST_CASE("moved from: models, their states and optimisers") {
+  const auto tokens = Tensor<Index>::full({2, 3}, 1);
+  using Model = infty::TransformerLM<float>;
+  for (const bool tied : {false, true}) {
+    const infty::TransformerConfig config{.vocabulary = 9,
+                                          .model_dim = 4,
+                                          .layers = 2,
+                                          .heads = 2,
+                                          .head_dim = 3,
+                                          .feed_forward = 8,
+                                          .tie_embedding = tied};
+    const auto make = [&] {
+      return Model(config, {.short_term = {.capacity = 2}, .long_term = long_term}, Random(1));
+    };
+    const Model model = make();
+    auto begun = model.make_state(2);
+    const auto output = model.forward(begun, tokens);
+    each_after_move<Model>(
+        "TransformerLM", make,
+        {{"forward", [&](Model& m) { m.forward(*std::make_unique<Model::State>(begun), tokens); }},
+         {"observe", [&](Model& m) { m.observe(*std::make_unique<Model::State>(begun), tokens); }},
+         {"make_state", [&](Model& m) { m.make_state(2); }},
+         {"its own state",
+          [&](Model& m) { m.forward(*std::make_unique<Model::State>(m.make_state(2)), tokens); }},
+         {"logits", [&](Model& m) { m.logits(output.hidden); }},
+         {"losses", [&](Model& m) { m.losses(output.hidden, tokens); }},
+         {"kl", [&](Model& m) { m.kl_regulariser(output); }},
+         {"parameters", [](Model& m) { infty::count_parameters(m); }}});
+    using State = Model::State;
+    each_after_move<State>("TransformerState", [&] { return begun; },
+                           {{"forward", [&](State& state) { model.forward(state, tokens); }},
+                            {"observe", [&](State& state) { model.observe(state, tokens); }},
+                            {"take_rows", [](State& state) { infty::take_rows(state, 0, 1); }},
+                            {"reset_row", [](State& state) { infty::reset_row(state, 0); }}});
+  }
+  auto layer = infty::Linear<float>(3, 2, Random(1));
+  infty::Adam<float> adam(layer);
+  infty::Adam<float> taken = std::move(adam);
+  adam.zero_grad();
+  CHECK(adam.parameters().empty());
+  CHECK_NOTHROW(adam.step());
+  adam = std::move(taken);
+  CHECK(adam.parameters().size() == 2);
+}
