@@ -210,8 +210,10 @@ class LongTermMemory {
           reset_row(next, static_cast<Index>(row));
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
     if (sticky() && locations.empty()) locations = sticky_locations(next);
-    next.coefficients = write_coefficients(cache_, next.coefficients.value(), next.written, gated,
-                                           counts, locations);
+    // Only looked at: a state that was branched from this one holds them, too, maybe in a thread.
+    const Variable<T, Backend>& old = next.coefficients;
+    next.coefficients =
+        write_coefficients(cache_, old.value(), next.written, gated, counts, locations);
     if (sticky()) next.attention = next.attention.clone();
     for (std::size_t row = 0; row < counts.size(); ++row) {
       if (counts[row] == 0) continue;
