@@ -1,8 +1,9 @@
 # How this project's own programs are compiled. None of it reaches a user of infty::infty.
 
+set(warnings -Wall -Wextra -Wconversion -Wshadow)
+
 # Warnings as errors, and the sanitizers when they are asked for.
 function(infty_own target)
-  set(warnings -Wall -Wextra -Wconversion -Wshadow)
   # nvcc hands the host compiler code that is not pedantic.
   list(JOIN warnings "," joined)
   target_compile_options(
@@ -26,7 +27,23 @@ function(infty_own target)
   target_link_libraries(${target} PRIVATE infty::infty)
 endfunction()
 
-# The same for a program whose speed matters: -O3, and this machine's instructions if allowed.
+# Warnings as errors in a program that has sanitizers of its own and no OpenMP, which not all of them
+# see through and the library does without: `infty_own_serial(target thread)` is ThreadSanitizer's.
+function(infty_own_serial target sanitizers)
+  target_compile_options(${target} PRIVATE ${warnings} -Wpedantic)
+  if(sanitizers)
+    target_compile_options(
+      ${target} PRIVATE -g1 -fno-omit-frame-pointer -fsanitize=${sanitizers}
+                        -fno-sanitize-recover=all $<$<CXX_COMPILER_ID:Clang>:-Werror>)
+    target_link_options(${target} PRIVATE -fsanitize=${sanitizers})
+  endif()
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include"
+                                               "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${target} PRIVATE Eigen3::Eigen)
+endfunction()
+
+# As infty_own, for a program whose speed matters: -O3, and this machine's instructions if allowed.
 # Without errno a loop over std::sqrt becomes vector code. A Quick build, which is not optimised,
 # optimises these a little.
 function(infty_own_fast target)

@@ -57,6 +57,7 @@
 #include <infty/memory/head_values.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/largest.hpp>
+#include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/long_term_state.hpp>

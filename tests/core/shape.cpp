@@ -37,6 +37,10 @@ TEST_CASE("Shape: products of some extents") {
   CHECK(shape.size(0, 4) == 120);
   CHECK(shape.size(1, 3) == 12);
   CHECK(shape.size(2, 2) == 1);
+  CHECK(shape.size(-2, 4) == 20);
+  CHECK(shape.size(-4, 2) == 6);
+  CHECK(shape.size(-1, 2) == 1);
+  CHECK_THROWS_AS(shape.size(-5, 1), ShapeError);
   CHECK_THROWS_AS(shape.size(0, 5), ShapeError);
 }
 

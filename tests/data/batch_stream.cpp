@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -62,6 +63,15 @@ TEST_CASE("BatchStream: rows go on from one segment to the next") {
   CHECK(third.epoch == 1);
   CHECK(third.targets == first.targets);
   CHECK(third.reset == first.reset);
+}
+
+TEST_CASE("BatchStream: a segment of any length reads a row at once") {
+  const auto stream = numbered({5});
+  BatchStream batches(stream, {.batch = 2, .segment = std::numeric_limits<Index>::max()});
+  CHECK(batches.batches_per_epoch() == 1);
+  const auto all = batches.next();
+  CHECK(all.targets == Row{100, 101, 102, 103, 104, ignore_index});
+  CHECK(all.last);
 }
 
 TEST_CASE("BatchStream: a document begins a segment and resets its row") {
@@ -169,6 +179,7 @@ TEST_CASE("BatchStream: refuses what it cannot cut, and places that are none of 
   BatchStream batches(stream, {.batch = 2, .segment = 2});
   const BatchPosition at = batches.position();
   CHECK_THROWS_AS(batches.seek({-1, {0, 3}}), infty::ValueError);
+  CHECK_THROWS_AS(batches.seek({std::numeric_limits<Index>::max(), {0, 3}}), infty::ValueError);
   CHECK_THROWS_AS(batches.seek({0, {0}}), infty::ValueError);
   CHECK_THROWS_WITH(batches.seek({0, {0, 2}}), Contains("row 1 is at 2"));
   CHECK_THROWS_WITH(batches.seek({0, {3, 5}}), Contains("all rows are at their ends"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -209,12 +210,15 @@ TEST_CASE("checkpoint: what does not fit is named, and everything stays as it wa
   replaced("model.output_bias", "[7] is needed", {6}, Floats(6));
   replaced("model.output_bias", "asked for as F32", {7}, Counts(7));
   replaced("optimizer.steps.output_bias", "at least 0", {}, Counts{-1});
+  replaced("optimizer.steps", "at most 2^62", {}, Counts{std::numeric_limits<Index>::max()});
   replaced("optimizer.second.output_bias", "[7] is needed", {1, 7}, Floats(7));
   replaced("random", "[3] is needed", {2}, Counts(2));
   const std::string state = "state.layers.0.";
   replaced(state + "long_term.memory.coefficients", "[2, 6, 8] is needed", {2, 5, 8}, Floats(80));
   replaced(state + "long_term.memory.attention", "[2, 16] is needed", {2, 15}, Floats(30));
   replaced(state + "long_term.memory.written", "at least 0", {2}, Counts{1, -1});
+  replaced(state + "long_term.memory.written", "at most 2^62", {2},
+           Counts{1, std::numeric_limits<Index>::max()});
   replaced(state + "long_term.memory.writes", "[2] is needed", {3}, Counts{1, 1, 1});
   replaced(state + "long_term.leaving.vectors", "[2, 3, 8] is needed", {2, 3, 7}, Floats(42));
   replaced(state + "long_term.leaving.length", "holds 4", {2}, Counts{3, 4});

@@ -45,10 +45,14 @@ class Shape {
     return extents_[static_cast<std::size_t>(at)];
   }
 
-  /// Product of the extents in [first, last), negative `first` counting from the end.
+  /// Product of the extents in [first, last), negative `first` counting from the end; 1 if there
+  /// are none. @throws infty::ShapeError out of range
   Index size(Index first, Index last) const {
+    const Index begin = first < 0 ? first + rank_ : first;
+    require<ShapeError>(begin >= last || (begin >= 0 && last <= rank_), "Shape", "dimensions [",
+                        first, ", ", last, ") of ", *this);
     Index product = 1;
-    for (Index i = first; i < last; ++i) product *= (*this)[i];
+    for (Index i = begin; i < last; ++i) product *= extents_[static_cast<std::size_t>(i)];
     return product;
   }
 

@@ -140,9 +140,10 @@ class BatchStream {
   /// what would have come there. @throws infty::ValueError for a place that is none of this
   /// stream's; then it stands where it stood
   void seek(BatchPosition position) {
-    require(position.epoch >= 0 && static_cast<Index>(position.next.size()) == config_.batch,
-            "BatchStream::seek", "the position is of epoch ", position.epoch, " and ",
-            position.next.size(), " rows: there are ", config_.batch);
+    require(position.epoch >= 0 && position.epoch <= Index{1} << 62, "BatchStream::seek",
+            "the position is of epoch ", position.epoch, ": it must lie in [0, 2^62]");
+    require(static_cast<Index>(position.next.size()) == config_.batch, "BatchStream::seek",
+            "the position is of ", position.next.size(), " rows: there are ", config_.batch);
     bool any_left = false;
     for (Index row = 0; row < config_.batch; ++row) {
       const Index next = position.next[static_cast<std::size_t>(row)];
@@ -174,7 +175,7 @@ class BatchStream {
 
   /// Tokens that a row reads at once from `next` on.
   Index length_of(Index row, Index next) const {
-    Index end = std::min(next + config_.segment, end_of(row));
+    Index end = next + std::min(config_.segment, end_of(row) - next);
     if (config_.reset_documents) {
       const auto& documents = stream_->documents;
       const auto border = std::upper_bound(documents.begin(), documents.end(), next);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <set>
 #include <span>
@@ -149,9 +148,9 @@ class CheckpointLoader {
       const std::string stored = take(prefix + name);
       if (batch < 0) batch = rows_of(stored);
       if constexpr (std::is_same_v<M, RowCounts>) {
-        member = read_rows(stored, batch, 0);
+        member = read_counts(stored, batch);
       } else if constexpr (std::is_same_v<M, RowIds>) {
-        member.id = read_rows(stored, batch, std::numeric_limits<Index>::min());
+        member.id = read_rows(stored, batch);
       } else {
         const auto& tensor = detail::tensor_of(member);
         Shape expected = tensor.shape().with(0, batch);
@@ -179,7 +178,7 @@ class CheckpointLoader {
       if constexpr (std::is_same_v<std::remove_reference_t<decltype(member)>, Index>) {
         file_.check_shape(take(stored), Shape{});
         const Index count = file_.read<Index>(stored).front();
-        if (count < 0) fail(stored, "is ", count, ": it must be at least 0");
+        check_count(stored, count);
         writes_.push_back([count, to = &member] { *to = count; });
       } else {
         stage(stored, member);
@@ -242,12 +241,22 @@ class CheckpointLoader {
     return shape[0];
   }
 
-  RowCounts read_rows(const std::string& name, Index batch, Index least) const {
+  RowCounts read_rows(const std::string& name, Index batch) const {
     file_.check_shape(name, Shape{batch});
     const auto values = file_.read<Index>(name);
-    for (const Index value : values)
-      if (value < least) fail(name, "holds ", value, ": it must be at least ", least);
     return RowCounts(values.begin(), values.end());
+  }
+
+  RowCounts read_counts(const std::string& name, Index batch) const {
+    const RowCounts counts = read_rows(name, batch);
+    for (const Index count : counts) check_count(name, count);
+    return counts;
+  }
+
+  /// Nobody counts to 2^62, and what is added to a larger count may overflow.
+  void check_count(const std::string& name, Index count) const {
+    if (count < 0) fail(name, "holds ", count, ": it must be at least 0");
+    if (count > Index{1} << 62) fail(name, "holds ", count, ": it must be at most 2^62");
   }
 
   /// `expected` with the length of the sequence in the file, in which all rows must fit.
@@ -255,7 +264,7 @@ class CheckpointLoader {
                            const std::string& counts, Index batch) const {
     const Shape& shape = file_.shape(name);
     if (shape.rank() < 2) return expected;
-    for (const Index count : read_rows(counts, batch, 0))
+    for (const Index count : read_counts(counts, batch))
       if (count > shape[1]) fail(counts, "holds ", count, ", and the sequence is ", shape);
     return expected.with(1, shape[1]);
   }

@@ -3,15 +3,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/core/finite.hpp>
-#include <infty/core/pool.hpp>
-#include <infty/core/verify.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/memory/density.hpp>
 #include <infty/memory/expected_values.hpp>
@@ -22,6 +18,7 @@
 #include <infty/memory/gate.hpp>
 #include <infty/memory/head_values.hpp>
 #include <infty/memory/largest.hpp>
+#include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/sticky.hpp>
@@ -136,7 +133,7 @@ class LongTermMemory {
     const Index batch = x.dim(0), length = x.dim(1);
     require<ShapeError>(static_cast<Index>(counts.size()) == batch, "write", counts.size(),
                         " counts for ", batch, " rows");
-    check_locations(locations, batch);
+    detail::check_locations("write", locations, Shape{batch, config_.samples});
     for (const Index count : counts)
       require(count >= 0 && count <= length, "write", "a count is ", count, ": it must lie in [0, ",
               length, "]");
@@ -194,7 +191,7 @@ class LongTermMemory {
   /// attention since the last write -> [batch, samples].
   Tensor<T, Backend> next_locations(const State& state) const {
     check_state("next_locations", state);
-    if (sticky()) return sticky_locations(state);
+    if (sticky()) return detail::sticky_locations(config_, state);
     const auto even = even_locations<T, Backend>(config_.samples);
     Tensor<T, Backend> all(Shape{state.coefficients.dim(0), config_.samples});
     for (Index row = 0; row < all.dim(0); ++row)
@@ -221,22 +218,7 @@ class LongTermMemory {
   bool sticky() const { return config_.resampling != Resampling::even; }
 
   void check_state(const char* op, const State& state) const {
-    const Index batch = state.coefficients.dim(0), d = config_.model_dim;
-    require<ShapeError>(state.coefficients.shape() == Shape{batch, config_.basis, d}, op,
-                        "the state holds coefficients ", state.coefficients.shape(),
-                        ": another memory made it, ours are [batch, ", config_.basis, ", ", d, "]");
-    const Shape attention{batch, sticky() ? config_.bins : 0};
-    require<ShapeError>(state.attention.shape() == attention, op, "the state holds attention ",
-                        state.attention.shape(), ": another memory made it, ours is ", attention);
-    require<ShapeError>(state.largest.shape() == Shape{batch, d}, op,
-                        "the state holds the largest |x| as ", state.largest.shape(),
-                        ": another memory made it, ours is [batch, ", d, "]");
-    waiting_.check(op, state.waiting);
-    detail::checked_rows(op, state);
-    for (std::size_t row = 0; row < state.written.size(); ++row)
-      require(state.written[row] >= 0 && state.writes[row] >= 0 && state.last[row] >= 0, op, "row ",
-              row, " has taken in ", state.written[row], " vectors in ", state.writes[row],
-              " writes, ", state.last[row], " in the last: none may be negative");
+    detail::check_long_term_state(op, config_, waiting_, state);
   }
 
   void check_vectors(const char* op, const State& state, const Variable<T, Backend>& x) const {
@@ -244,22 +226,6 @@ class LongTermMemory {
     check_state(op, state);
     require<ShapeError>(x.shape().rank() == 3 && x.dim(0) == batch && x.dim(2) == d, op,
                         "the vectors are ", x.shape(), ": they must be [", batch, ", L, ", d, "]");
-  }
-
-  void check_locations(const Tensor<T, Backend>& locations, Index batch) const {
-    if (locations.empty()) return;
-    require<ShapeError>(locations.shape() == Shape{batch, config_.samples}, "write",
-                        "locations are ", locations.shape(), ": they must be [", batch, ", ",
-                        config_.samples, "]");
-    const T* const t = locations.data();
-    detail::verify<Backend>(
-        locations.size(),
-        [=] INFTY_HOST_DEVICE(Index i) { return !(t[i] >= T(0) && t[i] <= T(1)); },
-        [locations](Index i) {
-          const Index samples = locations.dim(1);
-          raise<ValueError>("write", "location ", i % samples, " of row ", i / samples,
-                            " does not lie in [0, 1]");
-        });
   }
 
   /// NaN and infinity neither come into a read nor leave it without a word.
@@ -288,7 +254,7 @@ class LongTermMemory {
           next.waiting = waiting;
         }
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
-    if (sticky() && locations.empty()) locations = sticky_locations(next);
+    if (sticky() && locations.empty()) locations = detail::sticky_locations(config_, next);
     auto largest = detail::largest_with(next.largest, gated.value());
     detail::require_writable("write", largest, largest_writable(next.written, counts));
     next.coefficients = write_coefficients(
@@ -351,19 +317,6 @@ class LongTermMemory {
       kept = {detail::Snapshot(state.coefficients), detail::Snapshot(density_weight),
               detail::Snapshot(key.weight), fold_now()};
     return kept.value;
-  }
-
-  /// [batch, samples]: by the attention since the last write, evenly where there was none.
-  Tensor<T, Backend> sticky_locations(const State& state) const {
-    const auto probability = detail::even_where_zero(state.attention);
-    if (config_.resampling == Resampling::sticky_quantiles)
-      return quantile_locations(probability, config_.samples);
-    const Random base(config_.sampling_seed);
-    std::vector<Random, PoolAllocator<Random>> draws;
-    for (std::size_t row = 0; row < state.writes.size(); ++row)
-      draws.push_back(base.split(static_cast<std::uint64_t>(state.stream.id[row]))
-                          .split(static_cast<std::uint64_t>(state.writes[row])));
-    return sample_locations(probability, config_.samples, std::span<Random>(draws));
   }
 
   LongTermConfig config_;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/core/error.hpp>
+#include <infty/core/verify.hpp>
+#include <infty/memory/fifo.hpp>
+#include <infty/memory/long_term_config.hpp>
+#include <infty/memory/long_term_state.hpp>
+#include <infty/memory/state.hpp>
+
+namespace infty::detail {
+
+/// @throws infty::ShapeError, infty::ValueError that name `op` unless a memory with this
+/// configuration made the state, and all of its members have as many rows
+template <class T, class B>
+void check_long_term_state(const char* op, const LongTermConfig& config, const Fifo<T, B>& waiting,
+                           const LongTermState<T, B>& state) {
+  const Index batch = state.coefficients.dim(0), d = config.model_dim;
+  require<ShapeError>(state.coefficients.shape() == Shape{batch, config.basis, d}, op,
+                      "the state holds coefficients ", state.coefficients.shape(),
+                      ": another memory made it, ours are [batch, ", config.basis, ", ", d, "]");
+  const Shape attention{batch, (config.resampling != Resampling::even) ? config.bins : 0};
+  require<ShapeError>(state.attention.shape() == attention, op, "the state holds attention ",
+                      state.attention.shape(), ": another memory made it, ours is ", attention);
+  require<ShapeError>(state.largest.shape() == Shape{batch, d}, op,
+                      "the state holds the largest |x| as ", state.largest.shape(),
+                      ": another memory made it, ours is [batch, ", d, "]");
+  waiting.check(op, state.waiting);
+  detail::checked_rows(op, state);
+  for (std::size_t row = 0; row < state.written.size(); ++row)
+    require(state.written[row] >= 0 && state.writes[row] >= 0 && state.last[row] >= 0, op, "row ",
+            row, " has taken in ", state.written[row], " vectors in ", state.writes[row],
+            " writes, ", state.last[row], " in the last: none may be negative");
+}
+
+/// @throws infty::ShapeError, infty::ValueError that name `op` unless locations are none, or of
+/// this shape and in [0, 1]
+template <class T, class B>
+void check_locations(const char* op, const Tensor<T, B>& locations, const Shape& shape) {
+  if (locations.empty()) return;
+  require<ShapeError>(locations.shape() == shape, op, "locations are ", locations.shape(),
+                      ": they must be ", shape);
+  const T* const t = locations.data();
+  verify<B>(
+      locations.size(), [=] INFTY_HOST_DEVICE(Index i) { return !(t[i] >= T(0) && t[i] <= T(1)); },
+      [op, locations](Index i) {
+        const Index samples = locations.dim(1);
+        raise<ValueError>(op, "location ", i % samples, " of row ", i / samples,
+                          " does not lie in [0, 1]");
+      });
+}
+
+}  // namespace infty::detail

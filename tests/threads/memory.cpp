@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include <vector>
+
+#include <infty/memory/long_term_memory.hpp>
+
+#include "memory/long_term.hpp"
+#include "support/catch.hpp"
+#include "support/states.hpp"
+#include "support/tensors.hpp"
+#include "threads/at_once.hpp"
+
+using infty::Index;
+using infty::Random;
+using infty::Shape;
+using infty::tests::at_once;
+using infty::tests::crowd;
+using infty::tests::numbers_of;
+using infty::tests::same_at_once;
+using infty::tests::small_config;
+using infty::tests::uniform_tensor;
+using Memory = infty::LongTermMemory<float>;
+
+namespace {
+
+infty::LongTermConfig sticky_config() {
+  auto config = small_config();
+  config.resampling = infty::Resampling::sticky;
+  config.bins = 7;
+  return config;
+}
+
+/// Writes and reads of lengths that other threads ask for, too; all numbers that come of it.
+std::vector<double> session(const Memory& memory, Memory::State& state, int thread) {
+  Random random(static_cast<std::uint64_t>(thread));
+  std::vector<double> all;
+  for (int n = 0; n < 12; ++n) {
+    const Index length = 1 + (n + thread) % 5;
+    memory.write(state, uniform_tensor<float>({2, length, 4}, random));
+    const auto read = memory.attend(state, uniform_tensor<float>({2, 3, 6}, random));
+    for (const float x : read.context.value().to_vector()) all.push_back(x);
+  }
+  const auto rest = numbers_of(state);
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("threads: one long-term memory serves states of their own") {
+  for (const auto& config : {small_config(), sticky_config()}) {
+    const Memory memory(config, Random(1));
+    CHECK(same_at_once([&](int i) {
+      auto state = memory.make_state(2, i);
+      return session(memory, state, i);
+    }));
+  }
+}
+
+TEST_CASE("threads: states that were branched from one another go their own ways") {
+  const Memory memory(sticky_config(), Random(1));
+  auto trunk = memory.make_state(2);
+  session(memory, trunk, 0);
+  const auto state = trunk;
+  CHECK(same_at_once([&](int i) {
+    auto branch = state;
+    return session(memory, branch, i);
+  }));
+}
+
+TEST_CASE("threads: rows of one state are taken and joined") {
+  const Memory memory(small_config(), Random(1));
+  auto written = memory.make_state(6);
+  Random random(3);
+  memory.write(written, uniform_tensor<float>({6, 5, 4}, random));
+  const auto state = written;
+  CHECK(same_at_once([&](int i) {
+    std::vector<double> all;
+    for (int n = 0; n < 20; ++n) {
+      const std::vector<Memory::State> parts{infty::take_rows(state, i, 6),
+                                             infty::take_rows(state, 0, i)};
+      auto joined = infty::join_rows(parts);
+      infty::reset_row(joined, 0);
+      infty::put_rows(joined, 1, infty::take_rows(state, 2, 4));
+      all = numbers_of(joined);
+    }
+    return all;
+  }));
+}
+
+TEST_CASE("threads: matrices of the same and of new lengths are asked for") {
+  using Psi = infty::GaussianBasis<double>;
+  const infty::RidgeCache<double, infty::EigenBackend, Psi> cache(Psi(6, {.1, .2}),
+                                                                  {.samples = 5, .entries = 3});
+  CHECK(same_at_once([&](int i) {
+    double sum = 0;
+    for (int n = 0; n < 30; ++n) {
+      const Index length = 1 + (n * (i + 1)) % 6;
+      sum += cache.first(length).to_vector().back() + cache.next(length).carry.to_vector().back();
+      if (cache.entries() > 6 || cache.bytes() == 0) throw infty::Error("too much is kept");
+    }
+    return sum;
+  }));
+}
