@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+
+// Does a long-term memory with these constants stay bounded, and how much of a write is left behind
+// later ones? For writes of 1, 2, 4, ... vectors: the spectral radius of the recursion and how far
+// a fit exceeds what is fitted (Λ), in the paper's form and in ours, the bound of the signal, and
+// what is done to keep it. docs/stability.md explains the columns.
+//
+//     stability                         the constants of examples/language_model
+//     stability --preset sorting        those of a paper's experiment
+//     stability --basis 64 --samples 64 --out figures
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <infty/memory/stability.hpp>
+#include <infty/model/presets.hpp>
+
+#include "../support/files.hpp"
+#include "../support/progress_line.hpp"
+
+namespace {
+
+using infty::Index;
+using infty::LongTermConfig;
+using infty::Stability;
+
+LongTermConfig paper_form(LongTermConfig config) {
+  config.bounded = config.hold_short_writes = false;
+  return config;
+}
+
+const std::map<std::string, LongTermConfig>& presets() {
+  namespace papers = infty::presets;
+  static const LongTermConfig language_model{
+      .basis = 32, .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5};
+  static const std::map<std::string, LongTermConfig> all{
+      {"language_model", language_model},
+      {"sorting", *papers::sorting(4000).memory.long_term},
+      {"wikitext103", *papers::wikitext103(false).memory.long_term},
+      {"gpt2", *papers::gpt2_wikitext103(false).memory.long_term}};
+  return all;
+}
+
+struct Row {
+  Index length;
+  Stability paper, ours;
+};
+
+void print(const std::vector<Row>& rows, double penalty) {
+  std::printf(
+      "            paper's form           ours\n"
+      "vectors   radius        Λ    radius        Λ    bound   what is done\n");
+  for (const auto& [length, paper, ours] : rows) {
+    std::string done = ours.multiplies ? "one matrix a write" : "samples are clamped";
+    if (ours.points > length) done += ", held over " + std::to_string(ours.points) + " places";
+    if (ours.penalty > penalty) {
+      char text[40];
+      std::snprintf(text, sizeof text, ", penalty %g", ours.penalty);
+      done += text;
+    }
+    std::printf("%7td   %6.3f %8.2f    %6.3f %8.2f %8.1f   %s\n", length, paper.radius,
+                paper.lebesgue, ours.radius, ours.lebesgue, ours.bound, done.c_str());
+  }
+}
+
+/// Shares of a write that are left behind others of its length, until `vectors` have come.
+std::vector<double> shares(const LongTermConfig& config, Index length, Index vectors) {
+  const std::vector<Index> lengths(
+      static_cast<std::size_t>(1 + std::max<Index>(1, vectors / length)), length);
+  return infty::retention(config, lengths);
+}
+
+void write_figures(const std::filesystem::path& out, const std::vector<Row>& rows,
+                   const LongTermConfig& config, const std::vector<Index>& retained,
+                   Index vectors) {
+  support::prepare_folder(out);
+  std::ofstream radius(out / "radius.dat");
+  for (const Row& r : rows)
+    radius << r.length << ' ' << r.paper.radius << ' ' << r.ours.radius << ' ' << r.paper.lebesgue
+           << ' ' << r.ours.lebesgue << '\n';
+  std::ofstream kept(out / "retention.dat");
+  std::string writes, by_vectors;
+  for (std::size_t i = 0; i < retained.size(); ++i) {
+    const auto share = shares(config, retained[i], vectors);
+    for (std::size_t k = 0; k < share.size(); ++k)
+      kept << k << ' ' << static_cast<Index>(k) * retained[i] << ' ' << share[k] << '\n';
+    kept << "\n\n";
+    const std::string curve = "'retention.dat' index " + std::to_string(i) + " using ",
+                      title = ":3 with linespoints pointsize .4 linewidth 2 title 'L = " +
+                              std::to_string(retained[i]) + "', ";
+    writes += curve + "1" + title;
+    by_vectors += curve + "2" + title;
+  }
+  std::ofstream(out / "radius.gp")
+      << "set terminal pngcairo size 1100,420 font 'sans,11'\nset output 'radius.png'\n"
+         "set multiplot layout 1,2\nset logscale x 2\nset grid\nset xlabel 'vectors in a write'\n"
+         "set title 'spectral radius of a write'\nset yrange [0:*]\n"
+         "plot 'radius.dat' using 1:2 with linespoints linewidth 2 title 'as published', "
+         "'' using 1:3 with linespoints linewidth 2 title 'infty', 1 with lines dashtype 2 "
+         "linecolor 'black' title 'grows above'\n"
+         "set title 'how far a fit exceeds what is fitted'\nset logscale y\nset yrange [1:*]\n"
+         "plot 'radius.dat' using 1:4 with linespoints linewidth 2 title 'as published', "
+         "'' using 1:5 with linespoints linewidth 2 title 'infty'\n";
+  std::ofstream(out / "retention.gp")
+      << "set terminal pngcairo size 1100,420 font 'sans,11'\nset output 'retention.png'\n"
+         "set multiplot layout 1,2\nset grid\nset logscale y\nset yrange [1e-6:1]\nset format y "
+         "'10^{%T}'\nset title 'share of a write that is left'\nset xlabel 'later writes'\n"
+         "set xrange [0:40]\nplot " +
+             writes + std::to_string(config.tau) +
+             "**x with lines dashtype 2 linecolor 'black' title 'contraction alone'" +
+             "\nset xlabel 'later vectors'\nset xrange [0:" + std::to_string(vectors) + "]\nplot " +
+             by_vectors + "1/0 notitle\n";
+  radius.close();
+  kept.close();
+  support::draw_figure(out, "radius");
+  support::draw_figure(out, "retention");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string preset = "language_model";
+  std::filesystem::path out;
+  Index longest = 1024, vectors = 1024;
+  LongTermConfig given;
+  std::vector<Index> retained{1, 8, 64, 512};
+  CLI::App app{"Says whether a long-term memory is bounded, and what it keeps."};
+  app.add_option("--preset", preset, "constants to begin with")
+      ->capture_default_str()
+      ->check(CLI::IsMember(&presets()));
+  auto* const basis = app.add_option("--basis", given.basis, "N, basis functions");
+  auto* const widths =
+      app.add_option("--widths", given.widths, "of the basis functions")->delimiter(',');
+  auto* const samples =
+      app.add_option("--samples", given.samples, "M, of the past at a contraction");
+  auto* const tau = app.add_option("--tau", given.tau, "share that the past is contracted to");
+  auto* const ridge = app.add_option("--ridge", given.ridge, "penalty of the regression");
+  app.add_option("--longest", longest, "the most vectors in a write")
+      ->capture_default_str()
+      ->check(CLI::Range(Index{1}, Index{1} << 20));
+  app.add_option("--retained", retained, "lengths of the writes whose share is drawn")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::Range(Index{1}, Index{1} << 20));
+  app.add_option("--vectors", vectors, "how many come behind the write whose share is drawn")
+      ->capture_default_str()
+      ->check(CLI::Range(Index{1}, Index{1} << 20));
+  app.add_option("--out", out, "folder for two figures; none are drawn without it");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    LongTermConfig config = presets().at(preset);
+    if (*basis) config.basis = given.basis;
+    if (*widths) config.widths = given.widths;
+    if (*samples) config.samples = given.samples;
+    if (*tau) config.tau = given.tau;
+    if (*ridge) config.ridge = given.ridge;
+    config.validate();
+    std::vector<Index> lengths;
+    for (Index length = 1; length < longest; length *= 2) lengths.push_back(length);
+    lengths.push_back(longest);
+    std::vector<Row> rows;
+    {
+      support::ProgressLine line("lengths", std::ssize(lengths), 0);
+      for (const Index length : lengths) {
+        rows.push_back({length, infty::stability(paper_form(config), length),
+                        infty::stability(config, length)});
+        line.update(std::ssize(rows), {});
+      }
+    }
+    print(rows, config.ridge);
+    if (!out.empty()) write_figures(out, rows, config, retained, vectors);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "stability: %s\n", error.what());
+    return 1;
+  }
+}
