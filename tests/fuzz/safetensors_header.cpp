@@ -24,10 +24,11 @@ void run(std::string_view bytes) {
   std::uint64_t sum = 0;
   for (const auto& [name, entry] : header.tensors) {
     check(entry.begin <= entry.end && entry.end <= data_bytes, "a tensor lies in the data");
-    const auto size = static_cast<unsigned __int128>(entry.shape.size());
-    check(size * static_cast<unsigned>(dtype_bytes(entry.dtype)) == entry.end - entry.begin,
+    const std::uint64_t length = entry.end - entry.begin;
+    const auto width = static_cast<std::uint64_t>(dtype_bytes(entry.dtype));
+    check(length % width == 0 && length / width == static_cast<std::uint64_t>(entry.shape.size()),
           "a tensor is as long as its shape says");
-    sum += entry.end - entry.begin;
+    sum += length;
     for (const auto& [other, next] : header.tensors)
       check(name == other || entry.begin == entry.end || entry.end <= next.begin ||
                 next.end <= entry.begin,

@@ -21,14 +21,17 @@ namespace {
 using Extents = std::vector<Index>;
 
 /// The product of extents, those of 0 left out unless `zero`; nothing where no shape has them.
-std::optional<__int128> product(const Extents& extents, bool zero) {
-  __int128 size = 1;
+std::optional<Index> product(const Extents& extents, bool zero) {
+  Index size = 1;
+  bool empty = false;
   for (const Index extent : extents) {
     if (extent < 0) return {};
-    if (extent > 0 || zero) size *= extent;
-    if (size > (__int128{1} << 62)) return {};
+    empty = empty || extent == 0;
+    if (extent > 0 && (__builtin_mul_overflow(size, extent, &size) || size > Index{1} << 62))
+      return {};
   }
-  return extents.size() <= Shape::max_rank ? std::optional(size) : std::nullopt;
+  if (extents.size() > Shape::max_rank) return {};
+  return zero && empty ? 0 : size;
 }
 
 /// Mostly small, sometimes any.
