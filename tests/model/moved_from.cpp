@@ -34,13 +34,13 @@ struct Call {
 /// Makes each of the calls on an object that was moved from, and then on one that took its place.
 template <class X, class Make>
 void each_after_move(const char* type, Make make, const std::vector<Call<X>>& calls) {
-  for (const auto& [name, call] : calls) {
-    CAPTURE(type, name);
+  for (const Call<X>& each : calls) {
+    CAPTURE(type, each.name);
     X x = make();
     [[maybe_unused]] const X taken = std::move(x);
     const auto outcome = [&](X& object) -> std::string {
       try {
-        call(object);
+        each.call(object);
         return "";
       } catch (const infty::Error& error) {
         return error.what();
