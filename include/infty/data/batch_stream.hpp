@@ -174,7 +174,7 @@ class BatchStream {
 
   /// Tokens that a row reads at once from `next` on.
   Index length_of(Index row, Index next) const {
-    Index end = std::min(next + config_.segment, end_of(row));
+    Index end = next + std::min(config_.segment, end_of(row) - next);
     if (config_.reset_documents) {
       const auto& documents = stream_->documents;
       const auto border = std::upper_bound(documents.begin(), documents.end(), next);
