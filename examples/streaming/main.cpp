@@ -7,31 +7,62 @@
 #include <iomanip>
 #include <iostream>
 
-#include <CLI/CLI.hpp>
-
 #include <infty/memory/long_term_memory.hpp>
+
+#include "../support/need.hpp"
+#include "../support/options.hpp"
+#include "../support/program.hpp"
 
 using infty::Index, infty::Tensor;
 
+struct Settings {
+  Index vectors = 1'000'000, segment = 250, dim = 64, heads = 4, basis = 128, samples = 128;
+};
+
+/// Calls see(group, name, field) for what may need memory.
+template <class See>
+void each_setting(Settings& s, See&& see) {
+  see("", "segment", s.segment);
+  see("", "dim", s.dim);
+  see("", "basis", s.basis);
+}
+
+/// Bytes of the memory's parameters and state, of two segments and of what they are worked on.
+double bytes_of(const Settings& s) {
+  const auto L = static_cast<double>(s.segment), d = static_cast<double>(s.dim),
+             N = static_cast<double>(s.basis);
+  return sizeof(float) * (6 * d * d + 2 * N * d + 4 * L * d) +
+         support::write_bytes(N, static_cast<double>(s.samples), L);
+}
+
 int main(int argc, char** argv) {
-  Index vectors = 1'000'000, segment = 250, dim = 64, heads = 4, basis = 128;
+  Settings s;
   int threads = infty::num_threads();
   CLI::App app{"Writes and reads a long stream through a long-term memory of constant size."};
-  app.add_option("--vectors", vectors, "length of the stream")->check(CLI::PositiveNumber);
-  app.add_option("--segment", segment, "vectors a write, and queries a read")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--dim", dim, "numbers a vector, a multiple of --heads")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--heads", heads, "attention heads")->check(CLI::PositiveNumber);
-  app.add_option("--basis", basis, "basis functions N, even")->check(CLI::PositiveNumber);
-  app.add_option("--threads", threads, "threads")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  const auto add = [&](const char* name, Index& field, const char* help) {
+    support::add_option(app, name, field, help, support::from(1));
+  };
+  add("--vectors", s.vectors, "length of the stream");
+  add("--segment", s.segment, "vectors a write, and queries a read");
+  add("--dim", s.dim, "numbers a vector, a multiple of --heads");
+  add("--heads", s.heads, "attention heads");
+  add("--basis", s.basis, "basis functions N, even");
+  support::add_option(app, "--threads", threads, "threads", {1, support::most_at_once});
+  if (const auto code = support::parse(app, argc, argv)) return *code;
 
-  try {
+  return support::run_program("streaming", [&] {
+    const auto [vectors, segment, dim, heads, basis, samples] = s;
+    infty::require(dim % heads == 0, "streaming", "--dim is ", dim,
+                   ": it must be a multiple of --heads = ", heads);
+    infty::require(basis % 2 == 0, "streaming", "--basis is ", basis, ": it must be even");
+    support::require_memory("streaming", s, bytes_of);
     infty::set_num_threads(threads);
-    infty::LongTermMemory<float> memory(
-        {.model_dim = dim, .heads = heads, .basis = basis, .widths = {.01, .05}, .samples = 128},
-        infty::Random(1));
+    infty::LongTermMemory<float> memory({.model_dim = dim,
+                                         .heads = heads,
+                                         .basis = basis,
+                                         .widths = {.01, .05},
+                                         .samples = samples},
+                                        infty::Random(1));
     auto state = memory.make_state(1);
     infty::Random random(2);
     Tensor<float> x({1, segment, dim}), queries({1, segment, dim});
@@ -59,8 +90,6 @@ int main(int argc, char** argv) {
       since = std::chrono::steady_clock::now();
     }
     std::cout << "finite: " << (is_finite(state) ? "yes" : "no") << '\n';
-  } catch (const infty::Error& error) {
-    std::cerr << error.what() << '\n';
-    return 1;
-  }
+    return 0;
+  });
 }
