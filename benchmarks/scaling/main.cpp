@@ -17,12 +17,14 @@
 #include <thread>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/nn/relative_attention.hpp>
 
+#include "../../examples/support/lock.hpp"
+#include "../../examples/support/need.hpp"
+#include "../../examples/support/options.hpp"
+#include "../../examples/support/program.hpp"
 #include "../../examples/support/progress_line.hpp"
 #include "../support/clock.hpp"
 #include "../support/tensors.hpp"
@@ -37,6 +39,32 @@ struct Options {
   double seconds = 10, gigabytes = 4;
   std::string out = "build/scaling";
 };
+
+/// Calls see(group, name, field) for what may need memory.
+template <class See>
+void each_setting(Options& o, See&& see) {
+  see("", "segment", o.segment);
+  see("", "dim", o.dim);
+  see("", "basis", o.basis);
+}
+
+/// Bytes of the parameters, of a segment and of the long-term memory's writes; where the context is
+/// longer, --gigabytes is the limit.
+double bytes_of(const Options& o) {
+  const auto L = static_cast<double>(o.segment), d = static_cast<double>(o.dim),
+             N = static_cast<double>(o.basis);
+  return sizeof(float) * (11 * d * d + 2 * N * d + 8 * L * d) + support::write_bytes(N, 512, L);
+}
+
+/// Throws infty::ValueError that names the option if the sizes do not fit.
+void validate(const Options& o) {
+  infty::require(o.dim % 2 == 0 && o.dim % o.heads == 0, "scaling", "--dim is ", o.dim,
+                 ": it must be even and a multiple of --heads = ", o.heads);
+  infty::require(o.basis % 2 == 0, "scaling", "--basis is ", o.basis, ": it must be even");
+  infty::require(o.longest >= o.segment, "scaling", "--longest is ", o.longest,
+                 ": it must be at least --segment = ", o.segment);
+  support::require_memory("scaling", o, bytes_of);
+}
 
 /// Bytes of the tensors that were alive at once, and of the whole process, since `restart`.
 struct Peak {
@@ -268,8 +296,11 @@ void sizes(const Options& standard, Csv& csv) {
 int main(int argc, char** argv) {
   Options o;
   CLI::App app{"Time and memory of a token against the context, and against sizes.", "scaling"};
-  const auto add = [&](const char* name, auto& field, const char* help) {
-    app.add_option(name, field, help)->capture_default_str()->check(CLI::PositiveNumber);
+  const auto add = [&](const char* name, Index& field, const char* help) {
+    support::add_option(app, name, field, help, support::from(1))->capture_default_str();
+  };
+  const auto add_real = [&](const char* name, double& field, const char* help) {
+    support::add_option(app, name, field, help, {.least = 0, .above = true})->capture_default_str();
   };
   add("--longest", o.longest, "tokens of the longest context");
   add("--segment", o.segment, "tokens of a segment");
@@ -277,12 +308,13 @@ int main(int argc, char** argv) {
   add("--heads", o.heads, "of attention");
   add("--basis", o.basis, "basis functions N, even");
   add("--pairs", o.pairs, "segments at the end and at 10,000 tokens, in turn");
-  add("--seconds", o.seconds, "no point that is expected to take longer");
-  add("--gigabytes", o.gigabytes, "no point that is expected to need more");
+  add_real("--seconds", o.seconds, "no point that is expected to take longer");
+  add_real("--gigabytes", o.gigabytes, "no point that is expected to need more");
   app.add_option("--out", o.out, "folder for the CSV files")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-  try {
-    std::filesystem::create_directories(o.out);
+  if (const auto code = support::parse(app, argc, argv)) return *code;
+  return support::run_program("scaling", [&] {
+    validate(o);
+    const auto lock = support::Lock::folder(o.out);
     const auto guard = infty::no_grad();
     const std::filesystem::path folder = o.out;
     Csv context(folder / "context.csv", "memory,context,seconds,tensor_bytes,resident_bytes");
@@ -291,8 +323,6 @@ int main(int argc, char** argv) {
     full_attention(o, context);
     Csv by_size(folder / "sizes.csv", "axis,value,seconds");
     sizes(o, by_size);
-  } catch (const std::exception& error) {
-    std::cerr << "scaling: " << error.what() << '\n';
-    return 1;
-  }
+    return 0;
+  });
 }

@@ -208,12 +208,14 @@ inline void print_table(const CompareOptions& options, const std::string& level,
 /// of memory, and prints the table. What is finished is kept; what was interrupted goes on.
 inline void compare(Settings s, const CompareOptions& options) {
   const auto lock = support::Lock::folder(options.out);
-  const Index vocabulary = load_corpus(s).tokenizer.size();
+  const Corpus corpus = load_corpus(s);
   if (s.parameters == 0)
     for (const std::string& memory : options.memories) {
       Settings of_memory = s;
       of_memory.memory = memory;
-      s.parameters = std::max(s.parameters, make_model(of_memory, vocabulary)->parameters());
+      check_training(of_memory, corpus);
+      s.parameters =
+          std::max(s.parameters, make_model(of_memory, corpus.tokenizer.size())->parameters());
     }
   std::vector<Run> all, waiting;
   std::vector<nlohmann::json> settings;
@@ -222,8 +224,7 @@ inline void compare(Settings s, const CompareOptions& options) {
       Settings asked = s;
       asked.memory = memory;
       asked.seed = static_cast<std::uint64_t>(seed);
-      all.push_back(
-          {sized(asked, vocabulary), options.out / (memory + '-' + std::to_string(seed))});
+      all.push_back({sized(asked, corpus), options.out / (memory + '-' + std::to_string(seed))});
       if (!finished_results(all.back().folder, all.back().settings).is_null()) continue;
       waiting.push_back(all.back());
       settings.push_back(support::to_json(asked));

@@ -29,6 +29,7 @@
 #include "../support/interrupt.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
+#include "../support/program.hpp"
 #include "compare.hpp"
 #include "generation.hpp"
 #include "training.hpp"
@@ -64,7 +65,7 @@ void train(Settings s, const Options& options) {
   const auto& out = options.train.out;
   const auto lock = support::Lock::folder(out);
   const Corpus corpus = load_corpus(s);
-  s = sized(s, corpus.tokenizer.size());
+  s = sized(s, corpus);
   nlohmann::json results;
   if (!options.train.fresh) {
     require_same_run(s, corpus, out);
@@ -141,15 +142,17 @@ void generate(const EvaluateOptions& model, const GenerateOptions& options) {
 }
 
 CLI::Option* add_model(CLI::App& app, EvaluateOptions& options) {
-  app.add_option("--segment", options.segment, "tokens that are read at once; 0: as in training");
-  app.add_option(
-      "--group", options.group,
-      "vectors leave for the long-term memory, or to be compressed, in groups of so many; "
-      "0: as many as a segment of the training where text is read in shorter ones");
-  app.add_option("--compressed", options.compressed,
-                 "vectors that are compressed or basis functions; -1: as in training");
-  app.add_option("--memory-length", options.memory_length,
-                 "vectors of memory a layer; -1: as in training");
+  using support::add_option, support::from;
+  add_option(app, "--segment", options.segment, "tokens that are read at once; 0: as in training",
+             from(0));
+  add_option(app, "--group", options.group,
+             "vectors leave for the long-term memory, or to be compressed, in groups of so many; "
+             "0: as many as a segment of the training where text is read in shorter ones",
+             from(0));
+  add_option(app, "--compressed", options.compressed,
+             "vectors that are compressed or basis functions; -1: as in training", from(-1));
+  add_option(app, "--memory-length", options.memory_length,
+             "vectors of memory a layer; -1: as in training", from(-1));
   return app.add_option("--model", options.model, "the folder that `train --out` named")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
@@ -158,6 +161,7 @@ CLI::Option* add_model(CLI::App& app, EvaluateOptions& options) {
 /// Reads the command line; a number if the program is to end with it. Sets `job` to what is asked.
 std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings,
                          std::string& job) {
+  using support::add_option, support::from, support::most_at_once;
   CLI::App app("Trains, evaluates and runs language models with a memory.", "language_model");
   app.require_subcommand(1);
   CLI::App* const train = app.add_subcommand("train", "train a model; the same command goes on");
@@ -168,34 +172,31 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
     support::add_options(*command, settings);
     command->add_option("--preset", options.preset, "start from the settings of a paper")
         ->check(CLI::IsMember(&presets()));
-    command->add_option("--save-every", options.train.save_every, "steps between checkpoints")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
+    add_option(*command, "--save-every", options.train.save_every, "steps between checkpoints",
+               from(1))
+        ->capture_default_str();
   }
   for (CLI::App* const command : {train, evaluate, generate})
-    command->add_option("--threads", options.threads, "results do not depend on it")
-        ->check(CLI::PositiveNumber);
+    add_option(*command, "--threads", options.threads, "results do not depend on it",
+               {1, most_at_once});
 
   train->add_option("--out", options.train.out, "folder of the run")->capture_default_str();
   train->add_flag("--fresh", options.train.fresh, "begin anew, whatever is in the folder");
-  train->add_option("--pause", options.train.pause, "seconds to wait behind every step, for tests")
+  add_option(*train, "--pause", options.train.pause, "seconds to wait behind every step, for tests",
+             {0, 3600})
       ->group("");
 
   CompareOptions& c = options.compare;
   compare->add_option("--out", c.out, "folder of the runs")->capture_default_str();
-  compare->add_option("--memories", c.memories, "which")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->check(CLI::IsMember(support::memory_names));
-  compare->add_option("--seeds", c.seeds, "seeds 1, 2, ... of each")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  compare->add_option("--jobs", c.jobs, "trainings at once")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  compare->add_option("--threads", c.threads, "of each; results do not depend on it")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  add_option(*compare, "--memories", c.memories, "which", {}, support::memory_names)
+      ->capture_default_str();
+  add_option(*compare, "--seeds", c.seeds, "seeds 1, 2, ... of each", {1, most_at_once})
+      ->capture_default_str();
+  add_option(*compare, "--jobs", c.jobs, "trainings at once", {1, most_at_once})
+      ->capture_default_str();
+  add_option(*compare, "--threads", c.threads, "of each; results do not depend on it",
+             {1, most_at_once})
+      ->capture_default_str();
 
   EvaluateOptions& e = options.evaluate;
   add_model(*evaluate, e);
@@ -203,32 +204,26 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       ->capture_default_str()
       ->check(CLI::IsMember({"train", "valid", "test"}));
   evaluate->add_option("--text", e.text, "another file or folder instead");
-  evaluate->add_option("--batch", e.batch, "rows side by side; 0: as in training");
+  add_option(*evaluate, "--batch", e.batch, "rows side by side; 0: as in training", from(0));
 
   GenerateOptions& g = options.generate;
   add_model(*generate, e);
   generate->add_option("--prompt", g.prompt, "what to go on from");
-  generate->add_option("--tokens", g.tokens, "how many")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  generate->add_option("--interval", g.interval, "tokens between lines on the speed; 0: at the end")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  generate->add_option("--temperature", g.sampling.temperature, "0: always the likeliest")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  generate->add_option("--top-k", g.sampling.top_k, "of the likeliest tokens only; 0: all")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  generate->add_option("--top-p", g.sampling.top_p, "of the likeliest with this share only")
-      ->capture_default_str()
-      ->check(CLI::Range(1e-9, 1.0));
-  generate->add_option("--seed", g.seed, "of the draws")->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  add_option(*generate, "--tokens", g.tokens, "how many", from(1))->capture_default_str();
+  add_option(*generate, "--interval", g.interval,
+             "tokens between lines on the speed; 0: at the end", from(0))
+      ->capture_default_str();
+  add_option(*generate, "--temperature", g.sampling.temperature, "0: always the likeliest",
+             {.least = 0})
+      ->capture_default_str();
+  add_option(*generate, "--top-k", g.sampling.top_k, "of the likeliest tokens only; 0: all",
+             from(0))
+      ->capture_default_str();
+  add_option(*generate, "--top-p", g.sampling.top_p, "of the likeliest with this share only",
+             {1e-9, 1})
+      ->capture_default_str();
+  add_option(*generate, "--seed", g.seed, "of the draws")->capture_default_str();
+  if (const auto code = support::parse(app, argc, argv)) return code;
   job = app.get_subcommands().front()->get_name();
   options.compare.save_every = options.train.save_every;
   return std::nullopt;
@@ -238,7 +233,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
 
 int main(int argc, char** argv) {
   namespace lm = language_model;
-  try {
+  return support::run_program("language_model", [&] {
     lm::Options options;
     lm::Settings settings;
     std::string job;
@@ -252,16 +247,12 @@ int main(int argc, char** argv) {
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
     if (job == "train" || job == "compare") lm::validate(settings);
+    if (job == "train") lm::check_model(settings, true);
+    if (job == "compare") lm::check_models(settings, options.compare.memories);
     if (job == "train") lm::train(settings, options);
     if (job == "compare") lm::compare(settings, options.compare);
     if (job == "evaluate") lm::evaluate(options.evaluate);
     if (job == "generate") lm::generate(options.evaluate, options.generate);
     return 0;
-  } catch (const support::Interrupted& interrupted) {
-    std::fprintf(stderr, "language_model: %s\n", interrupted.what());
-    return interrupted.status();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "language_model: %s\n", error.what());
-    return 1;
-  }
+  });
 }

@@ -16,19 +16,18 @@
 #include "../support/claims.hpp"
 #include "../support/fingerprint.hpp"
 #include "../support/json.hpp"
-#include "../support/model.hpp"
+#include "../support/model_need.hpp"
 #include "../support/settings.hpp"
 #include "corpus.hpp"
 #include "settings.hpp"
 
 namespace language_model {
 
-/// The model that the settings describe, for a vocabulary of this size; its embedding and softmax
-/// are cut into clusters where the vocabulary is large enough.
+/// What the model that the settings describe is made of, for a vocabulary of this size; its
+/// embedding and softmax are cut into clusters where the vocabulary is large enough.
 /// @param group  vectors leave for the LTM in groups of so many, for each write wears what was
 ///               there before it: 1 is enough where text is read by segments
-inline std::unique_ptr<support::Model> make_model(const Settings& s, Index vocabulary,
-                                                  Index group = 1) {
+inline support::ModelConfig model_config(const Settings& s, Index vocabulary, Index group = 1) {
   support::ModelConfig config{.memory = s.memory,
                               .seed = s.seed,
                               .transformer = s.model,
@@ -43,7 +42,68 @@ inline std::unique_ptr<support::Model> make_model(const Settings& s, Index vocab
   for (const Index cutoff : s.cutoffs)
     if (cutoff > 0 && cutoff < vocabulary) config.transformer.cutoffs.push_back(cutoff);
   config.transformer.div_value = config.transformer.cutoffs.empty() ? 1 : s.div_value;
-  return support::make_model(config);
+  return config;
+}
+
+/// The model of `model_config`.
+inline std::unique_ptr<support::Model> make_model(const Settings& s, Index vocabulary,
+                                                  Index group = 1) {
+  return support::make_model(model_config(s, vocabulary, group));
+}
+
+/// Throws infty::ValueError that names the option if the model, a state of `rows(settings)` rows
+/// and what `more` adds to their bytes need more memory than there is.
+template <class Rows, class More>
+void require_memory(const Settings& s, Index vocabulary, const Rows& rows, const More& more) {
+  support::require_memory("language_model", s, [&](const Settings& of) {
+    const support::ModelNeed need(model_config(of, vocabulary));
+    const double widened = 4 * sizeof(float) * static_cast<double>(of.parameters);
+    return std::max(need.model(), widened) + need.state(static_cast<double>(rows(of))) +
+           more(need, of);
+  });
+}
+
+/// Throws infty::ValueError that names the option if there can be no such model, or it needs more
+/// memory than there is, whatever the text.
+/// @param training  with a batch of rows, not with one
+inline void check_model(const Settings& s, bool training) {
+  support::check_transformer("language_model", s.model, true);
+  if (s.memory.starts_with("infty"))
+    support::check_basis("language_model",
+                         s.compressed >= 0 ? "--compressed" : "half of --memory-length",
+                         compressed_length(s), s.long_term.widths);
+  const auto rows = [&](const Settings& of) { return training ? of.batch : 1; };
+  require_memory(s, 1, rows, [&](const support::ModelNeed& need, const Settings& of) {
+    return need.segment(static_cast<double>(rows(of)), 1, training);
+  });
+}
+
+/// The same of several memories.
+inline void check_models(Settings s, const std::vector<std::string>& memories) {
+  for (const std::string& memory : memories) {
+    s.memory = memory;
+    check_model(s, true);
+  }
+}
+
+/// Throws infty::ValueError that names the option if the text is too short for the rows of a batch,
+/// or training on it needs more memory than there is.
+inline void check_training(const Settings& s, const Corpus& corpus) {
+  const auto tokens_of = [](const Split& split) { return std::ssize(split.stream.tokens); };
+  const Index tokens = tokens_of(corpus.train);
+  infty::require(s.batch <= tokens, "language_model", "--batch is ", s.batch,
+                 ": the text to train on has ", tokens, " tokens, and each row needs one");
+  const Index most = std::max(tokens_of(corpus.valid), tokens_of(corpus.test));
+  require_memory(
+      s, corpus.tokenizer.size(), [](const Settings& of) { return of.batch; },
+      [&](const support::ModelNeed& need, const Settings& of) {
+        const auto bytes = [&](Index batch, Index all, bool training) {
+          const Index rows = std::min(batch, all);
+          const Index length = std::min(of.segment, all / rows + 1);
+          return need.segment(static_cast<double>(rows), static_cast<double>(length), training);
+        };
+        return std::max(bytes(of.batch, tokens, true), bytes(of.evaluation_batch, most, false));
+      });
 }
 
 /// Where a training stands, beside what its tensors say, and what it is of.
@@ -112,6 +172,7 @@ inline std::unique_ptr<support::Model> load_model(const Settings& s, const Token
                          {"samples", s.long_term.samples},
                          {"sticky-bins", s.long_term.bins},
                          {"segment", s.segment}});
+  check_model(s, false);
   auto model = make_model(s, tokenizer.size(), group);
   model->load_parameters(loader);
   loader.apply();
@@ -119,9 +180,12 @@ inline std::unique_ptr<support::Model> load_model(const Settings& s, const Token
 }
 
 /// The settings with the feed-forward layers so wide that there are about `parameters`, if this is
-/// asked for. Each unit of width has a row, a column and a bias in every layer.
-inline Settings sized(Settings s, Index vocabulary) {
+/// asked for. Each unit of width has a row, a column and a bias in every layer. Throws
+/// infty::ValueError for settings that there is no memory for.
+inline Settings sized(Settings s, const Corpus& corpus) {
+  check_training(s, corpus);
   if (s.parameters == 0) return s;
+  const Index vocabulary = corpus.tokenizer.size();
   const Index unit = s.model.layers * (2 * s.model.model_dim + 1);
   const Index lacking = s.parameters - make_model(s, vocabulary)->parameters();
   s.model.feed_forward += (lacking >= 0 ? lacking + unit / 2 : lacking - unit / 2) / unit;

@@ -11,6 +11,7 @@
 #include <infty/model/presets.hpp>
 #include <infty/train/adam.hpp>
 
+#include "../support/ranges.hpp"
 #include "../support/training.hpp"
 #include "../support/transformer.hpp"
 
@@ -186,16 +187,7 @@ using support::rate_of;
 
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
-  infty::require_at_least("language_model", "--batch", s.batch, 1);
-  infty::require_at_least("language_model", "--segment", s.segment, 1);
-  infty::require_at_least("language_model", "--steps", s.steps, 1);
-  infty::require_at_least("language_model", "--memory-length", s.memory_length, 0);
-  infty::require_at_least("language_model", "--compression-rate", s.compression_rate, 1);
-  infty::require_at_least("language_model", "--parameters", s.parameters, 0);
-  infty::require_at_least("language_model", "--min-count", s.min_count, 1);
-  infty::require_at_least("language_model", "--max-vocabulary", s.max_vocabulary, 0);
-  infty::require_at_least("language_model", "--evaluate-every", s.evaluate_every, 0);
-  infty::require_at_least("language_model", "--evaluation-batch", s.evaluation_batch, 1);
+  support::validate_ranges("language_model", s);
   infty::require(s.compressed >= -1 && s.compressed <= s.memory_length, "language_model",
                  "--compressed is ", s.compressed, ": it must be -1 or lie in [0, ",
                  s.memory_length, "], the --memory-length");
@@ -205,8 +197,6 @@ inline void validate(const Settings& s) {
                  "--valid and --test need --data");
   infty::require((s.level == "bpe") == !s.bpe.empty(), "language_model",
                  "--level bpe and --bpe, a folder of encoder.json and vocab.bpe, go together");
-  support::require_not_negative("language_model", "kl-weight", s.kl_weight);
-  support::require_not_negative("language_model", "auxiliary-weight", s.auxiliary_weight);
   support::validate_training("language_model", s);
 }
 

@@ -11,6 +11,7 @@
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/train/schedule.hpp>
 
+#include "../support/model_need.hpp"
 #include "../support/progress_line.hpp"
 #include "attention.hpp"
 
@@ -98,9 +99,8 @@ inline double regression_error(const support::Model& model, const BasisSettings&
 
 }  // namespace detail
 
-/// Trains a model with so many basis functions and tries it on sequences of its own.
-inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
-  const infty::SortingTask task(s.task);
+/// What the model with so many basis functions is made of.
+inline support::ModelConfig config_of(const BasisSettings& s, Index basis) {
   support::ModelConfig config{.memory = "infty",
                               .seed = s.seed,
                               .transformer = s.model,
@@ -109,8 +109,35 @@ inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
                               .segment = s.segment,
                               .long_term = s.long_term,
                               .adam = {}};
-  config.transformer.vocabulary = task.vocabulary();
-  const auto model = support::make_model(config);
+  config.transformer.vocabulary = s.task.symbols + 1;
+  return config;
+}
+
+/// Throws infty::ValueError that names the option if there can be no such models.
+inline void validate(const BasisSettings& s) {
+  const Index widths = std::ssize(s.long_term.widths);
+  for (const Index basis : s.basis)
+    infty::require(basis % widths == 0, "memory_study", "--basis has ", basis,
+                   ": each must be a multiple of ", widths, ", the number of widths");
+}
+
+/// Bytes that the largest of the models needs, in training and for the sequences that it is tried
+/// on.
+inline double bytes_of(const BasisSettings& s) {
+  const auto number = [](Index n) { return static_cast<double>(n); };
+  double most = 0;
+  for (const Index basis : s.basis) {
+    const support::ModelNeed need(config_of(s, basis));
+    most = std::max(most, need.model() + need.state(number(s.evaluation)) +
+                              need.segment(number(s.batch), number(s.segment), true));
+  }
+  return most + 2 * sizeof(Index) * number(s.evaluation) * number(s.task.length);
+}
+
+/// Trains a model with so many basis functions and tries it on sequences of its own.
+inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
+  const infty::SortingTask task(s.task);
+  const auto model = support::make_model(config_of(s, basis));
   infty::Random sequences(s.seed, 1);
   const infty::CosineSchedule rate{s.rate, std::min<Index>(20, s.steps / 2), s.steps, 0};
   support::ProgressLine line("N = " + std::to_string(basis), s.steps, 0);

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -32,6 +31,8 @@
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/lock.hpp"
+#include "../support/options.hpp"
+#include "../support/program.hpp"
 #include "attention.hpp"
 #include "basis.hpp"
 #include "page.hpp"
@@ -50,6 +51,21 @@ struct Options {
   bool text = true, sorting = true, fresh = false;
   BasisSettings basis;
 };
+
+/// Calls see(group, name, field) for what may need memory.
+template <class See>
+void each_setting(Options& o, See&& see) {
+  see("", "bins", o.bins);
+  see("", "basis", o.basis.basis);
+  see("", "sorting-length", o.basis.task.length);
+}
+
+/// Bytes that the figures need beside the text and its model.
+inline double bytes_of(const Options& o) {
+  const double histograms =
+      3 * (sizeof(double) + 60) * static_cast<double>(o.bins);  // and their text
+  return std::max(o.text ? histograms : 0, o.sorting ? bytes_of(o.basis) : 0);
+}
 
 /// The model that is trained if none is given.
 lm::Settings small_settings(const Options& options) {
@@ -212,8 +228,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.footer(
       "However it is stopped, the same command goes on with the training of the model on text; the "
       "models of the sorting task and the figures are made anew.");
+  using support::add_option, support::from;
   const auto positive = [&](const char* name, Index& field, const char* help) {
-    app.add_option(name, field, help)->capture_default_str()->check(CLI::PositiveNumber);
+    add_option(app, name, field, help, from(1))->capture_default_str();
   };
   app.add_option("--out", options.out, "folder for the figures")->capture_default_str();
   app.add_option("--model", options.model,
@@ -230,32 +247,28 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   positive("--words", options.words, "that are read of each");
   positive("--bins", options.bins, "of the histograms of attention");
   positive("--phrase", options.phrase, "words of a phrase whose space is shown");
-  app.add_option(
-         "--predict", options.predict,
-         "the word, counted from 0, whose prediction the page shows; -1: the one that has most "
-         "of the long-term memory")
+  add_option(app, "--predict", options.predict,
+             "the word, counted from 0, whose prediction the page shows; -1: the one that has most "
+             "of the long-term memory",
+             from(-1))
       ->capture_default_str();
   app.add_flag("!--no-text", options.text, "only the sorting task");
   app.add_flag("!--no-sorting", options.sorting, "only the text");
-  app.add_option("--basis", options.basis.basis, "N, the basis functions of each sorting model")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  add_option(app, "--basis", options.basis.basis, "N, the basis functions of each sorting model",
+             from(1))
+      ->capture_default_str();
   positive("--sorting-steps", options.basis.steps, "of training of each");
   positive("--sorting-length", options.basis.task.length, "symbols in a sequence");
-  app.add_option("--seed", options.basis.seed, "of the sorting models")->capture_default_str();
-  app.add_option("--threads", options.threads, "results do not depend on it")
-      ->check(CLI::PositiveNumber);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
-  return std::nullopt;
+  add_option(app, "--seed", options.basis.seed, "of the sorting models")->capture_default_str();
+  add_option(app, "--threads", options.threads, "results do not depend on it",
+             {1, support::most_at_once});
+  return support::parse(app, argc, argv);
 }
 
 void run(const Options& options) {
   if (options.threads > 0) infty::set_num_threads(options.threads);
+  support::require_memory("memory_study", options, [](const Options& o) { return bytes_of(o); });
+  if (options.sorting) validate(options.basis);
   const auto lock = support::Lock::folder(options.out);
   lock.remove_unfinished({"attention.csv", "attention.gp", "space.csv", "space.gp", "basis.csv",
                           "basis.gp", "page.html"});
@@ -267,16 +280,10 @@ void run(const Options& options) {
 }  // namespace memory_study
 
 int main(int argc, char** argv) {
-  try {
+  return support::run_program("memory_study", [&] {
     memory_study::Options options;
     if (const auto code = memory_study::parse(argc, argv, options)) return *code;
     memory_study::run(options);
     return 0;
-  } catch (const support::Interrupted& interrupted) {
-    std::fprintf(stderr, "memory_study: %s\n", interrupted.what());
-    return interrupted.status();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "memory_study: %s\n", error.what());
-    return 1;
-  }
+  });
 }

@@ -11,6 +11,7 @@
 // thread each, and are written to runs.csv one by one: when it is started again, a comparison that
 // was interrupted goes on with the runs that are missing.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <exception>
@@ -29,6 +30,7 @@
 #include "../support/json.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
+#include "../support/program.hpp"
 #include "../support/progress_line.hpp"
 #include "results.hpp"
 
@@ -93,7 +95,8 @@ void run_all(const char* name, const Settings& s, const std::vector<Planned>& ru
     }
   };
   std::vector<std::thread> threads;
-  for (Index i = 0; i < jobs; ++i) threads.emplace_back(work);
+  const Index count = std::min(jobs, static_cast<Index>(std::ssize(runs)));
+  for (Index i = 0; i < count; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
 }
@@ -116,6 +119,7 @@ void require_same_settings(const Settings& s, const std::filesystem::path& folde
 
 void compare(const Settings& s, const Options& options) {
   validate(s);
+  for (const std::string& memory : s.memories) check_memory(s, memory);
   const std::vector<Task> tasks = tasks_of(s);
   for (const Task& task : tasks)
     for (const std::string& memory : s.memories) fitted(s, task, memory, s.seeds.front());
@@ -143,29 +147,21 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       "anew that were going on; the table is that of an uninterrupted comparison.");
   app.add_option("--out", options.out, "folder for results; goes on where it has stopped there")
       ->capture_default_str();
-  app.add_option("--jobs", options.jobs, "runs side by side, a thread each")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  support::add_option(app, "--jobs", options.jobs, "runs side by side, a thread each",
+                      {1, support::most_at_once})
+      ->capture_default_str();
   support::add_options(app, settings);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
-  return std::nullopt;
+  return support::parse(app, argc, argv);
 }
 
 }  // namespace recall
 
 int main(int argc, char** argv) {
-  try {
+  return support::run_program("recall", [&] {
     recall::Options options;
     recall::Settings settings;
     if (const auto code = recall::parse(argc, argv, options, settings)) return *code;
     recall::compare(settings, options);
     return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "recall: %s\n", error.what());
-    return 1;
-  }
+  });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../support/model.hpp"
+#include "../support/ranges.hpp"
 #include "../support/settings.hpp"
 #include "../support/transformer.hpp"
 
@@ -91,23 +92,16 @@ inline void validate(const Settings& s) {
       for (std::size_t j = 0; j < i; ++j)
         infty::require(list[i] != list[j], "recall", "--", name, " has ", list[i], " twice");
   };
+  support::validate_ranges("recall", s);
   some_once("memories", s.memories);
   some_once("tasks", s.tasks);
   some_once("rates", s.rates);
   some_once("seeds", s.seeds);
   some_once("lengths", s.lengths);
-  infty::require_at_least("recall", "--segment", s.segment, 1);
-  infty::require_at_least("recall", "--vectors", s.vectors, 1);
-  infty::require_at_least("recall", "--compression-rate", s.compression_rate, 1);
-  infty::require_at_least("recall", "--batch", s.batch, 1);
-  infty::require_at_least("recall", "--warmup", s.warmup, 0);
   infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
-  infty::require_at_least("recall", "--evaluation-sequences", s.evaluation_sequences, 1);
-  infty::require(s.share > 0 && s.share < 1, "recall", "--share is ", s.share,
-                 ": it must lie in (0, 1)");
+  support::check_transformer("recall", s.model, false);
+  support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");
-  for (const double rate : s.rates)
-    infty::require(rate > 0, "recall", "--rates has ", rate, ": it must be positive");
 }
 
 }  // namespace recall

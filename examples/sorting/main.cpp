@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -32,6 +31,7 @@
 #include "../support/interrupt.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
+#include "../support/program.hpp"
 #include "../support/settings.hpp"
 #include "backends.hpp"
 #include "report.hpp"
@@ -156,34 +156,36 @@ void run(Options options, Settings settings) {
 /// Reads the command line into options and settings; a number if the program is to end with it.
 std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {
   CLI::App app("Trains models with and without long-term memory on the sorting task.", "sorting");
+  using support::add_option, support::from;
   CLI::Option* const resume =
       app.add_option("--resume", options.resume,
                      "go on from this checkpoint, with its settings; saves there unless --save")
           ->check(CLI::ExistingFile);
-  app.add_option("--paper", options.paper,
+  CLI::Option* const paper =
+      add_option(app, "--paper", options.paper,
                  "start from the paper's settings for this length, not the demo's")
-      ->check(CLI::IsMember({4000, 8000, 16000}))
-      ->excludes(resume);
+          ->type_name("INT:{4000,8000,16000}")
+          ->excludes(resume);
   app.add_option("--out", options.out, "folder for results")->capture_default_str();
   CLI::Option* const save = app.add_option("--save", options.save, "checkpoint to write");
-  app.add_option("--save-every", options.save_every, "steps between checkpoints")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--stop-at", options.stop_at, "save and stop before this step of a model")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--threads", options.threads, "results do not depend on it")
-      ->check(CLI::PositiveNumber);
+  add_option(app, "--save-every", options.save_every, "steps between checkpoints", from(1))
+      ->capture_default_str();
+  add_option(app, "--stop-at", options.stop_at, "save and stop before this step of a model",
+             from(1));
+  add_option(app, "--threads", options.threads, "results do not depend on it",
+             {1, support::most_at_once});
   app.add_option("--backend", options.backend,
                  "what computes: eigen (CPU), thrust (CPU, the GPU's code), cuda (NVIDIA GPU)")
       ->capture_default_str()
       ->check(CLI::IsMember({"eigen", "thrust", "cuda"}));
   CLI::Option* const device =
-      app.add_option("--device", options.device, "number of the GPU, for --backend cuda")
-          ->capture_default_str()
-          ->check(CLI::NonNegativeNumber);
+      add_option(app, "--device", options.device, "number of the GPU, for --backend cuda", {0})
+          ->capture_default_str();
   const auto of_settings = support::add_options(app, settings);
-  try {
-    app.parse(argc, argv);
+  return support::parse(app, argc, argv, [&] {
+    if (!paper->empty() && options.paper != 4000 && options.paper != 8000 && options.paper != 16000)
+      throw CLI::ValidationError("--paper is " + std::to_string(options.paper) +
+                                 ": it must be 4000, 8000 or 16000");
     for (const CLI::Option* const option : of_settings)
       if (!resume->empty() && !option->empty())
         throw CLI::ExcludesError("--resume", option->get_name());
@@ -191,16 +193,13 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       throw CLI::RequiresError("--stop-at", "--save or --resume");
     if (!device->empty() && options.backend != "cuda")
       throw CLI::RequiresError("--device", "--backend cuda");
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
-  return std::nullopt;
+  });
 }
 
 }  // namespace sorting
 
 int main(int argc, char** argv) {
-  try {
+  return support::run_program("sorting", [&] {
     sorting::Options options;
     sorting::Settings settings;
     if (const auto code = sorting::parse(argc, argv, options, settings)) return *code;
@@ -211,11 +210,5 @@ int main(int argc, char** argv) {
     }
     sorting::run(options, settings);
     return 0;
-  } catch (const support::Interrupted& interrupted) {
-    std::fprintf(stderr, "sorting: %s\n", interrupted.what());
-    return interrupted.status();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "sorting: %s\n", error.what());
-    return 1;
-  }
+  });
 }

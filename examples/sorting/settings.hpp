@@ -11,6 +11,8 @@
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/adam.hpp>
 
+#include "../support/model_need.hpp"
+#include "../support/ranges.hpp"
 #include "../support/training.hpp"
 #include "../support/transformer.hpp"
 
@@ -139,22 +141,50 @@ inline infty::InftyConfig memory_config(const Settings& s, const std::string& na
 
 using support::rate_of;
 
+/// Bytes that training and evaluating one of the models needs.
+inline double bytes_of(const Settings& s, const std::string& name) {
+  support::ModelConfig config{.memory = name == "none"     ? "xl"
+                                        : name == "sticky" ? "infty-sticky"
+                                                           : "infty",
+                              .transformer = s.model,
+                              .memory_length = s.short_term.capacity,
+                              .compressed = s.memory.basis,
+                              .segment = s.short_term.resolved(name != "none").stride,
+                              .long_term = s.memory,
+                              .adam = {}};
+  config.transformer.vocabulary = s.task.symbols + 1;
+  if (name != "none") config.memory_length += config.compressed;
+  const support::ModelNeed need(config);
+  const auto symbols = static_cast<double>(s.task.symbols),
+             length = static_cast<double>(s.task.length),
+             segment = static_cast<double>(std::min(s.segment, s.task.length)),
+             bins = static_cast<double>(s.bins);
+  // Sequences twice over: as they are drawn and as tokens; the state and the answers of a batch.
+  const auto bytes = [&](double rows) {
+    return rows * 2 * sizeof(Index) * (length + symbols) + need.state(rows) +
+           std::max(need.segment(rows, segment, false), need.segment(rows, symbols, true));
+  };
+  return need.model() + bytes(static_cast<double>(s.batch)) +
+         sizeof(double) * bins * static_cast<double>(s.model.layers) +
+         sizeof(float) * bins * static_cast<double>(s.batch) * static_cast<double>(s.model.heads) *
+             symbols / 64;
+}
+
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
+  support::validate_ranges("sorting", s);
   infty::require(!s.models.empty(), "sorting", "--models is empty: it must name a model");
   for (std::size_t i = 0; i < s.models.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       infty::require(s.models[i] != s.models[j], "sorting", "--models names ", s.models[i],
                      " twice");
   infty::require_at_least("sorting", "--symbols", s.task.symbols, 2);
-  infty::require_at_least("sorting", "--length", s.task.length, 1);
-  infty::require_at_least("sorting", "--segment", s.segment, 1);
-  infty::require_at_least("sorting", "--batch", s.batch, 1);
-  infty::require_at_least("sorting", "--steps", s.steps, 1);
-  infty::require_at_least("sorting", "--evaluation-sequences", s.evaluation_sequences, 1);
-  infty::require_at_least("sorting", "--bins", s.bins, 1);
-  support::require_not_negative("sorting", "kl-weight", s.kl_weight);
   support::validate_training("sorting", s);
+  support::check_transformer("sorting", s.model, true);
+  if (s.models != std::vector<std::string>{"none"})
+    support::check_basis("sorting", "--basis", s.memory.basis, s.memory.widths);
+  for (const std::string& name : s.models)
+    support::require_memory("sorting", s, [&](const Settings& of) { return bytes_of(of, name); });
   const infty::TransformerConfig config = model_config(s);
   config.validate();
   s.short_term.validate();

@@ -41,7 +41,7 @@ run(0 ignored ${tiny} --models infty --density parabola --parameters moments --s
     --schedule linear --pre-norm false --clip 0 --out other)
 
 refused("foo not in {infty,sticky,none}" --models foo)
-refused("heads is 3: head_dim must be given" --heads 3)
+refused("--heads is 3: it must divide --width = 64, or --head-dim must be given" --heads 3)
 refused("--steps is 9: it must be above --warmup = 20" --steps 9 --warmup 20)
 refused("--resume excludes --steps" --resume state --steps 3)
 refused("whole/curves.csv" ${tiny} --out whole/curves.csv)

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -25,6 +24,9 @@
 #include <infty/model/presets.hpp>
 
 #include "../support/files.hpp"
+#include "../support/lock.hpp"
+#include "../support/options.hpp"
+#include "../support/program.hpp"
 #include "../support/progress_line.hpp"
 
 namespace {
@@ -82,7 +84,7 @@ std::vector<double> shares(const LongTermConfig& config, Index length, Index vec
 void write_figures(const std::filesystem::path& out, const std::vector<Row>& rows,
                    const LongTermConfig& config, const std::vector<Index>& retained,
                    Index vectors) {
-  support::prepare_folder(out);
+  const auto lock = support::Lock::folder(out);
   std::ofstream radius(out / "radius.dat");
   for (const Row& r : rows)
     radius << r.length << ' ' << r.paper.radius << ' ' << r.ours.radius << ' ' << r.paper.lebesgue
@@ -128,35 +130,35 @@ void write_figures(const std::filesystem::path& out, const std::vector<Row>& row
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string preset = "language_model";
-  std::filesystem::path out;
-  Index longest = 1024, vectors = 1024;
-  LongTermConfig given;
-  std::vector<Index> retained{1, 8, 64, 512};
-  CLI::App app{"Says whether a long-term memory is bounded, and what it keeps."};
-  app.add_option("--preset", preset, "constants to begin with")
-      ->capture_default_str()
-      ->check(CLI::IsMember(&presets()));
-  auto* const basis = app.add_option("--basis", given.basis, "N, basis functions");
-  auto* const widths =
-      app.add_option("--widths", given.widths, "of the basis functions")->delimiter(',');
-  auto* const samples =
-      app.add_option("--samples", given.samples, "M, of the past at a contraction");
-  auto* const tau = app.add_option("--tau", given.tau, "share that the past is contracted to");
-  auto* const ridge = app.add_option("--ridge", given.ridge, "penalty of the regression");
-  app.add_option("--longest", longest, "the most vectors in a write")
-      ->capture_default_str()
-      ->check(CLI::Range(Index{1}, Index{1} << 20));
-  app.add_option("--retained", retained, "lengths of the writes whose share is drawn")
-      ->delimiter(',')
-      ->capture_default_str()
-      ->check(CLI::Range(Index{1}, Index{1} << 20));
-  app.add_option("--vectors", vectors, "how many come behind the write whose share is drawn")
-      ->capture_default_str()
-      ->check(CLI::Range(Index{1}, Index{1} << 20));
-  app.add_option("--out", out, "folder for two figures; none are drawn without it");
-  CLI11_PARSE(app, argc, argv);
-  try {
+  return support::run_program("stability", [&] {
+    std::string preset = "language_model";
+    std::filesystem::path out;
+    Index longest = 1024, vectors = 1024;
+    LongTermConfig given;
+    std::vector<Index> retained{1, 8, 64, 512};
+    constexpr Index most = 1 << 20;
+    using support::add_option, support::from;
+    CLI::App app("Says whether a long-term memory is bounded, and what it keeps.", "stability");
+    app.add_option("--preset", preset, "constants to begin with")
+        ->capture_default_str()
+        ->check(CLI::IsMember(&presets()));
+    const auto* const basis =
+        add_option(app, "--basis", given.basis, "N, basis functions", {1, most});
+    const auto* const widths = add_option(app, "--widths", given.widths, "of the basis functions");
+    const auto* const samples =
+        add_option(app, "--samples", given.samples, "M, of the past at a contraction", {1, most});
+    const auto* const tau =
+        add_option(app, "--tau", given.tau, "share that the past is contracted to");
+    const auto* const ridge = add_option(app, "--ridge", given.ridge, "penalty of the regression");
+    add_option(app, "--longest", longest, "the most vectors in a write", {1, most})
+        ->capture_default_str();
+    add_option(app, "--retained", retained, "lengths of the writes whose share is drawn", {1, most})
+        ->capture_default_str();
+    add_option(app, "--vectors", vectors, "how many come behind the write whose share is drawn",
+               {1, most})
+        ->capture_default_str();
+    app.add_option("--out", out, "folder for two figures; none are drawn without it");
+    if (const auto code = support::parse(app, argc, argv)) return *code;
     LongTermConfig config = presets().at(preset);
     if (*basis) config.basis = given.basis;
     if (*widths) config.widths = given.widths;
@@ -179,8 +181,5 @@ int main(int argc, char** argv) {
     print(rows, config.ridge);
     if (!out.empty()) write_figures(out, rows, config, retained, vectors);
     return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "stability: %s\n", error.what());
-    return 1;
-  }
+  });
 }

@@ -1,53 +1,106 @@
 // SPDX-License-Identifier: MIT
 // A million vectors go through one long-term memory, a segment at a time, each segment written and
-// then queried. Time a vector and memory stay what they were after the first thousand. Random
-// vectors: this shows cost, not what is remembered.
+// then queried. Time a vector and memory stay what they were after the first thousand, and so does
+// the signal: every thousandth write, sup |X(t)| is held against the largest |x| that was written.
+// Random vectors: this shows cost and bounds, not what is remembered.
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iomanip>
 #include <iostream>
 
-#include <CLI/CLI.hpp>
-
 #include <infty/memory/long_term_memory.hpp>
+#include <infty/memory/stability.hpp>
+
+#include "../support/need.hpp"
+#include "../support/options.hpp"
+#include "../support/program.hpp"
 
 using infty::Index, infty::Tensor;
 
+struct Settings {
+  Index vectors = 1'000'000, segment = 250, dim = 64, heads = 4, basis = 128, samples = 128;
+};
+
+/// Calls see(group, name, field) for what may need memory.
+template <class See>
+void each_setting(Settings& s, See&& see) {
+  see("", "segment", s.segment);
+  see("", "dim", s.dim);
+  see("", "basis", s.basis);
+}
+
+/// Bytes of the memory's parameters and state, of two segments and of what they are worked on.
+double bytes_of(const Settings& s) {
+  const auto L = static_cast<double>(s.segment), d = static_cast<double>(s.dim),
+             N = static_cast<double>(s.basis);
+  return sizeof(float) * (6 * d * d + 2 * N * d + 4 * L * d) +
+         support::write_bytes(N, static_cast<double>(s.samples), L);
+}
+
+/// sup |X(t)| over the largest |x| ever written.
+double overshoot(const infty::LongTermMemory<float>& memory,
+                 const infty::LongTermMemory<float>::State& state) {
+  const auto places = infty::even_locations<float, infty::EigenBackend>(512);
+  const auto largest = [](const Tensor<float>& x) {
+    double most = 0;
+    for (const float v : x.to_vector()) {
+      const double size = std::fabs(static_cast<double>(v));
+      most = size <= most ? most : size;  // keeps NaN
+    }
+    return most;
+  };
+  return largest(resample(memory.basis(), state.coefficients.value(), places)) /
+         largest(state.largest);
+}
+
 int main(int argc, char** argv) {
-  Index vectors = 1'000'000, segment = 250, dim = 64, heads = 4, basis = 128;
+  Settings s;
   int threads = infty::num_threads();
   CLI::App app{"Writes and reads a long stream through a long-term memory of constant size."};
-  app.add_option("--vectors", vectors, "length of the stream")->check(CLI::PositiveNumber);
-  app.add_option("--segment", segment, "vectors a write, and queries a read")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--dim", dim, "numbers a vector, a multiple of --heads")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--heads", heads, "attention heads")->check(CLI::PositiveNumber);
-  app.add_option("--basis", basis, "basis functions N, even")->check(CLI::PositiveNumber);
-  app.add_option("--threads", threads, "threads")->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  const auto add = [&](const char* name, Index& field, const char* help) {
+    support::add_option(app, name, field, help, support::from(1));
+  };
+  add("--vectors", s.vectors, "length of the stream");
+  add("--segment", s.segment, "vectors a write, and queries a read");
+  add("--dim", s.dim, "numbers a vector, a multiple of --heads");
+  add("--heads", s.heads, "attention heads");
+  add("--basis", s.basis, "basis functions N, even");
+  support::add_option(app, "--threads", threads, "threads", {1, support::most_at_once});
+  if (const auto code = support::parse(app, argc, argv)) return *code;
 
-  try {
+  return support::run_program("streaming", [&] {
+    const auto [vectors, segment, dim, heads, basis, samples] = s;
+    infty::require(dim % heads == 0, "streaming", "--dim is ", dim,
+                   ": it must be a multiple of --heads = ", heads);
+    infty::require(basis % 2 == 0, "streaming", "--basis is ", basis, ": it must be even");
+    support::require_memory("streaming", s, bytes_of);
     infty::set_num_threads(threads);
-    infty::LongTermMemory<float> memory(
-        {.model_dim = dim, .heads = heads, .basis = basis, .widths = {.01, .05}, .samples = 128},
-        infty::Random(1));
+    infty::LongTermMemory<float> memory({.model_dim = dim,
+                                         .heads = heads,
+                                         .basis = basis,
+                                         .widths = {.01, .05},
+                                         .samples = samples},
+                                        infty::Random(1));
     auto state = memory.make_state(1);
     infty::Random random(2);
     Tensor<float> x({1, segment, dim}), queries({1, segment, dim});
-    fill_normal(x, 0, 1, random);
     fill_normal(queries, 0, 1, random);
 
     std::cout << "   vectors   vectors/s   bytes of state   bytes in use\n";
     auto since = std::chrono::steady_clock::now();
-    Index read = 0, before = 0, next = 1000;
+    Index read = 0, before = 0, next = 1000, writes = 0;
+    double most = 0;
     while (read < vectors) {
       const Index length = std::min(segment, std::min(next, vectors) - read);
+      fill_normal(x, 0, 1, random);
       const auto piece = x.reshape({segment, dim}).slice(0, length).reshape({1, length, dim});
       memory.write(state, piece);
       memory.read(state,
                   queries.reshape({segment, dim}).slice(0, length).reshape({1, length, dim}));
       read += length;
+      if (writes++ % 1000 == 0 || read == vectors) most = std::max(most, overshoot(memory, state));
       if (read < next && read < vectors) continue;
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since;
       std::cout << std::setw(10) << read << std::setw(12) << std::fixed << std::setprecision(0)
@@ -58,9 +111,10 @@ int main(int argc, char** argv) {
       next *= 10;
       since = std::chrono::steady_clock::now();
     }
-    std::cout << "finite: " << (is_finite(state) ? "yes" : "no") << '\n';
-  } catch (const infty::Error& error) {
-    std::cerr << error.what() << '\n';
-    return 1;
-  }
+    const double bound = infty::stability(memory.config(), std::min(segment, vectors)).bound;
+    std::cout << "finite: " << (is_finite(state) ? "yes" : "no") << std::setprecision(2)
+              << ", |X(t)| at most " << most << " times the largest |x|, of " << bound
+              << " that there can be\n";
+    return is_finite(state) && most <= bound ? 0 : 1;
+  });
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
 #include <string>
 
 #include <infty/core/error.hpp>
@@ -39,18 +38,15 @@ double rate_of(const Settings& s, infty::Index step) {
   return infty::ConstantSchedule{peak, s.warmup}(step);
 }
 
-/// Throws infty::ValueError unless the option is finite and at least 0.
-inline void require_not_negative(const char* program, const char* name, double value) {
-  infty::require(std::isfinite(value) && value >= 0, program, "--", name, " is ", value,
-                 ": it must be finite and at least 0");
-}
-
-/// Throws infty::ValueError that names the first of them out of its range; `steps` is at least 1.
+/// Throws infty::ValueError that names the first of them that does not fit the others; each is in
+/// its range.
 template <class Settings>
 void validate_training(const char* program, const Settings& s) {
-  require_not_negative(program, "clip", s.clip);
   infty::require(s.schedule == "constant" || s.steps > s.warmup, program, "--steps is ", s.steps,
                  ": it must be above --warmup = ", s.warmup);
+  infty::require(s.schedule == "constant" || s.last_rate <= s.adam.learning_rate, program,
+                 "--last-rate is ", s.last_rate,
+                 ": it must lie in [0, --rate = ", s.adam.learning_rate, ']');
   s.adam.validate();
   rate_of(s, 0);
 }

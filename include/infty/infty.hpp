@@ -12,6 +12,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/core/backend.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/erf.hpp>
 #include <infty/core/error.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
@@ -79,4 +80,9 @@ TEST_CASE("AssociativeRecallTask: refuses impossible sizes") {
   CHECK_THROWS_AS(AssociativeRecallTask({.gap = -1}), infty::ValueError);
   Random random(1);
   CHECK_THROWS_AS(AssociativeRecallTask({}).sample(-1, random), infty::ValueError);
+  constexpr infty::Index huge = std::numeric_limits<infty::Index>::max();
+  CHECK_THROWS_WITH(AssociativeRecallTask({.keys = huge, .pairs = huge}),
+                    Catch::Contains("[AssociativeRecallTask] keys is "));
+  CHECK_THROWS_WITH(AssociativeRecallTask({.values = huge}), Catch::Contains("] values is "));
+  CHECK_THROWS_WITH(AssociativeRecallTask({.gap = huge}), Catch::Contains("] gap is "));
 }

@@ -195,3 +195,13 @@ TEST_CASE("TokenStream: a document without tokens is none") {
   CHECK(stream.tokens == std::vector<TokenId>{1, 2, 3});
   CHECK(stream.documents == std::vector<Index>{0, 2});
 }
+
+TEST_CASE("BatchStream: a segment of any length is all that a row has left") {
+  const auto stream = numbered({5});
+  constexpr Index most = std::numeric_limits<Index>::max();
+  BatchStream whole(stream, {.segment = most}), pieces(stream, {.segment = 2});
+  CHECK(whole.next().length == 5);
+  pieces.next();
+  whole.seek(pieces.position());
+  CHECK(whole.next().length == 3);
+}

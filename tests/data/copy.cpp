@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -62,4 +63,10 @@ TEST_CASE("CopyTask: refuses impossible sizes") {
   CHECK(CopyTask({.symbols = 1, .items = 1, .gap = 0}).length() == 1);
   Random random(1);
   CHECK_THROWS_AS(CopyTask({}).sample(-1, random), infty::ValueError);
+  constexpr infty::Index huge = std::numeric_limits<infty::Index>::max();
+  CHECK_THROWS_WITH(CopyTask({.symbols = huge}), Catch::Contains("[CopyTask] symbols is "));
+  CHECK_THROWS_WITH(CopyTask({.items = huge}), Catch::Contains("[CopyTask] items is "));
+  CHECK_THROWS_WITH(CopyTask({.gap = huge}), Catch::Contains("[CopyTask] gap is "));
+  CHECK_THROWS_WITH(CopyTask({.gap = infty::Index{1} << 40}).sample(infty::Index{1} << 40, random),
+                    Catch::Contains("[CopyTask::sample] items + gap is 1099511627786"));
 }

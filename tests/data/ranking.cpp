@@ -178,6 +178,11 @@ TEST_CASE("chance_accuracy: what random orders reach") {
   CHECK(infty::chance_accuracy(1, true) == 1);
   CHECK(infty::chance_accuracy(4, true) == Approx((1 + 1. / 2 + 1. / 3 + 1. / 4) / 4));
   CHECK_THROWS_AS(infty::chance_accuracy(0, true), ValueError);
+  // Of many symbols the sum has a closed form, to which the terms lead up.
+  const double n = 10'000'000, last = infty::chance_accuracy(10'000'000, true) * n;
+  CHECK(infty::chance_accuracy(10'000'001, true) * (n + 1) ==
+        Approx(last + 1 / (n + 1)).epsilon(1e-12));
+  CHECK(infty::chance_accuracy(1'000'000'000'000, true) == Approx(28.208236780830582e-12));
   constexpr int repeats = 4000;
   Random random(infty::tests::seed);
   const Order truth = random_permutation(10, random);

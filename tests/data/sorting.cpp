@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -146,4 +147,9 @@ TEST_CASE("SortingTask: refuses impossible sizes") {
   CHECK_THROWS_WITH(SortingTask({.length = 0}), "[SortingTask] length is 0: it must be at least 1");
   Random random(1);
   CHECK_THROWS_AS(SortingTask({}).sample(-1, random), ValueError);
+  // 2^32 rows of 2^32 tokens: the number of all is 0 once it has wrapped around.
+  CHECK_THROWS_WITH(SortingTask({.length = Index{1} << 32}).sample(Index{1} << 32, random),
+                    Catch::Contains("[SortingTask::sample] batch is 4294967296: with length ="));
+  CHECK_THROWS_WITH(SortingTask({.symbols = Index{1} << 62}),
+                    Catch::Contains("[SortingTask] symbols is 4611686018427387904"));
 }

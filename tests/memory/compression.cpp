@@ -158,6 +158,10 @@ TEMPLATE_LIST_TEST_CASE("most_used: the vectors of highest average, in their ord
 TEST_CASE("Compressor: what cannot be is refused") {
   CHECK_THROWS_WITH(Compressor<float>(Compression::mean, 0, 3, Random(0)),
                     "[Compressor] c is 0, d is 3: both must be >= 1");
+  for (const auto kind : {Compression::mean, Compression::convolution, Compression::dilated})
+    CHECK_THROWS_WITH(
+        Compressor<float>(kind, std::numeric_limits<infty::Index>::max(), 3, Random(0)),
+        Catch::Contains("[Compressor] c is 9223372036854775807: it must be at most"));
   const Compressor<float> layer(Compression::mean, 2, 3, Random(0));
   CHECK_THROWS_WITH(layer.forward(Variable<float>(Tensor<float>::zeros({1, 3, 3}))),
                     "[Compressor] x is [1, 3, 3]: it must be [B, n 2, d]");

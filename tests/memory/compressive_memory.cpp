@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -452,6 +453,12 @@ TEST_CASE("CompressiveMemory: what cannot be is refused") {
   CHECK_THROWS_AS(make({.capacity = -1}), infty::ValueError);
   CHECK_THROWS_AS(make({.compressed_capacity = -1}), infty::ValueError);
   CHECK_THROWS_AS(make({.stride = -1}), infty::ValueError);
+  constexpr infty::Index huge = std::numeric_limits<infty::Index>::max();
+  CHECK_THROWS_WITH(make({.capacity = huge}), Catch::Contains("[CompressiveConfig] capacity is "));
+  CHECK_THROWS_WITH(make({.compressed_capacity = huge}),
+                    Catch::Contains("] compressed_capacity is "));
+  CHECK_THROWS_WITH(make({.rate = huge}), Catch::Contains("[CompressiveConfig] rate is "));
+  CHECK_THROWS_WITH(make({.stride = huge}), Catch::Contains("[CompressiveConfig] stride is "));
   const LayerAround<float> layer;
   const CompressiveMemory<float> memory({.capacity = 2, .compressed_capacity = 2}, few, Random(0)),
       used({.capacity = 2, .compressed_capacity = 2, .compression = Compression::most_used}, few,

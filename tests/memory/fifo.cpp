@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <limits>
 #include <vector>
 
 #include <infty/memory/fifo.hpp>
@@ -119,4 +120,13 @@ TEST_CASE("Fifo: rows take in different numbers of vectors") {
                     "[Fifo::write] a row of the segment has 3 vectors: it must have 0 to 2");
   state.length[1] = Index{1} << 40;  // as a hostile file may say
   CHECK_THROWS_AS(memory.check("test", state), infty::ShapeError);
+}
+
+TEST_CASE("Fifo: sizes whose sum or product overflows are refused") {
+  constexpr Index huge = std::numeric_limits<Index>::max();
+  CHECK_THROWS_WITH(Fifo<float>(3, huge), Catch::Contains("[Fifo] capacity is "));
+  CHECK_THROWS_WITH(Fifo<float>(3, 2, huge), Catch::Contains("[Fifo] stride is "));
+  CHECK_THROWS_WITH(Fifo<float>(Index{1} << 40, Index{1} << 40),
+                    "[Fifo] capacity + stride - 1 is 1099511627776: with model_dim = 1099511627776 "
+                    "there would be more than 72057594037927936 numbers");
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -357,6 +358,8 @@ TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
                     "[LaMemoConfig] capacity is -1: it must be >= 0");
   CHECK_THROWS_AS(LaMemo<float>({}, {.model_dim = 4, .heads = 0, .head_dim = 2}, Random(0)),
                   infty::ValueError);
+  CHECK_THROWS_WITH(LaMemo<float>({.capacity = Index{1} << 62}, sizes, Random(0)),
+                    Catch::Contains("[LaMemoConfig] capacity is 4611686018427387904"));
   const LaMemoLayer<double> layer(sizes);
   const LaMemo<double> memory({.capacity = 3}, sizes, Random(0));
   CHECK_THROWS_WITH(memory.make_state(0), "[LaMemo::make_state] batch is 0: it must be >= 1");

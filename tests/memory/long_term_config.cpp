@@ -7,6 +7,7 @@
 
 #include "support/catch.hpp"
 
+using infty::Index;
 using infty::LongTermConfig;
 
 TEST_CASE("LongTermConfig: the defaults are valid and say what the paper says") {
@@ -51,5 +52,21 @@ TEST_CASE("LongTermConfig: the first constant out of its range is named") {
     CHECK(message([=](C& c) {
             c.variance_floor = wrong;
           }).starts_with("[LongTermConfig] variance_floor is "));
+  }
+}
+
+TEST_CASE("LongTermConfig: sizes whose products overflow are refused by name") {
+  const auto refused = [](LongTermConfig config, const char* text) {
+    CHECK_THROWS_WITH(config.validate(), Catch::Contains(text));
+  };
+  for (const Index huge : {Index{3037000500}, Index{1} << 62, std::numeric_limits<Index>::max()}) {
+    refused({.model_dim = huge, .heads = 1}, "[LongTermConfig] model_dim is ");
+    refused({.basis = huge}, "[LongTermConfig] basis is ");
+  }
+  for (const Index huge : {Index{1} << 62, std::numeric_limits<Index>::max()}) {
+    refused({.heads = huge, .head_dim = 2}, "[LongTermConfig] heads is ");
+    refused({.head_dim = huge}, "[LongTermConfig] head_dim is ");
+    refused({.samples = huge}, "[LongTermConfig] samples is ");
+    refused({.bins = huge}, "[LongTermConfig] bins is ");
   }
 }

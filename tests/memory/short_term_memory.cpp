@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <limits>
 #include <vector>
 
 #include <infty/memory/no_memory.hpp>
@@ -102,6 +103,15 @@ TEST_CASE("ShortTermMemory: what cannot be is refused") {
                     "[ShortTermConfig] stride is -1: it must be at least 0");
   CHECK_THROWS_WITH(ShortTermMemory<float>({}, {.model_dim = 6, .heads = 0, .head_dim = 4}),
                     "[AttentionSizes] model_dim is 6, heads 0, head_dim 4: they must be >= 1");
+  for (const infty::Index huge :
+       {infty::Index{1} << 62, std::numeric_limits<infty::Index>::max()}) {
+    CHECK_THROWS_WITH(ShortTermMemory<float>({.capacity = huge}, sizes),
+                      Catch::Contains("[ShortTermConfig] capacity is "));
+    CHECK_THROWS_WITH(ShortTermMemory<float>({.stride = huge}, sizes),
+                      Catch::Contains("[ShortTermConfig] stride is "));
+    CHECK_THROWS_WITH(ShortTermMemory<float>({}, {.model_dim = 6, .heads = huge, .head_dim = 4}),
+                      Catch::Contains("[AttentionSizes] heads is "));
+  }
   const Attention<float, infty::EigenBackend> attend;
   const ShortTermMemory<float> memory({.capacity = 3}, sizes), other({.capacity = 4}, sizes);
   CHECK_THROWS_AS(memory.make_state(0), infty::ValueError);

@@ -54,7 +54,7 @@ void each_after_move(const char* type, Make make, const std::vector<Call<X>>& ca
   }
 }
 
-const infty::LongTermConfig long_term{
+const infty::LongTermConfig small_memory{
     .model_dim = 4, .heads = 2, .head_dim = 3, .basis = 8, .widths = {.05, .2}, .samples = 6};
 constexpr infty::AttentionSizes sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
 
@@ -241,7 +241,7 @@ TEST_CASE("moved from: ridge caches and long-term memories") {
   for (const auto resampling : {infty::Resampling::even, infty::Resampling::sticky})
     for (const auto parameters :
          {infty::DensityParameters::affine, infty::DensityParameters::moments}) {
-      auto config = long_term;
+      auto config = small_memory;
       config.resampling = resampling;
       config.parameters = parameters;
       const Memory memory(config);
@@ -272,7 +272,7 @@ TEST_CASE("moved from: memories and their states") {
   memory_after_move<infty::CompressiveMemory<float>>(
       "CompressiveMemory", {.capacity = 2, .compressed_capacity = 2, .rate = 2});
   memory_after_move<infty::InftyMemory<float>>(
-      "InftyMemory", {.short_term = {.capacity = 2}, .long_term = long_term});
+      "InftyMemory", {.short_term = {.capacity = 2}, .long_term = small_memory});
 }
 
 TEST_CASE("moved from: models, their states and optimisers") {
@@ -287,7 +287,7 @@ TEST_CASE("moved from: models, their states and optimisers") {
                                           .feed_forward = 8,
                                           .tie_embedding = tied};
     const auto make = [&] {
-      return Model(config, {.short_term = {.capacity = 2}, .long_term = long_term}, Random(1));
+      return Model(config, {.short_term = {.capacity = 2}, .long_term = small_memory}, Random(1));
     };
     const Model model = make();
     auto begun = model.make_state(2);

@@ -50,3 +50,20 @@ TEST_CASE("TransformerConfig: the first constant out of its range is named") {
   for (const double wrong : {1.0, -.1, std::numeric_limits<double>::quiet_NaN()})
     CHECK(message([=](C& c) { c.dropout = wrong; }).ends_with(": it must lie in [0, 1)"));
 }
+
+TEST_CASE("TransformerConfig: sizes whose products overflow are refused by name") {
+  const auto refused = [](TransformerConfig config, const char* name) {
+    CHECK_THROWS_WITH(config.validate(), Catch::Contains(std::string("] ") + name + " is "));
+  };
+  for (const infty::Index huge :
+       {infty::Index{3037000500}, infty::Index{1} << 62, infty::Index{1} << 61}) {
+    refused({.model_dim = huge, .heads = 1}, "model_dim");
+    refused({.model_dim = 100000000, .heads = 1, .feed_forward = huge}, "feed_forward");
+    refused({.model_dim = 100000000, .heads = 1, .head_dim = huge}, "head_dim");
+  }
+  constexpr infty::Index most = std::numeric_limits<infty::Index>::max();
+  refused({.layers = most}, "layers");
+  refused({.heads = most, .head_dim = most}, "heads");
+  refused({.vocabulary = most}, "vocabulary");
+  refused({.embedding_dim = most}, "embedding_dim");
+}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <limits>
 #include <vector>
 
 #include <infty/nn/adaptive_config.hpp>
@@ -56,4 +57,22 @@ TEST_CASE("AdaptiveConfig: what cannot be is refused") {
   config = {.vocabulary = 100, .model_dim = 8};
   for (Index i = 1; i <= 16; ++i) config.cutoffs.push_back(i);
   CHECK_THROWS_WITH(config.validate(), "[AdaptiveConfig] there are 16 cutoffs: there may be 15");
+}
+
+TEST_CASE("AdaptiveConfig: cutoffs and sizes at the ends of their type are refused") {
+  constexpr Index least = std::numeric_limits<Index>::min(),
+                  most = std::numeric_limits<Index>::max();
+  for (const std::vector<Index>& cutoffs :
+       {std::vector<Index>{least}, {1, least}, {most}, {1, most}, {most, least}}) {
+    const AdaptiveConfig config{.vocabulary = 10, .model_dim = 8, .cutoffs = cutoffs};
+    CHECK_THROWS_WITH(config.validate(), Catch::Contains("cutoffs must rise and lie in [1, 10)"));
+  }
+  CHECK_THROWS_WITH((AdaptiveConfig{.vocabulary = most, .model_dim = most}.validate()),
+                    Catch::Contains("[AdaptiveConfig] vocabulary is 9223372036854775807: it must"));
+  CHECK_THROWS_WITH(
+      (AdaptiveConfig{.vocabulary = Index{1} << 40, .model_dim = Index{1} << 30}.validate()),
+      "[AdaptiveConfig] vocabulary is 1099511627776: with model_dim = 1073741824 "
+      "there would be more than 72057594037927936 numbers");
+  CHECK_NOTHROW(
+      (AdaptiveConfig{.vocabulary = Index{1} << 28, .model_dim = Index{1} << 28}.validate()));
 }

@@ -68,6 +68,12 @@ TEST_CASE("positions: refuse what is out of range") {
   CHECK_THROWS_WITH(first_positions(0), Contains("[first_positions] length is 0"));
   CHECK_THROWS_WITH(next_positions(-1, 4, 0.5), Contains("[next_positions] length is -1"));
   CHECK_THROWS_WITH(next_positions(4, 0, 0.5), Contains("samples is 0"));
+  for (const infty::Index huge :
+       {infty::Index{1} << 62, std::numeric_limits<infty::Index>::max()}) {
+    CHECK_THROWS_WITH(first_positions(huge), Contains("[first_positions] length is "));
+    CHECK_THROWS_WITH(next_positions(huge, 4, .5), Contains("[next_positions] length is "));
+    CHECK_THROWS_WITH(next_positions(4, huge, .5), Contains("[next_positions] samples is "));
+  }
   for (const double tau : {0.0, 1.0, -1.0, 2.0, std::numeric_limits<double>::quiet_NaN()})
     CHECK_THROWS_WITH(next_positions(4, 4, tau), Contains("it must be in (0, 1)"));
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
@@ -40,6 +41,9 @@ class AssociativeRecallTask {
             ": they must be at least 1, 1 and 0");
     require(config.keys >= config.pairs, "AssociativeRecallTask", "keys is ", config.keys,
             ": it must be at least pairs = ", config.pairs);
+    require_sizes("AssociativeRecallTask", {{"keys", config.keys}});
+    require_sizes("AssociativeRecallTask", {{"values", config.values}});
+    require_sizes("AssociativeRecallTask", {{"gap", config.gap}});
   }
 
   /// The constants as given.
@@ -55,9 +59,10 @@ class AssociativeRecallTask {
   Index vocabulary() const { return config_.values + config_.keys + 1; }
 
   /// Draws `batch` sequences and takes `batch` draws from `random`: row b depends on draw b alone.
-  /// @throws infty::ValueError if batch < 0
+  /// @throws infty::ValueError if batch < 0 or there would be more than `largest_size` tokens
   AssociativeRecallBatch sample(Index batch, Random& random) const {
     require_at_least("AssociativeRecallTask::sample", "batch", batch, 0);
+    require_sizes("AssociativeRecallTask::sample", {{"batch", batch}, {"2 pairs + gap", length()}});
     AssociativeRecallBatch out;
     out.tokens.reserve(static_cast<std::size_t>(batch * length()));
     for (Index row = 0; row < batch; ++row) {

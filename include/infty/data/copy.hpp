@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
@@ -34,6 +35,9 @@ class CopyTask {
     require(config.symbols >= 1 && config.items >= 1 && config.gap >= 0, "CopyTask", "symbols is ",
             config.symbols, ", items ", config.items, ", gap ", config.gap,
             ": they must be at least 1, 1 and 0");
+    require_sizes("CopyTask", {{"symbols", config.symbols}});
+    require_sizes("CopyTask", {{"items", config.items}});
+    require_sizes("CopyTask", {{"gap", config.gap}});
   }
 
   /// The constants as given.
@@ -49,9 +53,10 @@ class CopyTask {
   Index vocabulary() const { return config_.symbols + 2; }
 
   /// Draws `batch` sequences and takes `batch` draws from `random`: row b depends on draw b alone.
-  /// @throws infty::ValueError if batch < 0
+  /// @throws infty::ValueError if batch < 0 or there would be more than `largest_size` tokens
   CopyBatch sample(Index batch, Random& random) const {
     require_at_least("CopyTask::sample", "batch", batch, 0);
+    require_sizes("CopyTask::sample", {{"batch", batch}, {"items + gap", length()}});
     CopyBatch out;
     out.tokens.reserve(static_cast<std::size_t>(batch * length()));
     for (Index row = 0; row < batch; ++row) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
@@ -34,10 +35,12 @@ struct SortingBatch {
 /// normalised to p0 and p1; token t of L is drawn from (1 - r) p0 + r p1 with r = (t + 1) / L.
 class SortingTask {
  public:
-  /// @throws infty::ValueError for less than 2 symbols or no token
+  /// @throws infty::ValueError for less than 2 symbols or no token, or more than `largest_size`
   explicit SortingTask(const SortingConfig& config) : config_(config) {
     require_at_least("SortingTask", "symbols", config.symbols, 2);
     require_at_least("SortingTask", "length", config.length, 1);
+    require_sizes("SortingTask", {{"symbols", config.symbols}});
+    require_sizes("SortingTask", {{"length", config.length}});
   }
 
   /// The constants as given.
@@ -51,9 +54,11 @@ class SortingTask {
 
   /// Draws `batch` sequences and takes `batch` draws from `random`: row b depends on draw b alone,
   /// so the batches of sizes m and n, one after the other, are the batch of size m + n.
-  /// @throws infty::ValueError if batch < 0
+  /// @throws infty::ValueError if batch < 0 or there would be more than `largest_size` tokens
   SortingBatch sample(Index batch, Random& random) const {
     require_at_least("SortingTask::sample", "batch", batch, 0);
+    require_sizes("SortingTask::sample", {{"batch", batch}, {"length", config_.length}});
+    require_sizes("SortingTask::sample", {{"batch", batch}, {"symbols", config_.symbols}});
     const auto rows = static_cast<std::size_t>(batch), symbols = symbol_count();
     SortingBatch out;
     out.tokens.resize(rows * static_cast<std::size_t>(config_.length));

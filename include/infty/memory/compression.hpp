@@ -5,6 +5,8 @@
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
+#include <infty/memory/flops.hpp>
 #include <infty/memory/state.hpp>
 #include <infty/nn/linear.hpp>
 
@@ -141,9 +143,10 @@ class Compressor {
 
   Compressor() = default;
 
-  /// @throws infty::ValueError unless c, d >= 1
+  /// @throws infty::ValueError unless c, d >= 1 and c d² is at most `largest_size`
   Compressor(Compression kind, Index c, Index d, Random random) : kind_(kind), c_(c) {
     require(c >= 1 && d >= 1, "Compressor", "c is ", c, ", d is ", d, ": both must be >= 1");
+    require_sizes("Compressor", {{"c", c}, {"d", d}, {"d", d}});
     const Index count = kind == Compression::convolution ? 1
                         : kind == Compression::dilated   ? detail::dilated_levels(c)
                                                          : 0;
@@ -175,7 +178,7 @@ class Compressor {
     Index vectors = c_;
     for (const auto& map : maps) {
       vectors = kind_ == Compression::dilated ? (vectors + 1) / 2 : 1;
-      count += 2.0 * static_cast<double>(n * vectors) * static_cast<double>(map.weight.size());
+      count += detail::product_flops(n, vectors, map.weight.size());
     }
     return count;
   }

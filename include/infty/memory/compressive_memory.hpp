@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/compression.hpp>
 #include <infty/memory/fifo.hpp>
@@ -45,6 +46,10 @@ struct CompressiveConfig {
     require_at_least("CompressiveConfig", "compressed_capacity", compressed_capacity, 0);
     require_at_least("CompressiveConfig", "rate", rate, 1);
     require_at_least("CompressiveConfig", "stride", stride, 0);
+    require_sizes("CompressiveConfig", {{"capacity", capacity}});
+    require_sizes("CompressiveConfig", {{"compressed_capacity", compressed_capacity}});
+    require_sizes("CompressiveConfig", {{"rate", rate}});
+    require_sizes("CompressiveConfig", {{"stride", stride}});
   }
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/state.hpp>
 
@@ -65,11 +66,15 @@ class Fifo {
   /// The vectors of every row: [batch, capacity + stride - 1, d].
   using State = RowSequences<T, Backend>;
 
-  /// @throws infty::ValueError unless model_dim >= 1, capacity >= 0 and stride >= 1
+  /// @throws infty::ValueError unless model_dim >= 1, capacity >= 0 and stride >= 1, and for sizes
+  /// above `largest_size`
   Fifo(Index model_dim, Index capacity, Index stride = 1)
       : model_dim_(model_dim), capacity_(capacity), stride_(stride) {
     require(model_dim >= 1 && capacity >= 0 && stride >= 1, "Fifo", "model_dim is ", model_dim,
             ", capacity ", capacity, ", stride ", stride, ": they must be >= 1, >= 0 and >= 1");
+    require_sizes("Fifo", {{"capacity", capacity}});
+    require_sizes("Fifo", {{"stride", stride}});
+    require_sizes("Fifo", {{"capacity + stride - 1", most_held()}, {"model_dim", model_dim}});
   }
 
   /// d, of the vectors held.

@@ -18,16 +18,17 @@ inline double product_flops(Index m, Index n, Index k) {
 /// by content and by position, and the values.
 inline double attention_flops(const AttentionSize& size) {
   const auto l = static_cast<double>(size.queries), m = static_cast<double>(size.memory());
-  return 3 * 2.0 * static_cast<double>(size.batch * size.model()) * (l * m + l * (l + 1) / 2);
+  return 3 * 2.0 * static_cast<double>(size.batch) * static_cast<double>(size.model()) *
+         (l * m + l * (l + 1) / 2);
 }
 
 /// A layer's attention for vectors of width d, with its projections: of queries and of what was
 /// read, of keys and values, and of the encodings of distances, one for all rows.
 inline double projected_attention_flops(Index d, const AttentionSize& size) {
   const Index e = size.model();
-  return product_flops(size.batch * size.queries, 2 * e, d) +
-         product_flops(size.batch * size.keys, 2 * e, d) + product_flops(size.keys, e, d) +
-         attention_flops(size);
+  const auto rows = static_cast<double>(size.batch);
+  return rows * product_flops(size.queries, 2 * e, d) + rows * product_flops(size.keys, 2 * e, d) +
+         product_flops(size.keys, e, d) + attention_flops(size);
 }
 
 /// A long-term memory that takes in and is asked by B rows of L vectors: N basis functions, width d

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
@@ -20,9 +21,10 @@ struct LaMemoConfig {
   /// text8 [Ji et al. 2022].
   Index capacity = 150;
 
-  /// @throws infty::ValueError unless capacity >= 0
+  /// @throws infty::ValueError unless capacity >= 0 and at most `largest_size`
   void validate() const {
     require(capacity >= 0, "LaMemoConfig", "capacity is ", capacity, ": it must be >= 0");
+    require_sizes("LaMemoConfig", {{"capacity", capacity}});
   }
 };
 
@@ -151,7 +153,7 @@ class LaMemo {
       return AttentionSize{batch, queries, keys, sizes_.heads, sizes_.head_dim};
     };
     return detail::projected_attention_flops(sizes_.model_dim, attention(length, past + length)) +
-           detail::product_flops(batch * past, 2 * e, sizes_.model_dim) +
+           static_cast<double>(batch) * detail::product_flops(past, 2 * e, sizes_.model_dim) +
            detail::attention_flops(attention(std::min(length, past), past));
   }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/signal/ridge_settings.hpp>
@@ -93,6 +94,13 @@ struct LongTermConfig {
     positive("ridge", ridge);
     positive("sigma0", sigma0);
     positive("variance_floor", variance_floor);
+    const NamedSize dim{"model_dim", model_dim}, functions{"basis", basis};
+    require_sizes("LongTermConfig", {dim, {"heads", heads}, {"head_dim", resolved_head_dim()}});
+    if (gate) require_sizes("LongTermConfig", {dim, dim});
+    require_sizes("LongTermConfig", {functions, dim});
+    require_sizes("LongTermConfig", {functions, functions});
+    require_sizes("LongTermConfig", {functions, {"samples", samples}});
+    require_sizes("LongTermConfig", {{"bins", bins}});
   }
 };
 

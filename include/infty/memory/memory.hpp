@@ -4,6 +4,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
 #include <infty/memory/state.hpp>
@@ -21,10 +22,12 @@ struct AttentionSizes {
   /// H D, of all heads.
   Index inner() const { return heads * head_dim; }
 
-  /// @throws infty::ValueError unless all are >= 1
+  /// @throws infty::ValueError unless all are >= 1, and their product at most `largest_size`
   void validate() const {
     require(model_dim >= 1 && heads >= 1 && head_dim >= 1, "AttentionSizes", "model_dim is ",
             model_dim, ", heads ", heads, ", head_dim ", head_dim, ": they must be >= 1");
+    require_sizes("AttentionSizes",
+                  {{"model_dim", model_dim}, {"heads", heads}, {"head_dim", head_dim}});
   }
 };
 

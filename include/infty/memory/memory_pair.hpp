@@ -146,7 +146,8 @@ class MemoryPair {
     if constexpr (requires { short_term.rate(); }) rate = short_term.rate();
     Index group = std::max<Index>(1, length / rate);
     if constexpr (requires { short_term.stride(); }) group = std::max(group, short_term.stride());
-    const double share = static_cast<double>(length) / static_cast<double>(rate * group);
+    const double share =
+        static_cast<double>(length) / (static_cast<double>(rate) * static_cast<double>(group));
     return count + long_term->read_flops(batch, length) +
            share * long_term->write_flops(batch, group);
   }

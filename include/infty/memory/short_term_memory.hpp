@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
@@ -30,6 +31,8 @@ struct ShortTermConfig {
   void validate() const {
     require_at_least("ShortTermConfig", "capacity", capacity, 0);
     require_at_least("ShortTermConfig", "stride", stride, 0);
+    require_sizes("ShortTermConfig", {{"capacity", capacity}});
+    require_sizes("ShortTermConfig", {{"stride", stride}});
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/nn/adaptive_config.hpp>
@@ -57,6 +58,11 @@ struct TransformerConfig {
     adaptive().validate();
     require(dropout >= 0 && dropout < 1, "TransformerConfig", "dropout is ", dropout,
             ": it must lie in [0, 1)");
+    const NamedSize dim{"model_dim", model_dim}, all{"layers", layers};
+    const Index D = resolved_head_dim();
+    require_sizes("TransformerConfig", {dim, all, {"heads", heads}, {"head_dim", D}});
+    require_sizes("TransformerConfig", {dim, all, {"feed_forward", feed_forward}});
+    require_sizes("TransformerConfig", {dim, all, dim});
   }
 };
 

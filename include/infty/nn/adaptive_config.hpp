@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 
@@ -68,10 +69,15 @@ struct AdaptiveConfig {
     require(clusters() <= detail::most_clusters, "AdaptiveConfig", "there are ", cutoffs.size(),
             " cutoffs: there may be ", detail::most_clusters - 1);
     for (Index i = 0; i < clusters(); ++i) {
-      require(size(i) >= 1, "AdaptiveConfig", "cluster ", i, " is [", begin(i), ", ", end(i),
+      require(begin(i) < end(i), "AdaptiveConfig", "cluster ", i, " is [", begin(i), ", ", end(i),
               "): cutoffs must rise and lie in [1, ", vocabulary, ")");
       require(width(i) >= 1, "AdaptiveConfig", "div_value is ", div_value,
               ": no width is left for cluster ", i);
+    }
+    for (Index i = 0; i < clusters(); ++i) {
+      const NamedSize cluster{embedding_dim > 0 ? "embedding_dim" : "model_dim", width(i)};
+      require_sizes("AdaptiveConfig", {{"vocabulary", size(i)}, cluster});
+      if (projected()) require_sizes("AdaptiveConfig", {{"model_dim", model_dim}, cluster});
     }
   }
 

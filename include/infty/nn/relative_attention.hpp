@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/linear.hpp>
 
@@ -40,9 +41,12 @@ struct RelativeAttention {
 
   RelativeAttention() = default;
 
-  /// @throws infty::ValueError unless all sizes are >= 1
+  /// @throws infty::ValueError unless all sizes are >= 1, and their product at most `largest_size`
   RelativeAttention(Index d, Index heads, Index head_dim, Random random)
-      : query(d, heads * head_dim, random.split(0), false),
+      : query((require_sizes("RelativeAttention",
+                             {{"d", d}, {"heads", heads}, {"head_dim", head_dim}}),
+               d),
+              heads * head_dim, random.split(0), false),
         key(d, heads * head_dim, random.split(1), false),
         value(d, heads * head_dim, random.split(2), false),
         position(d, heads * head_dim, random.split(3), false),

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 
@@ -19,9 +20,10 @@ struct Positions {
 
 /// Positions of a memory's first `length` vectors: of the midpoints of 2 length cells on
 /// [-1/2, 3/2], all but length / 2 (rounded down) at the front are theirs, for as many as they are.
-/// @throws infty::ValueError if length < 1
+/// @throws infty::ValueError if length is not in [1, `largest_size`]
 inline Positions first_positions(Index length) {
   require_at_least("first_positions", "length", length, 1);
+  require_sizes("first_positions", {{"length", length}});
   Positions p;
   const Index front = length / 2;
   for (Index i = 0; i < 2 * length; ++i) {
@@ -34,10 +36,12 @@ inline Positions first_positions(Index length) {
 /// Positions of every later write: `samples` of the contracted past at tau m / samples, then the
 /// `length` new vectors at tau + (1 - tau) i / length, m and i from 1; zeros at the points outside
 /// of [0, 1] of an even grid on [-1/2, 3/2] of twice as many   [Martins et al. 2022, Eq. 13-15].
-/// @throws infty::ValueError if length < 1, samples < 1 or tau is not in (0, 1)
+/// @throws infty::ValueError if length or samples is not in [1, `largest_size`], or tau in (0, 1)
 inline Positions next_positions(Index length, Index samples, double tau) {
   require_at_least("next_positions", "length", length, 1);
   require_at_least("next_positions", "samples", samples, 1);
+  require_sizes("next_positions", {{"length", length}});
+  require_sizes("next_positions", {{"samples", samples}});
   require(tau > 0 && tau < 1, "next_positions", "tau is ", tau, ": it must be in (0, 1)");
   const auto n = static_cast<double>(length), m = static_cast<double>(samples);
   Positions p;

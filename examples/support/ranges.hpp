@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <infty/core/config.hpp>
+#include <infty/core/error.hpp>
+
+namespace support {
+
+using infty::Index;
+
+/// The values that an option may have: all numbers from `least` to `most`, finite ones only.
+template <class T>
+struct Range {
+  T least = std::numeric_limits<T>::lowest(), most = std::numeric_limits<T>::max();
+  bool above = false, below = false;  ///< whether the ends themselves are none of them
+
+  bool holds(T value) const {
+    return (above ? value > least : value >= least) && (below ? value < most : value <= most);
+  }
+};
+template <>
+struct Range<bool> {};
+template <>
+struct Range<std::string> {};
+
+/// What a value in the range is called.
+template <class T>
+std::string wanted(const Range<T>& range) {
+  std::ostringstream out;
+  if constexpr (std::same_as<T, bool>) {
+    out << "true or false";
+  } else if constexpr (std::integral<T>) {
+    out << "an integer in [" << range.least << ", " << range.most << ']';
+  } else if constexpr (std::floating_point<T>) {
+    const bool any = range.least == std::numeric_limits<T>::lowest();
+    if (range.most < std::numeric_limits<T>::max())
+      out << "a number in "
+          << "[("[range.above] << range.least << ", " << range.most << "])"[range.below];
+    else
+      out << "a finite number";
+    if (!any && range.most == std::numeric_limits<T>::max())
+      out << (range.above ? " above " : ", at least ") << range.least;
+  }
+  return out.str();
+}
+
+namespace detail {
+template <class T>
+struct Element {
+  using type = T;
+};
+template <class T>
+struct Element<std::vector<T>> {
+  using type = T;
+};
+}  // namespace detail
+
+/// What a list is made of; of anything else the type itself.
+template <class T>
+using ElementOf = typename detail::Element<T>::type;
+
+/// No machine holds more of anything, and nobody waits for it: sums of sizes and counts, and a step
+/// times the rows of a batch, are far from overflowing. What sizes need together is another
+/// question: see need.hpp.
+inline constexpr Index most_of_all = 1'000'000'000'000;
+/// Of threads, of processes, and of runs that are compared.
+inline constexpr Index most_at_once = 1024;
+
+/// A count or a size.
+constexpr Range<Index> from(Index least) { return {least, most_of_all}; }
+
+/// The ranges of settings by their names, which mean the same in all programs.
+template <class T>
+Range<T> range_of(std::string_view name) {
+  // Models compute in float: there these are neither 0 nor infinite.
+  constexpr Range<double> positive{1e-30, 1e30}, not_negative{0, 1e30}, inside{0, 1, true, true},
+      share{0, 1, false, true};
+  static const std::map<std::string_view, Range<Index>> counts{{"basis", from(1)},
+                                                               {"batch", from(1)},
+                                                               {"bins", from(1)},
+                                                               {"compressed", from(-1)},
+                                                               {"compression-rate", from(1)},
+                                                               {"copy-gap", from(0)},
+                                                               {"cutoffs", from(0)},
+                                                               {"div-value", from(1)},
+                                                               {"evaluate-every", from(0)},
+                                                               {"evaluation-batch", from(1)},
+                                                               {"evaluation-sequences", from(1)},
+                                                               {"feed-forward", from(1)},
+                                                               {"head-dim", from(0)},
+                                                               {"heads", from(1)},
+                                                               {"items", from(1)},
+                                                               {"keys", from(1)},
+                                                               {"layers", from(1)},
+                                                               {"length", from(1)},
+                                                               {"lengths", from(1)},
+                                                               {"max-vocabulary", from(0)},
+                                                               {"memory-length", from(0)},
+                                                               {"min-count", from(1)},
+                                                               {"pairs", from(1)},
+                                                               {"parameters", from(0)},
+                                                               {"recall-gap", from(0)},
+                                                               {"samples", from(1)},
+                                                               {"segment", from(1)},
+                                                               {"short-term", from(0)},
+                                                               {"steps", from(1)},
+                                                               {"sticky-bins", from(1)},
+                                                               {"stride", from(0)},
+                                                               {"symbols", from(1)},
+                                                               {"threshold", from(0)},
+                                                               {"values", from(1)},
+                                                               {"vectors", from(1)},
+                                                               {"warmup", from(0)},
+                                                               {"width", from(2)}};
+  static const std::map<std::string_view, Range<double>> numbers{{"auxiliary-weight", not_negative},
+                                                                 {"beta1", share},
+                                                                 {"beta2", share},
+                                                                 {"clip", not_negative},
+                                                                 {"dropout", share},
+                                                                 {"epsilon", not_negative},
+                                                                 {"kl-weight", not_negative},
+                                                                 {"last-rate", not_negative},
+                                                                 {"rate", not_negative},
+                                                                 {"rates", positive},
+                                                                 {"ridge", positive},
+                                                                 {"share", inside},
+                                                                 {"sigma0", positive},
+                                                                 {"tau", inside},
+                                                                 {"variance-floor", positive},
+                                                                 {"weight-decay", not_negative},
+                                                                 {"widths", positive}};
+  if constexpr (std::same_as<T, Index>) {
+    if (const auto at = counts.find(name); at != counts.end()) return at->second;
+  } else if constexpr (std::same_as<T, double>) {
+    if (const auto at = numbers.find(name); at != numbers.end()) return at->second;
+  }
+  return {};
+}
+
+/// Throws infty::ValueError that names the first setting out of its range: settings need not come
+/// from a command line.
+template <class Settings>
+void validate_ranges(const char* program, const Settings& settings) {
+  each_setting(const_cast<Settings&>(settings), [&]<class T>(const char*, const char* name,
+                                                             const T& field, const auto&...) {
+    using Element = ElementOf<T>;
+    if constexpr (!std::same_as<Element, bool> && !std::same_as<Element, std::string>) {
+      const auto range = range_of<Element>(name);
+      const auto check = [&](const Element& value, const char* is, const char* it) {
+        infty::require(range.holds(value), program, "--", name, is, value, it, " must be ",
+                       wanted(range));
+      };
+      if constexpr (std::same_as<T, Element>)
+        check(field, " is ", ": it");
+      else
+        for (const Element& value : field) check(value, " has ", ": each");
+    }
+  });
+}
+
+}  // namespace support
