@@ -42,7 +42,7 @@ LongTermConfig config(Input& input) {
   c.basis = std::ssize(c.widths) * (1 + input.below(5));
   c.samples = 1 + input.below(10);
   c.tau = input.any_of<double>({1e-12, .01, .25, .5, .75, .9, .999, 1 - 1e-15});
-  c.ridge = input.any_of<double>({1e-9, 1e-3, .1, .5, 1, 10, 1e9});
+  c.ridge = input.any_of<double>({1e-300, 1e-9, 1e-3, .1, .5, 1, 10, 1e9});
   c.gate = input.flag();
   c.variance_floor = input.any_of<double>({1e-30, 1e-6, 1e-4, 1, 1e30});
   c.parameters = input.flag() ? DensityParameters::affine : DensityParameters::moments;

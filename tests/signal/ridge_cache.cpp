@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -81,6 +82,16 @@ TEST_CASE("RidgeCache: no more bytes are kept than allowed, but always the last 
   cache.first(1000);
   CHECK(cache.entries() == 1);
   CHECK(cache.bytes() == 10 * one);
+}
+
+TEST_CASE("RidgeCache: a penalty too small for the scalar is refused, or raised where bounded") {
+  const GaussianBasis<float> psi(2, {.1, .01});
+  const RidgeCache<float, EigenBackend, GaussianBasis<float>> tiny(
+      psi, {.penalty = 1e-300, .samples = 4});
+  CHECK_THROWS_WITH(tiny.first(1), Contains("the penalty is too small"));
+  const RidgeCache<float, EigenBackend, GaussianBasis<float>> bounded(
+      psi, {.penalty = 1e-300, .samples = 4, .bounded = true});
+  for (const float g : bounded.first(1).to_vector()) CHECK(std::isfinite(g));
 }
 
 TEST_CASE("RidgeCache: refuses settings and lengths out of range, and is as it was") {

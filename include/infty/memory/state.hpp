@@ -48,7 +48,7 @@ Index checked_rows(const char* op, const State& state) {
   std::size_t index = 0;
   walk_members(
       const_cast<State&>(state),
-      [&](const HashedName&, auto& member, const RowCounts* length) {
+      [&](const HashedName&, auto& member, const RowCounts* counts) {
         using M = std::remove_reference_t<decltype(member)>;
         const Index here = rows_of(member);
         if (index == 0) rows = here;
@@ -56,8 +56,8 @@ Index checked_rows(const char* op, const State& state) {
           raise<ShapeError>(op, "the state's ", member_name(state, index), " has ", here,
                             " rows, its ", member_name(state, 0), " ", rows);
         if constexpr (is_tensor<M>)
-          if (length)
-            for (const Index n : *length)
+          if (counts)
+            for (const Index n : *counts)
               if (n < 0 || n > tensor_of(member).dim(1))
                 raise<ShapeError>(op, "the state's ", member_name(state, index), " is ",
                                   tensor_of(member).shape(), ", and a row of it has ", n,

@@ -12,6 +12,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/contraction.hpp>
@@ -132,7 +133,7 @@ class RidgeCache {
         length, settings_,
         [&] {
           const auto [G, limits] = fitted(0, length, first_positions(points_for(length)));
-          return First{G.template cast<T>(), limits};
+          return First{rounded(G), limits};
         },
         [](const First& f) { return f.G.bytes(); });
   }
@@ -211,8 +212,17 @@ class RidgeCache {
       }
       limits.multiplies = limits.run <= most_run;
     }
-    return {old.template cast<T>(), added.template cast<T>(),
-            detail::matrix_product(old, true, F, true).template cast<T>(), limits};
+    return {rounded(old), rounded(added), rounded(detail::matrix_product(old, true, F, true)),
+            limits};
+  }
+
+  /// @throws infty::ValueError for numbers beyond the range of T
+  static Tensor<T, B> rounded(const Tensor<double, B>& G) {
+    auto out = G.template cast<T>();
+    require(
+        detail::all_finite(out), "RidgeCache",
+        "the matrix of a fit has numbers that the scalar cannot hold: the penalty is too small");
+    return out;
   }
 
   Psi psi_;
