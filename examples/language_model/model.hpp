@@ -163,15 +163,17 @@ inline std::unique_ptr<support::Model> load_model(const Settings& s, const Token
       there == needed, "language_model", (folder / tokenizer.files()).string(),
       " is not what the checkpoint was trained with: its fingerprint is ", support::as_hex(there),
       ", ", support::as_hex(needed), " is needed");
-  validate(s);
-  infty::TransformerConfig transformer = s.model;
+  const Settings trained = settings_of(loader.file());
+  validate(trained);
+  infty::TransformerConfig transformer = trained.model;
   transformer.vocabulary = tokenizer.size();
+  const bool memory = trained.memory != "none";
   support::require_fits(loader.file(), transformer, "model.",
-                        {{"memory-length", s.memory == "none" ? 0 : s.memory_length},
-                         {"compressed", s.memory == "none" ? 0 : compressed_length(s)},
-                         {"samples", s.long_term.samples},
-                         {"sticky-bins", s.long_term.bins},
-                         {"segment", s.segment}});
+                        {{"memory-length", memory ? trained.memory_length : 0},
+                         {"compressed", memory ? compressed_length(trained) : 0},
+                         {"samples", trained.long_term.samples},
+                         {"sticky-bins", trained.long_term.bins},
+                         {"segment", trained.segment}});
   check_model(s, false);
   auto model = make_model(s, tokenizer.size(), group);
   model->load_parameters(loader);

@@ -111,7 +111,6 @@ class Training {
     const Stopwatch watch;
     const Index rows = settings_.batch, n = settings_.task.symbols;
     const auto batch = task_.sample(rows, sequences_);
-    auto state = read_sequences(model_, settings_, batch, rows, steps() * rows);
     const Tokens<B> input = last_segment<B>(settings_, batch.answer, rows, n);
     const Tokens<B> targets = make_tokens<B>(rows, n, [&](Index row, Index i) {
       return batch.answer[static_cast<std::size_t>(row * n + i)];
@@ -120,6 +119,7 @@ class Training {
     infty::TrainStepConfig config{.learning_rate = rate_of(settings_, steps())};
     if (settings_.clip > 0) config.max_norm = settings_.clip;
     const auto done = infty::train_step(adam_, config, [&] {
+      auto state = read_sequences(model_, settings_, batch, rows, steps() * rows);
       const auto output =
           model_.forward(state, input, settings_.model.dropout > 0 ? &dropout_ : nullptr);
       logits = model_.logits(output.hidden);

@@ -12,19 +12,20 @@ using infty::Index;
 using infty::largest_size;
 using infty::require_sizes;
 
-constexpr Index most = std::numeric_limits<Index>::max(), least = std::numeric_limits<Index>::min();
+constexpr Index greatest = std::numeric_limits<Index>::max(),
+                least = std::numeric_limits<Index>::min();
 
 TEST_CASE("checked_multiply, checked_add: what they return is exact, or nothing") {
   CHECK(checked_multiply(3037000499, 3037000499) == Index{9223372030926249001});
   CHECK(checked_multiply(3037000500, 3037000500) == std::nullopt);
   CHECK(checked_multiply(Index{1} << 62, 2) == std::nullopt);
-  CHECK(checked_multiply(most, 0) == 0);
-  CHECK(checked_multiply(-1, most) == -most);
+  CHECK(checked_multiply(greatest, 0) == 0);
+  CHECK(checked_multiply(-1, greatest) == -greatest);
   CHECK(checked_multiply(-1, least) == std::nullopt);
-  CHECK(checked_add(most, 0) == most);
-  CHECK(checked_add(most, 1) == std::nullopt);
+  CHECK(checked_add(greatest, 0) == greatest);
+  CHECK(checked_add(greatest, 1) == std::nullopt);
   CHECK(checked_add(least, -1) == std::nullopt);
-  CHECK(checked_add(most, least) == -1);
+  CHECK(checked_add(greatest, least) == -1);
   static_assert(checked_multiply(6, 7) == 42);
 }
 
@@ -34,7 +35,7 @@ TEST_CASE("require_sizes: a product up to largest_size passes, one above names t
   CHECK_THROWS_WITH(require_sizes("op", {{"a", 3}, {"b", Index{1} << 55}, {"c", 5}}),
                     "[op] b is 36028797018963968: with a = 3, c = 5 there would be more than "
                     "72057594037927936 numbers");
-  CHECK_THROWS_WITH(require_sizes("op", {{"a", 2}, {"b", most}}),
+  CHECK_THROWS_WITH(require_sizes("op", {{"a", 2}, {"b", greatest}}),
                     "[op] b is 9223372036854775807: it must be at most 72057594037927936");
 }
 

@@ -228,9 +228,15 @@ TEST_CASE("LongTermMemory: every member of a state is checked before it is used"
   state.stream.id.clear();
   refused("the state's stream has 0 rows, its coefficients 2");
   state.written = {3, -1};
-  refused("row 1 has taken in -1 vectors in 1 writes: neither may be negative");
+  refused("row 1 has taken in -1 vectors in 1 writes, 3 in the last: none may be negative");
   state.writes = {-2, 1};
-  refused("row 0 has taken in 3 vectors in -2 writes: neither may be negative");
+  refused("row 0 has taken in 3 vectors in -2 writes, 3 in the last: none may be negative");
+  state.last = {3, -4};
+  refused("row 1 has taken in 3 vectors in 1 writes, -4 in the last: none may be negative");
+  state.last = {};
+  refused("the state's last has 0 rows, its coefficients 2");
+  state.largest = Tensor<double>::zeros({2, 3});
+  refused("the state holds the largest |x| as [2, 3]: another memory made it, ours is [batch, 4]");
   state.coefficients = Tensor<double>::zeros({2, 8, 5});
   refused("the state holds coefficients [2, 8, 5]: another memory made it, ours are [batch, 8, 4]");
   memory.read(state, q);

@@ -22,13 +22,13 @@ enum class Fault { none, rows_mix, reset_misses, shares, peeks, counts_writes, g
 /// The running sum of what was written, [batch, d].
 struct SumState {
   Tensor<double> sum;
-  RowCounts length;
+  RowCounts seen;
   std::vector<double> hidden;  ///< a fault: nothing names it
 
   template <class Visitor>
   void visit(Visitor&& see) {
     see("sum", sum);
-    see("length", length);
+    see("seen", seen);
   }
 };
 
@@ -52,7 +52,7 @@ struct SumMemory {
           const Index source = fault == Fault::rows_mix ? 0 : row;
           sum.data()[row * d + c] += x.data()[(source * x.dim(1) + i) * d + c];
         }
-      state.length[at] += fault == Fault::counts_writes ? 1 : x.dim(1);
+      state.seen[at] += fault == Fault::counts_writes ? 1 : x.dim(1);
       state.hidden[at] += static_cast<double>(x.dim(1));
     }
     state.sum = sum;
@@ -65,7 +65,7 @@ struct SumMemory {
     for (Index row = 0; row < q.dim(0); ++row) {
       const auto at = static_cast<std::size_t>(row);
       const double extra =
-          fault == Fault::reset_misses ? state.hidden[at] : static_cast<double>(state.length[at]);
+          fault == Fault::reset_misses ? state.hidden[at] : static_cast<double>(state.seen[at]);
       for (Index i = 0; i < L; ++i)
         for (Index j = 0; j <= (fault == Fault::peeks ? L - 1 : i); ++j)
           for (Index c = 0; c < d; ++c)
@@ -89,7 +89,7 @@ Numbers numbers() {
   return stream;
 }
 
-SumState copied(const SumState& state) { return {state.sum.clone(), state.length, state.hidden}; }
+SumState copied(const SumState& state) { return {state.sum.clone(), state.seen, state.hidden}; }
 
 }  // namespace
 
@@ -109,7 +109,7 @@ TEST_CASE("invariants: each one finds the mistake it is for") {
   CHECK(kit::output_ignores_future(SumMemory{3, Fault::gives_view}, stream) > 0.01);
   CHECK(kit::pieces_equal_whole(SumMemory{3, Fault::counts_writes}, stream) > 0.01);
   const auto loses_count = [](const SumState& state) {
-    return SumState{state.sum.clone(), RowCounts(state.length.size(), 0), state.hidden};
+    return SumState{state.sum.clone(), RowCounts(state.seen.size(), 0), state.hidden};
   };
   CHECK(kit::restored_equals_continued(SumMemory{}, stream, loses_count) > 0.01);
 }

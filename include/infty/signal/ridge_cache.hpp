@@ -162,7 +162,7 @@ class RidgeCache {
       if (fit.limits.lebesgue <= most_lebesgue) return fit;
       require(attempt < 400, "RidgeCache", "the fit of ", length,
               " vectors cannot be bounded: no penalty up to ", fit.limits.penalty, " does it");
-      fit.limits.penalty *= 2;
+      fit.limits.penalty *= attempt < 64 ? 2 : 64;
     }
   }
 

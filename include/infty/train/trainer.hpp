@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -31,15 +32,15 @@ struct TrainStepConfig {
 
 namespace detail {
 
-/// Throws for a loss that is not finite: names the first parameter that is not finite, and the
-/// loss itself if all are.
+/// Throws where NaN or infinity came up: names the step, the first parameter that is not finite, if
+/// there is one, and what was seen, such as "the loss is nan".
 template <class T, class B>
-[[noreturn]] void raise_non_finite_loss(double loss, const Adam<T, B>& adam) {
+[[noreturn]] void raise_non_finite(const std::string& seen, const Adam<T, B>& adam) {
   for (const auto& [name, variable] : adam.parameters())
     if (!all_finite(variable.value()))
       raise<NonFiniteError>("train_step", "step ", adam.steps(), ": parameter ", name,
-                            " is not finite, and the loss is ", loss);
-  raise<NonFiniteError>("train_step", "step ", adam.steps(), ": the loss is ", loss,
+                            " is not finite, and ", seen);
+  raise<NonFiniteError>("train_step", "step ", adam.steps(), ": ", seen,
                         ", and all parameters are finite");
 }
 
@@ -56,10 +57,9 @@ void note_scalar(const T* from, double* to) {
 /// `adam.steps()` says. What is read from the backend, the loss and the norms of the gradients, is
 /// read at once, behind the backward pass: where work is queued, the host waits once.
 /// @throws infty::NonFiniteError that names the step and the first thing that is not finite (a
-/// parameter, the loss, or the gradient of a parameter), infty::ShapeError if the loss is not a
-/// scalar, infty::ValueError for a bad configuration or if no gradient flows to the loss, and what
-/// `loss` throws; then parameters and
-/// moments are as they were before
+/// parameter, a layer, the loss, or the gradient of a parameter), infty::ShapeError if the loss is
+/// not a scalar, infty::ValueError for a bad configuration or if no gradient flows to the loss, and
+/// what `loss` throws; then parameters and moments are as they were before
 template <class T, class B, class Loss>
 TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& loss) {
   detail::check_max_norm(config.max_norm);
@@ -69,7 +69,13 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
   Tensor<double, B> measured(Shape{1 + std::ssize(parameters)});  // the loss, then sums of squares
   {
     Tape tape;
-    const Variable<T, B> value = std::forward<Loss>(loss)();
+    const Variable<T, B> value = [&] {
+      try {
+        return Variable<T, B>(std::forward<Loss>(loss)());
+      } catch (const NonFiniteError& error) {
+        detail::raise_non_finite(error.what(), adam);
+      }
+    }();
     require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
                         ": it must have one element");
     detail::note_scalar<B>(value.value().data(), measured.data());
@@ -79,7 +85,11 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
   detail::Squares read(static_cast<std::size_t>(measured.size()));
   B::to_host(read.data(), measured.data(), measured.size());
   step.loss = read[0];
-  if (!std::isfinite(step.loss)) detail::raise_non_finite_loss(step.loss, adam);
+  if (!std::isfinite(step.loss)) {
+    std::ostringstream seen;
+    seen << "the loss is " << step.loss;
+    detail::raise_non_finite(seen.str(), adam);
+  }
   try {
     step.grad_norm = detail::joint_norm(parameters, read.data() + 1);
   } catch (const NonFiniteError& error) {
