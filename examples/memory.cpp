@@ -15,7 +15,7 @@ int main() {
   fill_normal(queries, 0, 1, random);
   for (int i = 0; i < 100; ++i) {
     fill_normal(segment, 0, 1, random);
-    memory.write(state, segment);  // (1, L, 64), any L, for ever
+    memory.write(state, segment);  // (1, L, 64), any L, any number of times
   }
   const auto context =
       memory.read(state, queries);  // (1, 8, 64), the cost of N, not of what was read

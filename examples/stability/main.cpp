@@ -74,10 +74,11 @@ void print(const std::vector<Row>& rows, double penalty) {
   }
 }
 
-/// Shares of a write that are left behind others of its length, until `vectors` have come.
+/// Shares of a write that are left behind others of its length, until `vectors` have come and at
+/// least 24 writes.
 std::vector<double> shares(const LongTermConfig& config, Index length, Index vectors) {
   const std::vector<Index> lengths(
-      static_cast<std::size_t>(1 + std::max<Index>(1, vectors / length)), length);
+      static_cast<std::size_t>(1 + std::max<Index>(24, vectors / length)), length);
   return infty::retention(config, lengths);
 }
 
@@ -104,7 +105,8 @@ void write_figures(const std::filesystem::path& out, const std::vector<Row>& row
   }
   std::ofstream(out / "radius.gp")
       << "set terminal pngcairo size 1100,420 font 'sans,11'\nset output 'radius.png'\n"
-         "set multiplot layout 1,2\nset logscale x 2\nset grid\nset xlabel 'vectors in a write'\n"
+         "set multiplot layout 1,2\nset logscale x 2\nset grid\nset key below\nset "
+         "xlabel 'vectors in a write'\n"
          "set title 'spectral radius of a write'\nset yrange [0:*]\n"
          "plot 'radius.dat' using 1:2 with linespoints linewidth 2 title 'as published', "
          "'' using 1:3 with linespoints linewidth 2 title 'infty', 1 with lines dashtype 2 "
@@ -114,7 +116,8 @@ void write_figures(const std::filesystem::path& out, const std::vector<Row>& row
          "'' using 1:5 with linespoints linewidth 2 title 'infty'\n";
   std::ofstream(out / "retention.gp")
       << "set terminal pngcairo size 1100,420 font 'sans,11'\nset output 'retention.png'\n"
-         "set multiplot layout 1,2\nset grid\nset logscale y\nset yrange [1e-6:1]\nset format y "
+         "set multiplot layout 1,2\nset grid\nset key below\nset logscale y\nset "
+         "yrange [1e-6:1]\nset format y "
          "'10^{%T}'\nset title 'share of a write that is left'\nset xlabel 'later writes'\n"
          "set xrange [0:40]\nplot " +
              writes + std::to_string(config.tau) +

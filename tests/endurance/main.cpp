@@ -167,6 +167,7 @@ double worst(const Case& c, Index writes, std::uint64_t seed) {
 
 int run(Index writes, Index shard, Index shards, bool growing, Index others, bool brief) {
   infty::set_num_threads(1);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a failure is seen when it happens
   auto all = grid();
   if (growing) {
     std::vector<Case> chosen, left;
