@@ -45,7 +45,7 @@ TEMPLATE_LIST_TEST_CASE(
   using B = typename TestType::B;
   for (const T bad : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
                       -std::numeric_limits<T>::infinity()})
-    for (const std::size_t at : {0, 3, 8}) {
+    for (const std::size_t at : {std::size_t{0}, std::size_t{3}, std::size_t{8}}) {
       std::vector<T> x(9, T(1));
       x[at] = bad;  // three vectors of three coordinates
       const auto c = largest_with(Tensor<T, B>::zeros({1, 3}), Tensor<T, B>::from({1, 3, 3}, x));

@@ -56,7 +56,7 @@ void each_after_move(const char* type, Make make, const std::vector<Call<X>>& ca
 
 const infty::LongTermConfig small_memory{
     .model_dim = 4, .heads = 2, .head_dim = 3, .basis = 8, .widths = {.05, .2}, .samples = 6};
-constexpr infty::AttentionSizes sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
+constexpr infty::AttentionSizes attention_sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
 
 /// What a memory is given, for the sizes above.
 struct Around {
@@ -66,7 +66,7 @@ struct Around {
 
   template <class M>
   void forward(const M& memory, typename M::State& state) const {
-    const infty::BiasesOf<M> biases(sizes);
+    const infty::BiasesOf<M> biases(attention_sizes);
     memory.forward(state, {x, attention, nullptr, biases, encoding});
     memory.observe(state, {x, attention, nullptr, biases, encoding});
   }
@@ -75,7 +75,7 @@ struct Around {
 /// Calls that every memory has, on the memory and on a state of it.
 template <class M>
 void memory_after_move(const char* type, const typename M::Config& config) {
-  const auto make = [&] { return M(config, sizes, Random(1)); };
+  const auto make = [&] { return M(config, attention_sizes, Random(1)); };
   each_after_move<M>(type, make,
                      {{"forward",
                        [](M& memory) {
