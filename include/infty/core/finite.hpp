@@ -11,9 +11,8 @@ template <class T, class B>
 bool all_finite(const Tensor<T, B>& x) {
   const T* const from = x.data();
   // x - x is 0 for finite x and NaN otherwise.
-  return B::reduce(x.size(), 0.0, Plus{}, [=] INFTY_HOST_DEVICE(Index i) {
-           return static_cast<double>(from[i] - from[i]);
-         }) == 0;
+  return B::reduce(x.size(), T(0), Plus{},
+                   [=] INFTY_HOST_DEVICE(Index i) { return from[i] - from[i]; }) == T(0);
 }
 
 /// Asserts that all elements are finite, else calls report(), which throws. A backend with a
