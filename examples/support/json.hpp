@@ -30,8 +30,13 @@
 
 namespace support {
 
+struct AnyField {
+  template <class Field>
+  void operator()(const char*, Field&) const {}
+};
+
 template <class T>
-concept HasFields = requires(T& value) { each_field(value, [](const char*, auto&) {}); };
+concept HasFields = requires(T& value) { each_field(value, AnyField{}); };
 
 /// The value as JSON.
 template <class T>

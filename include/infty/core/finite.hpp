@@ -15,15 +15,19 @@ bool all_finite(const Tensor<T, B>& x) {
                    [=] INFTY_HOST_DEVICE(Index i) { return from[i] - from[i]; }) == T(0);
 }
 
+/// Whether element i is NaN or infinite.
+template <class T>
+struct NotFinite {
+  const T* from;
+  INFTY_HOST_DEVICE bool operator()(Index i) const { return !(from[i] - from[i] == T(0)); }
+};
+
 /// Asserts that all elements are finite, else calls report(), which throws. A backend with a
 /// `verify` of its own may report at its next call that waits (core/verify.hpp).
 template <class T, class B, class Report>
 void require_finite(const Tensor<T, B>& x, Report report) {
-  const T* const from = x.data();
   if constexpr (requires(bool (*bad)(Index), void (*say)(Index)) { B::verify(Index{0}, bad, say); })
-    B::verify(
-        x.size(), [=] INFTY_HOST_DEVICE(Index i) { return !(from[i] - from[i] == T(0)); },
-        [report, x](Index) { report(); });
+    B::verify(x.size(), NotFinite<T>{x.data()}, [report, x](Index) { report(); });
   else if (!all_finite(x))
     report();
 }

@@ -55,6 +55,28 @@ class RecentlyUsed {
   std::size_t held_ = 0;
 };
 
+/// G with the rows of each vector's places added up: place i is that of vector i length / points.
+template <class B>
+Tensor<double, B> held_rows(const Tensor<double, B>& G, Index old, Index length) {
+  const Index N = G.dim(1), points = G.dim(0) - old;
+  Tensor<double, B> held({old + length, N});
+  double* const to = held.data();
+  const double* const from = G.data();
+  for_each_element<B>(old + length, N, [=] INFTY_HOST_DEVICE(Index row, Index j) {
+    if (row < old) {
+      to[row * N + j] = from[row * N + j];
+      return;
+    }
+    // The places i with i length / points == vector, rounded down.
+    const Index vector = row - old, begin = (vector * points + length - 1) / length,
+                end = ((vector + 1) * points + length - 1) / length;
+    double sum = 0;
+    for (Index i = begin; i < end; ++i) sum += from[(old + i) * N + j];
+    to[row * N + j] = sum;
+  });
+  return held;
+}
+
 }  // namespace detail
 
 /// The ridge matrices of every length that is written, solved once in double and kept in T.
@@ -151,7 +173,7 @@ class RidgeCache {
     fit.limits = {.points = points, .penalty = settings_.penalty};
     for (int attempt = 0;; ++attempt) {
       fit.G = ridge_matrix<B>(psi_, positions, fit.limits.penalty);
-      if (points > length) fit.G = held_rows(fit.G, old, length);
+      if (points > length) fit.G = detail::held_rows(fit.G, old, length);
       if (!settings_.bounded) return fit;
       const FitSize size = fit_size(psi_, fit.G);
       const double rounding = static_cast<double>(fit.G.dim(0) + N) *
@@ -164,27 +186,6 @@ class RidgeCache {
               " vectors cannot be bounded: no penalty up to ", fit.limits.penalty, " does it");
       fit.limits.penalty *= attempt < 64 ? 2 : 64;
     }
-  }
-
-  /// G with the rows of each vector's places added up: place i is that of vector i length / points.
-  static Tensor<double, B> held_rows(const Tensor<double, B>& G, Index old, Index length) {
-    const Index N = G.dim(1), points = G.dim(0) - old;
-    Tensor<double, B> held({old + length, N});
-    double* const to = held.data();
-    const double* const from = G.data();
-    detail::for_each_element<B>(old + length, N, [=] INFTY_HOST_DEVICE(Index row, Index j) {
-      if (row < old) {
-        to[row * N + j] = from[row * N + j];
-        return;
-      }
-      // The places i with i length / points == vector, rounded down.
-      const Index vector = row - old, begin = (vector * points + length - 1) / length,
-                  end = ((vector + 1) * points + length - 1) / length;
-      double sum = 0;
-      for (Index i = begin; i < end; ++i) sum += from[(old + i) * N + j];
-      to[row * N + j] = sum;
-    });
-    return held;
   }
 
   Kept& kept() const {
