@@ -67,7 +67,7 @@ TEST_CASE("docs: a basis of one's own is written and read") {
   const auto read = [&] {
     const infty::RowCounts before(2, 0), counts(2, 6);
     const auto fresh = infty::Tensor<double>::zeros({2, 8, 4});
-    const V B = write_coefficients(ridge, {fresh, before, {}, {}}, x, counts, {});
+    const V B = write_coefficients(ridge, {fresh, before, {}, {}, {}}, x, counts, {});
     return sum(infty::expected_values<infty::GaussianDensity>(psi, density, B));
   };
 

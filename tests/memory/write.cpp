@@ -37,11 +37,11 @@ struct Rows {
   RidgeCache<T, B, GaussianBasis<T>> cache = make_cache<T, B>();
   Tensor<T, B> old = infty::tests::uniform_tensor<T, B>({4, N, d}, random);
   Variable<T, B> x = infty::tests::uniform_variable<T, B>({4, 5, d}, random);
-  const RowCounts last = {};
+  const RowCounts none = {};
   const Tensor<T, B> largest = {};
 
   infty::WrittenSignal<T, B> before(const RowCounts& written) const {
-    return {old, written, last, largest};
+    return {old, written, none, none, largest};
   }
 };
 
@@ -75,7 +75,7 @@ TEMPLATE_LIST_TEST_CASE("write_coefficients: rows of any age and count as if eac
       const auto at = static_cast<std::size_t>(row);
       const auto own = infty::detail::aligned(r.x.value().slice(row, row + 1), counts[at]);
       const auto alone = infty::write_coefficients(
-          r.cache, {r.old.slice(row, row + 1), {written[at]}, r.last, r.largest},
+          r.cache, {r.old.slice(row, row + 1), {written[at]}, r.none, r.none, r.largest},
           Variable<T, B>(own), {counts[at]},
           locations.empty() ? locations : locations.slice(row, row + 1));
       CAPTURE(row);

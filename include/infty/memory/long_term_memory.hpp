@@ -257,9 +257,10 @@ class LongTermMemory {
     if (sticky() && locations.empty()) locations = detail::sticky_locations(config_, next);
     auto largest = detail::largest_with(next.largest, gated.value());
     detail::require_writable("write", largest, largest_writable(next.written, counts));
-    next.coefficients = write_coefficients(
-        cache_, {std::as_const(next.coefficients).value(), next.written, next.last, next.largest},
-        gated, counts, locations);
+    next.coefficients = write_coefficients(cache_,
+                                           {std::as_const(next.coefficients).value(), next.written,
+                                            next.writes, next.last, next.largest},
+                                           gated, counts, locations);
     next.largest = std::move(largest);
     if (sticky()) next.attention = next.attention.clone();
     for (std::size_t row = 0; row < counts.size(); ++row) {

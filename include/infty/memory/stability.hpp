@@ -60,7 +60,9 @@ inline Stability stability(const LongTermConfig& config, Index length) {
     return s;
   }
   s.multiplies = config.resampling == Resampling::even && next.limits.multiplies;
-  s.bound = s.multiplies ? std::max(s.lebesgue, next.limits.run) : s.lebesgue;
+  // In front of the first product |X(t)| may have been anything up to most_lebesgue, and is such
+  // that the run stays below most_run.
+  s.bound = s.multiplies ? std::min(most_run, next.limits.run(most_lebesgue)) : s.lebesgue;
   return s;
 }
 

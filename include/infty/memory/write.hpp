@@ -12,8 +12,10 @@ template <class T, class B>
 struct WrittenSignal {
   const Tensor<T, B>& coefficients;  ///< B, [batch, N, d], of any value in fresh rows
   const RowCounts& written;          ///< vectors taken in; 0 is fresh
-  const RowCounts& last;             ///< vectors of the last write; not used if not bounded
-  const Tensor<T, B>& largest;       ///< c, [batch, d], largest |x| until now; the same
+  // What follows is not used if the cache is not bounded.
+  const RowCounts& writes;      ///< until now
+  const RowCounts& last;        ///< vectors of the last write
+  const Tensor<T, B>& largest;  ///< c, [batch, d], largest |x| until now
 };
 
 namespace detail {
@@ -74,12 +76,13 @@ void clamp_samples(Tensor<T, B>& samples, const T* c) {
 /// B' = A B + Gᵀ X. No gradient flows to the old coefficients: the paper stops it.
 ///
 /// A bounded cache clamps the samples to what was written, [-c, c], unless the write is as long as
-/// the one before and many such writes in a row are proven not to add up (`WriteLimits::run`).
+/// the one before, or that was the row's first, and any number of such writes in a row are proven
+/// not to add up (`WriteLimits::run`).
 /// @param x          [B, L, d], aligned to the right
 /// @param counts     [B], how many vectors of x a row takes in; a row of 0 keeps its coefficients
 /// @param locations  [B, samples] in [0, 1], or empty for evenly spaced ones
 /// @return           [B, N, d]
-/// @post  of a bounded cache, |X(t)| <= WriteLimits::lebesgue (or run) times the largest |x|
+/// @post  of a bounded cache, |X(t)| <= `most_run` times the largest |x|, t in [0, 1]
 template <class T, class B, class Psi>
 Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
                                   const WrittenSignal<T, B>& before, const Variable<T, B>& x,
@@ -89,7 +92,10 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
   const bool bounded = cache.settings().bounded;
   const auto runs = detail::write_runs(before.written, counts, [&](std::size_t row) {
     if (!locations.empty() || !bounded) return locations.empty();
-    return counts[row] == before.last[row] && cache.next(counts[row]).limits.multiplies;
+    const WriteLimits limits = cache.next(counts[row]).limits;
+    if (!limits.multiplies || counts[row] == before.last[row]) return limits.multiplies;
+    return before.writes[row] == 1 &&
+           limits.run(cache.first_limits(before.last[row]).lebesgue) <= most_run;
   });
   Variable<T, B> y(Tensor<T, B>(Shape{batch, N, d}));
   T* const all = y.value().data();

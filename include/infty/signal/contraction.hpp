@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -104,12 +105,16 @@ Tensor<typename Psi::Scalar, B> resample(const Psi& psi, const Tensor<typename P
 
 /// How a write of L vectors is fitted, and how far the signal can exceed what it is fitted to.
 struct WriteLimits {
-  Index points = 0;        ///< places that the vectors are held over, >= L
-  double penalty = 0;      ///< λ, raised where a bounded memory's Λ would be too large
-  double lebesgue = 0;     ///< Λ; 0 where it was not asked for, as for the next ones
-  double run = 0;          ///< of equal writes in a row, B' = A B + Gᵀ X; infinite: not proven
-  double largest = 0;      ///< vectors up to this size leave coefficients and sums over them finite
-  bool multiplies = true;  ///< whether a write as long as the one before may be A B + Gᵀ X
+  Index points = 0;     ///< places that the vectors are held over, >= L
+  double penalty = 0;   ///< λ, raised where a bounded memory's Λ would be too large
+  double lebesgue = 0;  ///< Λ; 0 where it was not asked for, as for the next ones
+  double largest = 0;   ///< vectors up to this size leave coefficients and sums over them finite
+  double of_new = 0, of_old = 0;  ///< h and s of `RunSize`; infinite: nothing is proven
+  bool multiplies = true;         ///< whether a write as long as the one before may be A B + Gᵀ X
+
+  /// The most that |X(t)| can come to, over the largest |x|, behind any number of such writes in a
+  /// row, B' = A B + Gᵀ X, where it was at most `before` in front of the first.
+  double run(double before) const { return lebesgue * std::max(1.0, of_new + of_old * before); }
 };
 
 /// What a later write of L vectors needs, G of `next_positions` in two parts.

@@ -203,15 +203,14 @@ class RidgeCache {
     if (settings_.bounded) {
       // Beyond, sampling costs little beside the new vectors themselves.
       constexpr Index longest = 16;
-      if (length <= longest * samples) {
-        const auto run = run_size(detail::matrix_product(F, true, old, true),
-                                  detail::matrix_product(F, true, added, true));
-        const double before = std::max(limits.lebesgue, locked_first(length).limits.lebesgue);
-        limits.run = limits.lebesgue * std::max(1.0, run.of_new + run.of_old * before);
-      } else {
-        limits.run = std::numeric_limits<double>::infinity();
-      }
-      limits.multiplies = limits.run <= most_run;
+      RunSize run;
+      if (length <= longest * samples)
+        run = run_size(detail::matrix_product(F, true, old, true),
+                       detail::matrix_product(F, true, added, true));
+      limits.of_new = run.of_new;
+      limits.of_old = run.of_old;
+      limits.multiplies =
+          limits.run(std::max(limits.lebesgue, locked_first(length).limits.lebesgue)) <= most_run;
     }
     return {rounded(old), rounded(added), rounded(detail::matrix_product(old, true, F, true)),
             limits};
