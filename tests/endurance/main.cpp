@@ -126,7 +126,7 @@ double worst(const Case& c, Index writes, std::uint64_t seed) {
   for (const Index length : c.lengths) {
     const auto s = infty::stability(c.config, length);
     bound[static_cast<std::size_t>(length)] = s.bound;
-    fit[static_cast<std::size_t>(length)] = 1.01 * s.lebesgue;  // found to some parts in a thousand
+    fit[static_cast<std::size_t>(length)] = 1.01 * s.lebesgue;  // found to within a hundredth
   }
   LongTermConfig drawn = c.config;
   drawn.resampling = infty::Resampling::sticky;

@@ -206,6 +206,14 @@ TEST_CASE(
   auto state = memory.make_state(1);
   CHECK_THROWS_WITH(memory.write(state, Tensor<float>::full({1, 9, 4}, 3e38f)),
                     Catch::Contains("is 3e+38: coefficients would overflow above"));
+  // What waits for its group would be in the way of all that follows.
+  auto waits = config;
+  waits.group = 4;
+  const LongTermMemory<float> grouped(waits);
+  auto waiting = grouped.make_state(1);
+  CHECK_THROWS_WITH(grouped.write(waiting, Tensor<float>::full({1, 1, 4}, 3e38f)),
+                    Catch::Contains("is 3e+38: coefficients would overflow above"));
+  CHECK(waiting.waiting.length == RowCounts{0});
   auto broken = LongTermMemory<float>(config);
   broken.write(state, uniform_tensor<float>({1, 9, 4}, random));
   broken.out.weight.value().fill(nan);

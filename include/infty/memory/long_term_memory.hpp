@@ -105,7 +105,9 @@ class LongTermMemory {
 
   /// @throws infty::ShapeError, infty::ValueError that name `op` unless a memory like this one made
   /// the state, and all of its members have as many rows
-  void check(const char* op, const State& state) const { check_state(op, state); }
+  void check(const char* op, const State& state) const {
+    detail::check_long_term_state(op, config_, waiting_, state);
+  }
 
   /// Takes in the next vectors of every row   [Martins et al. 2022, Eq. 13-18]. No vectors change
   /// nothing. With a `group`, vectors wait until there are so many; no gradient flows to them then,
@@ -139,8 +141,10 @@ class LongTermMemory {
               length, "]");
     State next = state;
     if (config_.group > 1) {
+      // Now, for what waits and cannot be written would be in the way of all that follows.
+      const RowCounts group{config_.group, config_.group};
       detail::require_writable("write", detail::largest_with(next.largest, x.value()),
-                               std::numeric_limits<T>::max());
+                               largest_writable({0, 1}, group));
       const auto ready = waiting_.write(next.waiting, {x.value(), counts});
       take_in(next, V(ready.vectors), ready.length, locations);
     } else {
@@ -151,7 +155,7 @@ class LongTermMemory {
 
   /// Writes what waits for its group to be full. @throws as `write`
   void flush(State& state) const {
-    check_state("flush", state);
+    check("flush", state);
     State next = state;
     next.waiting = waiting_.make_state(state.coefficients.dim(0));
     take_in(next, V(state.waiting.vectors), state.waiting.length, {});
@@ -172,7 +176,7 @@ class LongTermMemory {
   Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
     const Index batch = state.coefficients.dim(0);
     const Index e = config_.heads * config_.resolved_head_dim();
-    check_state("read", state);
+    check("read", state);
     require<ShapeError>(
         queries.shape().rank() == 3 && queries.dim(0) == batch && queries.dim(2) == e, "read",
         "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", e, "], ", e,
@@ -190,7 +194,7 @@ class LongTermMemory {
   /// Where the next write will sample what is written now: evenly, or for sticky memories by the
   /// attention since the last write -> [batch, samples].
   Tensor<T, Backend> next_locations(const State& state) const {
-    check_state("next_locations", state);
+    check("next_locations", state);
     if (sticky()) return detail::sticky_locations(config_, state);
     const auto even = even_locations<T, Backend>(config_.samples);
     Tensor<T, Backend> all(Shape{state.coefficients.dim(0), config_.samples});
@@ -217,13 +221,9 @@ class LongTermMemory {
 
   bool sticky() const { return config_.resampling != Resampling::even; }
 
-  void check_state(const char* op, const State& state) const {
-    detail::check_long_term_state(op, config_, waiting_, state);
-  }
-
   void check_vectors(const char* op, const State& state, const Variable<T, Backend>& x) const {
     const Index batch = state.coefficients.dim(0), d = config_.model_dim;
-    check_state(op, state);
+    check(op, state);
     require<ShapeError>(x.shape().rank() == 3 && x.dim(0) == batch && x.dim(2) == d, op,
                         "the vectors are ", x.shape(), ": they must be [", batch, ", L, ", d, "]");
   }
@@ -233,12 +233,12 @@ class LongTermMemory {
                            const Tensor<T, Backend>& part) const {
     detail::require_finite(
         part, [queries = queries.value(), coefficients = state.coefficients.value()] {
-          raise<NonFiniteError>("read", "what is read is not finite: ",
-                                !detail::all_finite(queries)        ? "a query is not"
-                                : !detail::all_finite(coefficients) ? "the state is not"
-                                                                    : "queries and state are, but "
-                                                                      "not what the parameters "
-                                                                      "make of them");
+          const char* const what = !detail::all_finite(queries) ? "a query is not"
+                                   : !detail::all_finite(coefficients)
+                                       ? "the state is not"
+                                       : "queries and state are, but not what the "
+                                         "parameters make of them";
+          raise<NonFiniteError>("read", "what is read is not finite: ", what);
         });
   }
 

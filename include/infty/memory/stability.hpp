@@ -55,14 +55,11 @@ inline Stability stability(const LongTermConfig& config, Index length) {
   G.slice(0, config.samples).copy_from(next.next_old);
   G.slice(config.samples, config.samples + length).copy_from(next.next_new);
   s.lebesgue = std::max(first.lebesgue, fit_size(ridge.basis(), G).lebesgue);
-  if (!config.bounded) {
-    s.multiplies = config.resampling == Resampling::even;
-    return s;
-  }
   s.multiplies = config.resampling == Resampling::even && next.limits.multiplies;
   // In front of the first product |X(t)| may have been anything up to most_lebesgue, and is such
   // that the run stays below most_run.
-  s.bound = s.multiplies ? std::min(most_run, next.limits.run(most_lebesgue)) : s.lebesgue;
+  if (config.bounded)
+    s.bound = s.multiplies ? std::min(most_run, next.limits.run(most_lebesgue)) : s.lebesgue;
   return s;
 }
 

@@ -28,7 +28,7 @@ inline constexpr double most_run = 64;
 
 /// The sizes of a fit G [n, N].
 struct FitSize {
-  double lebesgue = 0;  ///< Λ, found to some parts in a thousand
+  double lebesgue = 0;  ///< Λ, found to within a hundredth of it
   double reach = 0;     ///< most of sum_i |G_ij| and of sum_j |psi_j(t)| sum_i |G_ij|
 };
 
