@@ -3,11 +3,11 @@
 // embedding, linear maps and the feed-forward network. Arguments: vectors, their width; 8,192
 // vectors of 300 are a segment of the paper's sorting experiment, 2,048 of 64 the demo's.
 
+#include <infty/autograd/parameters.hpp>
 #include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/feed_forward.hpp>
 #include <infty/nn/layer_norm.hpp>
-#include <infty/nn/parameters.hpp>
 
 #include "../support/against.hpp"
 #include "../support/flops.hpp"

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include <infty/io/checkpoint.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
 namespace {

@@ -24,7 +24,7 @@
 #include <nlohmann/json.hpp>
 
 #include <infty/eigen/parallel.hpp>
-#include <infty/io/checkpoint.hpp>
+#include <infty/train/checkpoint.hpp>
 
 #include "../support/interrupt.hpp"
 #include "../support/lock.hpp"

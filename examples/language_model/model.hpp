@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <infty/io/checkpoint.hpp>
+#include <infty/train/checkpoint.hpp>
 
 #include "../support/claims.hpp"
 #include "../support/fingerprint.hpp"

@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <infty/io/checkpoint.hpp>
+#include <infty/train/checkpoint.hpp>
 
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"

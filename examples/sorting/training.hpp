@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <infty/io/checkpoint.hpp>
+#include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
 #include "../support/json.hpp"

@@ -12,10 +12,10 @@
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
 #include <infty/data/batch_stream.hpp>
-#include <infty/io/checkpoint.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/train/adam.hpp>
+#include <infty/train/checkpoint.hpp>
 
 // Models of all memories behind one interface, for programs that choose the memory when they run.
 // Each memory is compiled by itself, in support/models, once for all programs.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // expect: layer.visit(
-#include <infty/nn/parameters.hpp>
+#include <infty/autograd/parameters.hpp>
 
 struct Scale {
   infty::Variable<float> factor;

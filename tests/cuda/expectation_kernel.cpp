@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <infty/memory/expected_values.hpp>
+#include <infty/memory/ops/expected_values.hpp>
 #include <infty/signal/fourier_basis.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>

@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <vector>
 
-#include <infty/io/checkpoint.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/to.hpp>
+#include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
 #include "io/temporary_folder.hpp"

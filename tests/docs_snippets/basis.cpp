@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/autograd/reduce.hpp>
-#include <infty/memory/expected_values.hpp>
-#include <infty/memory/write.hpp>
+#include <infty/memory/ops/expected_values.hpp>
+#include <infty/memory/ops/write.hpp>
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/truncated_parabola.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

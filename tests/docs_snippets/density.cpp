@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/memory/memory_pair.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

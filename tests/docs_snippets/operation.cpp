@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

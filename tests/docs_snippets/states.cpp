@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <filesystem>
 
-#include <infty/io/checkpoint.hpp>
 #include <infty/memory/long_term_memory.hpp>
+#include <infty/train/checkpoint.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"

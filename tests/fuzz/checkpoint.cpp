@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <infty/io/checkpoint.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
 #include "fuzz/fuzz.hpp"

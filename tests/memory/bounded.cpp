@@ -3,10 +3,10 @@
 #include <limits>
 #include <vector>
 
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/stability.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "memory/long_term.hpp"
 #include "support/catch.hpp"

@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
-#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/parameters.hpp>
 #include <infty/memory/compression.hpp>
-#include <infty/nn/parameters.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

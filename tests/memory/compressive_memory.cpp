@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/states.hpp"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/states.hpp"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/parameters.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/memory/long_term_memory.hpp>
-#include <infty/nn/parameters.hpp>
 
 #include "memory/long_term.hpp"
 #include "support/catch.hpp"

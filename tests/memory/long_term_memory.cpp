@@ -4,10 +4,10 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/parameters.hpp>
 #include <infty/memory/long_term_memory.hpp>
-#include <infty/nn/parameters.hpp>
 #include <infty/signal/truncated_parabola.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "memory/long_term.hpp"
 #include "support/catch.hpp"

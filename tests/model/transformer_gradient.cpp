@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/nn/adaptive_embedding.hpp>
 #include <infty/nn/to.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/parameters.hpp>
 #include <infty/nn/adaptive_softmax.hpp>
-#include <infty/nn/parameters.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

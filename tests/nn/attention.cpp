@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/nn/attention.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/attention_case.hpp"
 #include "support/catch.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <vector>
 
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/nn/clustered_rows.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/nn/dropout.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

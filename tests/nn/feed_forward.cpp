@@ -2,9 +2,9 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
+#include <infty/autograd/parameters.hpp>
 #include <infty/nn/feed_forward.hpp>
-#include <infty/nn/parameters.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include <infty/autograd/parameters.hpp>
 #include <infty/nn/linear.hpp>
-#include <infty/nn/parameters.hpp>
 
 #include "support/catch.hpp"
 #include "support/types.hpp"

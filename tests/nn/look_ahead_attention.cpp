@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/attention_case.hpp"
 #include "support/catch.hpp"

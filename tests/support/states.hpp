@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <infty/memory/state.hpp>
+#include <infty/core/state.hpp>
 
 namespace infty::tests {
 

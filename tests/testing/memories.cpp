@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 
-#include <infty/io/checkpoint.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/signal/truncated_parabola.hpp>
 #include <infty/testing/invariants.hpp>
+#include <infty/train/checkpoint.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"

@@ -13,7 +13,7 @@
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/memory.hpp>
-#include <infty/memory/reconstruction.hpp>
+#include <infty/memory/ops/reconstruction.hpp>
 
 namespace infty {
 

@@ -6,8 +6,8 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/core/checked.hpp>
+#include <infty/core/state.hpp>
 #include <infty/memory/fwd.hpp>
-#include <infty/memory/state.hpp>
 
 namespace infty {
 

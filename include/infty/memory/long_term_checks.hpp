@@ -2,11 +2,11 @@
 #pragma once
 
 #include <infty/core/error.hpp>
+#include <infty/core/state.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_state.hpp>
-#include <infty/memory/state.hpp>
 
 namespace infty::detail {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <infty/autograd/snapshot.hpp>
+#include <infty/core/state.hpp>
 #include <infty/memory/fwd.hpp>
-#include <infty/memory/state.hpp>
 
 namespace infty {
 

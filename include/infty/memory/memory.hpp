@@ -7,7 +7,7 @@
 #include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
-#include <infty/memory/state.hpp>
+#include <infty/core/state.hpp>
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/relative_attention.hpp>
 
@@ -117,7 +117,7 @@ using SegmentOf = Segment<typename M::Scalar, typename M::BackendType, BiasesOf<
 ///   struct outside of the class, so that it is the same for every backend.
 /// - `make_state(batch, first_stream)` is a state of fresh rows; row i draws its random numbers, if
 ///   it draws any, from stream `first_stream` + i. The state names its members by `visit`, see
-///   memory/state.hpp: from that come copying, resetting rows, saving and loading.
+///   core/state.hpp: from that come copying, resetting rows, saving and loading.
 /// - `forward(state, segment)` reads the segment, each place seeing those up to itself and what the
 ///   state remembers, and moves the state on, with and without an active tape.
 /// - `observe(state, segment)` moves the state on as `forward` does, without an answer.

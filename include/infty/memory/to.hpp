@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include <infty/core/error.hpp>
-#include <infty/memory/state.hpp>
+#include <infty/core/state.hpp>
 #include <infty/nn/to.hpp>
 
 namespace infty {

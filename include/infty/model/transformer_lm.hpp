@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/parameters.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/core/finite.hpp>
 #include <infty/core/pool.hpp>
@@ -19,7 +20,6 @@
 #include <infty/model/transformer_layer.hpp>
 #include <infty/nn/adaptive_embedding.hpp>
 #include <infty/nn/adaptive_softmax.hpp>
-#include <infty/nn/parameters.hpp>
 
 namespace infty {
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/parameters.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/tensor.hpp>
-#include <infty/nn/parameters.hpp>
 
 namespace infty {
 

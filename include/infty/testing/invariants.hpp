@@ -11,8 +11,8 @@
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/state.hpp>
 #include <infty/core/tensor.hpp>
-#include <infty/memory/state.hpp>
 
 // What every memory that reads a stream should keep to, as functions to run on a memory of your
 // own. None needs a test framework: each returns the largest difference that it found, 0 for equal
@@ -40,7 +40,7 @@ using StateOf = std::remove_cvref_t<decltype(std::declval<const M&>().make_state
 
 /// What the kit asks of a memory: a layer that is not changed by use, with the state in the
 /// caller's hands. Rows are taken out and reset by `take_rows` and `reset_row`, which every state
-/// has that names its members in `visit`, see memory/state.hpp.
+/// has that names its members in `visit`, see core/state.hpp.
 template <class M, class Piece, class Query>
 concept StreamingMemory = std::copyable<StateOf<M>> && requires(const M& memory, StateOf<M>& state,
                                                                 const Piece& x, const Query& q) {

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/autograd/reduce.hpp>
-#include <infty/io/checkpoint.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/testing/gradient_check.hpp>
 #include <infty/testing/invariants.hpp>
+#include <infty/train/checkpoint.hpp>
 
 // What every `Memory` keeps to, tried inside a language model of two small layers:
 // `require_memory<MyMemory>(config, file)` is a whole test of a memory of your own.

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <infty/autograd/parameters.hpp>
 #include <infty/autograd/variable.hpp>
-#include <infty/nn/parameters.hpp>
 #include <infty/train/fwd.hpp>
 
 namespace infty {

@@ -6,7 +6,7 @@
 #include <infty/autograd/linear.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/tensor.hpp>
-#include <infty/memory/expected_values.hpp>
+#include <infty/memory/ops/expected_values.hpp>
 #include <infty/thrust/tile.hpp>
 #include <infty/thrust/tile_product.hpp>
 

@@ -8,9 +8,9 @@
 #include <type_traits>
 #include <vector>
 
-#include <infty/autograd/variable.hpp>
 #include <infty/core/pool.hpp>
-#include <infty/nn/parameters.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/core/visit.hpp>
 
 namespace infty {
 
@@ -44,21 +44,18 @@ struct RowSequences {
 
 namespace detail {
 
-template <class M>
-inline constexpr bool is_tensor = false;
-template <class T, class B>
-inline constexpr bool is_tensor<Tensor<T, B>> = true;
-template <class T, class B>
-inline constexpr bool is_tensor<Variable<T, B>> = true;
-
+/// The tensor that a member is, or that it is a handle of, as a variable is.
 template <class T, class B>
 const Tensor<T, B>& tensor_of(const Tensor<T, B>& tensor) {
   return tensor;
 }
-template <class T, class B>
-const Tensor<T, B>& tensor_of(const Variable<T, B>& variable) {
+template <class V>
+auto tensor_of(const V& variable) -> decltype(tensor_of(variable.value())) {
   return variable.value();
 }
+
+template <class M>
+inline constexpr bool is_tensor = requires(const M& member) { tensor_of(member); };
 
 inline RowCounts& counts_of(RowCounts& counts) { return counts; }
 inline RowCounts& counts_of(RowIds& ids) { return ids.id; }

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
-#include <infty/memory/density.hpp>
+#include <infty/memory/ops/density.hpp>
 #include <infty/signal/gaussian_basis.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

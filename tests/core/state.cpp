@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <infty/memory/state.hpp>
+#include <infty/core/state.hpp>
 
 #include "support/catch.hpp"
 #include "support/states.hpp"

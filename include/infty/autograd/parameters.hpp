@@ -1,40 +1,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <concepts>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include <infty/autograd/variable.hpp>
+#include <infty/core/visit.hpp>
 
 namespace infty {
 
 namespace detail {
 
 template <class M>
-inline constexpr bool is_optional = false;
-template <class V>
-inline constexpr bool is_optional<std::optional<V>> = true;
-
-template <class M>
 inline constexpr bool is_variable = false;
 template <class T, class B>
 inline constexpr bool is_variable<Variable<T, B>> = true;
 
-struct AnyVisitor {
-  template <class Member>
-  void operator()(std::string_view, Member&) const {}
-};
-
 }  // namespace detail
-
-/// A struct of parameters and smaller layers that names each of them once:
-/// `template <class Visitor> void visit(Visitor&& see) { see("key", key); see("value", value); }`
-template <class L>
-concept Layer = requires(L& layer) { layer.visit(detail::AnyVisitor{}); };
 
 /// Calls f(name, variable) for every parameter of a layer, in the order in which the layer names
 /// them. Names of nested layers are joined by dots, entries of a vector are numbered, an

@@ -6,7 +6,7 @@
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/core/row.hpp>
-#include <infty/memory/state.hpp>
+#include <infty/core/state.hpp>
 #include <infty/nn/attention.hpp>
 
 namespace infty {

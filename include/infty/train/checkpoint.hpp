@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/parameters.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
-#include <infty/io/checkpoint_version.hpp>
+#include <infty/core/state.hpp>
 #include <infty/io/json.hpp>
 #include <infty/io/safetensors.hpp>
-#include <infty/memory/state.hpp>
-#include <infty/nn/parameters.hpp>
+#include <infty/train/checkpoint_version.hpp>
 
 // Checkpoints are safetensors files. Layers, states, optimisers and random generators name what
 // they hold; a prefix such as "model." lets several share a file. What is loaded takes its place

@@ -2,11 +2,11 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
 #include <infty/autograd/reduce.hpp>
-#include <infty/memory/write.hpp>
+#include <infty/memory/ops/write.hpp>
 #include <infty/signal/contraction.hpp>
 #include <infty/signal/gaussian_basis.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

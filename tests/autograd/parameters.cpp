@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include <infty/autograd/parameters.hpp>
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
-#include <infty/nn/parameters.hpp>
 
 #include "support/catch.hpp"
 

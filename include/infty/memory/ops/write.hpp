@@ -2,7 +2,7 @@
 #pragma once
 
 #include <infty/autograd/tape.hpp>
-#include <infty/memory/state.hpp>
+#include <infty/core/state.hpp>
 #include <infty/signal/ridge_cache.hpp>
 
 namespace infty {

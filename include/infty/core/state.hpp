@@ -10,7 +10,7 @@
 
 #include <infty/core/finite.hpp>
 #include <infty/core/pool.hpp>
-#include <infty/memory/state_members.hpp>
+#include <infty/core/state_members.hpp>
 
 namespace infty {
 

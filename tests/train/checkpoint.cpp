@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <infty/io/checkpoint.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
 #include "io/temporary_folder.hpp"

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/autograd/gradient_check.hpp>
-#include <infty/memory/expected_values.hpp>
+#include <infty/memory/ops/expected_values.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/truncated_parabola.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

@@ -5,9 +5,9 @@
 
 #include <infty/core/error.hpp>
 #include <infty/core/for_each.hpp>
+#include <infty/core/state.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/verify.hpp>
-#include <infty/memory/state.hpp>
 
 namespace infty::detail {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include <infty/io/checkpoint_version.hpp>
+#include <infty/train/checkpoint_version.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include <infty/memory/largest.hpp>
+#include <infty/memory/ops/largest.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"

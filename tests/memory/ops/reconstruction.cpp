@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include <infty/autograd/gradient_check.hpp>
-#include <infty/memory/reconstruction.hpp>
+#include <infty/memory/ops/reconstruction.hpp>
+#include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
