@@ -24,6 +24,7 @@
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/nn/linear.hpp>
+#include <infty/nn/pass.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
@@ -40,6 +41,9 @@ namespace infty {
 template <class T, class Density, class Backend>
 class LongTermMemory {
  public:
+  using Scalar = T;
+  using BackendType = Backend;
+  using Config = LongTermConfig;
   using State = LongTermState<T, Backend>;
   using Psi = GaussianBasis<T>;
 
@@ -172,7 +176,22 @@ class LongTermMemory {
     return attend(state, queries).context;
   }
 
-  /// The same, with the densities that were used; `kl` turns these into the regulariser.
+  /// What `read` reads, in a pass that shows the "density" of every query and head, [2, B, H, Q],
+  /// and while a tape records loses their "divergence" from the prior, summed over all of them ->
+  /// scalar [Martins et al. 2022, Eq. 20, 21].
+  Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries,
+                            Pass<T, Backend>& pass) const {
+    const auto reading = attend(state, queries);
+    pass.show("density", reading.density);
+    if (pass.wants_losses())
+      pass.lose("divergence", sum(kl(reading.density, static_cast<T>(config_.sigma0))));
+    return reading.context;
+  }
+
+  /// Whether a read moves the state on: sticky memories remember where it looked.
+  bool changed_by_reading() const { return sticky(); }
+
+  /// What `read` reads, with the densities that were used; `kl` turns these into the regulariser.
   Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
     const Index batch = state.coefficients.dim(0);
     const Index e = config_.heads * config_.resolved_head_dim();

@@ -4,8 +4,8 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo.hpp>
-#include <infty/memory/memory_pair.hpp>
 #include <infty/model/transformer_config.hpp>
 
 /// The experiments of the ∞-former's paper, and of those that it is compared with, as
@@ -68,11 +68,11 @@ inline Experiment sorting(Index length) {
   e.model.heads = 6;                    // S, P
   e.model.head_dim = 50;                // S
   e.model.feed_forward = 300;           // S
-  e.memory.short_term.capacity = 1024;  // S, P
+  e.memory.attention.capacity = 1024;  // S, P
   e.model.pre_norm = false;             // S
   e.model.tie_embedding = false;        // S: an output layer of its own, there without a bias
   e.model.dropout = 0.1;                // S
-  LongTermConfig& memory = *e.memory.long_term;
+  LongTermConfig& memory = *e.memory.memory;
   memory.basis = 1024;           // P; S: 512
   memory.widths = {.01, .05};    // S, P
   memory.samples = 512;          // S
@@ -162,8 +162,8 @@ inline ExperimentWith<CompressiveConfig> compressive() {
 /// of their sorting program, which grew from Transformer-XL's, unless a line says otherwise.
 inline Experiment wikitext103(bool sticky = true) {
   Experiment e = detail::wikitext103<InftyConfig>();
-  e.memory.short_term.capacity = 150;  // X
-  LongTermConfig& memory = *e.memory.long_term;
+  e.memory.attention.capacity = 150;  // X
+  LongTermConfig& memory = *e.memory.memory;
   memory.basis = 150;            // P
   memory.widths = {.01, .05};    // P
   memory.samples = 512;          // S
@@ -265,12 +265,12 @@ inline Experiment gpt2(bool sticky) {
   e.model.heads = 12;                // G, D
   e.model.head_dim = 64;             // G, D
   e.model.feed_forward = 3072;       // G, D: 4 x 768
-  e.memory.short_term.capacity = 0;  // G, D: a segment sees itself and the long-term memory
-  e.memory.short_term.stride = 512;  // in training as without; no write a token in generation
+  e.memory.attention.capacity = 0;  // G, D: a segment sees itself and the long-term memory
+  e.memory.attention.stride = 512;  // in training as without; no write a token in generation
   e.model.pre_norm = true;           // G, D
   e.model.tie_embedding = true;      // G, D
   e.model.dropout = 0.1;             // G, D
-  LongTermConfig& memory = *e.memory.long_term;
+  LongTermConfig& memory = *e.memory.memory;
   memory.basis = 512;            // G, D
   memory.widths = {.005, .01};   // G, D
   memory.samples = 512;          // G, D
@@ -294,7 +294,7 @@ inline Experiment gpt2(bool sticky) {
 /// GPT-2: learned absolute positions and GELU. The preset is the memory's and the training's.
 inline Experiment gpt2_wikitext103(bool sticky = true) {
   Experiment e = detail::gpt2(sticky);
-  e.memory.long_term->threshold = 2048;  // G
+  e.memory.memory->threshold = 2048;  // G
   e.epochs = 1;                          // G
   e.memory_learning_rate = 2.5e-4;       // G: the default of its training arguments
   e.kl_weight = 1e-6;                    // G; D: 1e-5
