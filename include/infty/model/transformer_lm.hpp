@@ -89,8 +89,8 @@ class TransformerLM {
     biases.visit(see);
     see("layers", layers);
     if (config_.cutoffs.empty() && softmax.projections.empty()) {
-      if (softmax.weights.empty()) return;  // moved from
-      if (!config_.tie_embedding) see("output_weight", softmax.weights[0]);
+      if (softmax.weights.empty()) return;       // moved from
+      see("output_weight", softmax.weights[0]);  // the embedding's, where they are tied
       see("output_bias", softmax.biases[0]);
     } else {
       see("softmax", softmax);

@@ -91,8 +91,8 @@ template <class State>
 double state_difference(const State& a, const State& b) {
   std::vector<std::vector<double>> members;
   const auto collect = [&](const State& state, auto&& f) {
-    infty::detail::each_member(const_cast<State&>(state), [&](auto& member) {
-      using M = std::remove_reference_t<decltype(member)>;
+    infty::detail::each_member(state, [&](const auto& member) {
+      using M = std::remove_cvref_t<decltype(member)>;
       std::vector<double> all;
       const auto add = [&](const auto& numbers) {
         for (const auto x : numbers) all.push_back(static_cast<double>(x));
