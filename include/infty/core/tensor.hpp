@@ -72,7 +72,7 @@ class Tensor {
   /// Uninitialised elements of the given shape. @throws std::bad_alloc
   explicit Tensor(Shape shape) : shape_(shape) {
     constexpr Index most = (Index{1} << 62) / static_cast<Index>(sizeof(T));
-    if (shape.size() > most) throw std::bad_alloc();  // or the number of bytes would wrap
+    if (shape.size() > most) detail::raise_bad_alloc();  // or the number of bytes would wrap
     storage_ = std::allocate_shared<detail::Storage<Backend_>>(
         PoolAllocator<detail::Storage<Backend_>>{}, bytes());
     data_ = static_cast<T*>(storage_->block);

@@ -232,11 +232,9 @@ class TransformerLM {
   /// f(), whose NonFiniteError names the layer.
   template <class F>
   static auto in_layer(std::size_t i, F&& f) {
-    try {
-      return f();
-    } catch (const NonFiniteError& error) {
-      raise<NonFiniteError>("TransformerLM", "layer ", i, ": ", error.what());
-    }
+    return detail::explained<NonFiniteError>(f, [&](const char* what) {
+      raise<NonFiniteError>("TransformerLM", "layer ", i, ": ", what);
+    });
   }
 
   auto forward_layer(std::size_t i, typename MemoryType::State& state, const V& x,
