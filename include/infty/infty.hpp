@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <infty/autograd/clone.hpp>
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/fwd.hpp>
 #include <infty/autograd/linear.hpp>

@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <infty/autograd/parameters.hpp>
@@ -31,10 +32,48 @@ struct Nested {
   }
 };
 
+/// Biases that all of many layers hold, and one of its own.
+struct Shared {
+  struct Part {
+    Variable<float> bias, weight;
+
+    template <class Visitor>
+    void visit(Visitor&& see) {
+      see("bias", bias);
+      see("weight", weight);
+    }
+  };
+  std::vector<Part> parts;
+  Variable<float> again;
+
+  explicit Shared(std::size_t size) {
+    const auto zeros = [](infty::Index n) {
+      return Variable<float>(infty::Tensor<float>::zeros({n}), true);
+    };
+    const auto bias = zeros(3);
+    for (std::size_t i = 0; i < size; ++i) parts.push_back({bias, zeros(2)});
+    again = parts.front().weight;
+  }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("parts", parts);
+    see("again", again);
+  }
+};
+
 static_assert(infty::Layer<Nested>);
 static_assert(infty::Layer<infty::Linear<double>>);
 static_assert(!infty::Layer<Variable<float>>);
 static_assert(!infty::Layer<int>);
+
+// Handles that one may write through are not given away by a const layer.
+template <class L>
+concept GivesHandles = requires(L& layer) { infty::parameters<float>(layer); };
+template <class L>
+concept ForgetsGradients = requires(L& layer) { infty::zero_grad(layer); };
+static_assert(GivesHandles<Nested> && ForgetsGradients<Nested>);
+static_assert(!GivesHandles<const Nested> && !ForgetsGradients<const Nested>);
 
 }  // namespace
 
@@ -58,4 +97,41 @@ TEST_CASE("parameters: handles of the layer's own variables") {
   CHECK(layer.map.weight.has_grad());
   infty::zero_grad(layer);
   CHECK_FALSE(layer.map.weight.has_grad());
+}
+
+TEST_CASE("parameters: one that stands in several places comes once, under its first name") {
+  Shared layer(3);
+  std::vector<std::string> names;
+  infty::for_each_parameter(
+      layer, [&](const std::string& name, Variable<float>&) { names.push_back(name); });
+  CHECK(names == std::vector<std::string>{"parts.0.bias", "parts.0.weight", "parts.1.weight",
+                                          "parts.2.weight"});
+  CHECK(infty::parameters<float>(layer).size() == 4);
+  CHECK(infty::count_parameters(layer) == 3 + 3 * 2);
+  layer.again.grad().fill(1);
+  infty::zero_grad(layer);
+  CHECK_FALSE(layer.parts.front().weight.has_grad());
+}
+
+TEST_CASE("parameters: empty variables are parameters of their own") {
+  Shared layer(1);
+  layer.parts.front() = {};
+  std::vector<std::string> names;
+  infty::for_each_parameter(
+      layer, [&](const std::string& name, const Variable<float>&) { names.push_back(name); });
+  CHECK(names == std::vector<std::string>{"parts.0.bias", "parts.0.weight", "again"});
+}
+
+TEST_CASE("parameters: twenty thousand layers that share a bias are counted at once") {
+  CHECK(infty::count_parameters(Shared(20000)) == 3 + 20000 * 2);
+}
+
+TEST_CASE("parameters: those of a const layer are const") {
+  const Nested layer;
+  infty::Index size = 0;
+  infty::for_each_parameter(layer, [&](const std::string&, auto& parameter) {
+    static_assert(std::is_const_v<std::remove_reference_t<decltype(parameter)>>);
+    size += parameter.size();
+  });
+  CHECK(size == infty::count_parameters(layer));
 }

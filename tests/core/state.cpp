@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <infty/autograd/variable.hpp>
 #include <infty/core/state.hpp>
+#include <infty/eigen/default.hpp>
 
 #include "support/catch.hpp"
 #include "support/states.hpp"

@@ -105,6 +105,35 @@ TEST_CASE("Tensor: wrap is the caller's own memory") {
   CHECK(y.data() == constant.data());
 }
 
+TEST_CASE("Tensor: memory that was wrapped as const is not written, through no handle or view") {
+  const std::vector<double> constant{1, 2, 3, 4};
+  const auto x = Tensor<double>::wrap(constant.data(), {2, 2});
+  Tensor<double> copy = x, row = x.slice(0, 1), flat = copy.reshape({4});
+  const auto ones = Tensor<double>::full({2, 2}, 1);
+  for (Tensor<double>* const tensor : {&copy, &row, &flat}) {
+    CHECK_THROWS_WITH(tensor->data(),
+                      "[Tensor] the memory was wrapped as const and must not be written: ask a "
+                      "const tensor for data(), or write to a clone()");
+    CHECK_THROWS_AS(tensor->fill(5), infty::ValueError);
+    CHECK(std::as_const(*tensor).data() == constant.data());
+  }
+  CHECK_THROWS_AS(copy.copy_from(ones), infty::ValueError);
+  Tensor<double> moved = std::move(copy);
+  CHECK_THROWS_AS(moved.fill(5), infty::ValueError);
+  moved = x;
+  CHECK_THROWS_AS(moved.fill(5), infty::ValueError);
+  CHECK(constant == std::vector<double>{1, 2, 3, 4});
+  CHECK(x.version() == 0);
+  auto own = x.clone();
+  own.fill(5);
+  CHECK(own.to_vector() == std::vector<double>(4, 5));
+  own.copy_from(x);
+  CHECK(own.to_vector() == constant);
+  moved = own;  // a handle of other memory may be written again
+  moved.fill(6);
+  CHECK(own.to_vector() == std::vector<double>(4, 6));
+}
+
 TEMPLATE_LIST_TEST_CASE("Tensor: writes count, through any handle or view, and reading does not",
                         "", infty::tests::Types) {
   using T = typename TestType::T;

@@ -16,8 +16,8 @@ std::vector<double> numbers_of(const State& state) {
   const auto add = [&](const auto& numbers) {
     for (const auto x : numbers) all.push_back(static_cast<double>(x));
   };
-  for_each_member(const_cast<State&>(state), [&](const std::string&, auto& member) {
-    using M = std::remove_reference_t<decltype(member)>;
+  for_each_member(state, [&](const std::string&, const auto& member) {
+    using M = std::remove_cvref_t<decltype(member)>;
     if constexpr (infty::detail::is_tensor<M>) {
       add(infty::detail::tensor_of(member).to_vector());
     } else if constexpr (std::is_same_v<M, RowIds>) {

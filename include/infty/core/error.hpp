@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -39,17 +42,59 @@ class NonFiniteError : public Error {
   using Error::Error;
 };
 
+namespace detail {
+
+/// Where an error leaves that does not as an exception: through `INFTY_ERROR_HANDLER(message)`,
+/// where the program defines one, which must not return; else the message is printed and the
+/// program aborts.
+[[noreturn]] inline void stop(const char* message) {
+#if defined(INFTY_ERROR_HANDLER)
+  INFTY_ERROR_HANDLER(message);
+#else
+  std::fprintf(stderr, "infty: %s\n", message);
+#endif
+  std::abort();
+}
+
+/// Throws std::bad_alloc: more is asked for than any machine has.
+[[noreturn]] inline void raise_bad_alloc() {
+#if defined(__cpp_exceptions)
+  throw std::bad_alloc();
+#else
+  stop("out of memory");
+#endif
+}
+
+/// f(); what it throws of type E comes to `explain(what)` first, which may throw more words in its
+/// place. Without exceptions what was raised in f has ended the program in its own words.
+template <class E, class F, class Explain>
+decltype(auto) explained(F&& f, [[maybe_unused]] Explain&& explain) {
+#if defined(__cpp_exceptions)
+  try {
+    return f();
+  } catch (const E& error) {
+    explain(error.what());
+    throw;
+  }
+#else
+  return f();
+#endif
+}
+
+}  // namespace detail
+
 /// Throws `E("[op] parts...")`; every error of the library leaves through here. A build without
-/// exceptions defines `INFTY_ERROR_HANDLER(message)`, which must not return.
+/// exceptions (-fno-exceptions) prints the message and aborts; one that defines
+/// `INFTY_ERROR_HANDLER(message)`, with exceptions or without, ends as that says.
 template <class E, class... Parts>
 [[noreturn]] void raise(std::string_view op, const Parts&... parts) {
   std::ostringstream message;
   message << '[' << op << "] ";
   (message << ... << parts);
-#if defined(INFTY_ERROR_HANDLER)
-  INFTY_ERROR_HANDLER(message.str().c_str());
-#else
+#if defined(__cpp_exceptions) && !defined(INFTY_ERROR_HANDLER)
   throw E(message.str());
+#else
+  detail::stop(message.str().c_str());
 #endif
 }
 

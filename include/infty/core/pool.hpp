@@ -10,6 +10,8 @@
 #include <new>
 #include <string_view>
 
+#include <infty/core/error.hpp>
+
 namespace infty {
 
 namespace detail {
@@ -20,7 +22,7 @@ inline constexpr std::size_t pool_unit = 64, pool_bins = 8 * 64;
 
 /// The bin of a request. @throws std::bad_alloc if no memory is that large
 inline std::size_t pool_bin(std::size_t bytes) {
-  if (bytes > (std::size_t{1} << 62)) throw std::bad_alloc();
+  if (bytes > (std::size_t{1} << 62)) raise_bad_alloc();
   const std::size_t units = (bytes + pool_unit - 1) / pool_unit;
   if (units <= 8) return 0;
   const std::size_t exponent = static_cast<std::size_t>(std::bit_width(units - 1)) - 4;
@@ -144,7 +146,7 @@ struct PoolAllocator {
 
   /// Room for n objects. @throws std::bad_alloc
   T* allocate(std::size_t n) {
-    if (n > (std::size_t{1} << 62) / sizeof(T)) throw std::bad_alloc();
+    if (n > (std::size_t{1} << 62) / sizeof(T)) detail::raise_bad_alloc();
     return static_cast<T*>(HostPool::instance().allocate(n * sizeof(T)));
   }
   /// Gives the room of `allocate(n)` back.

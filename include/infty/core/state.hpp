@@ -47,7 +47,7 @@ Index checked_rows(const char* op, const State& state) {
   Index rows = -1;
   std::size_t index = 0;
   walk_members(
-      const_cast<State&>(state),
+      state,
       [&](const HashedName&, auto& member, const RowCounts* counts) {
         using M = std::remove_reference_t<decltype(member)>;
         const Index here = rows_of(member);
@@ -89,7 +89,7 @@ Index batch_of(const State& state) {
 template <class State>
 std::size_t bytes_of(const State& state) {
   std::size_t bytes = 0;
-  detail::each_member(const_cast<State&>(state), [&](auto& member) {
+  detail::each_member(state, [&](auto& member) {
     using M = std::remove_reference_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {
       bytes += detail::tensor_of(member).bytes();
@@ -104,7 +104,7 @@ std::size_t bytes_of(const State& state) {
 template <class State>
 bool is_finite(const State& state) {
   bool finite = true;
-  detail::each_member(const_cast<State&>(state), [&](auto& member) {
+  detail::each_member(state, [&](auto& member) {
     if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>)
       finite = finite && detail::all_finite(detail::tensor_of(member));
   });
@@ -167,7 +167,7 @@ auto join_rows(const Parts& parts) {
     detail::checked_rows("join_rows", part);
     const std::size_t begin = members.size();
     detail::walk_members(
-        const_cast<State&>(part),
+        part,
         [&](const HashedName& name, auto& member, const RowCounts*) {
           members.push_back({&member, name});
         },
@@ -232,7 +232,7 @@ void put_rows(State& state, Index at, const State& rows) {
   State out = state;
   std::vector<const void*> sources;
   std::vector<std::string> names;
-  for_each_member(const_cast<State&>(rows), [&](const std::string& name, auto& member) {
+  for_each_member(rows, [&](const std::string& name, auto& member) {
     sources.push_back(&member);
     names.push_back(name);
   });

@@ -95,14 +95,15 @@ void walk_members(Member& member, F&& f, const Name& name, const RowCounts* leng
   } else if constexpr (std::is_same_v<M, RowCounts> || std::is_same_v<M, RowIds>) {
     const RowCounts* const none = nullptr;
     f(name, member, none);
-  } else if constexpr (Layer<Member>) {  // which names its members as a layer does
+  } else if constexpr (Layer<M>) {  // which names its members as a layer does
     const RowCounts* beside = nullptr;
-    member.visit([&](std::string_view part, auto& inner) {
+    visit_members(member, [&](std::string_view part, auto& inner) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(inner)>, RowCounts>)
         if (part == "length") beside = &inner;
     });
-    member.visit(
-        [&](std::string_view part, auto& inner) { walk_members(inner, f, name / part, beside); });
+    visit_members(member, [&](std::string_view part, auto& inner) {
+      walk_members(inner, f, name / part, beside);
+    });
   } else if constexpr (is_optional<M>) {
     if (member) walk_members(*member, f, name, length);
   } else {
@@ -123,7 +124,7 @@ template <class State>
 std::string member_name(const State& state, std::size_t index) {
   std::string found;
   walk_members(
-      const_cast<State&>(state),
+      state,
       [&](const DottedName& name, auto&, const RowCounts*) {
         if (index-- == 0) found = name.text;
       },
@@ -134,7 +135,7 @@ std::string member_name(const State& state, std::size_t index) {
 }  // namespace detail
 
 /// Calls f(name, member) for every tensor, RowCounts and RowIds of a state, nested names joined by
-/// dots, entries of a vector numbered.
+/// dots, entries of a vector numbered. Members of a const state are const.
 template <class Member, class F>
 void for_each_member(Member& member, F&& f, const std::string& name = "") {
   detail::walk_members(

@@ -20,6 +20,12 @@ namespace infty {
 
 namespace detail {
 
+[[noreturn]] inline void raise_read_only() {
+  raise<ValueError>("Tensor",
+                    "the memory was wrapped as const and must not be written: ask a const tensor "
+                    "for data(), or write to a clone()");
+}
+
 /// A block of a backend's memory, or none of its own where the caller owns it, and how often what
 /// stands there was written.
 template <class Backend_>
@@ -32,8 +38,15 @@ struct Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
+  void note_write() {
+    if (read_only) [[unlikely]]
+      raise_read_only();
+    version.fetch_add(1, std::memory_order_relaxed);
+  }
+
   void* block = nullptr;
   std::size_t bytes = 0;
+  bool read_only = false;         // the caller's, who has it const
   std::atomic<Index> version{0};  // several threads may write parts of one tensor
 };
 
@@ -72,7 +85,7 @@ class Tensor {
   /// Uninitialised elements of the given shape. @throws std::bad_alloc
   explicit Tensor(Shape shape) : shape_(shape) {
     constexpr Index most = (Index{1} << 62) / static_cast<Index>(sizeof(T));
-    if (shape.size() > most) throw std::bad_alloc();  // or the number of bytes would wrap
+    if (shape.size() > most) detail::raise_bad_alloc();  // or the number of bytes would wrap
     storage_ = std::allocate_shared<detail::Storage<Backend_>>(
         PoolAllocator<detail::Storage<Backend_>>{}, bytes());
     data_ = static_cast<T*>(storage_->block);
@@ -113,8 +126,13 @@ class Tensor {
     return out;
   }
 
-  /// The same for memory that must not be written.
-  static const Tensor wrap(const T* data, Shape shape) { return wrap(const_cast<T*>(data), shape); }
+  /// The same for memory that must not be written: `data()` of a handle that is not const, `fill`
+  /// and `copy_from` throw infty::ValueError, of all handles and views. `clone` may be written.
+  static const Tensor wrap(const T* data, Shape shape) {
+    Tensor out = wrap(const_cast<T*>(data), shape);
+    out.storage_->read_only = true;
+    return out;
+  }
 
   /// Extents of all dimensions.
   const Shape& shape() const { return shape_; }
@@ -130,9 +148,9 @@ class Tensor {
   std::size_t bytes() const { return static_cast<std::size_t>(size()) * sizeof(T); }
 
   /// The first element, in the backend's memory; null for an empty handle. Asking counts as a
-  /// write: see `version`.
+  /// write: see `version`. @throws infty::ValueError if the memory was wrapped as const
   T* data() {
-    if (storage_) storage_->version.fetch_add(1, std::memory_order_relaxed);
+    if (storage_) storage_->note_write();
     return data_;
   }
   /// The same, read-only.
@@ -177,13 +195,14 @@ class Tensor {
     return out;
   }
 
-  /// Copies the elements of a tensor of the same shape. @throws infty::ShapeError
+  /// Copies the elements of a tensor of the same shape.
+  /// @throws infty::ShapeError; infty::ValueError as `data`
   void copy_from(const Tensor& other) {
     require<ShapeError>(shape_ == other.shape_, "copy_from", other.shape_, " into ", shape_);
     Backend_::copy(data(), other.data(), size());
   }
 
-  /// Sets every element, also those that other handles share.
+  /// Sets every element, also those that other handles share. @throws infty::ValueError as `data`
   void fill(T value) { Backend_::fill(data(), size(), value); }
 
   /// The elements in host memory.

@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace infty {
 
@@ -22,7 +24,21 @@ struct AnyVisitor {
 
 /// A struct of parameters and smaller layers that names each of them once:
 /// `template <class Visitor> void visit(Visitor&& see) { see("key", key); see("value", value); }`
+/// Parameters are handles: a copy of a layer has the same weights, `clone(layer)` its own.
 template <class L>
 concept Layer = requires(L& layer) { layer.visit(detail::AnyVisitor{}); };
+
+/// Calls see(name, member) for what `visit` of a layer, a state or an optimiser names. `visit` is
+/// written once and not const; of a const object its members are const here, so that nobody writes
+/// through them.
+template <class L, class See>
+  requires Layer<std::remove_const_t<L>>
+void visit_members(L& layer, See&& see) {
+  if constexpr (std::is_const_v<L>)
+    const_cast<std::remove_const_t<L>&>(layer).visit(
+        [&](std::string_view name, auto& member) { see(name, std::as_const(member)); });
+  else
+    layer.visit(see);
+}
 
 }  // namespace infty

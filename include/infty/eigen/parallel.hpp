@@ -71,6 +71,7 @@ void parallel_for(Index n, Index grain, const Body& body) {
 /// throws is thrown from here, once all have ended; of several the one with the smallest i.
 template <class Task>
 void parallel_tasks(Index n, const Task& task) {
+#if defined(__cpp_exceptions)
   std::exception_ptr error;
   Index failed = n;
   std::mutex mutex;
@@ -86,6 +87,9 @@ void parallel_tasks(Index n, const Task& task) {
     }
   });
   if (error) std::rethrow_exception(error);
+#else
+  parallel_for(n, 1, [&](Index begin, Index) { task(begin); });
+#endif
 }
 
 }  // namespace infty

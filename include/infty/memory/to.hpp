@@ -15,13 +15,13 @@ namespace detail {
 
 /// Copies a state, or a part of one, into its counterpart on another backend.
 template <class Other, class From, class To>
-void convert(From& from, To& to) {
+void convert(const From& from, To& to) {
   if constexpr (is_tensor<From>) {
     to = To(tensor_of(from).template to<Other>());
   } else if constexpr (std::is_same_v<From, RowCounts> || std::is_same_v<From, RowIds>) {
     to = from;
   } else if constexpr (Layer<From>) {
-    from.visit([&](std::string_view name, auto& member) {
+    visit_members(from, [&](std::string_view name, const auto& member) {
       using Wanted = typename Rebind<std::remove_cvref_t<decltype(member)>, Other>::type;
       bool found = false;
       to.visit([&](std::string_view other_name, auto& counterpart) {
@@ -49,7 +49,7 @@ template <class Other, Layer State>
   requires(!requires(const State& state) { state.config(); })
 typename detail::Rebind<State, Other>::type to(const State& state) {
   typename detail::Rebind<State, Other>::type out;
-  detail::convert<Other>(const_cast<State&>(state), out);
+  detail::convert<Other>(state, out);
   return out;
 }
 

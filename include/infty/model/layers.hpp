@@ -20,11 +20,8 @@ namespace detail {
 /// f(), whose NonFiniteError names the layer.
 template <class F>
 auto in_layer(std::size_t i, F&& f) {
-  try {
-    return f();
-  } catch (const NonFiniteError& error) {
-    raise<NonFiniteError>("Layers", "layer ", i, ": ", error.what());
-  }
+  return explained<NonFiniteError>(
+      f, [&](const char* what) { raise<NonFiniteError>("Layers", "layer ", i, ": ", what); });
 }
 
 /// What layer i of a stack makes of x, which is finite while no tape records; while one does, the

@@ -42,8 +42,7 @@ class SoftmaxHead : public AdaptiveSoftmax<T, Backend> {
               const TransformerConfig& config)
       : AdaptiveSoftmax<T, Backend>(embedding, random, config.tie_embedding,
                                     config.tie_projections),
-        clustered_(!config.cutoffs.empty()),
-        tied_(config.tie_embedding) {}
+        clustered_(!config.cutoffs.empty()) {}
 
   /// Logits [..., vocabulary] of [..., d], with cutoffs the logarithms of probabilities.
   V logits(const V& hidden) const {
@@ -55,13 +54,13 @@ class SoftmaxHead : public AdaptiveSoftmax<T, Backend> {
     if (clustered_ || !this->projections.empty()) {
       see("softmax", static_cast<AdaptiveSoftmax<T, Backend>&>(*this));
     } else if (!this->weights.empty()) {  // else moved from
-      if (!tied_) see("output_weight", this->weights[0]);
+      see("output_weight", this->weights[0]);  // the embedding's, where they are tied
       see("output_bias", this->biases[0]);
     }
   }
 
  private:
-  bool clustered_, tied_;
+  bool clustered_;
 };
 
 namespace detail {

@@ -318,13 +318,13 @@ class AdaptiveSoftmax {
   template <class Visitor>
   void visit(Visitor&& see) {
     const bool plain = config_.clusters() == 1 && projections.empty();
-    const auto see_each = [&](const char* name, std::vector<V>& all, std::size_t own) {
-      for (std::size_t i = 0; i < own && i < all.size(); ++i)
+    const auto see_each = [&](const char* name, std::vector<V>& all) {
+      for (std::size_t i = 0; i < all.size(); ++i)
         see(plain ? std::string(name) : name + ('.' + std::to_string(i)), all[i]);
     };
-    see_each("weight", weights, tied_weights_ ? 0 : weights.size());
-    see_each("bias", biases, biases.size());
-    see_each("projection", projections, tied_projections_ ? 1 : projections.size());
+    see_each("weight", weights);
+    see_each("bias", biases);
+    see_each("projection", projections);
     if (config_.clusters() > 1) {
       see("cluster_weight", cluster_weight);
       see("cluster_bias", cluster_bias);
@@ -335,9 +335,7 @@ class AdaptiveSoftmax {
   AdaptiveSoftmax(AdaptiveConfig config, Random random,
                   const AdaptiveEmbedding<T, Backend>* embedding, bool tie_weights,
                   bool tie_projections)
-      : config_((config.validate(), std::move(config))),
-        tied_weights_(tie_weights),
-        tied_projections_(tie_projections) {
+      : config_((config.validate(), std::move(config))) {
     const Index d = config_.model_dim;
     for (Index i = 0; i < config_.clusters(); ++i) {
       const Index width = config_.width(i);
@@ -381,7 +379,6 @@ class AdaptiveSoftmax {
   }
 
   AdaptiveConfig config_;
-  bool tied_weights_ = false, tied_projections_ = false;
 };
 
 }  // namespace infty

@@ -51,8 +51,8 @@ class InputNorm {
       },
       [](const void* norm) {
         Parameters all;
-        Norm handles = *static_cast<const Norm*>(norm);
-        for_each_parameter(handles, [&](const std::string&, V& p) { all.push_back(p); });
+        detail::for_each_place(*static_cast<const Norm*>(norm),
+                               [&](const std::string&, const V& p) { all.push_back(p); });
         return all;
       }};
 

@@ -20,7 +20,8 @@
 
 // What every mixer that remembers, and every `Memory`, keeps to, tried inside a language model of
 // two small layers: `require_mixer<MyMixer<double>>(config, file)` is a whole test of a mixer of
-// your own, `require_memory<MyMemory<double>>(config, file)` one of a memory.
+// your own, `require_memory<MyMemory<double>>(config, file)` one of a memory. They need exceptions:
+// that wrong states are refused is tried, too.
 
 namespace infty::testing {
 
@@ -96,8 +97,8 @@ template <class State>
 double state_difference(const State& a, const State& b) {
   std::vector<std::vector<double>> members;
   const auto collect = [&](const State& state, auto&& f) {
-    infty::detail::each_member(const_cast<State&>(state), [&](auto& member) {
-      using M = std::remove_reference_t<decltype(member)>;
+    infty::detail::each_member(state, [&](const auto& member) {
+      using M = std::remove_cvref_t<decltype(member)>;
       std::vector<double> all;
       const auto add = [&](const auto& numbers) {
         for (const auto x : numbers) all.push_back(static_cast<double>(x));
@@ -186,6 +187,25 @@ bool stays_bounded(const TokenMemory<Mixer>& memory) {
   return bytes_of(state) == bytes && is_finite(state);
 }
 
+namespace detail {
+
+/// Whether f() throws an E. Without exceptions it ends the program.
+template <class E, class F>
+bool throws(const F& f) {
+#if defined(__cpp_exceptions)
+  try {
+    f();
+  } catch (const E&) {
+    return true;
+  }
+#else
+  f();
+#endif
+  return false;
+}
+
+}  // namespace detail
+
 /// Whether a model with a wider embedding refuses a state, as infty::ShapeError, and leaves it as
 /// it was.
 template <class Mixer>
@@ -200,12 +220,8 @@ bool refuses_foreign_states(const TokenMemory<Mixer>& memory) {
   memory.write(state, tokens);
   const auto before = state;
   for (const bool observe : {false, true}) {
-    bool refused = false;
-    try {
-      observe ? other.observe(state, tokens) : void(other.forward(state, tokens));
-    } catch (const ShapeError&) {
-      refused = true;
-    }
+    const bool refused = detail::throws<ShapeError>(
+        [&] { observe ? other.observe(state, tokens) : void(other.forward(state, tokens)); });
     if (!refused || detail::state_difference(state, before) != 0) return false;
   }
   return true;

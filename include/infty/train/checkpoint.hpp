@@ -34,16 +34,6 @@ namespace infty {
 
 namespace detail {
 
-/// for_each_parameter, but a parameter that stands in two places (tied weights) comes once, under
-/// its first name.
-template <class L, class F>
-void for_each_distinct_parameter(L& layer, F&& f) {
-  std::set<const void*> known;
-  for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
-    if (known.insert(&parameter.value()).second) f(name, parameter);
-  });
-}
-
 /// The name of the counts that say how much of a sequence tensor each row fills: "x.vectors" has
 /// "x.length", as in RowSequences.
 inline std::string length_beside(const std::string& name) {
@@ -57,10 +47,9 @@ inline std::string length_beside(const std::string& name) {
 /// @throws infty::IoError if a name is taken
 template <class L>
 void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
-  detail::for_each_distinct_parameter(const_cast<L&>(layer),
-                                      [&](const std::string& name, const auto& parameter) {
-                                        writer.add(prefix + name, parameter.value());
-                                      });
+  for_each_parameter(layer, [&](const std::string& name, const auto& parameter) {
+    writer.add(prefix + name, parameter.value());
+  });
 }
 
 /// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
@@ -68,8 +57,8 @@ void save_parameters(SafetensorsWriter& writer, const L& layer, const std::strin
 template <class State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
   mark_checkpoint(writer);
-  for_each_member(const_cast<State&>(state), [&](const std::string& name, auto& member) {
-    using M = std::remove_reference_t<decltype(member)>;
+  for_each_member(state, [&](const std::string& name, const auto& member) {
+    using M = std::remove_cvref_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {
       writer.add(prefix + name, detail::tensor_of(member));
     } else {
@@ -89,7 +78,7 @@ template <class Optimizer>
 void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
                     const std::string& prefix = "") {
   mark_checkpoint(writer);
-  const_cast<Optimizer&>(optimizer).visit([&](std::string_view name, const auto& member) {
+  visit_members(optimizer, [&](std::string_view name, const auto& member) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Index>)
       writer.add(prefix + std::string(name), Shape{}, std::span<const Index>(&member, 1));
     else
@@ -126,7 +115,7 @@ class CheckpointLoader {
   /// @throws infty::IoError that names the first parameter that is missing or of another shape
   template <class L>
   CheckpointLoader& parameters(L& layer, const std::string& prefix = "") {
-    detail::for_each_distinct_parameter(layer, [&](const std::string& name, auto& parameter) {
+    for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
       stage(prefix + name, parameter.value());
     });
     prefixes_.push_back(prefix);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,15 +17,13 @@ struct NamedParameter {
   Variable<T, Backend> variable;
 };
 
-/// Handles of all parameters of a layer with their names, in the order of `for_each_parameter`. A
-/// parameter that stands in two places (tied weights) is listed once, under its first name.
-template <class T, class B = EigenBackend, class L>
+/// Handles of all parameters of a layer with their names, in the order of `for_each_parameter`:
+/// one that stands in two places (tied weights) is listed once, under its first name.
+template <class T, class B = EigenBackend, Layer L>
 std::vector<NamedParameter<T, B>> named_parameters(L& layer) {
   std::vector<NamedParameter<T, B>> all;
   for_each_parameter(layer, [&](const std::string& name, const Variable<T, B>& parameter) {
-    if (std::none_of(all.begin(), all.end(),
-                     [&](const auto& known) { return same(known.variable, parameter); }))
-      all.push_back({name, parameter});
+    all.push_back({name, parameter});
   });
   return all;
 }

@@ -69,13 +69,9 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
   Tensor<double, B> measured(Shape{1 + std::ssize(parameters)});  // the loss, then sums of squares
   {
     Tape tape;
-    const Variable<T, B> value = [&] {
-      try {
-        return Variable<T, B>(std::forward<Loss>(loss)());
-      } catch (const NonFiniteError& error) {
-        detail::raise_non_finite(error.what(), adam);
-      }
-    }();
+    const Variable<T, B> value = detail::explained<NonFiniteError>(
+        [&] { return Variable<T, B>(std::forward<Loss>(loss)()); },
+        [&](const char* what) { detail::raise_non_finite(what, adam); });
     require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
                         ": it must have one element");
     detail::note_scalar<B>(value.value().data(), measured.data());
@@ -90,12 +86,12 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
     seen << "the loss is " << step.loss;
     detail::raise_non_finite(seen.str(), adam);
   }
-  try {
-    step.grad_norm = detail::joint_norm(parameters, read.data() + 1);
-  } catch (const NonFiniteError& error) {
-    raise<NonFiniteError>("train_step", "step ", adam.steps(), ", loss ", step.loss, ": ",
-                          error.what());
-  }
+  step.grad_norm = detail::explained<NonFiniteError>(
+      [&] { return detail::joint_norm(parameters, read.data() + 1); },
+      [&](const char* what) {
+        raise<NonFiniteError>("train_step", "step ", adam.steps(), ", loss ", step.loss, ": ",
+                              what);
+      });
   detail::clip_to(parameters, step.grad_norm, config.max_norm);
   adam.step(config.learning_rate);
   return step;

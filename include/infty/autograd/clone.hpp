@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+#include <infty/autograd/parameters.hpp>
+#include <infty/autograd/variable.hpp>
+#include <infty/core/visit.hpp>
+
+namespace infty {
+
+/// A layer of its own: with copies of all parameters, where `auto copy = layer;` copies handles and
+/// both train the same weights. A parameter that stands in two places of the layer stands in the
+/// same two of the clone; each needs a gradient where it did, and has none yet. What is no
+/// parameter is copied as the copy constructor does. @throws std::bad_alloc
+template <Layer L>
+  requires std::copy_constructible<L>
+L clone(const L& layer) {
+  L out = layer;
+  std::unordered_map<const void*, const void*> copies;  // of each parameter, where its copy stands
+  detail::for_each_place(out, [&](const std::string&, auto& parameter) {
+    using V = std::remove_cvref_t<decltype(parameter)>;
+    const auto [known, first] = copies.try_emplace(parameter.identity(), &parameter);
+    parameter = first ? parameter.template to<typename V::BackendType>()
+                      : *static_cast<const V*>(known->second);
+  });
+  return out;
+}
+
+}  // namespace infty
