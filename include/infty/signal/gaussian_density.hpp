@@ -27,21 +27,21 @@ concept HasGaussianExpectation = Basis<P> && requires(const P& psi, Index j, typ
 struct GaussianDensity {
   static constexpr const char* name = "gaussian";
 
-  /// p(t) of N(mu, var), var > 0.
+  /// Computes p(t) of N(mu, var), var > 0.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T pdf(T t, T mu, T var) {
     const T sigma = std::sqrt(var);
     return detail::normal_pdf((t - mu) / sigma) / sigma;
   }
 
-  /// The probability of [a, b], a <= b, with all digits also far from mu.
+  /// Computes the probability of [a, b], a <= b, with all digits also far from mu.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T mass(T a, T b, T mu, T var) {
     const T sigma = std::sqrt(var);
     return detail::normal_mass((a - mu) / sigma, (b - mu) / sigma);
   }
 
-  /// E_p[psi_j].
+  /// Computes E_p[psi_j].
   template <class Psi>
     requires DensityOver<GaussianDensity, Psi>
   INFTY_HOST_DEVICE static typename Psi::Scalar expectation(const Psi& psi, Index j,
@@ -50,21 +50,23 @@ struct GaussianDensity {
     return expectation_gradient(psi, j, mu, var).value;
   }
 
-  /// The product of two Gaussians integrates to a Gaussian: N(mu; centre, width^2 + var).
+  /// Computes E_p[psi_j] and its gradient. The product of two Gaussians integrates to a Gaussian:
+  /// N(mu; centre, width^2 + var)   [Martins et al. 2020].
   template <class T>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient(const GaussianBasis<T>& psi, Index j,
                                                                T mu, T var) {
     return expectation_gradient_at(psi, j, mu, inverse_spread(psi, j, var));
   }
 
-  /// 1 / sqrt(width² + var), what the expectations of all functions of psi_j's width share.
+  /// Computes 1 / sqrt(width² + var), what the expectations of all functions of psi_j's width
+  /// share.
   template <class T>
   INFTY_HOST_DEVICE static T inverse_spread(const GaussianBasis<T>& psi, Index j, T var) {
     const T s = psi.width(j);
     return 1 / std::sqrt(s * s + var);
   }
 
-  /// `expectation_gradient` where the inverse spread is known.
+  /// Computes `expectation_gradient` where the inverse spread is known.
   template <class T>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient_at(const GaussianBasis<T>& psi,
                                                                   Index j, T mu, T r) {
@@ -74,8 +76,8 @@ struct GaussianDensity {
     return {value, -value * z * r, value * (z * z - 1) * r * r / 2};
   }
 
-  /// How far from mu a function's centre must lie for its expectation to be `tail` times its
-  /// largest value, for the widest functions; with tail in (0, 1).
+  /// Computes how far from mu a function's centre must lie for its expectation to be `tail` times
+  /// its largest value, for the widest functions; with tail in (0, 1).
   template <class T>
   INFTY_HOST_DEVICE static T reach(const GaussianBasis<T>& psi, T var, T tail) {
     T widest = 0;
@@ -83,8 +85,8 @@ struct GaussianDensity {
     return std::sqrt(-2 * std::log(tail) * (widest * widest + var));
   }
 
-  /// The moments of a normal variable: m_j = mu m_{j-1} + (j - 1) var m_{j-2}, of terms with the
-  /// same sign, and d m_j = j m_{j-1} dmu + j (j - 1) / 2 m_{j-2} dvar.
+  /// Computes a moment of a normal variable and its gradient: m_j = mu m_{j-1} + (j - 1) var
+  /// m_{j-2}, of terms with the same sign, and d m_j = j m_{j-1} dmu + j (j - 1) / 2 m_{j-2} dvar.
   template <class T>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient(const PowerBasis<T>&, Index j, T mu,
                                                                T var) {
@@ -98,7 +100,8 @@ struct GaussianDensity {
     return {moment, T(j) * last, T(j) * T(j - 1) / 2 * before};
   }
 
-  /// A harmonic keeps its phase and loses height: psi_j(mu) exp(-omega^2 var / 2).
+  /// Computes the expectation of a harmonic and its gradient: it keeps its phase and loses height,
+  /// psi_j(mu) exp(-omega^2 var / 2).
   template <class T, bool Sine>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient(const FourierBasis<T, Sine>& psi,
                                                                Index j, T mu, T var) {
@@ -107,7 +110,8 @@ struct GaussianDensity {
     return {value, psi.derivative(j, mu) * decay, T(-0.5) * omega * omega * value};
   }
 
-  /// A user's basis brings its own: `psi.gaussian_expectation(j, mu, var)`.
+  /// Computes the expectation that a user's basis brings itself, `psi.gaussian_expectation(j, mu,
+  /// var)`.
   template <HasGaussianExpectation Psi>
   INFTY_HOST_DEVICE static Expectation<typename Psi::Scalar> expectation_gradient(
       const Psi& psi, Index j, typename Psi::Scalar mu, typename Psi::Scalar var) {
