@@ -98,31 +98,31 @@ struct Scale {
 
 }  // namespace detail
 
-/// 1 / (1 + e^-x), elementwise.
+/// Computes 1 / (1 + e^-x), elementwise.
 template <class T, class B>
 Variable<T, B> sigmoid(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Sigmoid{}, detail::Sigmoid{});
 }
 
-/// log(1 + e^x), elementwise, without overflow.
+/// Computes log(1 + e^x), elementwise, without overflow.
 template <class T, class B>
 Variable<T, B> softplus(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Softplus{}, detail::Softplus{});
 }
 
-/// max(x, 0), elementwise; the gradient at 0 is 0.
+/// Computes max(x, 0), elementwise; the gradient at 0 is 0.
 template <class T, class B>
 Variable<T, B> relu(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Relu{}, detail::Relu{});
 }
 
-/// factor * x, elementwise.
+/// Computes factor * x, elementwise.
 template <class T, class B>
 Variable<T, B> scale(const Variable<T, B>& x, T factor) {
   return detail::elementwise(x, detail::Scale<T>{factor}, detail::Scale<T>{factor});
 }
 
-/// a + b of equal shapes. @throws infty::ShapeError
+/// Computes a + b. @throws infty::ShapeError unless the shapes are equal
 template <class T, class B>
 Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
   detail::require_same_shape("add", a, b);
@@ -139,7 +139,7 @@ Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
       Unread(a), Unread(b));
 }
 
-/// a * b elementwise, of equal shapes. @throws infty::ShapeError
+/// Computes a * b, elementwise. @throws infty::ShapeError unless the shapes are equal
 template <class T, class B>
 Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
   detail::require_same_shape("multiply", a, b);

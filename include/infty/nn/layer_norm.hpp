@@ -80,10 +80,11 @@ struct ChosenLayerNorm<B> {
 
 }  // namespace detail
 
-/// y = (x - mean) / sqrt(var + epsilon) * gain + bias over the last dimension [Ba et al. 2016],
-/// with the biased variance, as torch.nn.functional.layer_norm.
-/// @param x  [..., d]   @param gain, bias  [d]   @return [..., d]
-/// @throws infty::ShapeError
+/// Computes y = (x - mean) / sqrt(var + epsilon) * gain + bias over the last dimension [Ba et al.
+/// 2016], with the biased variance, as torch.nn.functional.layer_norm.
+/// @param x  [..., d]   @param gain, bias  [d]
+/// @return [..., d]
+/// @throws infty::ShapeError if the shapes do not fit
 template <class T, class B>
 Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
                           const Variable<T, B>& bias, T epsilon = T(1e-5)) {
@@ -124,7 +125,7 @@ struct LayerNorm {
     bias = Variable<T, Backend>(Tensor<T, Backend>::zeros(Shape{d}), true);
   }
 
-  /// [..., d] -> [..., d]. @throws infty::ShapeError
+  /// Normalises x, [..., d] -> [..., d]. @throws infty::ShapeError for another d
   Variable<T, Backend> forward(const Variable<T, Backend>& x) const {
     return layer_norm(x, weight, bias);
   }
