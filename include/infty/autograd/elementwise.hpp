@@ -116,13 +116,13 @@ Variable<T, B> relu(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Relu{}, detail::Relu{});
 }
 
-/// Computes factor * x, elementwise.
+/// factor * x, elementwise.
 template <class T, class B>
 Variable<T, B> scale(const Variable<T, B>& x, T factor) {
   return detail::elementwise(x, detail::Scale<T>{factor}, detail::Scale<T>{factor});
 }
 
-/// Computes a + b. @throws infty::ShapeError unless the shapes are equal
+/// a + b of equal shapes. @throws infty::ShapeError
 template <class T, class B>
 Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
   detail::require_same_shape("add", a, b);
@@ -139,7 +139,7 @@ Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
       Unread(a), Unread(b));
 }
 
-/// Computes a * b, elementwise. @throws infty::ShapeError unless the shapes are equal
+/// a * b elementwise, of equal shapes. @throws infty::ShapeError
 template <class T, class B>
 Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
   detail::require_same_shape("multiply", a, b);

@@ -40,7 +40,7 @@ void for_each_parameter(Member& member, F&& f, const std::string& name = "") {
   }
 }
 
-/// Lists handles of all parameters of a layer, in the order of `for_each_parameter`.
+/// Handles of all parameters of a layer, in the order of `for_each_parameter`.
 template <class T, class B = EigenBackend, class L>
 std::vector<Variable<T, B>> parameters(L& layer) {
   std::vector<Variable<T, B>> all;
@@ -48,7 +48,7 @@ std::vector<Variable<T, B>> parameters(L& layer) {
   return all;
 }
 
-/// Counts the scalars in all parameters of a layer.
+/// Number of scalars in all parameters of a layer.
 template <class L>
 Index count_parameters(L& layer) {
   Index count = 0;

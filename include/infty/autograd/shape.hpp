@@ -33,7 +33,7 @@ void copy_rows(Index rows, Index width, const T* from, Index from_row, T* to, In
 
 }  // namespace detail
 
-/// Returns x under another shape; shares the value. @throws infty::ShapeError if the sizes differ
+/// The same elements under another shape; shares the value. @throws infty::ShapeError
 template <class T, class B>
 Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
   return record(

@@ -111,7 +111,7 @@ class Variable {
     return Variable<T, Other>(value().template to<Other>(), requires_grad());
   }
 
-  /// Returns whether two handles are the same variable.
+  /// Whether two handles are the same variable.
   friend bool same(const Variable& a, const Variable& b) {
     return a.body_ == b.body_ && (a.body_ || &a == &b);
   }

@@ -114,8 +114,7 @@ class Tensor {
     return out;
   }
 
-  /// Makes a read-only view of memory that the caller owns, row-major, which must outlive every
-  /// view.
+  /// The same for memory that must not be written.
   static const Tensor wrap(const T* data, Shape shape) { return wrap(const_cast<T*>(data), shape); }
 
   /// Extents of all dimensions.
@@ -181,8 +180,7 @@ class Tensor {
     return out;
   }
 
-  /// Copies the elements of a tensor of this shape into this one's.
-  /// @throws infty::ShapeError for another shape
+  /// Copies the elements of a tensor of the same shape. @throws infty::ShapeError
   void copy_from(const Tensor& other) {
     require<ShapeError>(shape_ == other.shape_, "copy_from", other.shape_, " into ", shape_);
     Backend_::copy(data(), other.data(), size());

@@ -39,8 +39,8 @@ Panel<T> pack_across(Index rows, Index head_dim, const T* x, Index leading, T* t
   return {to, stride};
 }
 
-/// A head's columns of x [rows, ...], whose rows are `leading` elements apart, as the panel [rows,
-/// D], in `to` of rows * padded(D), for which x itself serves if there is nothing to pad.
+/// The same as the panel [rows, D], in `to` of rows * padded(D), for which x itself serves if there
+/// is nothing to pad.
 template <class T>
 Panel<T> pack_along(Index rows, Index head_dim, const T* x, Index leading, T* to) {
   const Index width = padded<T>(head_dim);

@@ -167,7 +167,7 @@ class JsonReader {
     return value;
   }
 
-  /// Ends the document: nothing but space may follow.
+  /// Nothing but space may follow.
   void finish() {
     skip_space();
     if (at_ != text_.size()) fail("something follows the end of the document");

@@ -66,8 +66,7 @@ struct ChosenTokenLosses<B> {
 
 }  // namespace detail
 
-/// Computes the negative log-likelihood in nats of each target under softmax(logits), 0 where it is
-/// ignored.
+/// Negative log-likelihood in nats of each target under softmax(logits), 0 where it is ignored.
 /// @param logits  [..., vocabulary]   @param targets  [...], in [0, vocabulary) or `ignored`
 /// @return  [...]
 /// @throws infty::ShapeError; infty::ValueError for a target out of range
@@ -103,10 +102,8 @@ Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>
       logits, targets);
 }
 
-/// Computes the mean negative log-likelihood in nats over the targets that are not ignored, as
-/// torch.nn.functional.cross_entropy; 0 if all are.
-/// @param logits  [..., vocabulary]   @param targets  [...], in [0, vocabulary) or `ignored`
-/// @throws infty::ShapeError; infty::ValueError for a target out of range
+/// Mean negative log-likelihood in nats over the targets that are not ignored, as
+/// torch.nn.functional.cross_entropy; 0 if all are. Shapes and errors as `token_losses`.
 template <class T, class B>
 Variable<T, B> cross_entropy(const Variable<T, B>& logits, const Tensor<Index, B>& targets,
                              Index ignored = ignore_index) {

@@ -80,11 +80,10 @@ struct ChosenLayerNorm<B> {
 
 }  // namespace detail
 
-/// Computes y = (x - mean) / sqrt(var + epsilon) * gain + bias over the last dimension [Ba et al.
-/// 2016], with the biased variance, as torch.nn.functional.layer_norm.
-/// @param x  [..., d]   @param gain, bias  [d]
-/// @return [..., d]
-/// @throws infty::ShapeError if the shapes do not fit
+/// y = (x - mean) / sqrt(var + epsilon) * gain + bias over the last dimension [Ba et al. 2016],
+/// with the biased variance, as torch.nn.functional.layer_norm.
+/// @param x  [..., d]   @param gain, bias  [d]   @return [..., d]
+/// @throws infty::ShapeError
 template <class T, class B>
 Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
                           const Variable<T, B>& bias, T epsilon = T(1e-5)) {

@@ -25,7 +25,7 @@ namespace detail {
 
 /// The share that what was read before keeps when as many exp(score) have come to its denominator
 /// as `fresh` is the logarithm of, a / (a + b + 1e-6) with the larger of a and b scaled to 1, and
-/// its derivative by `fresh`   [Ji et al. 2022, Eq. 11].
+/// its derivative by `fresh`   [Ji et al. 2022].
 template <class T>
 struct KeptShare {
   T share, derivative;

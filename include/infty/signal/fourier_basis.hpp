@@ -67,7 +67,7 @@ class FourierBasis {
     return sum;
   }
 
-  /// Returns this basis in another scalar type.
+  /// The same basis in another scalar type.
   template <class U>
   FourierBasis<U, Sine> cast() const {
     return FourierBasis<U, Sine>(size_);

@@ -85,7 +85,7 @@ class GaussianBasis {
     return {m.zeroth, side * m.first, side * side * m.second};
   }
 
-  /// Returns this basis in another scalar type.
+  /// The same basis in another scalar type.
   template <class U>
   GaussianBasis<U> cast() const {
     return GaussianBasis<U>(size_, std::span(width_, static_cast<std::size_t>(widths_)));

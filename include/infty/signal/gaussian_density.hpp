@@ -41,7 +41,7 @@ struct GaussianDensity {
     return detail::normal_mass((a - mu) / sigma, (b - mu) / sigma);
   }
 
-  /// Computes E_p[psi_j].
+  /// E_p[psi_j].
   template <class Psi>
     requires DensityOver<GaussianDensity, Psi>
   INFTY_HOST_DEVICE static typename Psi::Scalar expectation(const Psi& psi, Index j,
@@ -50,23 +50,21 @@ struct GaussianDensity {
     return expectation_gradient(psi, j, mu, var).value;
   }
 
-  /// Computes E_p[psi_j] and its gradient. The product of two Gaussians integrates to a Gaussian:
-  /// N(mu; centre, width^2 + var)   [Martins et al. 2020].
+  /// The product of two Gaussians integrates to a Gaussian: N(mu; centre, width^2 + var).
   template <class T>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient(const GaussianBasis<T>& psi, Index j,
                                                                T mu, T var) {
     return expectation_gradient_at(psi, j, mu, inverse_spread(psi, j, var));
   }
 
-  /// Computes 1 / sqrt(width² + var), what the expectations of all functions of psi_j's width
-  /// share.
+  /// 1 / sqrt(width² + var), what the expectations of all functions of psi_j's width share.
   template <class T>
   INFTY_HOST_DEVICE static T inverse_spread(const GaussianBasis<T>& psi, Index j, T var) {
     const T s = psi.width(j);
     return 1 / std::sqrt(s * s + var);
   }
 
-  /// Computes `expectation_gradient` where the inverse spread is known.
+  /// `expectation_gradient` where the inverse spread is known.
   template <class T>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient_at(const GaussianBasis<T>& psi,
                                                                   Index j, T mu, T r) {
@@ -76,8 +74,8 @@ struct GaussianDensity {
     return {value, -value * z * r, value * (z * z - 1) * r * r / 2};
   }
 
-  /// Computes how far from mu a function's centre must lie for its expectation to be `tail` times
-  /// its largest value, for the widest functions; with tail in (0, 1).
+  /// How far from mu a function's centre must lie for its expectation to be `tail` times its
+  /// largest value, for the widest functions; with tail in (0, 1).
   template <class T>
   INFTY_HOST_DEVICE static T reach(const GaussianBasis<T>& psi, T var, T tail) {
     T widest = 0;
@@ -85,8 +83,8 @@ struct GaussianDensity {
     return std::sqrt(-2 * std::log(tail) * (widest * widest + var));
   }
 
-  /// Computes a moment of a normal variable and its gradient: m_j = mu m_{j-1} + (j - 1) var
-  /// m_{j-2}, of terms with the same sign, and d m_j = j m_{j-1} dmu + j (j - 1) / 2 m_{j-2} dvar.
+  /// The moments of a normal variable: m_j = mu m_{j-1} + (j - 1) var m_{j-2}, of terms with the
+  /// same sign, and d m_j = j m_{j-1} dmu + j (j - 1) / 2 m_{j-2} dvar.
   template <class T>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient(const PowerBasis<T>&, Index j, T mu,
                                                                T var) {
@@ -100,8 +98,7 @@ struct GaussianDensity {
     return {moment, T(j) * last, T(j) * T(j - 1) / 2 * before};
   }
 
-  /// Computes the expectation of a harmonic and its gradient: it keeps its phase and loses height,
-  /// psi_j(mu) exp(-omega^2 var / 2).
+  /// A harmonic keeps its phase and loses height: psi_j(mu) exp(-omega^2 var / 2).
   template <class T, bool Sine>
   INFTY_HOST_DEVICE static Expectation<T> expectation_gradient(const FourierBasis<T, Sine>& psi,
                                                                Index j, T mu, T var) {
@@ -110,8 +107,7 @@ struct GaussianDensity {
     return {value, psi.derivative(j, mu) * decay, T(-0.5) * omega * omega * value};
   }
 
-  /// Computes the expectation that a user's basis brings itself, `psi.gaussian_expectation(j, mu,
-  /// var)`.
+  /// A user's basis brings its own: `psi.gaussian_expectation(j, mu, var)`.
   template <HasGaussianExpectation Psi>
   INFTY_HOST_DEVICE static Expectation<typename Psi::Scalar> expectation_gradient(
       const Psi& psi, Index j, typename Psi::Scalar mu, typename Psi::Scalar var) {

@@ -54,7 +54,7 @@ class PowerBasis {
     return sum;
   }
 
-  /// Returns this basis in another scalar type.
+  /// The same basis in another scalar type.
   template <class U>
   PowerBasis<U> cast() const {
     return PowerBasis<U>(size_);

@@ -38,7 +38,7 @@ struct TruncatedParabola {
     return (y - x) * (3 - (x * x + x * y + y * y)) / 4;
   }
 
-  /// Computes E_p[psi_j].
+  /// E_p[psi_j].
   template <IntegrableBasis Psi>
   INFTY_HOST_DEVICE static typename Psi::Scalar expectation(const Psi& psi, Index j,
                                                             typename Psi::Scalar mu,

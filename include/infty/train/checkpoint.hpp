@@ -34,8 +34,8 @@ namespace infty {
 
 namespace detail {
 
-/// Calls f(name, variable) as for_each_parameter does, but for a parameter that stands in two
-/// places (tied weights) once, under its first name.
+/// for_each_parameter, but a parameter that stands in two places (tied weights) comes once, under
+/// its first name.
 template <class L, class F>
 void for_each_distinct_parameter(L& layer, F&& f) {
   std::set<const void*> known;

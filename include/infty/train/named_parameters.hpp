@@ -18,9 +18,8 @@ struct NamedParameter {
   Variable<T, Backend> variable;
 };
 
-/// Lists handles of all parameters of a layer with their names, in the order of
-/// `for_each_parameter`. A parameter that stands in two places (tied weights) is listed once, under
-/// its first name.
+/// Handles of all parameters of a layer with their names, in the order of `for_each_parameter`. A
+/// parameter that stands in two places (tied weights) is listed once, under its first name.
 template <class T, class B = EigenBackend, class L>
 std::vector<NamedParameter<T, B>> named_parameters(L& layer) {
   std::vector<NamedParameter<T, B>> all;
