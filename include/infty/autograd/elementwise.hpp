@@ -98,19 +98,19 @@ struct Scale {
 
 }  // namespace detail
 
-/// 1 / (1 + e^-x), elementwise.
+/// Computes 1 / (1 + e^-x), elementwise.
 template <class T, class B>
 Variable<T, B> sigmoid(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Sigmoid{}, detail::Sigmoid{});
 }
 
-/// log(1 + e^x), elementwise, without overflow.
+/// Computes log(1 + e^x), elementwise, without overflow.
 template <class T, class B>
 Variable<T, B> softplus(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Softplus{}, detail::Softplus{});
 }
 
-/// max(x, 0), elementwise; the gradient at 0 is 0.
+/// Computes max(x, 0), elementwise; the gradient at 0 is 0.
 template <class T, class B>
 Variable<T, B> relu(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Relu{}, detail::Relu{});

@@ -41,7 +41,7 @@ Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
       [x](const Tensor<T, B>& dy) { detail::add_to_grad(x, dy); }, Unread(x));
 }
 
-/// a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
+/// Puts a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
 /// ...].
 /// @throws infty::ShapeError unless all other extents are equal
 template <class T, class B>
@@ -73,8 +73,8 @@ Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {
       Unread(a), Unread(b));
 }
 
-/// Entries [begin, end) of dimension 1: [n, L, ...] -> [n, end - begin, ...], a copy; x itself if
-/// these are all.
+/// Takes entries [begin, end) of dimension 1: [n, L, ...] -> [n, end - begin, ...], a copy; x
+/// itself if these are all.
 /// @throws infty::ShapeError if the range does not lie in [0, L]
 template <class T, class B>
 Variable<T, B> narrow(const Variable<T, B>& x, Index begin, Index end) {

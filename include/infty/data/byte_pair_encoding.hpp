@@ -92,21 +92,21 @@ class BytePairEncoding {
   /// One more than the largest number of a token.
   Index size() const { return static_cast<Index>(tokens_.size()); }
 
-  /// The bytes of a token. @throws infty::ValueError if there is none of this number
+  /// Returns the bytes of a token. @throws infty::ValueError if there is none of this number
   const std::string& token(Index id) const {
     require(id >= 0 && id < size() && !tokens_[static_cast<std::size_t>(id)].empty(),
             "BytePairEncoding", "there is no token ", id, ": the largest is ", size() - 1);
     return tokens_[static_cast<std::size_t>(id)];
   }
 
-  /// The number of the token that has these bytes, if there is one.
+  /// Finds the number of the token that has these bytes, if there is one.
   std::optional<TokenId> find(std::string_view bytes) const {
     const auto at = ids_.find(bytes);
     return at == ids_.end() ? std::nullopt : std::optional(at->second);
   }
 
-  /// All tokens of a text. @throws infty::ValueError that names a byte which is no token; GPT-2's
-  /// files have all of them
+  /// Encodes a text by its tokens. @throws infty::ValueError that names a byte which is no token;
+  /// GPT-2's files have all of them
   std::vector<TokenId> encode(std::string_view text) const {
     // Words come again and again, long pieces do not.
     constexpr std::size_t longest = 32, most = 1U << 16U;
@@ -129,7 +129,8 @@ class BytePairEncoding {
     return out;
   }
 
-  /// The bytes of tokens, one behind the other. @throws infty::ValueError for a number of no token
+  /// Decodes tokens to their bytes, one behind the other. @throws infty::ValueError for a number of
+  /// no token
   std::string decode(std::span<const TokenId> ids) const {
     std::string out;
     for (const TokenId id : ids) out += token(id);

@@ -234,12 +234,12 @@ class AdaptiveSoftmax {
 
   AdaptiveSoftmax() = default;
 
-  /// Weights drawn uniformly within 1 / sqrt(width), projections within 1 / sqrt(d); biases are 0.
+  /// Draws weights uniformly within 1 / sqrt(width), projections within 1 / sqrt(d); biases are 0.
   /// @throws infty::ValueError if the configuration is not valid
   explicit AdaptiveSoftmax(AdaptiveConfig config, Random random = Random(0))
       : AdaptiveSoftmax(std::move(config), random, nullptr, false, false) {}
 
-  /// With the embedding's tables as weights and its projections as those of all clusters but the
+  /// Takes the embedding's tables as weights and its projections as those of all clusters but the
   /// first, whose projection stays its own, as Transformer-XL ties them.
   AdaptiveSoftmax(const AdaptiveEmbedding<T, Backend>& embedding, Random random,
                   bool tie_weights = true, bool tie_projections = true)
@@ -248,7 +248,8 @@ class AdaptiveSoftmax {
   /// The constants as given.
   const AdaptiveConfig& config() const { return config_; }
 
-  /// Negative log-likelihood in nats of each target, 0 where it is ignored.
+  /// Computes the negative log-likelihood in nats of each target, 0 where it is ignored   [Grave et
+  /// al. 2017].
   /// @param hidden  [..., d]   @param targets  [...], in [0, vocabulary) or `ignored`
   /// @return        [...]
   /// @throws infty::ShapeError; infty::ValueError for a target out of range
@@ -291,8 +292,8 @@ class AdaptiveSoftmax {
     return reshape(all, targets.shape());
   }
 
-  /// The logarithms of the probabilities of all tokens, [..., d] -> [..., vocabulary]. All clusters
-  /// are computed for all rows. @throws infty::ShapeError
+  /// Computes the logarithms of the probabilities of all tokens, [..., d] -> [..., vocabulary]. All
+  /// clusters are computed for all rows. @throws infty::ShapeError
   V log_probabilities(const V& hidden) const {
     check(hidden);
     const Index d = config_.model_dim, n = hidden.size() / d;
@@ -303,8 +304,8 @@ class AdaptiveSoftmax {
                    hidden.shape().with(-1, config_.vocabulary));
   }
 
-  /// The scores of the head, [..., d] -> [..., tokens of the first cluster + clusters - 1]: without
-  /// cutoffs those of all tokens. @throws infty::ShapeError
+  /// Computes the scores of the head, [..., d] -> [..., tokens of the first cluster + clusters -
+  /// 1]: without cutoffs those of all tokens. @throws infty::ShapeError
   V head(const V& hidden) const {
     check(hidden);
     const V x = projections.empty() ? hidden : detail::project(hidden, projections[0]);

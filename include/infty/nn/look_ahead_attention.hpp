@@ -254,21 +254,22 @@ void interpolate_grad(const AttentionSize& s, const RunningAttention<T, B>& kept
 
 }  // namespace detail
 
-/// Look-ahead attention with memory interpolation [Ji et al. 2022]: vectors of the past read the
-/// keys to their right that they have not seen yet, and what they read is averaged with what they
-/// had read, by the denominators of the two softmaxes. Query i of M weighs the key at place p > i,
-/// of the places M - W + 1, ..., M, by softmax(((q_i + u) · k_p + (q_i + w) · r_(p - i)) /
-/// sqrt(D)). Place M is the first behind the past. No gradient flows to what had been read.
+/// Computes look-ahead attention with memory interpolation [Ji et al. 2022, Eq. 7-12]: vectors of
+/// the past read the keys to their right that they have not seen yet, and what they read is
+/// averaged with what they had read, by the denominators of the two softmaxes. Query i of M weighs
+/// the key at place p > i, of the places M - W + 1, ..., M, by softmax(((q_i + u) · k_p + (q_i + w)
+/// · r_(p - i)) / sqrt(D)). Place M is the first behind the past. No gradient flows to what had
+/// been read.
 /// @param q        [B, M, H D]   @param k, v  [B, W, H D], 1 <= W <= M
 /// @param r        [R, H D], R > M, projected encodings of the distances R - 1, ..., 0
 /// @param u, w     [H, D], the biases of the content scores and of the position scores to the right
 /// @param past     what the queries have read until now
 /// @param visible  [B], how many of the keys (the last ones) a row may see, in [0, W]; empty for
-/// all.
-///                 A query that could see none sees the last one
+/// all. A query that could see none sees the last one
 /// @param log_sum  where not null, receives the logarithms of the denominators by now, [B, M, H]
 /// @return         [B, M, H D], what the queries have read by now
-/// @throws infty::ShapeError if the shapes do not fit
+/// @throws infty::ShapeError if the shapes do not fit; infty::ValueError for `visible` out of its
+/// range
 template <class T, class B>
 Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                                     const Variable<T, B>& v, const Variable<T, B>& r,

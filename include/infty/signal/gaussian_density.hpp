@@ -27,14 +27,14 @@ concept HasGaussianExpectation = Basis<P> && requires(const P& psi, Index j, typ
 struct GaussianDensity {
   static constexpr const char* name = "gaussian";
 
-  /// p(t) of N(mu, var), var > 0.
+  /// Computes p(t) of N(mu, var), var > 0.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T pdf(T t, T mu, T var) {
     const T sigma = std::sqrt(var);
     return detail::normal_pdf((t - mu) / sigma) / sigma;
   }
 
-  /// The probability of [a, b], a <= b, with all digits also far from mu.
+  /// Computes the probability of [a, b], a <= b, with all digits also far from mu.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T mass(T a, T b, T mu, T var) {
     const T sigma = std::sqrt(var);

@@ -17,20 +17,20 @@ namespace infty {
 struct TruncatedParabola {
   static constexpr const char* name = "truncated_parabola";
 
-  /// Half the length of the support, (3 var / 2)^(1/3).
+  /// Computes half the length of the support, (3 var / 2)^(1/3)   [Martins et al. 2020].
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T half_width(T var) {
     return std::cbrt(T(1.5) * var);
   }
 
-  /// p(t), var > 0.
+  /// Computes p(t), var > 0.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T pdf(T t, T mu, T var) {
     const T h = half_width(var), u = std::fabs(t - mu);
     return u < h ? (h - u) * (h + u) / (2 * var) : T(0);
   }
 
-  /// The probability of [a, b], a <= b.
+  /// Computes the probability of [a, b], a <= b.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T mass(T a, T b, T mu, T var) {
     const T h = half_width(var);
@@ -46,8 +46,8 @@ struct TruncatedParabola {
     return expectation_gradient(psi, j, mu, var).value;
   }
 
-  /// E_p[psi_j] and its gradient. With t = mu + h v the expectation is 3/4 of the integral of
-  /// (1 - v^2) psi(mu + h v) over [-1, 1]; the ends contribute nothing to a derivative.
+  /// Computes E_p[psi_j] and its gradient. With t = mu + h v the expectation is 3/4 of the integral
+  /// of (1 - v^2) psi(mu + h v) over [-1, 1]; the ends contribute nothing to a derivative.
   template <IntegrableBasis Psi>
   INFTY_HOST_DEVICE static Expectation<typename Psi::Scalar> expectation_gradient(
       const Psi& psi, Index j, typename Psi::Scalar mu, typename Psi::Scalar var) {
