@@ -50,21 +50,12 @@ class LongTermMemory {
 
   /// @throws infty::ValueError if the configuration is not valid
   explicit LongTermMemory(LongTermConfig config, Random random = Random(0))
-      : config_((config.validate(), std::move(config))),
-        cache_(Psi(config_.basis, config_.widths), config_.ridge_settings()),
-        waiting_(config_.model_dim, 0, config_.group) {
-    const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
-    if (config_.gate) {
-      gate_weight = detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
-      gate_bias = detail::uniform_parameter<T, Backend>(Shape{d}, 3 * d, random.split(1));
-    }
-    key = Linear<T, Backend>(d, e, random.split(2), false);
-    value = Linear<T, Backend>(d, e, random.split(3), false);
-    if (config_.parameters == DensityParameters::affine)
-      density_weight = detail::uniform_parameter<T, Backend>(Shape{2, config_.basis}, config_.basis,
-                                                             random.split(4));
-    out = Linear<T, Backend>(e, d, random.split(5), false);
-  }
+      : LongTermMemory(config, make_cache(config), random) {}
+
+  /// Another memory of the same configuration, with parameters of its own, drawn from `random` as
+  /// the constructor draws them. Both share the ridge matrices, which are solved and kept once: the
+  /// layers of a model are made so.
+  LongTermMemory sibling(Random random) const { return LongTermMemory(config_, cache_, random); }
 
   /// The constants as given.
   const LongTermConfig& config() const { return config_; }
@@ -209,6 +200,29 @@ class LongTermMemory {
 
  private:
   using V = Variable<T, Backend>;
+  using Cache = RidgeCache<T, Backend, Psi>;
+
+  LongTermMemory(LongTermConfig config, Cache cache, Random random)
+      : config_(std::move(config)),
+        cache_(std::move(cache)),
+        waiting_(config_.model_dim, 0, config_.group) {
+    const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
+    if (config_.gate) {
+      gate_weight = detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
+      gate_bias = detail::uniform_parameter<T, Backend>(Shape{d}, 3 * d, random.split(1));
+    }
+    key = Linear<T, Backend>(d, e, random.split(2), false);
+    value = Linear<T, Backend>(d, e, random.split(3), false);
+    if (config_.parameters == DensityParameters::affine)
+      density_weight = detail::uniform_parameter<T, Backend>(Shape{2, config_.basis}, config_.basis,
+                                                             random.split(4));
+    out = Linear<T, Backend>(e, d, random.split(5), false);
+  }
+
+  static Cache make_cache(const LongTermConfig& config) {
+    config.validate();
+    return Cache(Psi(config.basis, config.widths), config.ridge_settings());
+  }
 
   detail::LongTermFlops flops(Index batch, Index length) const {
     return {batch,
@@ -321,7 +335,7 @@ class LongTermMemory {
   }
 
   LongTermConfig config_;
-  RidgeCache<T, Backend, Psi> cache_;
+  Cache cache_;
   Fifo<T, Backend> waiting_;
 };
 
