@@ -54,6 +54,14 @@ TEST_CASE("GaussianDensity: pdf and mass done by hand") {
         Approx(7.61985302416052606e-24).epsilon(1e-12));
 }
 
+TEST_CASE("GaussianDensity: the divergence from the prior agrees with quadrature") {
+  const double worst =
+      worst_divergence<GaussianDensity>([](double var) { return 14 * std::sqrt(var); });
+  CAPTURE(worst);
+  CHECK(worst < 1e-11);
+  CHECK(GaussianDensity::divergence(.5, .04, .2).value == Approx(0).margin(1e-15));
+}
+
 TEST_CASE("GaussianDensity: moments done by hand") {
   const PowerBasis<double> psi(5);
   const double mu = -0.5, var = 0.3;

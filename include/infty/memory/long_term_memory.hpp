@@ -163,7 +163,7 @@ class LongTermMemory {
     return attend(state, queries).context;
   }
 
-  /// The same, with the densities that were used; `kl` turns these into the regulariser.
+  /// The same, with the densities that were used; `divergence` turns these into the regulariser.
   Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
     const Index batch = state.coefficients.dim(0);
     const Index e = config_.heads * config_.resolved_head_dim();
@@ -180,6 +180,15 @@ class LongTermMemory {
     if (sticky() && queries.dim(1) > 0)
       state.attention = detail::attention_since<Density>(state.attention, density.value());
     return {read, density, state.waiting.length};
+  }
+
+  /// How far densities, those of a `Reading`, are from their prior of width sigma0, as `Density`
+  /// says [Martins et al. 2022, Eq. 20, 21]. @param density  [2, B, H, Q]; @return  [B, H, Q], >= 0
+  /// @throws infty::ShapeError
+  Variable<T, Backend> divergence(const Variable<T, Backend>& density) const
+    requires DensityWithPrior<Density>
+  {
+    return infty::divergence<Density>(density, static_cast<T>(config_.sigma0));
   }
 
   /// Where the next write will sample what is written now: evenly, or for sticky memories by the

@@ -8,7 +8,8 @@
 
 namespace infty {
 
-/// An expectation E_p[psi_j] and its gradient to the density's location and variance parameter.
+/// An expectation under a density p, E_p[psi_j] or E_p[log p / prior], and its gradient to the
+/// density's location and variance parameter.
 template <class T>
 struct Expectation {
   T value, d_mu, d_var;
@@ -29,5 +30,12 @@ concept DensityOver =
     Density<D> && Basis<Psi> && requires(const Psi& psi, Index j, typename Psi::Scalar t) {
       { D::expectation_gradient(psi, j, t, t) } -> std::same_as<Expectation<typename Psi::Scalar>>;
     };
+
+/// A density that says how far it is from the prior that the memory's regulariser draws to, a
+/// density of width sigma0 at the same place: KL(p || prior) >= 0, and its gradient.
+template <class D>
+concept DensityWithPrior = Density<D> && requires(double t) {
+  { D::divergence(t, t, t) } -> std::same_as<Expectation<double>>;  // mu, var, sigma0 > 0
+};
 
 }  // namespace infty

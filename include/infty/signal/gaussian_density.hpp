@@ -41,6 +41,14 @@ struct GaussianDensity {
     return detail::normal_mass((a - mu) / sigma, (b - mu) / sigma);
   }
 
+  /// KL(N(mu, var) || N(mu, sigma0²)) = ½ (var / σ0² - log(var / σ0²) - 1)
+  /// [Martins et al. 2022, Eq. 20, 21; their log(σ / σ0) is a misprint for the ratio of variances].
+  template <std::floating_point T>
+  INFTY_HOST_DEVICE static Expectation<T> divergence(T, T var, T sigma0) {
+    const T inverse = T(1) / (sigma0 * sigma0), ratio = var * inverse;
+    return {T(0.5) * (ratio - math::log(ratio) - T(1)), T(0), T(0.5) * (inverse - T(1) / var)};
+  }
+
   /// E_p[psi_j].
   template <class Psi>
     requires DensityOver<GaussianDensity, Psi>
@@ -115,7 +123,7 @@ struct GaussianDensity {
   }
 };
 
-static_assert(Density<GaussianDensity>);
+static_assert(Density<GaussianDensity> && DensityWithPrior<GaussianDensity>);
 static_assert(DensityOver<GaussianDensity, GaussianBasis<float>>);
 static_assert(DensityOver<GaussianDensity, PowerBasis<double>>);
 static_assert(DensityOver<GaussianDensity, SineBasis<float>>);
