@@ -5,7 +5,10 @@
 #include <vector>
 
 #include <infty/core/random.hpp>
+#include <infty/signal/fourier_basis.hpp>
+#include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
+#include <infty/signal/power_basis.hpp>
 
 #include "signal/expectations.hpp"
 #include "support/catch.hpp"

@@ -8,13 +8,6 @@
 
 namespace infty {
 
-/// An expectation under a density p, E_p[psi_j] or E_p[log p / prior], and its gradient to the
-/// density's location and variance parameter.
-template <class T>
-struct Expectation {
-  T value, d_mu, d_var;
-};
-
 /// A probability density on the line with a location mu and a scale parameter var > 0 (sigma^2 of
 /// the paper): a type with static functions and no state, taken as a template parameter.
 template <class D>

@@ -7,6 +7,7 @@
 #include <infty/core/for_each.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
+#include <infty/signal/basis.hpp>
 #include <infty/signal/density.hpp>
 #include <infty/signal/gaussian_density.hpp>
 
@@ -107,10 +108,10 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
 /// that softmax(K q / sqrt(D)) weighs (the authors' option; no floor).
 /// @param queries  [B, Q, H D]
 /// @param keys     [B, N, H D]
-/// @param psi      N functions with `centre(j)` and `width(j)`
+/// @param psi      N functions with centres and widths
 /// @return         [2, B, H, Q], mu and sigma²
 /// @throws infty::ShapeError
-template <class T, class B, class Psi>
+template <class T, class B, CentredBasis Psi>
 Variable<T, B> moment_density(const Variable<T, B>& queries, const Variable<T, B>& keys,
                               const Psi& psi, Index heads) {
   const Index N = psi.size();
