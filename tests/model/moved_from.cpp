@@ -256,6 +256,7 @@ TEST_CASE("moved from: ridge caches and long-term memories") {
            {"next_locations", [&](Memory& m) { m.next_locations(written); }},
            {"flops", [](Memory& m) { m.write_flops(1, 2); }},
            {"basis", [](Memory& m) { m.basis().centre(0); }},
+           {"sibling", [](Memory& m) { m.sibling(Random(2)); }},
            {"parameters", [](Memory& m) { infty::count_parameters(m); }}});
       each_after_move<State>(
           "LongTermState", [&] { return written; },

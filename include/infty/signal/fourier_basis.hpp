@@ -5,6 +5,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/math.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/gauss_legendre.hpp>
 
@@ -67,6 +68,14 @@ class FourierBasis {
     return sum;
   }
 
+  /// E[psi_j] under N(mu, var) and its gradient: a harmonic keeps its phase and loses height,
+  /// psi_j(mu) exp(-omega² var / 2).
+  INFTY_HOST_DEVICE Expectation<T> gaussian_expectation(Index j, T mu, T var) const {
+    const T omega = angular(j), decay = math::exp(T(-0.5) * omega * omega * var);
+    const T value = (*this)(j, mu) * decay;
+    return {value, derivative(j, mu) * decay, T(-0.5) * omega * omega * value};
+  }
+
   /// The same basis in another scalar type.
   template <class U>
   FourierBasis<U, Sine> cast() const {
@@ -103,6 +112,6 @@ using SineBasis = FourierBasis<T, true>;
 template <class T>
 using CosineBasis = FourierBasis<T, false>;
 
-static_assert(SmoothBasis<SineBasis<float>> && SmoothBasis<CosineBasis<double>>);
+static_assert(SmoothBasis<SineBasis<float>> && GaussianExpectationBasis<CosineBasis<double>>);
 
 }  // namespace infty

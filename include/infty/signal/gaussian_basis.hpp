@@ -85,6 +85,31 @@ class GaussianBasis {
     return {m.zeroth, side * m.first, side * side * m.second};
   }
 
+  /// E[psi_j] under N(mu, var) and its gradient. The product of two Gaussians integrates to a
+  /// Gaussian: N(mu; centre, width² + var).
+  INFTY_HOST_DEVICE Expectation<T> gaussian_expectation(Index j, T mu, T var) const {
+    return gaussian_expectation_at(j, mu, inverse_spread(j, var));
+  }
+  /// 1 / sqrt(width² + var), what the expectations of all functions of psi_j's width share.
+  INFTY_HOST_DEVICE T inverse_spread(Index j, T var) const {
+    const T s = width(j);
+    return 1 / std::sqrt(s * s + var);
+  }
+  /// `gaussian_expectation` where the inverse spread r is known.
+  INFTY_HOST_DEVICE Expectation<T> gaussian_expectation_at(Index j, T mu, T r) const {
+    constexpr T peak = T(0.39894228040143267793994606L);  // 1 / sqrt(2 pi)
+    const T z = (mu - centre(j)) * r;
+    const T value = math::exp_decay(T(-0.5) * z * z) * (peak * r);
+    return {value, -value * z * r, value * (z * z - 1) * r * r / 2};
+  }
+  /// How far from mu a centre must lie for the expectation to be `tail` times its largest value,
+  /// for the widest functions; with tail in (0, 1).
+  INFTY_HOST_DEVICE T gaussian_reach(T var, T tail) const {
+    T widest = 0;
+    for (Index j = 0; j < widths_; ++j) widest = width(j) > widest ? width(j) : widest;
+    return std::sqrt(-2 * std::log(tail) * (widest * widest + var));
+  }
+
   /// The same basis in another scalar type.
   template <class U>
   GaussianBasis<U> cast() const {
@@ -114,6 +139,7 @@ class GaussianBasis {
   T width_[max_widths] = {};
 };
 
-static_assert(SmoothBasis<GaussianBasis<float>> && SmoothBasis<GaussianBasis<double>>);
+static_assert(SmoothBasis<GaussianBasis<float>> && SpreadBasis<GaussianBasis<float>> &&
+              LocalBasis<GaussianBasis<double>>);
 
 }  // namespace infty

@@ -54,6 +54,20 @@ class PowerBasis {
     return sum;
   }
 
+  /// E[psi_j] under N(mu, var) and its gradient, the moments of a normal variable:
+  /// m_j = mu m_{j-1} + (j - 1) var m_{j-2}, of terms with the same sign, and
+  /// d m_j = j m_{j-1} dmu + j (j - 1) / 2 m_{j-2} dvar.
+  INFTY_HOST_DEVICE Expectation<T> gaussian_expectation(Index j, T mu, T var) const {
+    T moment = 1, last = 0, before = 0;  // m_i, m_{i-1}, m_{i-2}
+    for (Index i = 1; i <= j; ++i) {
+      const T next = mu * moment + T(i - 1) * var * last;
+      before = last;
+      last = moment;
+      moment = next;
+    }
+    return {moment, T(j) * last, T(j) * T(j - 1) / 2 * before};
+  }
+
   /// The same basis in another scalar type.
   template <class U>
   PowerBasis<U> cast() const {
@@ -71,6 +85,6 @@ class PowerBasis {
   Index size_;
 };
 
-static_assert(SmoothBasis<PowerBasis<float>> && SmoothBasis<PowerBasis<double>>);
+static_assert(SmoothBasis<PowerBasis<float>> && GaussianExpectationBasis<PowerBasis<double>>);
 
 }  // namespace infty

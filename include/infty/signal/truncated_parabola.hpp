@@ -5,6 +5,7 @@
 #include <concepts>
 
 #include <infty/core/config.hpp>
+#include <infty/core/math.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/density.hpp>
 #include <infty/signal/gauss_legendre.hpp>
@@ -36,6 +37,15 @@ struct TruncatedParabola {
     const T h = half_width(var);
     const T x = clamped((a - mu) / h), y = clamped((b - mu) / h);
     return (y - x) * (3 - (x * x + x * y + y * y)) / 4;
+  }
+
+  /// KL(p || N(mu, sigma0²)), the paper's prior: E_p[log p] = log(3 / h) - 5/3, and E_p[(t - mu)²]
+  /// is the variance h² / 5. Least, .046, where that is sigma0²: a parabola is no Gaussian.
+  template <std::floating_point T>
+  INFTY_HOST_DEVICE static Expectation<T> divergence(T, T var, T sigma0) {
+    constexpr T constant = T(0.35088415520611576L);  // log 3 - 5/3 + log(2 pi) / 2
+    const T ratio = half_width(var) / sigma0, square = ratio * ratio;
+    return {constant - math::log(ratio) + square / 10, T(0), (square / 5 - 1) / (3 * var)};
   }
 
   /// E_p[psi_j].
@@ -90,6 +100,6 @@ struct TruncatedParabola {
   }
 };
 
-static_assert(Density<TruncatedParabola>);
+static_assert(Density<TruncatedParabola> && DensityWithPrior<TruncatedParabola>);
 
 }  // namespace infty
