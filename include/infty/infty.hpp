@@ -89,6 +89,7 @@
 #include <infty/nn/adaptive_softmax.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/cluster_probabilities.hpp>
 #include <infty/nn/clustered_rows.hpp>
 #include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/distance_table.hpp>
@@ -99,7 +100,9 @@
 #include <infty/nn/input_norm.hpp>
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
+#include <infty/nn/linear_pair.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
+#include <infty/nn/memory_interpolation.hpp>
 #include <infty/nn/pass.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -137,6 +140,7 @@
 #if !defined(__CUDACC__)  // for host compilers alone
 #include <infty/data/batch_stream.hpp>
 #include <infty/data/byte_pair_encoding.hpp>
+#include <infty/data/gpt2_text.hpp>
 #include <infty/data/text.hpp>
 #include <infty/data/unicode.hpp>
 #include <infty/data/unicode_table.hpp>
@@ -151,7 +155,9 @@
 #include <infty/eigen/lanes.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/map.hpp>
+#include <infty/eigen/panel.hpp>
 #include <infty/eigen/query_order.hpp>
+#include <infty/eigen/query_tile.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/transpose.hpp>
 #include <infty/io/mapped_file.hpp>
