@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <infty/autograd/activations.hpp>
+#include <infty/autograd/broadcast.hpp>
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/fwd.hpp>
+#include <infty/autograd/gather.hpp>
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/matmul.hpp>
 #include <infty/autograd/parameters.hpp>
 #include <infty/autograd/recording_scope.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/snapshot.hpp>
+#include <infty/autograd/softmax.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/autograd/top_k.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/checked.hpp>
@@ -29,6 +35,7 @@
 #include <infty/core/shape.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/state_members.hpp>
+#include <infty/core/tanh.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/core/visit.hpp>
