@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <infty/autograd/activations.hpp>
+#include <infty/autograd/broadcast.hpp>
 #include <infty/autograd/clone.hpp>
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/fwd.hpp>
+#include <infty/autograd/gather.hpp>
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/matmul.hpp>
 #include <infty/autograd/parameters.hpp>
 #include <infty/autograd/recording_scope.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/snapshot.hpp>
+#include <infty/autograd/softmax.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/autograd/top_k.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/checked.hpp>
@@ -30,6 +36,7 @@
 #include <infty/core/shape.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/state_members.hpp>
+#include <infty/core/tanh.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/core/visit.hpp>
@@ -124,8 +131,6 @@
 #include <infty/signal/ridge_cache.hpp>
 #include <infty/signal/ridge_settings.hpp>
 #include <infty/signal/truncated_parabola.hpp>
-#include <infty/testing/gradient_check.hpp>
-#include <infty/testing/invariants.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/checkpoint_version.hpp>
@@ -161,5 +166,4 @@
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/transpose.hpp>
 #include <infty/io/mapped_file.hpp>
-#include <infty/testing/memory_invariants.hpp>
 #endif

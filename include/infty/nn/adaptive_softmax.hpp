@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/matmul.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/nn/adaptive_config.hpp>
 #include <infty/nn/adaptive_embedding.hpp>
@@ -19,33 +20,6 @@
 #include <infty/nn/linear_pair.hpp>
 
 namespace infty {
-
-namespace detail {
-
-/// y = x P over the last dimension, [..., d] and [d, width] -> [..., width].
-template <class T, class B>
-Variable<T, B> project(const Variable<T, B>& x, const Variable<T, B>& projection) {
-  const Index d = projection.dim(0), width = projection.dim(1), rows = x.size() / d;
-  Variable<T, B> y(Tensor<T, B>(x.shape().with(-1, width)));
-  product<B>(rows, width, d, false, false, x.value().data(), projection.value().data(), T(0),
-             y.value().data());
-  return record(
-      y,
-      [x, projection, rows, d, width](const Tensor<T, B>& dy) {
-        if (x.requires_grad()) {
-          const auto to = x.grad_target();
-          product<B>(rows, d, width, false, true, dy.data(), projection.value().data(), to.beta(),
-                     to.data);
-        }
-        if (projection.requires_grad()) {
-          const auto to = projection.grad_target();
-          product<B>(d, width, rows, true, false, x.value().data(), dy.data(), to.beta(), to.data);
-        }
-      },
-      x, projection);
-}
-
-}  // namespace detail
 
 /// The adaptive softmax [Grave et al. 2017] over a vocabulary sorted by falling frequency: a head
 /// over the first cluster's tokens and one place for each other cluster, and a softmax inside each
@@ -142,7 +116,7 @@ class AdaptiveSoftmax {
   /// 1]: without cutoffs those of all tokens. @throws infty::ShapeError
   V head(const V& hidden) const {
     check(hidden);
-    const V x = projections.empty() ? hidden : detail::project(hidden, projections[0]);
+    const V x = projections.empty() ? hidden : matmul(hidden, projections[0]);
     if (config_.clusters() == 1) return linear(x, weights[0], biases[0]);
     const Index width = config_.width(0), columns = config_.size(0) + config_.clusters() - 1;
     return reshape(detail::linear_pair(reshape(x, Shape{x.size() / width, width}), weights[0],
@@ -209,7 +183,7 @@ class AdaptiveSoftmax {
   /// The scores of cluster i's tokens, [n, d] -> [n, tokens].
   V tail(const V& rows, Index i) const {
     const auto at = static_cast<std::size_t>(i);
-    return linear(projections.empty() ? rows : detail::project(rows, projections[at]), weights[at],
+    return linear(projections.empty() ? rows : matmul(rows, projections[at]), weights[at],
                   biases[at]);
   }
 
