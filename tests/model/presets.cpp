@@ -22,16 +22,16 @@ std::vector<presets::Experiment> all_presets() {
   return all;
 }
 
-const LongTermConfig& memory_of(const presets::Experiment& e) { return *e.memory.long_term; }
+const LongTermConfig& memory_of(const presets::Experiment& e) { return *e.memory.memory; }
 
 }  // namespace
 
 TEST_CASE("presets: every one is a valid, complete configuration") {
   for (const auto& e : all_presets()) {
     CHECK_NOTHROW(e.model.validate());
-    REQUIRE(e.memory.long_term.has_value());
-    CHECK_NOTHROW(e.memory.short_term.validate());
-    const LongTermConfig memory = e.memory.resolved_long_term(e.model.attention_sizes());
+    REQUIRE(e.memory.memory.has_value());
+    CHECK_NOTHROW(e.memory.attention.validate());
+    const LongTermConfig memory = e.memory.resolved_memory(e.model.attention_sizes());
     CHECK_NOTHROW(memory.validate());
     CHECK(memory.basis % static_cast<Index>(memory.widths.size()) == 0);
     CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
@@ -82,7 +82,7 @@ TEST_CASE(
     CHECK(model.cutoffs == xl.model.cutoffs);
   }
   CHECK(lamemo.memory.capacity == xl.memory.capacity);
-  CHECK(infty.memory.short_term.capacity == xl.memory.capacity);
+  CHECK(infty.memory.attention.capacity == xl.memory.capacity);
   CHECK(presets::lamemo_enwik8().model.layers == presets::transformer_xl_enwik8().model.layers);
   CHECK(presets::lamemo_text8().model.vocabulary == 27);
 }
@@ -95,7 +95,7 @@ TEST_CASE("presets: sorting has the paper's lengths and no other") {
     CHECK(e.model.heads == 6);
     CHECK(e.model.model_dim == 300);
     CHECK(e.model.feed_forward == 300);
-    CHECK(e.memory.short_term.capacity == 1024);
+    CHECK(e.memory.attention.capacity == 1024);
     CHECK_FALSE(e.model.tie_embedding);
     CHECK(memory_of(e).basis == 1024);
     CHECK(memory_of(e).widths == std::vector<double>{.01, .05});
@@ -116,7 +116,7 @@ TEST_CASE("presets: the GPT-2 programs differ from the sorting program where the
   for (const auto& e : {presets::gpt2_wikitext103(), presets::gpt2_pg19(), presets::cmu_dog()}) {
     CHECK(e.model.layers == 12);
     CHECK(e.model.model_dim == 768);
-    CHECK(e.memory.short_term.capacity == 0);
+    CHECK(e.memory.attention.capacity == 0);
     CHECK(e.model.pre_norm);
     CHECK(memory_of(e).basis == 512);
     CHECK(memory_of(e).widths == std::vector<double>{.005, .01});
@@ -141,7 +141,7 @@ TEST_CASE("presets: the model of WikiText-103 from nothing has the paper's const
   CHECK(e.model.heads == 10);
   CHECK(e.model.model_dim == 410);
   CHECK(e.model.feed_forward == 2100);
-  CHECK(e.memory.short_term.capacity == 150);
+  CHECK(e.memory.attention.capacity == 150);
   CHECK(memory_of(e).basis == 150);
   CHECK(memory_of(e).widths == std::vector<double>{.01, .05});
   CHECK(memory_of(e).tau == 0.5);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/trainer.hpp>
 
@@ -12,14 +13,14 @@ using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::tests::same_at_once;
-using Model = infty::TransformerLM<float>;
+using Model = infty::TransformerLM<infty::InftyMemory<float>>;
 
 namespace {
 
 Model make_model(std::uint64_t seed) {
   return Model({.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6},
-               {.short_term = {.capacity = 4, .stride = 2},
-                .long_term = infty::LongTermConfig{.basis = 4,
+               {.attention = {.capacity = 4, .stride = 2},
+                .memory = infty::LongTermConfig{.basis = 4,
                                                    .widths = {.1, .2},
                                                    .samples = 6,
                                                    .resampling = infty::Resampling::sticky,
@@ -43,7 +44,7 @@ TEST_CASE("threads: one model answers and observes for states of their own") {
     auto state = model.make_state(2, i);
     std::vector<float> all;
     for (Index n = 0; n < 6; ++n) {
-      const auto hidden = model.forward(state, tokens(1 + n + i % 2, random)).hidden;
+      const auto hidden = model.forward(state, tokens(1 + n + i % 2, random));
       for (const float x : model.logits(hidden).value().to_vector()) all.push_back(x);
       model.observe(state, tokens(4, random), 3);
     }
@@ -61,7 +62,7 @@ TEST_CASE("threads: models of their own are trained") {
     for (int n = 0; n < 3; ++n) {
       const auto input = tokens(3, random), target = tokens(3, random);
       const auto loss = [&] {
-        return infty::cross_entropy(model.logits(model.forward(state, input).hidden), target);
+        return infty::cross_entropy(model.logits(model.forward(state, input)), target);
       };
       losses.push_back(infty::train_step(adam, {}, loss).loss);
     }
