@@ -16,7 +16,7 @@ namespace {
 
 template <class T, class B>
 struct Case {
-  using Kernel = typename infty::detail::ChosenAttention<B>::type;
+  using Kernel = infty::detail::chosen_t<infty::ComposedAttention<B>>;
 
   explicit Case(const benchmark::State& run)
       : size{run.range(0), run.range(1), run.range(2), run.range(3), run.range(4)},

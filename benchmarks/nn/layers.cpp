@@ -31,8 +31,9 @@ void layer_norm(benchmark::State& run) {
   const auto x = normal<T, B>({rows, d}), gain = normal<T, B>({d});
   Tensor<T, B> y({rows, d}), statistics({rows, 2});
   against_copy(run, bytes<T>(run, 2), [&] {
-    infty::detail::ChosenLayerNorm<B>::type::forward(rows, d, T(1e-5), x.data(), gain.data(),
-                                                     gain.data(), y.data(), statistics.data());
+    infty::detail::chosen_t<infty::ComposedLayerNorm<B>>::forward(
+        infty::LayerNormInputs<T>{rows, d, T(1e-5), x.data(), gain.data(), gain.data()}, y.data(),
+        statistics.data());
   });
 }
 
@@ -56,22 +57,22 @@ void layer_norm_plain_eigen(benchmark::State& run) {
 // Reads x and dy, adds to dx.
 template <class T, class B>
 void layer_norm_backward(benchmark::State& run) {
-  using Kernel = typename infty::detail::ChosenLayerNorm<B>::type;
+  using Kernel = infty::detail::chosen_t<infty::ComposedLayerNorm<B>>;
   const Index rows = run.range(0), d = run.range(1);
   const auto x = normal<T, B>({rows, d}), gain = normal<T, B>({d});
   Tensor<T, B> y({rows, d}), statistics({rows, 2}), d_gain = gain.clone(), d_bias = gain.clone();
-  Kernel::forward(rows, d, T(1e-5), x.data(), gain.data(), gain.data(), y.data(),
-                  statistics.data());
+  const infty::LayerNormInputs<T> in{rows, d, T(1e-5), x.data(), gain.data(), gain.data()};
+  Kernel::forward(in, y.data(), statistics.data());
   auto dx = Tensor<T, B>::zeros({rows, d});
   against_copy(run, bytes<T>(run, 4), bytes<T>(run, 3), [&] {
-    Kernel::backward(rows, d, x.data(), gain.data(), statistics.data(), y.data(), dx.data(),
-                     d_gain.data(), d_bias.data());
+    Kernel::backward(in, statistics.data(), y.data(),
+                     infty::LayerNormGradients<T>{dx.data(), d_gain.data(), d_bias.data()});
   });
 }
 
 template <class T, class B>
 struct Losses {
-  using Kernel = typename infty::detail::ChosenTokenLosses<B>::type;
+  using Kernel = infty::detail::chosen_t<infty::ComposedTokenLosses<B>>;
 
   explicit Losses(const benchmark::State& run)
       : rows(run.range(0)),
@@ -82,14 +83,11 @@ struct Losses {
         normaliser({rows}),
         targets(Tensor<Index, B>::full({rows}, classes / 2)) {}
 
-  void forward() {
-    Kernel::forward(rows, classes, logits.data(), targets.data(), infty::ignore_index,
-                    normaliser.data(), losses.data());
+  infty::TokenLossInputs<T> inputs() const {
+    return {rows, classes, logits.data(), targets.data(), infty::ignore_index};
   }
-  void backward() {
-    Kernel::backward(rows, classes, logits.data(), targets.data(), infty::ignore_index,
-                     normaliser.data(), losses.data(), d_logits.data());
-  }
+  void forward() { Kernel::forward(inputs(), normaliser.data(), losses.data()); }
+  void backward() { Kernel::backward(inputs(), normaliser.data(), losses.data(), d_logits.data()); }
 
   Index rows, classes;
   Tensor<T, B> logits, d_logits, losses, normaliser;

@@ -35,7 +35,8 @@ void step(benchmark::State& run) {
   Case<T> c(run);
   const infty::AdamFactors<T> factors{T(.9), T(.1), T(.999), T(.001), T(1), T(1e-8)};
   against_copy(run, c.bytes(7), c.bytes(4), [&] {
-    infty::detail::ChosenAdam<B>::type::step(factors, c.items.data(), std::ssize(c.items));
+    infty::detail::chosen_t<infty::ComposedAdam<B>>::step(factors, c.items.data(),
+                                                          std::ssize(c.items));
   });
 }
 

@@ -28,6 +28,12 @@
 #include <infty/core/fold.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/fwd.hpp>
+#include <infty/core/kernel/adam.hpp>
+#include <infty/core/kernel/attention.hpp>
+#include <infty/core/kernel/chosen.hpp>
+#include <infty/core/kernel/expectation.hpp>
+#include <infty/core/kernel/layer_norm.hpp>
+#include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/pool.hpp>

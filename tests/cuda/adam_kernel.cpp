@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <algorithm>
-#include <concepts>
 #include <vector>
 
 #include <infty/train/adam.hpp>
 
 #include "support/catch.hpp"
+#include "support/kernel.hpp"
 #include "support/tensors.hpp"
 #include "support/types.hpp"
 #if !defined(INFTY_TEST_CUDA)
@@ -16,15 +15,13 @@ using infty::Index;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;
-using infty::tests::error;
-using infty::tests::tolerance;
 using infty::tests::uniform_tensor;
 
 namespace {
 
 /// p, m and v of all parameters after two steps with factors of their own.
 template <class Kernel, class T, class B>
-std::vector<std::vector<T>> stepped(const std::vector<Index>& sizes) {
+infty::tests::Numbers<T> stepped(const std::vector<Index>& sizes) {
   Random random(infty::tests::seed);
   std::vector<Tensor<T, B>> all;  // p, m, v and g of one parameter after the other
   std::vector<infty::AdamItem<T>> items;
@@ -54,21 +51,17 @@ std::vector<Index> repeated(std::vector<Index> sizes, std::size_t count) {
 TEMPLATE_LIST_TEST_CASE("Adam: the kernel is the composition", "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  using Kernel = typename infty::detail::ChosenAdam<B>::type;
-  static_assert(std::same_as<Kernel, typename B::FusedAdam>);
+  const auto agree = [](const std::vector<Index>& sizes, double allowed) {
+    infty::tests::kernel_equals_composition<infty::ComposedAdam<B>>(
+        [&]<class Kernel>() { return stepped<Kernel, T, B>(sizes); }, allowed);
+  };
   const std::vector<Index> sizes{0, 1, 4096, 3, 4097, 0, 0, 10'000, 255};
   // Fewer than a launch takes, just as many, one more, and two launches full.
   for (const std::size_t count : {0u, 1u, 2u, 9u, 60u, 61u, 125u}) {
     CAPTURE(count);
-    const auto got = stepped<Kernel, T, B>(repeated(sizes, count));
-    const auto expected = stepped<infty::ComposedAdam<B>, T, B>(repeated(sizes, count));
-    double worst = 0;
-    for (std::size_t i = 0; i < got.size(); ++i)
-      worst = std::max(worst, error(got[i], expected[i]));
-    CHECK(worst < tolerance<T>);
+    agree(repeated(sizes, count), infty::tests::tolerance<T>);
   }
-  const std::vector<Index> nothing(70, 0);
-  CHECK(stepped<Kernel, T, B>(nothing) == stepped<infty::ComposedAdam<B>, T, B>(nothing));
+  agree(std::vector<Index>(70, 0), infty::tests::tolerance<T>);
 }
 
 #if !defined(INFTY_TEST_CUDA)

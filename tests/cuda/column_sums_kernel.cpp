@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include <concepts>
 #include <vector>
 
 #include <infty/autograd/linear.hpp>
 
 #include "support/catch.hpp"
+#include "support/kernel.hpp"
 #include "support/tensors.hpp"
 #include "support/types.hpp"
 #if !defined(INFTY_TEST_CUDA)
@@ -15,8 +15,7 @@ using infty::Index;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;
-using infty::tests::error;
-using infty::tests::tolerance;
+using infty::tests::Numbers;
 using infty::tests::uniform_tensor;
 
 namespace {
@@ -37,13 +36,12 @@ TEMPLATE_LIST_TEST_CASE("column sums: the kernel adds what the composition adds"
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  using Kernel = typename infty::detail::ChosenColumnSums<B>::type;
-  static_assert(std::same_as<Kernel, typename B::FusedColumnSums>);
   for (const Index rows : {0, 1, 2, 127, 128, 129, 1000, 20'000})
     for (const Index columns : {0, 1, 31, 32, 33, 100}) {
       CAPTURE(rows, columns);
-      CHECK(error(added<Kernel, T, B>(rows, columns),
-                  added<infty::ComposedColumnSums<B>, T, B>(rows, columns)) < tolerance<T>);
+      infty::tests::kernel_equals_composition<infty::ComposedColumnSums<B>>(
+          [=]<class Kernel>() { return Numbers<T>{added<Kernel, T, B>(rows, columns)}; },
+          infty::tests::tolerance<T>);
     }
 }
 

@@ -36,7 +36,7 @@ class Composing : public Trusting {
   using FusedAttention = void;
   using FusedTokenLosses = void;
 };
-static_assert(std::same_as<infty::detail::ChosenTokenLosses<Composing>::type,
+static_assert(std::same_as<infty::detail::chosen_t<infty::ComposedTokenLosses<Composing>>,
                            infty::ComposedTokenLosses<Composing>>);
 
 constexpr Index far = std::numeric_limits<Index>::max() / 2;

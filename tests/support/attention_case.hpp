@@ -45,16 +45,20 @@ struct AttentionCase {
             visible.empty() ? nullptr : visible.data()};
   }
 
-  /// y, the gradients, which are added to ones, and the logarithms of the denominators.
+  /// y, the gradients, which are added to ones, and the logarithms of the denominators. Bits of
+  /// `wanted` say which of the gradients by q, k, v, r, u and w are asked for.
   template <class Kernel>
-  std::vector<std::vector<T>> run() const {
+  std::vector<std::vector<T>> run(unsigned wanted = 63) const {
     Tensor<T, B> y(q.shape()), log_sum(Shape{size.batch, size.queries, size.heads});
     const auto ones = [](const Tensor<T, B>& x) { return Tensor<T, B>::full(x.shape(), T(1)); };
     Tensor<T, B> dq = ones(q), dk = ones(k), dv = ones(v), dr = ones(r), du = ones(u), dw = ones(w);
     Kernel::forward(size, inputs(), y.data(), log_sum.data());
+    const auto to = [&](unsigned bit, Tensor<T, B>& x) {
+      return wanted >> bit & 1 ? x.data() : nullptr;
+    };
     Kernel::backward(
         size, inputs(), y.data(), log_sum.data(), dy.data(),
-        AttentionGradients<T>{dq.data(), dk.data(), dv.data(), dr.data(), du.data(), dw.data()});
+        AttentionGradients<T>{to(0, dq), to(1, dk), to(2, dv), to(3, dr), to(4, du), to(5, dw)});
     return {y.to_vector(),  dq.to_vector(), dk.to_vector(), dv.to_vector(),
             dr.to_vector(), du.to_vector(), dw.to_vector(), log_sum.to_vector()};
   }

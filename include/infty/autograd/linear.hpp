@@ -3,6 +3,7 @@
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/for_each.hpp>
+#include <infty/core/kernel/chosen.hpp>
 
 namespace infty {
 
@@ -27,6 +28,9 @@ void product(Index m, Index n, Index k, bool transpose_a, bool transpose_b, cons
 /// every backend and is the oracle of the fused kernel that a backend may bring.
 template <class B>
 struct ComposedColumnSums {
+  template <class Own = B>
+  using Kernel = typename Own::FusedColumnSums;
+
   /// sums (columns) += column sums of x (rows, columns), each in the order of the rows.
   template <class T>
   static void add(Index rows, Index columns, const T* x, T* sums) {
@@ -52,21 +56,10 @@ struct ComposedColumnSums {
 
 namespace detail {
 
-/// The backend's fused sums if it has them, the composition otherwise.
-template <class B>
-struct ChosenColumnSums {
-  using type = ComposedColumnSums<B>;
-};
-template <class B>
-  requires requires { typename B::FusedColumnSums; }
-struct ChosenColumnSums<B> {
-  using type = typename B::FusedColumnSums;
-};
-
 /// sums (columns) += column sums of x (rows, columns).
 template <class B, class T>
 void add_column_sums(Index rows, Index columns, const T* x, T* sums) {
-  ChosenColumnSums<B>::type::add(rows, columns, x, sums);
+  chosen_t<ComposedColumnSums<B>>::add(rows, columns, x, sums);
 }
 
 /// y (rows, out) = x Wᵀ + b; no bias is empty.

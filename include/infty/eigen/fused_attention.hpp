@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include <infty/core/kernel/attention.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/gemm.hpp>
@@ -26,8 +27,8 @@ struct FusedAttention : private AttentionTiling {
   static constexpr bool keeps_result = true;
   static constexpr Index few = 4;  ///< queries for which laying out panels would cost most
 
-  template <class Size, class Inputs, class T>
-  static void forward(const Size& s, const Inputs& in, T* y, T* log_sum) {
+  template <class T>
+  static void forward(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
     if (s.queries <= few) return forward_few(s, in, y, log_sum);
     const Index tiles = (s.queries + query_tile - 1) / query_tile, heads = s.batch * s.heads;
     const Panels<T> r(s, in.r, s.heads, pack_across<T>), k(s, in.k, heads, pack_across<T>),
@@ -42,9 +43,9 @@ struct FusedAttention : private AttentionTiling {
     });
   }
 
-  template <class Size, class Inputs, class T, class Gradients>
-  static void backward(const Size& s, const Inputs& in, const T* y, const T* log_sum, const T* dy,
-                       const Gradients& to) {
+  template <class T>
+  static void backward(const AttentionSize& s, const AttentionInputs<T>& in, const T* y,
+                       const T* log_sum, const T* dy, const AttentionGradients<T>& to) {
     const Index e = s.model(), D = s.head_dim, part = s.keys * e;
     const Panels<T> r_across(s, in.r, s.heads, pack_across<T>),
         r_along(s, in.r, s.heads, pack_along<T>);
@@ -89,8 +90,8 @@ struct FusedAttention : private AttentionTiling {
  private:
   /// Query by query, with keys and values where they stand: they are read once and little else is
   /// done.
-  template <class Size, class Inputs, class T>
-  static void forward_few(const Size& s, const Inputs& in, T* y, T* log_sum) {
+  template <class T>
+  static void forward_few(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
     const Index e = s.model(), D = s.head_dim;
     using Row = Eigen::Map<Eigen::Matrix<T, 1, Eigen::Dynamic>>;
     using Column = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, 1>>;
@@ -140,9 +141,10 @@ struct FusedAttention : private AttentionTiling {
     T *q, *u, *w;
   };
 
-  template <class Size, class Inputs, class T>
-  static void forward_tile(const Size& s, const Inputs& in, const QueryTile<T>& tile, Panel<T> k,
-                           Panel<T> v, Panel<T> r, T* y, T* log_sum) {
+  template <class T>
+  static void forward_tile(const AttentionSize& s, const AttentionInputs<T>& in,
+                           const QueryTile<T>& tile, Panel<T> k, Panel<T> v, Panel<T> r, T* y,
+                           T* log_sum) {
     const Index end = s.memory() + tile.first + tile.count;
     std::fill_n(tile.out, tile.count * tile.width, T(0));
     std::fill_n(tile.top, tile.count, -std::numeric_limits<T>::infinity());
@@ -177,9 +179,9 @@ struct FusedAttention : private AttentionTiling {
     }
   }
 
-  template <class Size, class Inputs, class T>
-  static void backward_tile(const Size& s, const Inputs& in, const QueryTile<T>& tile,
-                            const Known<T>& known, const Sums<T>& to) {
+  template <class T>
+  static void backward_tile(const AttentionSize& s, const AttentionInputs<T>& in,
+                            const QueryTile<T>& tile, const Known<T>& known, const Sums<T>& to) {
     const Index e = tile.model, D = tile.head_dim, end = s.memory() + tile.first + tile.count;
     T *const content = tile.out, *const position = tile.position;  // d(q + u) and d(q + w)
     std::fill_n(content, tile.count * tile.width, T(0));

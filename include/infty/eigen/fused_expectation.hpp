@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <infty/core/kernel/expectation.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/query_order.hpp>
 #include <infty/eigen/register_tile.hpp>
@@ -19,8 +20,9 @@ template <class D>
 struct FusedExpectation {
   static constexpr Index tile = 64, block = 128;
 
-  template <class Size, class T, class Psi>
-  static void forward(const Size& s, const Psi& psi, const T* density, const T* values, T* out) {
+  template <class T, class Psi>
+  static void forward(const ReadSize& s, const Psi& psi, const T* density, const T* values,
+                      T* out) {
     const Index e = s.heads * s.head_dim, N = s.basis, width = s.head_dim;
     const Index tiles = (s.queries + tile - 1) / tile;
     const QueryOrder<D, T, Psi> order(s, psi, density);
@@ -47,8 +49,8 @@ struct FusedExpectation {
     });
   }
 
-  template <class Size, class T, class Psi>
-  static void backward(const Size& s, const Psi& psi, const T* density, const T* values,
+  template <class T, class Psi>
+  static void backward(const ReadSize& s, const Psi& psi, const T* density, const T* values,
                        const T* d_out, T* d_density, T* d_values) {
     const Index e = s.heads * s.head_dim, N = s.basis, width = s.head_dim;
     const Index wide = padded<T>(width), all = s.batch * s.heads * s.queries;
@@ -114,8 +116,7 @@ struct FusedExpectation {
     T mu[tile], var[tile];
     T* spread;  ///< [widths, tile] where functions of one width share a part of the work
 
-    template <class Size>
-    Tile(const Size& s, const Psi& psi, const QueryOrder<D, T, Psi>& order, const T* density,
+    Tile(const ReadSize& s, const Psi& psi, const QueryOrder<D, T, Psi>& order, const T* density,
          Index row_and_head, Index first, T* memory)
         : count(std::min(tile, s.queries - first)),
           query(order.queries(row_and_head) + first),

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <infty/core/config.hpp>
+#include <infty/core/kernel/layer_norm.hpp>
 #include <infty/eigen/lanes.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/scratch.hpp>
@@ -15,21 +16,23 @@ namespace infty::detail {
 /// both passes, so that every matrix crosses the memory once.
 struct FusedLayerNorm {
   template <class T>
-  static void forward(Index rows, Index d, T epsilon, const T* x, const T* gain, const T* bias,
-                      T* y, T* statistics) {
+  static void forward(const LayerNormInputs<T>& in, T* y, T* statistics) {
+    const Index rows = in.rows, d = in.d;
+    const T *const x = in.x, *const gain = in.gain, *const bias = in.bias;
+    const T epsilon = in.epsilon;
     const T share = T(1) / static_cast<T>(d);
     parallel_for(rows, band, [=](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
-        const T* const in = x + i * d;
+        const T* const row = x + i * d;
         T* const out = y + i * d;
-        const T mean = share * sum_lanes<T>(d, [=]<int W>(Index j) { return lanes<W>(in + j); });
+        const T mean = share * sum_lanes<T>(d, [=]<int W>(Index j) { return lanes<W>(row + j); });
         const T var = share * sum_lanes<T>(d, [=]<int W>(Index j) {
-                        return (lanes<W>(in + j) - mean).square();
+                        return (lanes<W>(row + j) - mean).square();
                       });
         const T inverse = T(1) / std::sqrt(var + epsilon);
         for_each_lanes(d, [=]<int W>(Index j) {
           lanes<W>(out + j) =
-              (lanes<W>(in + j) - mean) * inverse * lanes<W>(gain + j) + lanes<W>(bias + j);
+              (lanes<W>(row + j) - mean) * inverse * lanes<W>(gain + j) + lanes<W>(bias + j);
         });
         statistics[2 * i] = mean;
         statistics[2 * i + 1] = inverse;
@@ -37,10 +40,13 @@ struct FusedLayerNorm {
     });
   }
 
-  /// Adds to d_gain and d_bias, and to dx or, without `add`, overwrites it; all may be null.
   template <class T>
-  static void backward(Index rows, Index d, const T* x, const T* gain, const T* statistics,
-                       const T* dy, T* dx, T* d_gain, T* d_bias, bool add = true) {
+  static void backward(const LayerNormInputs<T>& inputs, const T* statistics, const T* dy,
+                       const LayerNormGradients<T>& gradients) {
+    const Index rows = inputs.rows, d = inputs.d;
+    const T *const x = inputs.x, *const gain = inputs.gain;
+    T *const dx = gradients.x, *const d_gain = gradients.gain, *const d_bias = gradients.bias;
+    const bool add = gradients.add;
     const T share = T(1) / static_cast<T>(d);
     const Index bands = (rows + band - 1) / band;
     Scratch<T> partial(bands * 2 * d);  // sums of dy * normalised x and of dy, one pair a band

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <infty/core/config.hpp>
+#include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/math.hpp>
 #include <infty/eigen/lanes.hpp>
 #include <infty/eigen/parallel.hpp>
@@ -16,14 +17,14 @@ namespace infty::detail {
 /// whatever the compiler makes of a fold.
 struct FusedTokenLosses {
   template <class T>
-  static void forward(Index rows, Index classes, const T* logits, const Index* targets,
-                      Index ignored, T* normaliser, T* losses) {
-    parallel_for(rows, grain(classes), [=](Index begin, Index end) {
+  static void forward(const TokenLossInputs<T>& in, T* normaliser, T* losses) {
+    parallel_for(in.rows, grain(in.classes), [=](Index begin, Index end) {
+      const Index classes = in.classes;
       for (Index i = begin; i < end; ++i) {
-        const T* const x = logits + i * classes;
-        const Index target = targets[i];
+        const T* const x = in.logits + i * classes;
+        const Index target = in.targets[i];
         normaliser[i] = log_sum(classes, x);
-        losses[i] = target == ignored                 ? T(0)
+        losses[i] = target == in.ignored              ? T(0)
                     : target >= 0 && target < classes ? normaliser[i] - x[target]
                                                       : std::numeric_limits<T>::quiet_NaN();
       }
@@ -31,13 +32,14 @@ struct FusedTokenLosses {
   }
 
   template <class T>
-  static void backward(Index rows, Index classes, const T* logits, const Index* targets,
-                       Index ignored, const T* normaliser, const T* d_losses, T* d_logits) {
-    parallel_for(rows, grain(classes), [=](Index begin, Index end) {
+  static void backward(const TokenLossInputs<T>& in, const T* normaliser, const T* d_losses,
+                       T* d_logits) {
+    parallel_for(in.rows, grain(in.classes), [=](Index begin, Index end) {
+      const Index classes = in.classes;
       for (Index i = begin; i < end; ++i) {
-        const Index target = targets[i];
-        if (target == ignored) continue;
-        add_softmax(classes, d_losses[i], normaliser[i], logits + i * classes,
+        const Index target = in.targets[i];
+        if (target == in.ignored) continue;
+        add_softmax(classes, d_losses[i], normaliser[i], in.logits + i * classes,
                     d_logits + i * classes);
         if (target >= 0 && target < classes) d_logits[i * classes + target] -= d_losses[i];
       }

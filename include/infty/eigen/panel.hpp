@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <infty/core/config.hpp>
+#include <infty/core/kernel/attention.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
@@ -52,8 +53,8 @@ Panel<T> pack_along(Index rows, Index head_dim, const T* x, Index leading, T* to
 template <class T>
 class Panels {
  public:
-  template <class Size, class Pack>
-  Panels(const Size& s, const T* x, Index count, const Pack& pack)
+  template <class Pack>
+  Panels(const AttentionSize& s, const T* x, Index count, const Pack& pack)
       : each_(std::max(s.head_dim * panel_stride<T>(s.keys), s.keys * padded<T>(s.head_dim))),
         memory_(count * each_),
         panels_(count) {

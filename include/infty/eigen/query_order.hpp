@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include <infty/core/config.hpp>
+#include <infty/core/kernel/expectation.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/scratch.hpp>
 
@@ -28,8 +29,7 @@ struct FunctionRange {
 template <class D, class T, class Psi>
 class QueryOrder {
  public:
-  template <class Size>
-  QueryOrder(const Size& s, const Psi& psi, const T* density)
+  QueryOrder(const ReadSize& s, const Psi& psi, const T* density)
       : queries_(s.queries),
         size_(psi.size()),
         tail_(std::numeric_limits<T>::epsilon() / (64 * static_cast<T>(psi.size()))),

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <infty/core/config.hpp>
+#include <infty/core/kernel/attention.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/register_tile.hpp>
@@ -33,8 +34,8 @@ struct QueryTile : AttentionTiling {
     return query_tile * (2 * head_dim + 2 * padded<T>(head_dim) + key_tile + band + 2);
   }
 
-  template <class Size, class Inputs>
-  QueryTile(const Size& s, const Inputs& in, Index row, Index head_, Index first_, T* memory)
+  QueryTile(const AttentionSize& s, const AttentionInputs<T>& in, Index row, Index head_,
+            Index first_, T* memory)
       : batch_row(row),
         head(head_),
         first(first_),
@@ -67,8 +68,7 @@ struct QueryTile : AttentionTiling {
     return x + (batch_row * queries + first) * model + head * head_dim;
   }
   /// The place of its first query in a matrix [B, L, H].
-  template <class Size>
-  Index of_heads(const Size& s) const {
+  Index of_heads(const AttentionSize& s) const {
     return (batch_row * queries + first) * s.heads + head;
   }
 
@@ -90,8 +90,7 @@ struct KeyTile : AttentionTiling {
   Index begin, count, wide;              ///< wide: with padding
   Index distance, distances, wide_band;  ///< rows of r from the last query's first key on
 
-  template <class Size>
-  KeyTile(const Size& s, const QueryTile<T>& tile, Index first, Index end)
+  KeyTile(const AttentionSize& s, const QueryTile<T>& tile, Index first, Index end)
       : begin(first),
         count(std::min(key_tile, end - first)),
         wide(padded<T>(count)),
@@ -100,8 +99,7 @@ struct KeyTile : AttentionTiling {
         wide_band(padded<T>(distances)) {}
 
   /// How many of the keys query i of the tile sees.
-  template <class Size>
-  Index visible(const Size& s, const QueryTile<T>& tile, Index i) const {
+  Index visible(const AttentionSize& s, const QueryTile<T>& tile, Index i) const {
     return std::clamp<Index>(s.memory() + tile.first + i + 1 - begin, 0, count);
   }
 

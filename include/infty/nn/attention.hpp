@@ -6,38 +6,13 @@
 #include <infty/autograd/linear.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/kernel/attention.hpp>
+#include <infty/core/kernel/chosen.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/verify.hpp>
 
 namespace infty {
-
-/// Sizes of one call: B rows, L queries, K keys of which the first K - L are memory, H heads of D.
-struct AttentionSize {
-  Index batch, queries, keys, heads, head_dim;
-  INFTY_HOST_DEVICE Index model() const { return heads * head_dim; }
-  INFTY_HOST_DEVICE Index memory() const { return keys - queries; }
-};
-
-/// The inputs of `relative_attention`: q [B, L, H D], k and v [B, K, H D], r [K, H D], u and w
-/// [H, D], visible [B] or null. Entries of `visible` out of [0, K - L] count as the nearest in it.
-template <class T>
-struct AttentionInputs {
-  const T *q, *k, *v, *r, *u, *w;
-  const Index* visible;
-
-  /// The first key that row b of the batch may see.
-  INFTY_HOST_DEVICE Index first_key(const AttentionSize& s, Index b) const {
-    const Index hidden = visible ? s.memory() - visible[b] : 0;
-    return hidden < 0 ? 0 : hidden > s.memory() ? s.memory() : hidden;
-  }
-};
-
-/// Where a backward pass adds the gradients of the inputs; null where none is wanted.
-template <class T>
-struct AttentionGradients {
-  T *q, *k, *v, *r, *u, *w;
-};
 
 namespace detail {
 
@@ -162,6 +137,9 @@ struct ComposedAttention {
   /// `forward`.
   static constexpr bool keeps_result = false;
 
+  template <class Own = B>
+  using Kernel = typename Own::FusedAttention;
+
   /// y [B, L, H D], and the logarithm of every softmax's denominator, log_sum [B, L, H].
   template <class T>
   static void forward(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
@@ -216,17 +194,6 @@ struct ComposedAttention {
 
 namespace detail {
 
-/// The backend's fused attention if it has one, the composition otherwise.
-template <class B>
-struct ChosenAttention {
-  using type = ComposedAttention<B>;
-};
-template <class B>
-  requires requires { typename B::FusedAttention; }
-struct ChosenAttention<B> {
-  using type = typename B::FusedAttention;
-};
-
 template <class T, class B>
 AttentionInputs<T> attention_inputs(const Variable<T, B>& q, const Variable<T, B>& k,
                                     const Variable<T, B>& v, const Variable<T, B>& r,
@@ -278,7 +245,7 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
         raise<ValueError>("relative_attention", "visible is ", visible.slice(row, row + 1).item(),
                           " for row ", row, ": it must lie in [0, ", memory, "]");
       });
-  using Kernel = typename detail::ChosenAttention<B>::type;
+  using Kernel = detail::chosen_t<ComposedAttention<B>>;
   Variable<T, B> y(Tensor<T, B>(q.shape()));
   Tensor<T, B> log_sums, result;
   if (Kernel::keeps_result || log_sum) log_sums = Tensor<T, B>(Shape{s.batch, s.queries, s.heads});

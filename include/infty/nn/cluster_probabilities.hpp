@@ -21,8 +21,9 @@ Tensor<T, B> log_sums(const Tensor<T, B>& x) {
   const Index rows = x.dim(0);
   const auto none = Tensor<Index, B>::full(Shape{rows}, ignore_index);
   Tensor<T, B> sums(Shape{rows}), losses(Shape{rows});
-  ChosenTokenLosses<B>::type::forward(rows, x.dim(1), x.data(), none.data(), ignore_index,
-                                      sums.data(), losses.data());
+  chosen_t<ComposedTokenLosses<B>>::forward(
+      TokenLossInputs<T>{rows, x.dim(1), x.data(), none.data(), ignore_index}, sums.data(),
+      losses.data());
   return sums;
 }
 

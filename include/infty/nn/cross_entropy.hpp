@@ -6,6 +6,8 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/core/fold.hpp>
+#include <infty/core/kernel/chosen.hpp>
+#include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/verify.hpp>
@@ -19,19 +21,21 @@ inline constexpr Index ignore_index = -100;
 /// backend and is the oracle of the fused kernels that a backend may bring.
 template <class B>
 struct ComposedTokenLosses {
-  /// Losses [rows] of logits [rows, classes], and the normaliser [rows] that the backward pass
-  /// wants: the logarithm of the sum of exp(logits). A target out of range that is not `ignored`,
-  /// which only a backend that verifies later lets through, has a loss of NaN.
+  template <class Own = B>
+  using Kernel = typename Own::FusedTokenLosses;
+
+  /// Losses [rows], and the normaliser [rows] that the backward pass wants: the logarithm of the
+  /// sum of exp(logits). A target out of range that is not `ignored`, which only a backend that
+  /// verifies later lets through, has a loss of NaN.
   template <class T>
-  static void forward(Index rows, Index classes, const T* logits, const Index* targets,
-                      Index ignored, T* normaliser, T* losses) {
-    B::for_each_row(rows, 4 * classes, [=] INFTY_HOST_DEVICE(Index i) {
-      const T* const x = logits + i * classes;
+  static void forward(const TokenLossInputs<T>& in, T* normaliser, T* losses) {
+    B::for_each_row(in.rows, 4 * in.classes, [=] INFTY_HOST_DEVICE(Index i) {
+      const Index classes = in.classes, target = in.targets[i];
+      const T* const x = in.logits + i * classes;
       const T top = detail::row_max<T>(classes, [=](Index j) { return x[j]; });
       const T sum = detail::row_sum<T>(classes, [=](Index j) { return math::exp(x[j] - top); });
-      const Index target = targets[i];
       normaliser[i] = top + std::log(sum);
-      losses[i] = target == ignored                 ? T(0)
+      losses[i] = target == in.ignored              ? T(0)
                   : target >= 0 && target < classes ? normaliser[i] - x[target]
                                                     : std::numeric_limits<T>::quiet_NaN();
     });
@@ -39,32 +43,17 @@ struct ComposedTokenLosses {
 
   /// Adds (softmax - one-hot target) * d_losses to d_logits.
   template <class T>
-  static void backward(Index rows, Index classes, const T* logits, const Index* targets,
-                       Index ignored, const T* normaliser, const T* d_losses, T* d_logits) {
-    B::for_each_row(rows, 4 * classes, [=] INFTY_HOST_DEVICE(Index i) {
-      const Index target = targets[i];
-      if (target == ignored) return;
+  static void backward(const TokenLossInputs<T>& in, const T* normaliser, const T* d_losses,
+                       T* d_logits) {
+    B::for_each_row(in.rows, 4 * in.classes, [=] INFTY_HOST_DEVICE(Index i) {
+      const Index classes = in.classes, target = in.targets[i];
+      if (target == in.ignored) return;
       for (Index j = i * classes; j < (i + 1) * classes; ++j)
-        d_logits[j] += d_losses[i] * math::exp(logits[j] - normaliser[i]);
+        d_logits[j] += d_losses[i] * math::exp(in.logits[j] - normaliser[i]);
       if (target >= 0 && target < classes) d_logits[i * classes + target] -= d_losses[i];
     });
   }
 };
-
-namespace detail {
-
-/// The backend's fused losses if it has them, the composition otherwise.
-template <class B>
-struct ChosenTokenLosses {
-  using type = ComposedTokenLosses<B>;
-};
-template <class B>
-  requires requires { typename B::FusedTokenLosses; }
-struct ChosenTokenLosses<B> {
-  using type = typename B::FusedTokenLosses;
-};
-
-}  // namespace detail
 
 /// Negative log-likelihood in nats of each target under softmax(logits), 0 where it is ignored.
 /// @param logits  [..., vocabulary]   @param targets  [...], in [0, vocabulary) or `ignored`
@@ -73,7 +62,7 @@ struct ChosenTokenLosses<B> {
 template <class T, class B>
 Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>& targets,
                             Index ignored = ignore_index) {
-  using Kernel = typename detail::ChosenTokenLosses<B>::type;
+  using Kernel = detail::chosen_t<ComposedTokenLosses<B>>;
   const Index classes = logits.shape().rank() ? logits.dim(-1) : 0, rows = targets.size();
   require<ShapeError>(classes > 0 && targets.rank() == logits.shape().rank() - 1 &&
                           rows * classes == logits.size() &&
@@ -91,13 +80,14 @@ Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>
       });
   Tensor<T, B> normaliser(Shape{rows});
   Variable<T, B> losses(Tensor<T, B>(targets.shape()));
-  Kernel::forward(rows, classes, logits.value().data(), target, ignored, normaliser.data(),
-                  losses.value().data());
+  Kernel::forward(TokenLossInputs<T>{rows, classes, logits.value().data(), target, ignored},
+                  normaliser.data(), losses.value().data());
   return record(
       losses,
       [logits, targets, normaliser, rows, classes, ignored](const Tensor<T, B>& dy) {
-        Kernel::backward(rows, classes, logits.value().data(), targets.data(), ignored,
-                         normaliser.data(), dy.data(), logits.grad().data());
+        Kernel::backward(
+            TokenLossInputs<T>{rows, classes, logits.value().data(), targets.data(), ignored},
+            normaliser.data(), dy.data(), logits.grad().data());
       },
       logits, targets);
 }

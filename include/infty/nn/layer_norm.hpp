@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include <infty/autograd/linear.hpp>
+#include <infty/core/kernel/chosen.hpp>
+#include <infty/core/kernel/layer_norm.hpp>
 #include <infty/core/row.hpp>
 #include <infty/nn/fwd.hpp>
 
@@ -13,72 +15,60 @@ namespace infty {
 /// backend and is the oracle of the fused kernels that a backend may bring.
 template <class B>
 struct ComposedLayerNorm {
-  /// y [rows, d] of x [rows, d], gain and bias [d], and the statistics [rows, 2] that the backward
-  /// pass wants: mean and 1 / sqrt(var + epsilon).
+  template <class Own = B>
+  using Kernel = typename Own::FusedLayerNorm;
+
+  /// y [rows, d], and the statistics [rows, 2] that the backward pass wants: mean and
+  /// 1 / sqrt(var + epsilon).
   template <class T>
-  static void forward(Index rows, Index d, T epsilon, const T* x, const T* gain, const T* bias,
-                      T* y, T* statistics) {
-    B::for_each_row(rows, 4 * d, [=] INFTY_HOST_DEVICE(Index i) {
-      const T* const in = x + i * d;
+  static void forward(const LayerNormInputs<T>& in, T* y, T* statistics) {
+    B::for_each_row(in.rows, 4 * in.d, [=] INFTY_HOST_DEVICE(Index i) {
+      const Index d = in.d;
+      const T* const x = in.x + i * d;
       T* const out = y + i * d;
-      const T mean = detail::row_sum<T>(d, [=](Index j) { return in[j]; }) / static_cast<T>(d);
-      const T var =
-          detail::row_sum<T>(d, [=](Index j) { return (in[j] - mean) * (in[j] - mean); }) /
-          static_cast<T>(d);
-      const T inverse = T(1) / std::sqrt(var + epsilon);
-      for (Index j = 0; j < d; ++j) out[j] = (in[j] - mean) * inverse * gain[j] + bias[j];
+      const T mean = detail::row_sum<T>(d, [=](Index j) { return x[j]; }) / static_cast<T>(d);
+      const T var = detail::row_sum<T>(d, [=](Index j) { return (x[j] - mean) * (x[j] - mean); }) /
+                    static_cast<T>(d);
+      const T inverse = T(1) / std::sqrt(var + in.epsilon);
+      for (Index j = 0; j < d; ++j) out[j] = (x[j] - mean) * inverse * in.gain[j] + in.bias[j];
       statistics[2 * i] = mean;
       statistics[2 * i + 1] = inverse;
     });
   }
 
-  /// Adds to dx, d_gain and d_bias, where they are not null, from dy [rows, d]; without `add`, dx
-  /// is overwritten.
+  /// Adds to the gradients from dy [rows, d].
   template <class T>
-  static void backward(Index rows, Index d, const T* x, const T* gain, const T* statistics,
-                       const T* dy, T* dx, T* d_gain, T* d_bias, bool add = true) {
-    if (d_bias) detail::add_column_sums<B>(rows, d, dy, d_bias);
-    if (d_gain) {
+  static void backward(const LayerNormInputs<T>& in, const T* statistics, const T* dy,
+                       const LayerNormGradients<T>& to) {
+    const Index rows = in.rows, d = in.d;
+    const T *const x = in.x, *const gain = in.gain;
+    if (to.bias) detail::add_column_sums<B>(rows, d, dy, to.bias);
+    if (to.gain) {
       Tensor<T, B> product(Shape{rows, d});  // dy * normalised x
       T* const p = product.data();
       B::for_each_row(rows, d, [=] INFTY_HOST_DEVICE(Index i) {
         for (Index j = i * d; j < (i + 1) * d; ++j)
           p[j] = dy[j] * (x[j] - statistics[2 * i]) * statistics[2 * i + 1];
       });
-      detail::add_column_sums<B>(rows, d, p, d_gain);
+      detail::add_column_sums<B>(rows, d, p, to.gain);
     }
-    if (!dx) return;
+    if (!to.x) return;
     // With h = normalised x and c = dy * gain: dx = (c - mean(c) - h mean(c h)) / sd
     B::for_each_row(rows, 6 * d, [=] INFTY_HOST_DEVICE(Index i) {
-      const T *const in = x + i * d, *const out = dy + i * d;
-      T* const to = dx + i * d;
+      const T *const row = x + i * d, *const out = dy + i * d;
+      T* const dx = to.x + i * d;
       const T mean = statistics[2 * i], inverse = statistics[2 * i + 1];
       const T c =
           detail::row_sum<T>(d, [=](Index j) { return out[j] * gain[j]; }) / static_cast<T>(d);
       const T ch = detail::row_sum<T>(
-                       d, [=](Index j) { return out[j] * gain[j] * (in[j] - mean) * inverse; }) /
+                       d, [=](Index j) { return out[j] * gain[j] * (row[j] - mean) * inverse; }) /
                    static_cast<T>(d);
       for (Index j = 0; j < d; ++j)
-        to[j] =
-            (add ? to[j] : T(0)) + (out[j] * gain[j] - c - (in[j] - mean) * inverse * ch) * inverse;
+        dx[j] = (to.add ? dx[j] : T(0)) +
+                (out[j] * gain[j] - c - (row[j] - mean) * inverse * ch) * inverse;
     });
   }
 };
-
-namespace detail {
-
-/// The backend's fused layer norm if it has one, the composition otherwise.
-template <class B>
-struct ChosenLayerNorm {
-  using type = ComposedLayerNorm<B>;
-};
-template <class B>
-  requires requires { typename B::FusedLayerNorm; }
-struct ChosenLayerNorm<B> {
-  using type = typename B::FusedLayerNorm;
-};
-
-}  // namespace detail
 
 /// y = (x - mean) / sqrt(var + epsilon) * gain + bias over the last dimension [Ba et al. 2016],
 /// with the biased variance, as torch.nn.functional.layer_norm.
@@ -87,7 +77,7 @@ struct ChosenLayerNorm<B> {
 template <class T, class B>
 Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
                           const Variable<T, B>& bias, T epsilon = T(1e-5)) {
-  using Kernel = typename detail::ChosenLayerNorm<B>::type;
+  using Kernel = detail::chosen_t<ComposedLayerNorm<B>>;
   require<ShapeError>(
       x.shape().rank() >= 1 && gain.shape() == Shape{x.dim(-1)} && bias.shape() == gain.shape(),
       "layer_norm", "x is ", x.shape(), ", gain ", gain.shape(), ", bias ", bias.shape(),
@@ -95,17 +85,20 @@ Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
   const Index d = x.dim(-1), rows = x.shape().size(0, x.shape().rank() - 1);
   Variable<T, B> y(Tensor<T, B>(x.shape()));
   Tensor<T, B> statistics(Shape{rows, 2});
-  Kernel::forward(rows, d, epsilon, x.value().data(), gain.value().data(), bias.value().data(),
-                  y.value().data(), statistics.data());
+  const LayerNormInputs<T> in{
+      rows, d, epsilon, x.value().data(), gain.value().data(), bias.value().data()};
+  Kernel::forward(in, y.value().data(), statistics.data());
   return record(
       y,
-      [x, gain, bias, statistics, d, rows](const Tensor<T, B>& dy) {
+      [x, gain, bias, statistics, rows, d, epsilon](const Tensor<T, B>& dy) {
         const auto to = [](const Variable<T, B>& input) {
           return input.requires_grad() ? input.grad().data() : nullptr;
         };
         const GradTarget<T> dx = x.requires_grad() ? x.grad_target() : GradTarget<T>{};
-        Kernel::backward(rows, d, x.value().data(), gain.value().data(), statistics.data(),
-                         dy.data(), dx.data, to(gain), to(bias), dx.add);
+        Kernel::backward(
+            LayerNormInputs<T>{rows, d, epsilon, x.value().data(), gain.value().data(), nullptr},
+            statistics.data(), dy.data(),
+            LayerNormGradients<T>{dx.data, to(gain), to(bias), dx.add});
       },
       x, gain, Unread(bias));
 }

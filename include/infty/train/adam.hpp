@@ -7,6 +7,8 @@
 
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/kernel/adam.hpp>
+#include <infty/core/kernel/chosen.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/train/named_parameters.hpp>
 
@@ -37,42 +39,13 @@ struct AdamConfig {
   }
 };
 
-/// One parameter in a step of Adam: elements p, gradient g and moments m and v, in the backend's
-/// memory, and the factors that bias correction makes of the parameter's own count of steps t.
-template <class T>
-struct AdamItem {
-  T* p;
-  const T* g;
-  T *m, *v;
-  Index size;
-  T rate;  ///< learning rate / (1 - β1^t)
-  T root;  ///< 1 / sqrt(1 - β2^t)
-};
-
-/// What all parameters have in common in a step of Adam.
-template <class T>
-struct AdamFactors {
-  T beta1, new1, beta2, new2;  ///< new = 1 - beta
-  T keep;                      ///< 1 - learning rate * weight decay
-  T epsilon;
-
-  /// The update of element i.
-  INFTY_HOST_DEVICE void operator()(const AdamItem<T>& x, Index i) const {
-    // m = β1 m + (1 - β1) g,  v = β2 v + (1 - β2) g²,
-    // p = (1 - rate decay) p - rate m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)
-    const T g = x.g[i], m = beta1 * x.m[i] + new1 * g, v = beta2 * x.v[i] + new2 * g * g;
-    // Zero over zero is no step: with epsilon 0, or where float rounds it away.
-    const T denominator = std::sqrt(v) * x.root + epsilon;
-    x.m[i] = m;
-    x.v[i] = v;
-    x.p[i] = keep * x.p[i] - (denominator > T(0) ? x.rate * m / denominator : T(0));
-  }
-};
-
 /// The composition that defines a step of Adam, parameter by parameter. It runs on every backend
 /// and is the oracle of the fused kernel that a backend may bring.
 template <class Backend>
 struct ComposedAdam {
+  template <class Own = Backend>
+  using Kernel = typename Own::FusedAdam;
+
   /// Updates `count` parameters, listed in host memory.
   template <class T>
   static void step(const AdamFactors<T>& factors, const AdamItem<T>* items, Index count) {
@@ -82,21 +55,6 @@ struct ComposedAdam {
     }
   }
 };
-
-namespace detail {
-
-/// The backend's fused step if it has one, the composition otherwise.
-template <class B>
-struct ChosenAdam {
-  using type = ComposedAdam<B>;
-};
-template <class B>
-  requires requires { typename B::FusedAdam; }
-struct ChosenAdam<B> {
-  using type = typename B::FusedAdam;
-};
-
-}  // namespace detail
 
 /// Adam with bias correction, the numbers of torch.optim.Adam, and of torch.optim.AdamW with a
 /// weight decay. It holds handles of a layer's parameters and two moments of the same size each.
@@ -172,7 +130,7 @@ class Adam {
                                  .new2 = static_cast<T>(1 - config_.beta2),
                                  .keep = static_cast<T>(1 - learning_rate * config_.weight_decay),
                                  .epsilon = static_cast<T>(config_.epsilon)};
-    detail::ChosenAdam<Backend>::type::step(factors, items_.data(), std::ssize(items_));
+    detail::chosen_t<ComposedAdam<Backend>>::step(factors, items_.data(), std::ssize(items_));
     ++steps_;
   }
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/reduce.hpp>
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
@@ -13,11 +13,10 @@
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
+#include "support/expectation_case.hpp"
 #include "support/tensors.hpp"
-#include "support/threads.hpp"
 #include "support/types.hpp"
 
-using infty::ComposedExpectation;
 using infty::EigenBackend;
 using infty::GaussianBasis;
 using infty::GaussianDensity;
@@ -27,95 +26,20 @@ using infty::Shape;
 using infty::Tensor;
 using infty::TruncatedParabola;
 using infty::Variable;
+using infty::tests::ExpectationCase;
+using infty::tests::some_densities;
 
 namespace {
 
-// The backend's kernel is the one that runs: a wrong name would fall back without a word.
 template <class D>
 using Fused = EigenBackend::FusedExpectation<D>;
-template <class D>
-using Composed = ComposedExpectation<D, EigenBackend>;
-template <class D, class B>
-using Chosen = typename infty::detail::ChosenExpectation<D, B>::type;
-static_assert(std::is_same_v<Chosen<GaussianDensity, EigenBackend>, Fused<GaussianDensity>>);
-static_assert(std::is_same_v<Chosen<TruncatedParabola, EigenBackend>, Fused<TruncatedParabola>>);
-static_assert(!std::is_same_v<Fused<GaussianDensity>, Composed<GaussianDensity>>);
-
-struct PlainBackend {};
-static_assert(std::is_same_v<Chosen<GaussianDensity, PlainBackend>,
-                             ComposedExpectation<GaussianDensity, PlainBackend>>);
-
-/// [2, B, H, Q] with means around [0, 1] and variances from narrow to wide.
-template <class T>
-Tensor<T> densities(Index B, Index H, Index Q, Random& random) {
-  Tensor<T> out(Shape{2, B, H, Q});
-  const Index n = B * H * Q;
-  for (Index i = 0; i < n; ++i) {
-    out.data()[i] = static_cast<T>(-.1 + 1.2 * random.uniform());
-    out.data()[n + i] = static_cast<T>(std::exp(-8 + 8 * random.uniform()));
-  }
-  return out;
-}
-
-template <class T>
-struct Result {
-  std::vector<T> out, d_density, d_values;
-};
-
-template <class Kernel, class T>
-Result<T> run(const infty::ReadSize& s, const GaussianBasis<T>& psi) {
-  Random random(infty::tests::seed);
-  const Index e = s.heads * s.head_dim;
-  const auto density = densities<T>(s.batch, s.heads, s.queries, random);
-  const auto values = infty::tests::uniform_tensor<T>({s.batch, s.basis, e}, random);
-  const auto d_out = infty::tests::uniform_tensor<T>({s.batch, s.queries, e}, random);
-  // Backward passes add to what is there.
-  auto d_density = Tensor<T>::full(density.shape(), T(1));
-  auto d_values = Tensor<T>::full(values.shape(), T(-1));
-  auto out = Tensor<T>::full(d_out.shape(), T(9));
-  Kernel::forward(s, psi, density.data(), values.data(), out.data());
-  Kernel::backward(s, psi, density.data(), values.data(), d_out.data(), d_density.data(),
-                   d_values.data());
-  auto only_values = Tensor<T>::full(values.shape(), T(-1));
-  Kernel::backward(s, psi, density.data(), values.data(), d_out.data(), static_cast<T*>(nullptr),
-                   only_values.data());
-  CHECK(infty::tests::error(only_values.to_vector(), d_values.to_vector()) <
-        infty::tests::tolerance<T>);
-  Kernel::backward(s, psi, density.data(), values.data(), d_out.data(), static_cast<T*>(nullptr),
-                   static_cast<T*>(nullptr));
-  return {out.to_vector(), d_density.to_vector(), d_values.to_vector()};
-}
-
-template <class D, class T>
-void compare(const infty::ReadSize& s, std::vector<double> widths) {
-  const GaussianBasis<T> psi(s.basis, widths);
-  const auto fused = run<Fused<D>, T>(s, psi);
-  const auto composed = run<Composed<D>, T>(s, psi);
-  CAPTURE(s.batch, s.queries, s.basis, s.heads, s.head_dim);
-  CHECK(infty::tests::error(fused.out, composed.out) < infty::tests::tolerance<T>);
-  CHECK(infty::tests::error(fused.d_density, composed.d_density) < infty::tests::tolerance<T>);
-  CHECK(infty::tests::error(fused.d_values, composed.d_values) < infty::tests::tolerance<T>);
-}
 
 }  // namespace
-
-TEMPLATE_LIST_TEST_CASE("expected_values: the fused kernel is the composition", "",
-                        infty::tests::Types) {
-  using T = typename TestType::T;
-  // One of everything, odd sizes, one more than a tile of 64 queries and several tiles.
-  for (const infty::ReadSize& s :
-       {infty::ReadSize{1, 1, 1, 1, 1}, infty::ReadSize{2, 7, 6, 3, 5},
-        infty::ReadSize{1, 65, 12, 1, 4}, infty::ReadSize{3, 200, 8, 2, 3}}) {
-    const std::vector<double> widths = s.basis % 2 ? std::vector{.3} : std::vector{.05, .2};
-    compare<GaussianDensity, T>(s, widths);
-    compare<TruncatedParabola, T>(s, widths);
-  }
-}
 
 TEMPLATE_TEST_CASE("expected_values: gradients", "", GaussianDensity, TruncatedParabola) {
   Random random(infty::tests::seed);
   const GaussianBasis<double> psi(6, {.1, .3});
-  const Variable<double> density(densities<double>(2, 2, 3, random), true);
+  const Variable<double> density(some_densities<double>({2, 3, 6, 2, 2}, random), true);
   const auto values = infty::tests::uniform_variable<double>({2, 6, 4}, random);
   const auto loss = [&] {
     const auto z = infty::expected_values<TestType>(psi, density, values);
@@ -125,26 +49,27 @@ TEMPLATE_TEST_CASE("expected_values: gradients", "", GaussianDensity, TruncatedP
   CHECK(infty::gradient_check(loss, std::vector{density, values}, 1e-6) < 1e-6);
 }
 
-TEST_CASE("expected_values: one function and one query by hand") {
-  // psi = N(t; 0, .09), p = N(t; .4, .16): the integral of the product is N(.4; 0, .25).
-  const GaussianBasis<double> psi(1, {.3});
-  const Variable<double> density(Tensor<double>::from({2, 1, 1, 1}, {.4, .16}));
-  const Variable<double> values(Tensor<double>::from({1, 1, 2}, {1, -10}));
-  const auto z = infty::expected_values<GaussianDensity>(psi, density, values).value().to_vector();
-  CHECK(z[0] == Approx(std::exp(-.5 * .16 / .25) / (.5 * std::sqrt(2 * 3.14159265358979324))));
-  CHECK(z[1] == Approx(-10 * z[0]));
-}
-
-TEST_CASE("expected_values: the same bits with one thread and with two") {
-  const auto all = [] {
-    const auto r =
-        run<Fused<GaussianDensity>, float>({2, 150, 16, 3, 8}, GaussianBasis<float>(16, {.05, .2}));
-    auto bits = r.out;
-    bits.insert(bits.end(), r.d_density.begin(), r.d_density.end());
-    bits.insert(bits.end(), r.d_values.begin(), r.d_values.end());
-    return bits;
+TEMPLATE_LIST_TEST_CASE("expected_values: one function and one query by hand", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  // psi = N(t; 0, .09), p = N(t; .4, .16): the integral E of the product is N(.4; 0, .25), so that
+  // dE / dmu = -.4 / .25 E and dE / dvar = (.4² / .25 - 1) / (2 .25) E.
+  const GaussianBasis<T> psi(1, {.3});
+  const auto of = [](Shape shape, const std::vector<T>& numbers) {
+    return Variable<T, B>(Tensor<T, B>::from(shape, numbers), true);
   };
-  CHECK(infty::tests::with_threads(1, all) == infty::tests::with_threads(2, all));
+  const auto density = of({2, 1, 1, 1}, {T(.4), T(.16)}), values = of({1, 1, 2}, {T(1), T(-10)});
+  infty::Tape tape;
+  const auto z = infty::expected_values<GaussianDensity>(psi, density, values);
+  tape.backward(infty::sum(z));
+  const double E = std::exp(-.5 * .16 / .25) / (.5 * std::sqrt(2 * 3.14159265358979324));
+  const auto near = [](const Tensor<T, B>& got, const std::vector<double>& expected) {
+    CHECK(infty::tests::error(got.to_vector(), expected) < infty::tests::tolerance<T>);
+  };
+  near(z.value(), {E, -10 * E});
+  near(values.grad(), {E, E});
+  near(density.grad(), {-9 * -.4 / .25 * E, -9 * (.16 / .25 - 1) / .5 * E});
 }
 
 TEMPLATE_TEST_CASE("expected_values: functions are left out where their share is lost in rounding",
@@ -153,10 +78,8 @@ TEMPLATE_TEST_CASE("expected_values: functions are left out where their share is
   const infty::ReadSize all{2, 300, 256, 2, 3, false}, some{2, 300, 256, 2, 3, true};
   const GaussianBasis<T> psi(all.basis, {.005, .02});
   Random random(infty::tests::seed);
-  auto density = densities<T>(all.batch, all.heads, all.queries, random);
+  const auto density = some_densities<T>(all, random, std::log(1e-6), std::log(1e-4));
   const Index n = density.size() / 2;
-  for (Index i = n; i < 2 * n; ++i)
-    density.data()[i] = static_cast<T>(1e-6 + 1e-4 * random.uniform());
 
   // What is left out of a tile of neighbours is as small as promised, gradients too.
   const infty::detail::QueryOrder<GaussianDensity, T, GaussianBasis<T>> order(some, psi,
@@ -186,18 +109,22 @@ TEMPLATE_TEST_CASE("expected_values: functions are left out where their share is
   CHECK(wrong == 0);
   CHECK(left_out > 8 * all.basis);  // of 20 tiles
 
-  const auto exact = run<Fused<GaussianDensity>, T>(all, psi);
-  const auto skipped = run<Fused<GaussianDensity>, T>(some, psi);
-  CHECK(infty::tests::error(skipped.out, exact.out) < infty::tests::tolerance<T>);
-  CHECK(infty::tests::error(skipped.d_density, exact.d_density) < infty::tests::tolerance<T>);
-  CHECK(infty::tests::error(skipped.d_values, exact.d_values) < infty::tests::tolerance<T>);
+  const auto read = [&](const infty::ReadSize& s, const Tensor<T>& at) {
+    return ExpectationCase<T, EigenBackend>(s, at).template run<Fused<GaussianDensity>>(psi);
+  };
+  Random wide(infty::tests::seed);
+  for (const Tensor<T>& at : {density, some_densities<T>(all, wide)}) {
+    const auto exact = read(all, at), skipped = read(some, at);
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      CHECK(infty::tests::error(skipped[i], exact[i]) < infty::tests::tolerance<T>);
+  }
 }
 
 TEST_CASE("expected_values: a density that is no number spoils its query and no other") {
   const infty::ReadSize s{1, 70, 8, 1, 2};
   const GaussianBasis<float> psi(8, {.05});
   Random random(infty::tests::seed);
-  auto density = densities<float>(1, 1, 70, random);
+  auto density = some_densities<float>(s, random);
   const auto values = infty::tests::uniform_tensor<float>({1, 8, 2}, random);
   Tensor<float> clean({1, 70, 2}), spoilt({1, 70, 2});
   Fused<GaussianDensity>::forward(s, psi, density.data(), values.data(), clean.data());

@@ -4,20 +4,21 @@
 #include <cstddef>
 
 #include <infty/core/config.hpp>
+#include <infty/core/kernel/adam.hpp>
 #include <infty/thrust/tile.hpp>
 
 namespace infty::detail {
 
 /// A piece of a parameter a block. The list of parameters is part of the kernel, and so comes with
 /// its launch: nothing is uploaded, allocated or waited for.
-template <class Factors, class Item>
+template <class T>
 struct AdamStep {
   static constexpr int threads = 256;
   static constexpr Index piece = 4096;
   static constexpr int most = 60;  // in the 4 KB that a launch's arguments may take everywhere
 
-  Factors factors;
-  Item items[most];
+  AdamFactors<T> factors;
+  AdamItem<T> items[most];
   Index end[most];  // blocks of all items up to and with each
   int count;
 
@@ -34,7 +35,7 @@ struct AdamStep {
       else
         first = middle + 1;
     }
-    const Item item = items[first];
+    const AdamItem<T> item = items[first];
     const Index begin = (block.index() - (first == 0 ? 0 : end[first - 1])) * piece;
     const int n = static_cast<int>(item.size - begin < piece ? item.size - begin : piece);
     block.each(n, [&](int i) { factors(item, begin + i); });
@@ -44,9 +45,9 @@ struct AdamStep {
 /// `ComposedAdam` as a tile program, 60 parameters a launch.
 template <class System>
 struct TiledAdam {
-  template <class Factors, class Item>
-  static void step(const Factors& factors, const Item* items, Index count) {
-    using Kernel = AdamStep<Factors, Item>;
+  template <class T>
+  static void step(const AdamFactors<T>& factors, const AdamItem<T>* items, Index count) {
+    using Kernel = AdamStep<T>;
     static_assert(sizeof(Kernel) + sizeof(Index) <= 4096);
     for (Index begin = 0; begin < count; begin += Kernel::most) {
       Kernel kernel{.factors = factors, .items = {}, .end = {}, .count = 0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <infty/nn/attention.hpp>
+#include <infty/core/kernel/attention.hpp>
 #include <infty/thrust/kernels/banded_tiles.hpp>
 #include <infty/thrust/tile.hpp>
 #include <infty/thrust/tile_product.hpp>

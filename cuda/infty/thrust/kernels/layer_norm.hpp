@@ -6,6 +6,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/fold.hpp>
+#include <infty/core/kernel/layer_norm.hpp>
 #include <infty/thrust/kernels/column_sums.hpp>
 #include <infty/thrust/tile.hpp>
 
@@ -16,27 +17,24 @@ template <class T>
 struct LayerNormForward {
   static constexpr int threads = 128;
 
-  Index d;
-  T epsilon;
-  const T *x, *gain, *bias;
+  LayerNormInputs<T> in;
   T *y, *statistics;
 
   INFTY_HOST_DEVICE std::size_t shared_bytes() const { return 0; }
 
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
-    const Index row = block.index();
-    const T* const in = x + row * d;
+    const Index row = block.index(), d = in.d;
+    const T* const x = in.x + row * d;
     T* const out = y + row * d;
-    const T mean =
-        block.reduce(d, T(0), Plus{}, [&](Index j) { return in[j]; }) / static_cast<T>(d);
+    const T mean = block.reduce(d, T(0), Plus{}, [&](Index j) { return x[j]; }) / static_cast<T>(d);
     // About the mean: E[x²] - mean² would cancel.
     const T var = block.reduce(d, T(0), Plus{}, [&](Index j) {
-      return (in[j] - mean) * (in[j] - mean);
+      return (x[j] - mean) * (x[j] - mean);
     }) / static_cast<T>(d);
-    const T inverse = T(1) / std::sqrt(var + epsilon);
+    const T inverse = T(1) / std::sqrt(var + in.epsilon);
     block.each(d, [&](Index j) {
-      out[j] = (in[j] - mean) * inverse * gain[j] + bias[j];
+      out[j] = (x[j] - mean) * inverse * in.gain[j] + in.bias[j];
       if (j == 0) {
         statistics[2 * row] = mean;
         statistics[2 * row + 1] = inverse;
@@ -100,18 +98,19 @@ struct AddGainAndBias {
 template <class System>
 struct TiledLayerNorm {
   template <class T>
-  static void forward(Index rows, Index d, T epsilon, const T* x, const T* gain, const T* bias,
-                      T* y, T* statistics) {
-    launch<System>(rows, LayerNormForward<T>{d, epsilon, x, gain, bias, y, statistics});
+  static void forward(const LayerNormInputs<T>& in, T* y, T* statistics) {
+    launch<System>(in.rows, LayerNormForward<T>{in, y, statistics});
   }
 
   template <class T>
-  static void backward(Index rows, Index d, const T* x, const T* gain, const T* statistics,
-                       const T* dy, T* dx, T* d_gain, T* d_bias, bool add = true) {
-    if (d_gain || d_bias)
-      fold_columns<System, SumPair<T>>(rows, d, LayerNormTerm<T>{d, x, statistics, dy},
-                                       AddGainAndBias<T>{d_gain, d_bias});
-    if (dx) launch<System>(rows, LayerNormBackward<T>{d, x, gain, statistics, dy, dx, add});
+  static void backward(const LayerNormInputs<T>& in, const T* statistics, const T* dy,
+                       const LayerNormGradients<T>& to) {
+    if (to.gain || to.bias)
+      fold_columns<System, SumPair<T>>(in.rows, in.d, LayerNormTerm<T>{in.d, in.x, statistics, dy},
+                                       AddGainAndBias<T>{to.gain, to.bias});
+    if (to.x)
+      launch<System>(in.rows,
+                     LayerNormBackward<T>{in.d, in.x, in.gain, statistics, dy, to.x, to.add});
   }
 };
 

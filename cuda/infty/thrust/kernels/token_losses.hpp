@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <infty/core/config.hpp>
+#include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/math.hpp>
 #include <infty/thrust/tile.hpp>
 
@@ -33,17 +34,15 @@ template <class T>
 struct TokenLossesForward {
   static constexpr int threads = 256;
 
-  Index classes, ignored;
-  const T* logits;
-  const Index* targets;
+  TokenLossInputs<T> in;
   T *normaliser, *losses;
 
   INFTY_HOST_DEVICE std::size_t shared_bytes() const { return 0; }
 
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
-    const Index row = block.index(), target = targets[row];
-    const T* const x = logits + row * classes;
+    const Index row = block.index(), classes = in.classes, target = in.targets[row];
+    const T* const x = in.logits + row * classes;
     const SumOfExp<T> sums = block.reduce(
         classes, SumOfExp<T>{-std::numeric_limits<T>::infinity(), T(0)}, JoinSums{}, [&](Index j) {
           return SumOfExp<T>{x[j], T(1)};
@@ -51,7 +50,7 @@ struct TokenLossesForward {
     block.each(1, [&](int) {
       const T norm = sums.top + std::log(sums.sum);
       normaliser[row] = norm;
-      losses[row] = target == ignored                 ? T(0)
+      losses[row] = target == in.ignored              ? T(0)
                     : target >= 0 && target < classes ? norm - x[target]
                                                       : std::numeric_limits<T>::quiet_NaN();
     });
@@ -64,22 +63,20 @@ struct TokenLossesBackward {
   static constexpr int threads = 256;
   static constexpr Index piece = 4096;
 
-  Index classes, ignored;
-  const T* logits;
-  const Index* targets;
+  TokenLossInputs<T> in;
   const T *normaliser, *d_losses;
   T* d_logits;
 
-  INFTY_HOST_DEVICE Index pieces() const { return (classes + piece - 1) / piece; }
+  INFTY_HOST_DEVICE Index pieces() const { return (in.classes + piece - 1) / piece; }
   INFTY_HOST_DEVICE std::size_t shared_bytes() const { return 0; }
 
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     const Index row = block.index() / pieces(), begin = block.index() % pieces() * piece;
-    const Index target = targets[row];
-    if (target == ignored) return;
+    const Index classes = in.classes, target = in.targets[row];
+    if (target == in.ignored) return;
     const int count = static_cast<int>(classes - begin < piece ? classes - begin : piece);
-    const T* const x = logits + row * classes + begin;
+    const T* const x = in.logits + row * classes + begin;
     T* const to = d_logits + row * classes + begin;
     const T d = d_losses[row], norm = normaliser[row];
     block.each(count, [&](int j) {
@@ -93,18 +90,15 @@ struct TokenLossesBackward {
 template <class System>
 struct TiledTokenLosses {
   template <class T>
-  static void forward(Index rows, Index classes, const T* logits, const Index* targets,
-                      Index ignored, T* normaliser, T* losses) {
-    launch<System>(rows,
-                   TokenLossesForward<T>{classes, ignored, logits, targets, normaliser, losses});
+  static void forward(const TokenLossInputs<T>& in, T* normaliser, T* losses) {
+    launch<System>(in.rows, TokenLossesForward<T>{in, normaliser, losses});
   }
 
   template <class T>
-  static void backward(Index rows, Index classes, const T* logits, const Index* targets,
-                       Index ignored, const T* normaliser, const T* d_losses, T* d_logits) {
-    const TokenLossesBackward<T> kernel{classes,    ignored,  logits,  targets,
-                                        normaliser, d_losses, d_logits};
-    launch<System>(rows * kernel.pieces(), kernel);
+  static void backward(const TokenLossInputs<T>& in, const T* normaliser, const T* d_losses,
+                       T* d_logits) {
+    const TokenLossesBackward<T> kernel{in, normaliser, d_losses, d_logits};
+    launch<System>(in.rows * kernel.pieces(), kernel);
   }
 };
 

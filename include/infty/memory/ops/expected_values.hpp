@@ -2,24 +2,21 @@
 #pragma once
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/kernel/chosen.hpp>
+#include <infty/core/kernel/expectation.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/density.hpp>
 
 namespace infty {
-
-/// Sizes of a read: B rows, Q queries, N basis functions, H heads of D.
-struct ReadSize {
-  Index batch, queries, basis, heads, head_dim;
-  /// Whether a kernel may leave out basis functions that are so far from a query that their share
-  /// is lost in the rounding of the sum.
-  bool skip_tails = true;
-};
 
 /// The composition that defines `expected_values` and its gradient, from primitives, over
 /// materialised expectations [B, H, Q, N]. It runs on every backend and is the oracle of the fused
 /// kernels that a backend may bring.
 template <class D, class B>
 struct ComposedExpectation {
+  template <class Own = B>
+  using Kernel = typename Own::template FusedExpectation<D>;
+
   /// out [B, Q, H D] = sum over j of E_p[psi_j] values [B, N, H D]; density [2, B, H, Q].
   template <class T, class Psi>
   static void forward(const ReadSize& s, const Psi& psi, const T* density, const T* values,
@@ -93,21 +90,6 @@ struct ComposedExpectation {
   }
 };
 
-namespace detail {
-
-/// The backend's fused expectation if it has one, the composition otherwise.
-template <class D, class B>
-struct ChosenExpectation {
-  using type = ComposedExpectation<D, B>;
-};
-template <class D, class B>
-  requires requires { typename B::template FusedExpectation<D>; }
-struct ChosenExpectation<D, B> {
-  using type = typename B::template FusedExpectation<D>;
-};
-
-}  // namespace detail
-
 /// What every query reads: the expectation of the value signal V(t) = Vᵀ psi(t) under its density,
 /// which is the sum over j of E_p[psi_j] V_j   [Martins et al. 2022, Eq. 6, 11].
 /// @param density  [2, B, H, Q], mu and sigma² > 0
@@ -119,7 +101,7 @@ template <class D, class T, class B, class Psi>
   requires DensityOver<D, Psi>
 Variable<T, B> expected_values(const Psi& psi, const Variable<T, B>& density,
                                const Variable<T, B>& values, bool skip_tails = true) {
-  using Kernel = typename detail::ChosenExpectation<D, B>::type;
+  using Kernel = detail::chosen_t<ComposedExpectation<D, B>>;
   require<ShapeError>(
       density.shape().rank() == 4 && density.dim(0) == 2 && values.shape().rank() == 3 &&
           values.dim(0) == density.dim(1) && values.dim(1) == psi.size() && density.dim(2) >= 1 &&

@@ -1,108 +1,97 @@
 // SPDX-License-Identifier: MIT
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <type_traits>
 #include <vector>
 
-#include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/nn/attention.hpp>
 
 #include "support/attention_case.hpp"
 #include "support/catch.hpp"
+#include "support/kernel.hpp"
 #include "support/tensors.hpp"
+#include "support/threads.hpp"
 #include "support/types.hpp"
-#if !defined(INFTY_TEST_CUDA)
+#if defined(INFTY_TEST_THRUST)
 #include "support/item_orders.hpp"
 #endif
 
-using infty::AttentionGradients;
 using infty::AttentionSize;
 using infty::ComposedAttention;
 using infty::Index;
 using infty::Random;
-using infty::Shape;
-using infty::Tensor;
 using infty::tests::AttentionCase;
+using infty::tests::kernel_equals_composition;
+using infty::tests::tolerance;
 using infty::tests::uniform_tensor;
 
 namespace {
 
-/// Sizes whose last tiles are partly empty: no query, one query, no memory, heads of odd width,
-/// heads for which tiles are smaller or, in double, too wide for any, and several of everything.
-const std::vector<AttentionSize>& sizes() {
+/// Sizes whose last tiles are partly empty, around the CPU's tiles of 64 queries and 256 keys and a
+/// GPU's of 64 and 32: no query, one query, no memory, heads of odd width, heads for which a GPU's
+/// tiles are smaller or, in double, too wide for any, and several of everything.
+const std::vector<AttentionSize>& attention_sizes() {
   static const std::vector<AttentionSize> all{
-      {2, 0, 5, 2, 4},     {1, 1, 1, 1, 1},     {2, 1, 40, 2, 3},   {2, 5, 5, 2, 4},
-      {3, 7, 20, 3, 7},    {2, 64, 96, 1, 8},   {2, 65, 130, 2, 5}, {1, 70, 70, 1, 64},
-      {1, 40, 60, 2, 130}, {1, 20, 33, 1, 250}, {1, 9, 12, 1, 500}};
+      {2, 0, 5, 2, 4},     {1, 1, 1, 1, 1},    {2, 1, 40, 2, 3},    {2, 5, 5, 2, 4},
+      {3, 7, 20, 3, 7},    {2, 64, 96, 1, 8},  {2, 65, 130, 2, 5},  {1, 70, 70, 1, 64},
+      {1, 40, 60, 2, 130}, {2, 64, 192, 1, 8}, {1, 20, 33, 1, 250}, {2, 65, 193, 2, 5},
+      {1, 63, 255, 1, 16}, {1, 9, 12, 1, 500}, {1, 200, 200, 2, 6}, {1, 130, 450, 1, 33},
+      {1, 1, 400, 4, 16}};
   return all;
 }
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("attention by tiles: the composition's values and gradients", "",
+TEMPLATE_LIST_TEST_CASE("attention: the kernel has the composition's values and gradients", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  using Kernel = typename B::FusedAttention;
-  static_assert(std::is_same_v<typename infty::detail::ChosenAttention<B>::type, Kernel>);
-  for (const AttentionSize& s : sizes())
+  for (const AttentionSize& s : attention_sizes())
     for (const bool limited : {false, true}) {
       CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_dim, limited);
-      CHECK(Kernel::template fits<T>(s) == (s.head_dim < 500 || std::is_same_v<T, float>));
       const AttentionCase<T, B> c(s, limited);
-      const auto tiled = c.template run<Kernel>();
-      const auto composed = c.template run<ComposedAttention<B>>();
-      for (std::size_t i = 0; i < tiled.size(); ++i) {
-        CAPTURE(i);
-        CHECK(infty::tests::error(tiled[i], composed[i]) < infty::tests::tolerance<T>);
-      }
+      kernel_equals_composition<ComposedAttention<B>>(
+          [&]<class Kernel>() { return c.template run<Kernel>(); }, tolerance<T>);
+      if constexpr (requires { B::FusedAttention::template fits<T>(s); })
+        CHECK(B::FusedAttention::template fits<T>(s) ==
+              (s.head_dim < 500 || std::is_same_v<T, float>));
     }
 }
 
-TEMPLATE_LIST_TEST_CASE("attention by tiles: the smallest and the largest scores", "",
+TEMPLATE_LIST_TEST_CASE("attention: the kernel takes the smallest and the largest scores", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
   // Scores to +-1e4: a softmax is all or nothing, and nothing overflows. To +-1e-8: an average.
-  const AttentionSize s{2, 70, 100, 1, 16};
   for (const double scale : {100., 1e-4}) {
     CAPTURE(scale);
-    const AttentionCase<T, B> c(s, true, scale);
-    const auto tiled = c.template run<typename B::FusedAttention>();
-    const auto composed = c.template run<ComposedAttention<B>>();
-    for (std::size_t i = 0; i < tiled.size(); ++i) {
-      CAPTURE(i);
-      // A score of 1e4 is known to its last digit only, and so is the logarithm of the weight.
-      CHECK(infty::tests::error(tiled[i], composed[i]) <
-            (scale > 1 ? 1e3 : 1) * infty::tests::tolerance<T>);
-    }
+    const AttentionCase<T, B> c({2, 70, 300, 1, 16}, true, scale);
+    // A score of 1e4 is known to its last digit only, and so is the logarithm of the weight.
+    kernel_equals_composition<ComposedAttention<B>>(
+        [&]<class Kernel>() { return c.template run<Kernel>(); },
+        (scale > 1 ? 1e3 : 1) * tolerance<T>);
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("attention by tiles: only the gradients that are wanted", "",
+TEMPLATE_LIST_TEST_CASE("attention: the kernel adds only the gradients that are wanted", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  using Kernel = typename B::FusedAttention;
-  const AttentionSize s{2, 20, 50, 2, 6};
-  const AttentionCase<T, B> c(s, true);
-  const auto all = c.template run<Kernel>();
-  Tensor<T, B> y(c.q.shape()), log_sum(Shape{s.batch, s.queries, s.heads});
-  Kernel::forward(s, c.inputs(), y.data(), log_sum.data());
-  for (std::size_t wanted = 0; wanted < 6; ++wanted) {
-    auto gradient =
-        Tensor<T, B>::full(std::array{c.q, c.k, c.v, c.r, c.u, c.w}[wanted].shape(), T(1));
-    AttentionGradients<T> to{};
-    *std::array{&to.q, &to.k, &to.v, &to.r, &to.u, &to.w}[wanted] = gradient.data();
-    Kernel::backward(s, c.inputs(), y.data(), log_sum.data(), c.dy.data(), to);
-    CHECK(gradient.to_vector() == all[wanted + 1]);
-  }
+  const AttentionCase<T, B> c({2, 70, 280, 2, 6}, true);
+  infty::tests::gradients_come_alone(
+      1, 6, [&](unsigned wanted) { return c.template run<typename B::FusedAttention>(wanted); });
 }
 
-TEMPLATE_LIST_TEST_CASE("attention by tiles: one variable in several places", "",
+TEMPLATE_LIST_TEST_CASE("attention: the kernel has the same bits with any number of threads", "",
                         infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const AttentionCase<T, B> c({3, 130, 300, 2, 10}, true);
+  const auto run = [&] { return c.template run<typename B::FusedAttention>(); };
+  CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(3, run));
+}
+
+TEMPLATE_LIST_TEST_CASE("attention: one variable in several places", "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
   Random random(infty::tests::seed);
@@ -132,7 +121,20 @@ TEMPLATE_LIST_TEST_CASE("attention by tiles: one variable in several places", ""
   CHECK(infty::tests::error(gradients(true), gradients(false)) < infty::tests::tolerance<T>);
 }
 
-#if !defined(INFTY_TEST_CUDA)
+TEST_CASE("attention: memory does not grow with the number of scores") {
+  using B = infty::EigenBackend;
+  const auto peak = [](Index length) {
+    const AttentionCase<float, B> c({1, length, 2 * length, 2, 8}, false);
+    auto& pool = infty::HostPool::instance();
+    pool.reset_peak();
+    const std::size_t before = pool.statistics().bytes_in_use;
+    infty::tests::with_threads(1, [&] { c.run<B::FusedAttention>(); });
+    return pool.statistics().peak_bytes_in_use - before;
+  };
+  CHECK(peak(2048) < peak(512) * 41 / 10);
+}
+
+#if defined(INFTY_TEST_THRUST)
 
 namespace {
 
@@ -162,7 +164,7 @@ TEST_CASE("attention by tiles: memory does not grow with the number of scores") 
 }
 
 TEST_CASE("attention by tiles: the kernels have no race") {
-  for (const AttentionSize& s : sizes())
+  for (const AttentionSize& s : attention_sizes())
     CHECK(infty::tests::same_in_all_orders([&]<class B>() {
       return AttentionCase<float, B>(s, true).template run<typename B::FusedAttention>();
     }));

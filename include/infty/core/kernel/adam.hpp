@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+
+#include <infty/core/config.hpp>
+
+namespace infty {
+
+/// One parameter in a step of Adam: elements p, gradient g and moments m and v, in the backend's
+/// memory, and the factors that bias correction makes of the parameter's own count of steps t.
+template <class T>
+struct AdamItem {
+  T* p;
+  const T* g;
+  T *m, *v;
+  Index size;
+  T rate;  ///< learning rate / (1 - β1^t)
+  T root;  ///< 1 / sqrt(1 - β2^t)
+};
+
+/// What all parameters have in common in a step of Adam.
+template <class T>
+struct AdamFactors {
+  T beta1, new1, beta2, new2;  ///< new = 1 - beta
+  T keep;                      ///< 1 - learning rate * weight decay
+  T epsilon;
+
+  /// The update of element i.
+  INFTY_HOST_DEVICE void operator()(const AdamItem<T>& x, Index i) const {
+    // m = β1 m + (1 - β1) g,  v = β2 v + (1 - β2) g²,
+    // p = (1 - rate decay) p - rate m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)
+    const T g = x.g[i], m = beta1 * x.m[i] + new1 * g, v = beta2 * x.v[i] + new2 * g * g;
+    // Zero over zero is no step: with epsilon 0, or where float rounds it away.
+    const T denominator = std::sqrt(v) * x.root + epsilon;
+    x.m[i] = m;
+    x.v[i] = v;
+    x.p[i] = keep * x.p[i] - (denominator > T(0) ? x.rate * m / denominator : T(0));
+  }
+};
+
+}  // namespace infty
