@@ -53,6 +53,7 @@
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/lamemo.hpp>
+#include <infty/memory/long_term_basis.hpp>
 #include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_memory.hpp>

@@ -6,11 +6,14 @@
 namespace infty {
 
 struct GaussianDensity;
+template <class T>
+class GaussianBasis;
 struct LongTermConfig;
 
 template <class T, class Backend = EigenBackend>
 struct LongTermState;
-template <class T, class Density = GaussianDensity, class Backend = EigenBackend>
+template <class T, class Density = GaussianDensity, class Basis = GaussianBasis<T>,
+          class Backend = EigenBackend>
 class LongTermMemory;
 
 template <class T, class Backend = EigenBackend>
@@ -40,7 +43,7 @@ class MemoryPair;
 /// The ∞-former's memory: a short-term memory and the long-term memory that takes in what leaves it
 /// [Martins et al. 2022, §3]. With another density it is another alias.
 template <class T, class Backend = EigenBackend>
-using InftyMemory =
-    MemoryPair<ShortTermMemory<T, Backend>, LongTermMemory<T, GaussianDensity, Backend>>;
+using InftyMemory = MemoryPair<ShortTermMemory<T, Backend>,
+                               LongTermMemory<T, GaussianDensity, GaussianBasis<T>, Backend>>;
 
 }  // namespace infty
