@@ -9,7 +9,7 @@ using Gpu = infty::ThrustBackend<infty::Cuda>;
 
 int main() try {
   infty::gpu::set_device(0);
-  infty::LongTermMemory<float, infty::GaussianDensity, Gpu> memory(
+  infty::LongTermMemory<float, infty::GaussianDensity, infty::GaussianBasis<float>, Gpu> memory(
       {.model_dim = 64, .heads = 4, .basis = 128, .widths = {.01, .05}}, infty::Random(1));
   auto state = memory.make_state(1);
 

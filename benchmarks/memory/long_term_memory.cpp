@@ -18,7 +18,7 @@ constexpr Index heads = 6, head_dim = 50, dim = heads * head_dim;
 
 template <class T, class B>
 struct Case {
-  using Memory = infty::LongTermMemory<T, infty::GaussianDensity, B>;
+  using Memory = infty::LongTermMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, B>;
 
   explicit Case(const benchmark::State& run, bool exact = false)
       : size{{run.range(0), run.range(1), run.range(2), dim, dim}},

@@ -91,6 +91,13 @@ bool is_done(const Finished& finished, const std::string& name) {
 /// not in this program.
 RunModel* runner_of(const Options& options, const Settings& settings) {
   const bool gaussian = settings.density == "gaussian";
+  if (settings.functions != "gaussian") {
+    infty::require<infty::Error>(options.backend == "eigen", "sorting", "--functions ",
+                                 settings.functions, " is in this program for --backend eigen");
+    return settings.functions == "fourier" ? run_eigen_fourier
+           : settings.functions == "power" ? run_eigen_power
+                                           : run_eigen_rectangular;
+  }
   if (options.backend == "eigen") return gaussian ? run_eigen_gaussian : run_eigen_parabola;
   if (options.backend == "thrust") {
 #if defined(INFTY_WITH_THRUST)

@@ -40,10 +40,10 @@ void save_checkpoint(const Options& options, const Settings& settings, const Fin
 }
 
 /// Trains and evaluates one model, of tensors in `Pool`; false if --stop-at stopped it.
-template <class Density, class B, class Pool>
+template <class Density, class B, class Pool, template <class> class Basis = infty::GaussianBasis>
 bool run_model(const Options& options, const Settings& settings, const std::string& name,
                Finished& finished) {
-  using Training = sorting::Training<float, Density, B>;
+  using Training = sorting::Training<float, Density, B, Basis>;
   Pool::instance().reset_peak();
   Training training(settings, name);
   if (finished.current == name) training.load(options.resume);

@@ -34,7 +34,7 @@ struct Settings {
   infty::ShortTermConfig short_term{.capacity = 64, .stride = 1};
   infty::LongTermConfig memory{
       .basis = 32, .widths = {.05, .2}, .samples = 48, .tau = .75, .ridge = 1};
-  std::string density = "gaussian", parameters = "affine", sticky = "draws";
+  std::string functions = "gaussian", density = "gaussian", parameters = "affine", sticky = "draws";
 
   // Few sequences a step, for a demo that is soon over: gradients are noisy, so that their squares
   // are averaged over fewer steps, and the rate takes longer to rise.
@@ -90,6 +90,8 @@ void each_setting(Settings& s, See&& see) {
 
   const char* const memory = "The long-term memory (LTM)";
   see(memory, "basis", s.memory.basis, "N, basis functions");
+  see(memory, "functions", s.functions, "what these are", "gaussian", "fourier", "power",
+      "rectangular");
   see(memory, "widths", s.memory.widths, "of the Gaussian basis functions");
   see(memory, "samples", s.memory.samples, "M, of the past at a contraction");
   see(memory, "tau", s.memory.tau, "share of the LTM that the past is contracted to");
@@ -181,7 +183,13 @@ inline void validate(const Settings& s) {
   infty::require_at_least("sorting", "--symbols", s.task.symbols, 2);
   support::validate_training("sorting", s);
   support::check_transformer("sorting", s.model, true);
-  if (s.models != std::vector<std::string>{"none"})
+  infty::require(s.functions == "gaussian" || s.density == "gaussian", "sorting", "--functions ",
+                 s.functions, " is in this program for --density gaussian");
+  infty::require(
+      s.parameters == "affine" || s.functions == "gaussian" || s.functions == "rectangular",
+      "sorting", "--parameters moments is for functions with centres: --functions is ",
+      s.functions);
+  if (s.functions == "gaussian" && s.models != std::vector<std::string>{"none"})
     support::check_basis("sorting", "--basis", s.memory.basis, s.memory.widths);
   for (const std::string& name : s.models)
     support::require_memory("sorting", s, [&](const Settings& of) { return bytes_of(of, name); });

@@ -40,6 +40,15 @@ endif()
 run(0 ignored ${tiny} --models infty --density parabola --parameters moments --sticky quantiles
     --schedule linear --pre-norm false --clip 0 --out other)
 
+foreach(functions fourier power rectangular)
+  run(0 ignored ${tiny} --models sticky --functions ${functions} --out other)
+endforeach()
+refused("--functions fourier is in this program for --density gaussian" --functions fourier
+        --density parabola)
+refused("--parameters moments is for functions with centres: --functions is power" --functions power
+        --parameters moments)
+refused("--functions power is in this program for --backend eigen" --functions power --backend cuda)
+
 refused("foo not in {infty,sticky,none}" --models foo)
 refused("--heads is 3: it must divide --width = 64, or --head-dim must be given" --heads 3)
 refused("--steps is 9: it must be above --warmup = 20" --steps 9 --warmup 20)

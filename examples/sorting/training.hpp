@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <infty/signal/gaussian_basis.hpp>
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
@@ -76,20 +77,20 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// The ∞-former's memory with the density of one's choice.
-template <class Density>
+/// The ∞-former's memory with density and basis of one's choice.
+template <class Density, template <class> class Basis>
 struct With {
   template <class T, class B>
-  using Memory =
-      infty::MemoryPair<infty::ShortTermMemory<T, B>, infty::LongTermMemory<T, Density, B>>;
+  using Memory = infty::MemoryPair<infty::ShortTermMemory<T, B>,
+                                   infty::LongTermMemory<T, Density, Basis<T>, B>>;
 };
 
 /// A model that is being trained. All that the next step depends on is saved and loaded, by any
 /// backend.
-template <class T, class Density, class B>
+template <class T, class Density, class B, template <class> class Basis = infty::GaussianBasis>
 class Training {
  public:
-  using Model = infty::TransformerLM<T, With<Density>::template Memory, B>;
+  using Model = infty::TransformerLM<T, With<Density, Basis>::template Memory, B>;
 
   Training(const Settings& settings, std::string name)
       : settings_(settings),

@@ -69,6 +69,7 @@
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo.hpp>
+#include <infty/memory/long_term_basis.hpp>
 #include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_memory.hpp>
@@ -133,6 +134,7 @@
 #include <infty/signal/overshoot.hpp>
 #include <infty/signal/positions.hpp>
 #include <infty/signal/power_basis.hpp>
+#include <infty/signal/rectangular_basis.hpp>
 #include <infty/signal/ridge.hpp>
 #include <infty/signal/ridge_cache.hpp>
 #include <infty/signal/ridge_settings.hpp>

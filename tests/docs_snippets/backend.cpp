@@ -120,13 +120,14 @@ namespace {
 /// Two writes and a read: what was read, and the gradient of its sum to the last write.
 template <class B>
 std::vector<double> written_and_read(infty::Resampling resampling) {
-  const infty::LongTermMemory<double, infty::GaussianDensity, B> memory({.model_dim = 6,
-                                                                         .heads = 2,
-                                                                         .basis = 8,
-                                                                         .widths = {.05, .1},
-                                                                         .samples = 12,
-                                                                         .resampling = resampling},
-                                                                        infty::Random(1));
+  const infty::LongTermMemory<double, infty::GaussianDensity, infty::GaussianBasis<double>, B>
+      memory({.model_dim = 6,
+              .heads = 2,
+              .basis = 8,
+              .widths = {.05, .1},
+              .samples = 12,
+              .resampling = resampling},
+             infty::Random(1));
   infty::Random random(infty::tests::seed);
   const auto draw = [&](infty::Shape shape) {
     infty::Tensor<double, B> x(shape);

@@ -43,7 +43,8 @@ static_assert(infty::DensityOver<Uniform, infty::GaussianBasis<float>>);
 
 template <class T, class B = infty::EigenBackend>
 using UniformMemory =
-    infty::MemoryPair<infty::ShortTermMemory<T, B>, infty::LongTermMemory<T, Uniform, B>>;
+    infty::MemoryPair<infty::ShortTermMemory<T, B>,
+                      infty::LongTermMemory<T, Uniform, infty::GaussianBasis<T>, B>>;
 
 static_assert(infty::Memory<UniformMemory<double>>);  // infty::TransformerLM<double, UniformMemory>
 

@@ -42,8 +42,9 @@ LongTermConfig plain(Index basis = 32, Index samples = 64) {
 }
 
 template <class T, class B>
-double largest_signal(const LongTermMemory<T, infty::GaussianDensity, B>& memory,
-                      const infty::LongTermState<T, B>& state) {
+double largest_signal(
+    const LongTermMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, B>& memory,
+    const infty::LongTermState<T, B>& state) {
   double most = 0;
   for (const T v :
        resample(memory.basis(), state.coefficients.value(), infty::even_locations<T, B>(100))
@@ -82,7 +83,7 @@ TEMPLATE_LIST_TEST_CASE(
   using B = typename TestType::B;
   Random random(infty::tests::seed);
   // One function and samples where it is largest: the fit of 1 is 1 there, the signal overshoots.
-  const LongTermMemory<T, infty::GaussianDensity, B> memory(plain(16, 16));
+  const LongTermMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, B> memory(plain(16, 16));
   auto state = memory.make_state(2);
   const auto x = uniform_tensor<T, B>({2, 40, 2}, random, -1, 1);
   memory.write(state, x);

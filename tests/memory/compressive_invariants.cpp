@@ -24,9 +24,9 @@ TEST_CASE("CompressiveMemory: keeps to what every memory keeps to") {
 namespace {
 
 template <class T, class Backend>
-using CompressiveInfty =
-    infty::MemoryPair<CompressiveMemory<T, Backend>,
-                      infty::LongTermMemory<T, infty::GaussianDensity, Backend>>;
+using CompressiveInfty = infty::MemoryPair<
+    CompressiveMemory<T, Backend>,
+    infty::LongTermMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, Backend>>;
 
 }  // namespace
 

@@ -52,7 +52,7 @@ TEMPLATE_LIST_TEST_CASE(
     infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  using Memory = LongTermMemory<T, infty::GaussianDensity, B>;
+  using Memory = LongTermMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, B>;
   Memory memory(small_config(), Random(1));
   Memory other = memory.sibling(Random(2)), alone(small_config(), Random(2));
   const auto wanted = infty::parameters<T, B>(alone), ours = infty::parameters<T, B>(other),

@@ -48,7 +48,7 @@ TEST_CASE("Rebind: the backend is replaced wherever it stands") {
                         decltype(Other::layers)>));
   CHECK((std::is_same_v<
          infty::detail::Rebind<LongTermMemory<double, GaussianDensity>, OtherBackend>::type,
-         LongTermMemory<double, GaussianDensity, OtherBackend>>));
+         LongTermMemory<double, GaussianDensity, GaussianBasis<double>, OtherBackend>>));
   CHECK((std::is_same_v<infty::detail::Rebind<RowCounts, OtherBackend>::type, RowCounts>));
 }
 

@@ -38,11 +38,11 @@ TEST_CASE("Basis: a trivially copyable value with size() and psi(j, t)") {
   STATIC_REQUIRE_FALSE(infty::Basis<double>);
 }
 
-TEMPLATE_TEST_CASE("Basis: every basis of the library is smooth and fits into a kernel", "",
+TEMPLATE_TEST_CASE("Basis: bases of the library that are smooth, and fit into a kernel", "",
                    infty::GaussianBasis<float>, infty::GaussianBasis<double>,
-                   infty::PowerBasis<float>, infty::PowerBasis<double>, infty::SineBasis<float>,
-                   infty::SineBasis<double>, infty::CosineBasis<float>,
-                   infty::CosineBasis<double>) {
+                   infty::PowerBasis<float>, infty::PowerBasis<double>, infty::FourierBasis<float>,
+                   infty::FourierBasis<double>, infty::SineBasis<float>, infty::SineBasis<double>,
+                   infty::CosineBasis<float>, infty::CosineBasis<double>) {
   STATIC_REQUIRE(infty::SmoothBasis<TestType>);
   STATIC_REQUIRE(std::is_trivially_copyable_v<TestType>);
   STATIC_REQUIRE(sizeof(TestType) <= 128);

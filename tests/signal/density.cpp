@@ -4,6 +4,7 @@
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/power_basis.hpp>
+#include <infty/signal/rectangular_basis.hpp>
 #include <infty/signal/truncated_parabola.hpp>
 
 #include "support/catch.hpp"
@@ -25,8 +26,10 @@ struct NoDensity {
 
 TEMPLATE_TEST_CASE("Density: both densities are over every basis", "", infty::GaussianBasis<float>,
                    infty::GaussianBasis<double>, infty::PowerBasis<float>,
-                   infty::PowerBasis<double>, infty::SineBasis<float>, infty::SineBasis<double>,
-                   infty::CosineBasis<float>, infty::CosineBasis<double>) {
+                   infty::PowerBasis<double>, infty::FourierBasis<float>,
+                   infty::FourierBasis<double>, infty::SineBasis<float>, infty::SineBasis<double>,
+                   infty::CosineBasis<float>, infty::CosineBasis<double>,
+                   infty::RectangularBasis<float>, infty::RectangularBasis<double>) {
   STATIC_REQUIRE(infty::DensityOver<infty::GaussianDensity, TestType>);
   STATIC_REQUIRE(infty::DensityOver<infty::TruncatedParabola, TestType>);
 }

@@ -10,6 +10,8 @@
 #include "support/quadrature.hpp"
 
 using infty::CosineBasis;
+using infty::FourierBasis;
+using infty::Harmonics;
 using infty::Index;
 using infty::Random;
 using infty::SineBasis;
@@ -19,20 +21,23 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 
-template <bool Sine>
-long double harmonic(Index frequency, long double t) {
-  const long double angle =
-      2 * std::numbers::pi_v<long double> * static_cast<long double>(frequency) * t;
-  return Sine ? std::sin(angle) : std::cos(angle);
+template <Harmonics Which>
+long double harmonic(Index j, long double t) {
+  const auto whole = static_cast<long double>(Which == Harmonics::both    ? (j + 1) / 2
+                                              : Which == Harmonics::sines ? 2 * (j + 1)
+                                                                          : 2 * j);
+  const long double angle = std::numbers::pi_v<long double> * whole * t;
+  return Which == Harmonics::sines || (Which == Harmonics::both && j % 2 == 1) ? std::sin(angle)
+                                                                               : std::cos(angle);
 }
 
-template <bool Sine>
+template <Harmonics Which>
 double worst_integral() {
   Random random(seed);
   double worst = 0;
   for (int i = 0; i < 600; ++i) {
     const auto j = static_cast<Index>(logarithmic(1, 600, random.uniform())) - 1;
-    const infty::FourierBasis<double, Sine> psi(j + 1);
+    const infty::FourierBasis<double, Which> psi(j + 1);
     const double length = logarithmic(1e-8, 2, random.uniform());
     const double a = 2 * random.uniform() - 0.5, b = a + length;
     const double origins[] = {0, a, b, (a + b) / 2, 3};
@@ -41,14 +46,12 @@ double worst_integral() {
     const double k_values[] = {got.zeroth, got.first, got.second};
     // Breaks half a period apart.
     std::vector<double> breaks;
-    const auto f = static_cast<double>(psi.frequency(j));
+    const double f = psi.frequency(j);
     for (double t = a; t < b && f > 0; t += 0.5 / f) breaks.push_back(t);
     for (int k = 0; k < 3; ++k) {
-      const auto exact = integrate(
-          [&](long double t) {
-            return std::pow(t - origin, k) * harmonic<Sine>(psi.frequency(j), t);
-          },
-          a, b, breaks);
+      const auto exact =
+          integrate([&](long double t) { return std::pow(t - origin, k) * harmonic<Which>(j, t); },
+                    a, b, breaks);
       worst = std::max(worst, exact.error(k_values[k]));
     }
   }
@@ -83,15 +86,34 @@ TEST_CASE("SineBasis and CosineBasis: integrals done by hand") {
 }
 
 TEST_CASE("SineBasis: integrals agree with quadrature") {
-  const double worst = worst_integral<true>();
+  const double worst = worst_integral<Harmonics::sines>();
   CAPTURE(worst * 1e11);
   CHECK(worst <= 1e-11);
 }
 
 TEST_CASE("CosineBasis: integrals agree with quadrature") {
-  const double worst = worst_integral<false>();
+  const double worst = worst_integral<Harmonics::cosines>();
   CAPTURE(worst * 1e11);
   CHECK(worst <= 1e-11);
+}
+
+TEST_CASE("FourierBasis: integrals agree with quadrature") {
+  const double worst = worst_integral<Harmonics::both>();
+  CAPTURE(worst * 1e11);
+  CHECK(worst <= 1e-11);
+}
+
+TEST_CASE("FourierBasis: values done by hand, a period of two") {
+  const FourierBasis<double> psi(5);
+  CHECK(psi(0, .3) == 1);
+  CHECK(psi(1, .5) == Approx(1));
+  CHECK(psi(2, 1.) == Approx(-1));
+  CHECK(psi(3, .25) == Approx(1));
+  CHECK(psi(4, .5) == Approx(-1));
+  CHECK(psi.derivative(1, 0.) == Approx(pi));
+  CHECK(psi.derivative(2, .5) == Approx(-pi));
+  CHECK(psi.second_derivative(3, .25) == Approx(-4 * pi * pi));
+  for (Index j = 0; j < 5; ++j) CHECK(psi(j, -.5) == Approx(psi(j, 1.5)).margin(1e-15));
 }
 
 TEST_CASE("SineBasis: float keeps its digits at high frequencies") {
@@ -100,11 +122,12 @@ TEST_CASE("SineBasis: float keeps its digits at high frequencies") {
   for (int i = 0; i < 500; ++i) {
     const auto t = static_cast<float>(random.uniform());
     const Index j = random.below(512);
-    CHECK(std::abs(psi(j, t) - static_cast<double>(harmonic<true>(j + 1, t))) < 1e-6);
+    CHECK(std::abs(psi(j, t) - static_cast<double>(harmonic<Harmonics::sines>(j, t))) < 1e-6);
   }
 }
 
 TEST_CASE("SineBasis and CosineBasis: refuse to be empty") {
   CHECK_THROWS_WITH(SineBasis<float>(0), "[SineBasis] N is 0: it must be at least 1");
+  CHECK_THROWS_WITH(FourierBasis<float>(0), "[FourierBasis] N is 0: it must be at least 1");
   CHECK_THROWS_WITH(CosineBasis<float>(-1), "[CosineBasis] N is -1: it must be at least 1");
 }

@@ -19,7 +19,7 @@ namespace infty::tests {
 template <class T, class Density, class B>
 class LtmReplay {
  public:
-  using Memory = LongTermMemory<T, Density, B>;
+  using Memory = LongTermMemory<T, Density, GaussianBasis<T>, B>;
 
   explicit LtmReplay(GoldenCase& file)
       : file_(file), memory_(config_of(file)), state_(memory_.make_state(batch_of_case(file))) {

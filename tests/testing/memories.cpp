@@ -4,6 +4,9 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/long_term_memory.hpp>
+#include <infty/signal/fourier_basis.hpp>
+#include <infty/signal/power_basis.hpp>
+#include <infty/signal/rectangular_basis.hpp>
 #include <infty/signal/truncated_parabola.hpp>
 #include <infty/testing/invariants.hpp>
 #include <infty/train/checkpoint.hpp>
@@ -106,6 +109,17 @@ TEST_CASE("LongTermMemory: keeps the invariants with the truncated parabola, in 
                                                                Random(infty::tests::seed));
   // Rounding of 6e-8 that a narrow function, of width .05, and four contractions raise.
   kit::require_invariants(memory, vectors<float>(6, 8), through_file(memory, 3), 1e-4);
+}
+
+TEMPLATE_TEST_CASE("LongTermMemory: keeps the invariants over any basis", "",
+                   infty::FourierBasis<double>, infty::PowerBasis<double>,
+                   infty::RectangularBasis<double>) {
+  auto settings = config();
+  settings.resampling = GENERATE(Resampling::even, Resampling::sticky);
+  const LongTermMemory<double, infty::GaussianDensity, TestType> memory(settings,
+                                                                        Random(infty::tests::seed));
+  kit::require_invariants(memory, vectors<double>(6, 8), through_file(memory, 3), rounding);
+  CHECK(kit::pieces_equal_whole(memory, vectors<double>(6, 8)) > 1e-3);
 }
 
 TEST_CASE("Fifo: keeps the invariants, and pieces are the whole") {

@@ -6,11 +6,14 @@
 namespace infty {
 
 struct GaussianDensity;
+template <class T>
+class GaussianBasis;
 struct LongTermConfig;
 
 template <class T, class Backend = EigenBackend>
 struct LongTermState;
-template <class T, class Density = GaussianDensity, class Backend = EigenBackend>
+template <class T, class Density = GaussianDensity, class Basis = GaussianBasis<T>,
+          class Backend = EigenBackend>
 class LongTermMemory;
 
 template <class T, class Backend = EigenBackend>

@@ -10,8 +10,8 @@ namespace infty {
 /// The ∞-former's memory: attention over the last vectors, and beside it the long-term memory that
 /// takes in what leaves them [Martins et al. 2022, §3].
 template <class T, class Backend = EigenBackend>
-using InftyMemory =
-    WithMemory<ShortTermMemory<T, Backend>, LongTermMemory<T, GaussianDensity, Backend>>;
+using InftyMemory = WithMemory<ShortTermMemory<T, Backend>,
+                               LongTermMemory<T, GaussianDensity, GaussianBasis<T>, Backend>>;
 
 /// The constants of the ∞-former's memory.
 using InftyConfig = WithMemoryConfig<ShortTermConfig, LongTermConfig>;

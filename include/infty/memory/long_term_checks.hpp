@@ -2,6 +2,7 @@
 #pragma once
 
 #include <infty/core/error.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/memory/fifo.hpp>
@@ -48,6 +49,20 @@ void check_locations(const char* op, const Tensor<T, B>& locations, const Shape&
         raise<ValueError>(op, "location ", i % samples, " of row ", i / samples,
                           " does not lie in [0, 1]");
       });
+}
+
+/// @throws infty::NonFiniteError that says which, unless all of `part` of a read are numbers: NaN
+/// and infinity neither come into a read nor leave it without a word
+template <class T, class B>
+void require_finite_read(const Tensor<T, B>& coefficients, const Tensor<T, B>& queries,
+                         const Tensor<T, B>& part) {
+  require_finite(part, [queries, coefficients] {
+    const char* const what = !all_finite(queries)        ? "a query is not"
+                             : !all_finite(coefficients) ? "the state is not"
+                                                         : "queries and state are, but not what "
+                                                           "the parameters make of them";
+    raise<NonFiniteError>("read", "what is read is not finite: ", what);
+  });
 }
 
 }  // namespace infty::detail

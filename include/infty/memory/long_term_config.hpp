@@ -29,12 +29,13 @@ enum class Resampling {
 /// [Martins et al. 2022, §4.1]; `model/presets.hpp` has them for every experiment, and says where
 /// each value comes from and who says otherwise.
 struct LongTermConfig {
-  Index model_dim = 300;                    ///< d, of the vectors written
-  Index heads = 6;                          ///< H
-  Index head_dim = 0;                       ///< D; 0 stands for model_dim / heads
-  Index basis = 1024;                       ///< N, a multiple of the number of widths
-  std::vector<double> widths = {.01, .05};  ///< of the Gaussian basis, in units of the signal
-  Index samples = 512;                      ///< M, of the old signal at a contraction
+  Index model_dim = 300;  ///< d, of the vectors written
+  Index heads = 6;        ///< H
+  Index head_dim = 0;     ///< D; 0 stands for model_dim / heads
+  Index basis = 1024;     ///< N; of a Gaussian basis, a multiple of the number of widths
+  /// Of the Gaussian basis, in units of the signal; of no account for one that is made of N alone.
+  std::vector<double> widths = {.01, .05};
+  Index samples = 512;   ///< M, of the old signal at a contraction
   double tau = 0.75;     ///< share of [0, 1] that the past is contracted to, in (0, 1) (Eq. 13)
   double ridge = 1.0;    ///< λ > 0 (Eq. 5)
   bool gate = true;      ///< of new vectors (Eq. 18)

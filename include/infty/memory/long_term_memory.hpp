@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
-#include <limits>
+#include <concepts>
 #include <utility>
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
-#include <infty/core/finite.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
+#include <infty/memory/long_term_basis.hpp>
 #include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_state.hpp>
@@ -25,7 +24,9 @@
 #include <infty/memory/sticky.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/pass.hpp>
+#include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
+#include <infty/signal/density.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/ridge_cache.hpp>
@@ -36,24 +37,33 @@ namespace infty {
 /// X(t) = Bᵀ psi(t) on [0, 1], written by ridge regression and read by attending with a probability
 /// density   [Martins et al. 2022, §3]. The layer holds parameters, the caller holds the state.
 ///
-/// `LongTermMemory<float>` is the ∞-former's; another density, such as `TruncatedParabola`, is the
-/// second parameter.
-template <class T, class Density, class Backend>
+/// `LongTermMemory<float>` is the ∞-former's. The second parameter is another density, such as
+/// `TruncatedParabola`, the third another basis, such as `FourierBasis<float>`.
+template <class T, class Density, class Psi, class Backend>
 class LongTermMemory {
+  static_assert(Basis<Psi>, "LongTermMemory: the third parameter is not an infty::Basis");
+  static_assert(std::same_as<typename Psi::Scalar, T>,
+                "LongTermMemory: the basis has another scalar than the memory");
+  static_assert(ConfiguredBasis<Psi>,
+                "LongTermMemory: the basis cannot be made of N, of N and widths, or of N and its "
+                "own Config");
+  static_assert(DensityOver<Density, Psi>,
+                "LongTermMemory: the density has no expectation of the basis's functions");
+
  public:
   using Scalar = T;
   using BackendType = Backend;
-  using Config = LongTermConfig;
+  using Config = LongTermConfigFor<Psi>;
   using State = LongTermState<T, Backend>;
-  using Psi = GaussianBasis<T>;
 
   Variable<T, Backend> gate_weight, gate_bias;  ///< [3, d, d] and [d], empty without a gate
   Linear<T, Backend> key, value;                ///< d -> H D (Eq. 8)
   Variable<T, Backend> density_weight;          ///< [2, N], w_mu and w_var; empty for `moments`
   Linear<T, Backend> out;                       ///< H D -> d (Eq. 11)
 
-  /// @throws infty::ValueError if the configuration is not valid
-  explicit LongTermMemory(LongTermConfig config, Random random = Random(0))
+  /// @throws infty::ValueError if the configuration is not valid, or asks for `moments` of a basis
+  /// without centres and widths
+  explicit LongTermMemory(Config config, Random random = Random(0))
       : LongTermMemory(config, make_cache(config), random) {}
 
   /// Another memory of the same configuration, with parameters of its own, drawn from `random` as
@@ -62,7 +72,7 @@ class LongTermMemory {
   LongTermMemory sibling(Random random) const { return LongTermMemory(config_, cache_, random); }
 
   /// The constants as given.
-  const LongTermConfig& config() const { return config_; }
+  const Config& config() const { return config_; }
   /// The N functions that the signal is made of.
   const Psi& basis() const { return cache_.basis(); }
   /// The matrices of writes, by the number of vectors.
@@ -139,7 +149,7 @@ class LongTermMemory {
       // Now, for what waits and cannot be written would be in the way of all that follows.
       const RowCounts group{config_.group, config_.group};
       detail::require_writable("write", detail::largest_with(next.largest, x.value()),
-                               largest_writable({0, 1}, group));
+                               detail::largest_writable(cache_, {0, 1}, group));
       const auto ready = waiting_.write(next.waiting, {x.value(), counts});
       take_in(next, V(ready.vectors), ready.length, locations);
     } else {
@@ -191,11 +201,15 @@ class LongTermMemory {
         queries.shape().rank() == 3 && queries.dim(0) == batch && queries.dim(2) == e, "read",
         "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", e, "], ", e,
         " = heads * head_dim");
-    require_finite_read(state, queries, queries.value());
+    const auto check_part = [&](const Variable<T, Backend>& part) {
+      detail::require_finite_read(std::as_const(state.coefficients).value(), queries.value(),
+                                  part.value());
+    };
+    check_part(queries);
     const auto density = density_of(state, queries);
-    require_finite_read(state, queries, density.value());
+    check_part(density);
     const auto read = out.forward(context_of(state.coefficients, density));
-    require_finite_read(state, queries, read.value());
+    check_part(read);
     if (sticky() && queries.dim(1) > 0)
       state.attention = detail::attention_since<Density>(state.attention, density.value());
     return {read, density, state.waiting.length};
@@ -230,7 +244,7 @@ class LongTermMemory {
   using V = Variable<T, Backend>;
   using Cache = RidgeCache<T, Backend, Psi>;
 
-  LongTermMemory(LongTermConfig config, Cache cache, Random random)
+  LongTermMemory(Config config, Cache cache, Random random)
       : config_(std::move(config)),
         cache_(std::move(cache)),
         waiting_(config_.model_dim, 0, config_.group) {
@@ -247,9 +261,11 @@ class LongTermMemory {
     out = Linear<T, Backend>(e, d, random.split(5), false);
   }
 
-  static Cache make_cache(const LongTermConfig& config) {
+  static Cache make_cache(const Config& config) {
     config.validate();
-    return Cache(Psi(config.basis, config.widths), config.ridge_settings());
+    require(CentredBasis<Psi> || config.parameters != DensityParameters::moments, "LongTermMemory",
+            "parameters is moments: the basis has no centres and widths to make them of");
+    return Cache(basis_of<Psi>(config), config.ridge_settings());
   }
 
   detail::LongTermFlops flops(Index batch, Index length) const {
@@ -270,20 +286,6 @@ class LongTermMemory {
                         "the vectors are ", x.shape(), ": they must be [", batch, ", L, ", d, "]");
   }
 
-  /// NaN and infinity neither come into a read nor leave it without a word.
-  void require_finite_read(const State& state, const V& queries,
-                           const Tensor<T, Backend>& part) const {
-    detail::require_finite(
-        part, [queries = queries.value(), coefficients = state.coefficients.value()] {
-          const char* const what = !detail::all_finite(queries) ? "a query is not"
-                                   : !detail::all_finite(coefficients)
-                                       ? "the state is not"
-                                       : "queries and state are, but not what the "
-                                         "parameters make of them";
-          raise<NonFiniteError>("read", "what is read is not finite: ", what);
-        });
-  }
-
   /// Writes vectors [batch, L, d], the last `counts` of them, to the signals of `next`.
   void take_in(State& next, const V& x, const RowCounts& counts,
                Tensor<T, Backend> locations) const {
@@ -298,7 +300,8 @@ class LongTermMemory {
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
     if (sticky() && locations.empty()) locations = detail::sticky_locations(config_, next);
     auto largest = detail::largest_with(next.largest, gated.value());
-    detail::require_writable("write", largest, largest_writable(next.written, counts));
+    detail::require_writable("write", largest,
+                             detail::largest_writable(cache_, next.written, counts));
     next.coefficients = write_coefficients(cache_,
                                            {std::as_const(next.coefficients).value(), next.written,
                                             next.writes, next.last, next.largest},
@@ -313,20 +316,6 @@ class LongTermMemory {
       const Index at = static_cast<Index>(row);
       if (sticky()) next.attention.slice(at, at + 1).fill(T(0));
     }
-  }
-
-  /// The largest |x| that all of these writes can take in.
-  T largest_writable(const RowCounts& written, const RowCounts& counts) const {
-    double most = static_cast<double>(std::numeric_limits<T>::max());
-    if (!config_.bounded) return static_cast<T>(most);
-    for (std::size_t row = 0; row < counts.size(); ++row) {
-      if (counts[row] == 0 || (row > 0 && counts[row] == counts[row - 1] &&
-                               (written[row] == 0) == (written[row - 1] == 0)))
-        continue;
-      most = std::min(most, written[row] == 0 ? cache_.first_limits(counts[row]).largest
-                                              : cache_.next(counts[row]).limits.largest);
-    }
-    return static_cast<T>(most);
   }
 
   /// The expected values [B, Q, H D]. A few queries read the signal X itself, whose expectation is
@@ -344,8 +333,9 @@ class LongTermMemory {
   }
 
   Variable<T, Backend> density_of(State& state, const Variable<T, Backend>& queries) const {
-    if (config_.parameters == DensityParameters::moments)
-      return moment_density(queries, key.forward(state.coefficients), basis(), config_.heads);
+    if constexpr (CentredBasis<Psi>)
+      if (config_.parameters == DensityParameters::moments)
+        return moment_density(queries, key.forward(state.coefficients), basis(), config_.heads);
     return affine_density(queries, folded_keys(state), config_.heads,
                           static_cast<T>(config_.variance_floor));
   }
@@ -362,7 +352,7 @@ class LongTermMemory {
     return kept.value;
   }
 
-  LongTermConfig config_;
+  Config config_;
   Cache cache_;
   Fifo<T, Backend> waiting_;
 };

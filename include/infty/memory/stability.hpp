@@ -9,8 +9,10 @@
 
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/default.hpp>
+#include <infty/memory/long_term_basis.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/overshoot.hpp>
 #include <infty/signal/ridge_cache.hpp>
 
 namespace infty {
@@ -30,19 +32,20 @@ struct Stability {
 
 namespace detail {
 
-using ExactRidge = RidgeCache<double, EigenBackend, GaussianBasis<double>>;
-
-inline ExactRidge exact_ridge(const LongTermConfig& config) {
+template <ConfiguredBasis Psi>
+RidgeCache<double, EigenBackend, Psi> exact_ridge(const LongTermConfigFor<Psi>& config) {
   config.validate();
-  return {GaussianBasis<double>(config.basis, config.widths), config.ridge_settings()};
+  return {basis_of<Psi>(config), config.ridge_settings()};
 }
 
 }  // namespace detail
 
-/// Finds how a memory behaves under writes of `length` vectors, both the first and later ones.
+/// Finds how a memory behaves under writes of `length` vectors, both the first and later ones. Of a
+/// memory over another basis it is `stability<FourierBasis<double>>(config, length)`.
 /// @throws infty::ValueError if the configuration is not valid, or length < 1
-inline Stability stability(const LongTermConfig& config, Index length) {
-  const auto ridge = detail::exact_ridge(config);
+template <ConfiguredBasis Psi = GaussianBasis<double>>
+Stability stability(const LongTermConfigFor<Psi>& config, Index length) {
+  const auto ridge = detail::exact_ridge<Psi>(config);
   const auto next = ridge.next(length);
   Stability s{.points = next.limits.points, .penalty = next.limits.penalty};
   const auto even = even_locations<double, EigenBackend>(config.samples);
@@ -69,9 +72,11 @@ inline Stability stability(const LongTermConfig& config, Index length) {
 /// @param lengths  of the write in question, then of the later ones, each >= 1; not empty
 /// @return         as many shares, the first of which is 1
 /// @throws infty::ValueError
-inline std::vector<double> retention(const LongTermConfig& config, std::span<const Index> lengths) {
+template <ConfiguredBasis Psi = GaussianBasis<double>>
+std::vector<double> retention(const LongTermConfigFor<Psi>& config,
+                              std::span<const Index> lengths) {
   require(!lengths.empty(), "retention", "there are no lengths: the first is that of the write");
-  const auto ridge = detail::exact_ridge(config);
+  const auto ridge = detail::exact_ridge<Psi>(config);
   const auto& psi = ridge.basis();
   const auto places = detail::probe_places(psi);
   const auto count = static_cast<Index>(places.size());

@@ -11,34 +11,49 @@
 
 namespace infty {
 
-/// N harmonics of [0, 1]: see SineBasis and CosineBasis.
-template <class T, bool Sine>
+/// Which harmonics a `FourierBasis` has.
+enum class Harmonics {
+  both,     ///< 1, sin(pi t), cos(pi t), sin(2 pi t), ...: whole periods in [-1/2, 3/2]
+  sines,    ///< sin(2 pi (j + 1) t)
+  cosines,  ///< cos(2 pi j t); the first is the constant 1
+};
+
+/// N harmonics. Those of a memory are both sines and cosines, of the period of 2 over which a
+/// signal is fitted with zeros outside of [0, 1]; sines or cosines alone, of period 1, have the
+/// same value at 0 and 1.
+template <class T, Harmonics Which = Harmonics::both>
 class FourierBasis {
  public:
   using Scalar = T;
 
   /// Makes a basis of n functions. @throws infty::ValueError if n < 1
   explicit FourierBasis(Index n) : size_(n) {
-    require_at_least(Sine ? "SineBasis" : "CosineBasis", "N", n, 1);
+    require_at_least(Which == Harmonics::both    ? "FourierBasis"
+                     : Which == Harmonics::sines ? "SineBasis"
+                                                 : "CosineBasis",
+                     "N", n, 1);
   }
 
   /// Returns N, the number of functions.
   INFTY_HOST_DEVICE Index size() const { return size_; }
 
-  /// Counts the periods in [0, 1]: j + 1 for the sines, j for the cosines.
-  INFTY_HOST_DEVICE Index frequency(Index j) const { return Sine ? j + 1 : j; }
-  /// Computes 2 pi frequency(j).
-  INFTY_HOST_DEVICE T angular(Index j) const { return two_pi * T(frequency(j)); }
+  /// Periods in [0, 1]: 0, 1/2, 1/2, 1, 1, ... for both, j + 1 for the sines, j for the cosines.
+  INFTY_HOST_DEVICE T frequency(Index j) const {
+    if constexpr (Which == Harmonics::both) return T((j + 1) / 2) / 2;
+    return T(Which == Harmonics::sines ? j + 1 : j);
+  }
+  /// 2 pi frequency(j)
+  INFTY_HOST_DEVICE T angular(Index j) const { return two_pi * frequency(j); }
 
   /// Computes psi_j(t).
   INFTY_HOST_DEVICE T operator()(Index j, T t) const {
     const T angle = reduced(j, t);
-    return Sine ? std::sin(angle) : std::cos(angle);
+    return sine(j) ? std::sin(angle) : std::cos(angle);
   }
   /// Computes psi_j'(t).
   INFTY_HOST_DEVICE T derivative(Index j, T t) const {
     const T angle = reduced(j, t);
-    return angular(j) * (Sine ? std::cos(angle) : -std::sin(angle));
+    return angular(j) * (sine(j) ? std::cos(angle) : -std::sin(angle));
   }
   /// Computes psi_j''(t).
   INFTY_HOST_DEVICE T second_derivative(Index j, T t) const {
@@ -78,17 +93,22 @@ class FourierBasis {
 
   /// The same basis in another scalar type.
   template <class U>
-  FourierBasis<U, Sine> cast() const {
-    return FourierBasis<U, Sine>(size_);
+  FourierBasis<U, Which> cast() const {
+    return FourierBasis<U, Which>(size_);
   }
 
  private:
   static constexpr T two_pi = T(6.28318530717958647692528676656L);
 
+  INFTY_HOST_DEVICE static bool sine(Index j) {
+    if constexpr (Which == Harmonics::both) return j % 2 == 1;
+    return Which == Harmonics::sines;
+  }
+
   // 2 pi f t less whole turns. Without the fused product, f t would carry its rounding error,
   // which in float and at f = 512 is 1e-4 of a turn.
   INFTY_HOST_DEVICE T reduced(Index j, T t) const {
-    const T f = T(frequency(j));
+    const T f = frequency(j);
     return two_pi * std::fma(f, t, -std::nearbyint(f * t));
   }
 
@@ -96,8 +116,8 @@ class FourierBasis {
   // u^2 p / omega + 2 u psi / omega^2 - 2 p / omega^3.
   INFTY_HOST_DEVICE Integrals<T> antiderivatives(Index j, T t, T u) const {
     const T angle = reduced(j, t), r = 1 / angular(j);
-    const T psi = Sine ? std::sin(angle) : std::cos(angle);
-    const T p = (Sine ? -std::cos(angle) : std::sin(angle)) * r;
+    const T psi = sine(j) ? std::sin(angle) : std::cos(angle);
+    const T p = (sine(j) ? -std::cos(angle) : std::sin(angle)) * r;
     return {p, u * p + psi * r * r, u * u * p + 2 * r * r * (u * psi - p)};
   }
 
@@ -106,12 +126,13 @@ class FourierBasis {
 
 /// psi_j(t) = sin(2 pi (j + 1) t), j = 0, ..., N-1.
 template <class T>
-using SineBasis = FourierBasis<T, true>;
+using SineBasis = FourierBasis<T, Harmonics::sines>;
 
 /// psi_j(t) = cos(2 pi j t), j = 0, ..., N-1; the first is the constant 1.
 template <class T>
-using CosineBasis = FourierBasis<T, false>;
+using CosineBasis = FourierBasis<T, Harmonics::cosines>;
 
-static_assert(SmoothBasis<SineBasis<float>> && GaussianExpectationBasis<CosineBasis<double>>);
+static_assert(SmoothBasis<FourierBasis<float>> && SmoothBasis<SineBasis<float>> &&
+              GaussianExpectationBasis<CosineBasis<double>>);
 
 }  // namespace infty

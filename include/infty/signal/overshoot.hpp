@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include <infty/core/backend.hpp>
@@ -34,13 +35,15 @@ struct FitSize {
 
 namespace detail {
 
-/// Places of [0, 1], rising, between which no combination of a basis hides a maximum.
+/// Places of [0, 1], rising, between which no combination of a basis hides a maximum: four to a
+/// width about every centre; of a basis without, sixteen a function, both evenly and as the
+/// cosines of an even angle, which are as dense at the ends as polynomials need it.
 template <Basis Psi>
 std::vector<double> probe_places(const Psi& psi) {
   std::vector<double> t;
   double nearest = 1;  // places nearer to each other tell nothing new
   const Index even = 256;
-  if constexpr (requires { psi.centre(Index{0}) + psi.width(Index{0}); }) {
+  if constexpr (CentredBasis<Psi>) {
     for (Index j = 0; j < psi.size(); ++j) {
       const auto centre = static_cast<double>(psi.centre(j)),
                  width = static_cast<double>(psi.width(j));
@@ -49,8 +52,12 @@ std::vector<double> probe_places(const Psi& psi) {
     }
   } else {
     nearest = 0;
-    for (Index i = 0; i < 8 * psi.size(); ++i)
-      t.push_back(static_cast<double>(i) / static_cast<double>(8 * psi.size()));
+    const Index count = 16 * psi.size();
+    for (Index i = 0; i < count; ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(count);
+      t.push_back(share);
+      t.push_back((1 - std::cos(std::numbers::pi * share)) / 2);
+    }
   }
   for (Index i = 0; i <= even; ++i) t.push_back(static_cast<double>(i) / static_cast<double>(even));
   std::sort(t.begin(), t.end());

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <limits>
 
 #include <infty/core/error.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/verify.hpp>
+#include <infty/signal/ridge_cache.hpp>
 
 namespace infty::detail {
 
@@ -43,6 +47,22 @@ Tensor<T, B> largest_with(const Tensor<T, B>& before, const Tensor<T, B>& x) {
     for (Index j = 0; j < wide; ++j) to[row * d + begin + j] = most[j] + spoilt[j];
   });
   return largest;
+}
+
+/// The largest |x| that all of these writes can take in. @param written  [batch], vectors before
+template <class T, class B, class Psi>
+T largest_writable(const RidgeCache<T, B, Psi>& cache, const RowCounts& written,
+                   const RowCounts& counts) {
+  double most = static_cast<double>(std::numeric_limits<T>::max());
+  if (!cache.settings().bounded) return static_cast<T>(most);
+  for (std::size_t row = 0; row < counts.size(); ++row) {
+    if (counts[row] == 0 || (row > 0 && counts[row] == counts[row - 1] &&
+                             (written[row] == 0) == (written[row - 1] == 0)))
+      continue;
+    most = std::min(most, written[row] == 0 ? cache.first_limits(counts[row]).largest
+                                            : cache.next(counts[row]).limits.largest);
+  }
+  return static_cast<T>(most);
 }
 
 /// @throws infty::NonFiniteError that names `op`, row and coordinate unless all of largest [batch,
