@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <type_traits>
 #include <vector>
 
 #include <infty/autograd/variable.hpp>
@@ -43,6 +44,30 @@ TEMPLATE_LIST_TEST_CASE("Variable: a gradient that has not arrived is zero", "",
   CHECK_FALSE(x.has_grad());
   CHECK(x.grad().to_vector() == std::vector<T>(3, T(0)));
   CHECK(x.grad().data() == memory);
+}
+
+TEST_CASE("Variable: through a const handle a gradient is read and added to, a value is read") {
+  const Variable<float> x(Tensor<float>::zeros({3}), true);
+  static_assert(std::is_same_v<decltype(x.value()), const Tensor<float>&>);
+  static_assert(std::is_same_v<decltype(x.grad()), Tensor<float>&>);
+  CHECK_FALSE(x.has_grad());
+  Variable<float> copy = x;  // as an operation keeps its inputs
+  copy.grad().fill(2);
+  CHECK(x.grad().to_vector() == std::vector<float>(3, 2));
+  copy.value().fill(1);
+  CHECK(x.value().to_vector() == std::vector<float>(3, 1));
+}
+
+TEST_CASE("Variable: all handles of one have one identity, and others another") {
+  const Variable<float> x(Tensor<float>::zeros({3})), copy = x, other = x.detach();
+  CHECK(x.identity() == copy.identity());
+  CHECK(x.identity() != other.identity());
+  Variable<float> none, empty = none;
+  CHECK(none.identity() != empty.identity());
+  none.value() = x.value();
+  CHECK(none.identity() != empty.identity());
+  empty = none;
+  CHECK(none.identity() == empty.identity());
 }
 
 TEST_CASE("Variable: a tensor becomes one that needs no gradient") {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/parameters.hpp>
 #include <infty/memory/compressive_memory.hpp>
 #include <infty/testing/gradient_check.hpp>
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -305,6 +306,7 @@ bool needs_gradient(const Input& input) {
 /// though no gradient flows there, such as the value of `output` or indices, is given as it is; a
 /// vector of variables is one input.
 template <class T, class B, class Backward, class... Inputs>
+  requires std::invocable<Backward&, const Tensor<T, B>&>
 Variable<T, B> record(Variable<T, B> output, Backward backward, const Inputs&... inputs) {
   if (Tape* const tape = Tape::active(); tape && (detail::needs_gradient(inputs) || ...)) {
     output.set_requires_grad(true);

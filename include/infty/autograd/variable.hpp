@@ -34,8 +34,13 @@ struct Recording {
 
 }  // namespace detail
 
-/// A tensor that gradients flow to. A handle: copies are the same variable. A variable that was
-/// moved from is an empty one of its own.
+/// A tensor that gradients flow to. A handle, as std::shared_ptr is: copies are the same variable,
+/// and a const one can be copied into one that is not. A variable that was moved from is an empty
+/// one of its own.
+///
+/// Through a const handle the value is read-only: that is what a function says that takes
+/// `const Variable&`. The gradient is not. A backward pass goes through the handles that operations
+/// keep of their inputs, long after the functions have returned, and adds to it there.
 ///
 /// A tensor converts to a variable that needs no gradient. Operations deduce their types, so they
 /// want the conversion in words: `linear(Variable<T, B>(x), weight)`.
@@ -75,8 +80,8 @@ class Variable {
     return body_ && body_->has_grad && body_->grad.shape() == body_->value.shape();
   }
 
-  /// Returns the gradient, of the value's shape; zeros if none has arrived. Backward passes add to
-  /// it.
+  /// The gradient, of the value's shape, to be read and added to through any handle. If none has
+  /// arrived these are zeros, and they have arrived now: `has_grad` asks without changing anything.
   TensorType& grad() const {
     if (const GradTarget<T> to = grad_target(); !to.add) body().grad.fill(T(0));
     return body().grad;

@@ -136,10 +136,11 @@ std::string member_name(const State& state, std::size_t index) {
 
 /// Calls f(name, member) for every tensor, RowCounts and RowIds of a state, nested names joined by
 /// dots, entries of a vector numbered. Members of a const state are const.
-template <class Member, class F>
-void for_each_member(Member& member, F&& f, const std::string& name = "") {
+template <class State, class F>
+  requires Layer<std::remove_const_t<State>>
+void for_each_member(State& state, F&& f, const std::string& name = "") {
   detail::walk_members(
-      member,
+      state,
       [&](const detail::DottedName& full, auto& inner, const RowCounts*) { f(full.text, inner); },
       detail::DottedName{name});
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <exception>
 #include <mutex>
 
@@ -53,6 +54,7 @@ inline void set_num_threads(int n) {
 /// Pieces do not depend on the number of threads, so neither does any result. `body` must not
 /// throw.
 template <class Body>
+  requires std::invocable<const Body&, Index, Index>
 void parallel_for(Index n, Index grain, const Body& body) {
   if (n <= 0) return;
   const Index pieces = (n + grain - 1) / grain;
@@ -72,6 +74,7 @@ void parallel_for(Index n, Index grain, const Body& body) {
 /// Calls task(i) for all i in [0, n), each of them in one thread and all that it calls too. What a
 /// task throws is thrown from here, once all have ended; of several the one with the smallest i.
 template <class Task>
+  requires std::invocable<const Task&, Index>
 void parallel_tasks(Index n, const Task& task) {
 #if defined(__cpp_exceptions)
   std::exception_ptr error;

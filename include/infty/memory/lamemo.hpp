@@ -10,6 +10,7 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
+#include <infty/memory/memory.hpp>
 #include <infty/memory/renewed_past.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
 #include <infty/nn/relative_attention.hpp>
@@ -123,6 +124,12 @@ class LaMemo {
   /// @return   [B, M + L, d], or [B, L, d] where nobody wants the past's answers
   /// @throws infty::ShapeError; then the state is as it was
   V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const {
+    return attend(state, x, norm, pass).context;
+  }
+
+  /// What `forward` does, with the queries of the segment and the vectors that are let go.
+  Attended<T, Backend> attend(State& state, const V& x, const Norm& norm,
+                              Pass<T, Backend>& pass) const {
     const Index past = check(state, x, pass), K = x.dim(1), L = K - past;
     std::optional<NoGrad> no_answer;
     if (!pass.answer) no_answer.emplace();
@@ -132,11 +139,12 @@ class LaMemo {
     const Index longest = encoding.dim(0);
     const V positions = attention.position.forward(V(encoding.slice(longest - K, longest)));
     Tensor<T, Backend> log_sum;
-    const V context =
-        relative_attention(attention.query.forward(narrow(seen, past, K)), keys, values, positions,
-                           attention.content_bias, attention.position_bias,
-                           detail::visible<Backend>(state.held, past), &log_sum);
-    V answer;
+    Attended<T, Backend> attended;
+    attended.queries = queries(narrow(seen, past, K));
+    const V context = relative_attention(attended.queries, keys, values, positions,
+                                         attention.content_bias, attention.position_bias,
+                                         detail::visible<Backend>(state.held, past), &log_sum);
+    V& answer = attended.context;
     if (pass.answer) answer = attention.out.forward(context);
 
     RunningAttention<T, Backend> renewed = {latest(state.context, past),
@@ -154,9 +162,14 @@ class LaMemo {
       renewed.context = read.value();
       if (renew) answer = concat(attention.out.forward(read), answer);
     }
+    const RowCounts held = state.held;
     state = moved_on(state, renewed, context.value(), log_sum);
-    return answer;
+    attended.leaving = let_go(x.value(), past, held, state.held);
+    return attended;
   }
+
+  /// The queries of vectors as attention sees them, [B, L, d] -> [B, L, H D].
+  V queries(const V& x) const { return attention.query.forward(x); }
 
   /// Multiplications and additions of the products of `forward` behind a full memory, where the
   /// past is renewed.
@@ -188,6 +201,18 @@ class LaMemo {
     next.context = kept(renewed.context, context);
     next.log_sum = kept(renewed.log_sum, log_sum);
     return next;
+  }
+
+  /// What of x [B, M + L, d], the past and the segment, each row does not hold any more.
+  static RowSequences<T, Backend> let_go(const Tensor<T, Backend>& x, Index past,
+                                         const RowCounts& before, const RowCounts& after) {
+    const Index L = x.dim(1) - past;
+    RowCounts leave(before.size()), added(before.size(), L);
+    for (std::size_t row = 0; row < leave.size(); ++row) leave[row] = before[row] + L - after[row];
+    return {detail::right_aligned(narrow(V(x), 0, past).value(),
+                                  {narrow(V(x), past, x.dim(1)).value(), added}, after, leave,
+                                  *std::max_element(leave.begin(), leave.end())),
+            leave};
   }
 
   /// The last `count` vectors of every row of x [B, capacity, width].

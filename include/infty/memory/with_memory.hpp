@@ -64,12 +64,26 @@ struct WithMemoryState {
   }
 };
 
+namespace detail {
+
+/// The decorator that attention asks for, if it does: a memory beside it changes nothing.
+template <class A>
+struct AroundAttention {};
+template <class A>
+  requires requires { typename A::template Around<A>; }
+struct AroundAttention<A> {
+  template <class Stack>
+  using Around = typename A::template Around<Stack>;
+};
+
+}  // namespace detail
+
 /// Attention and beside it a memory, which takes in the vectors that the former lets go. The same
 /// queries read both, and `Merge` makes one of what they read, by default the sum
 /// Z = Z_T + Z_LTM [Martins et al. 2022, Eq. 12].
 template <Attention A, Memory M,
           class Merge = SumMerge<typename A::Scalar, typename A::BackendType>>
-class WithMemory {
+class WithMemory : public detail::AroundAttention<A> {
  public:
   using Scalar = typename A::Scalar;
   using BackendType = typename A::BackendType;
@@ -144,7 +158,7 @@ class WithMemory {
     if (memory) {
       if (pass.answer)
         attended.context =
-            merge.forward(attended.context, read(next.past->memory, attended.queries, pass));
+            merged(attended.context, read(next.past->memory, attended.queries, pass));
       else if (changed_by_reading())
         read(next.past->memory, attention.queries(norm(x)), pass);
       next.past->leaving = std::exchange(attended.leaving, {});
@@ -152,6 +166,15 @@ class WithMemory {
     state = std::move(next);
     return attended;
   }
+
+  /// Vectors that a row of the attention holds.
+  Index capacity() const
+    requires requires(const A& a) { a.capacity(); }
+  {
+    return attention.capacity();
+  }
+  /// d.
+  Index model_dim() const { return model_dim_; }
 
   /// The attention's queries, of vectors as it sees them.
   V queries(const V& x) const { return attention.queries(x); }
@@ -183,6 +206,13 @@ class WithMemory {
       return memory->read(state, queries, pass);
     else
       return memory->read(state, queries);
+  }
+
+  /// Of vectors in front that have not asked the memory, what attention alone has read.
+  V merged(const V& attended, const V& read) const {
+    const Index all = attended.dim(1), front = all - read.dim(1);
+    if (front == 0) return merge.forward(attended, read);
+    return concat(narrow(attended, 0, front), merge.forward(narrow(attended, front, all), read));
   }
 
   RowSequences<Scalar, BackendType> nothing(Index batch) const {

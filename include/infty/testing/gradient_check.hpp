@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
@@ -15,6 +16,7 @@ namespace infty {
 /// that is larger). `function()` computes the scalar from the inputs as they stand; it must be
 /// deterministic. Inputs are left as they were.
 template <class T, class B, class Function>
+  requires std::invocable<Function&>
 T gradient_check(Function function, std::vector<Variable<T, B>> inputs, T step = T(1e-5)) {
   for (auto& input : inputs) {
     input.set_requires_grad(true);

@@ -45,7 +45,7 @@ inline std::string length_beside(const std::string& name) {
 
 /// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
 /// @throws infty::IoError if a name is taken
-template <class L>
+template <Layer L>
 void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
   for_each_parameter(layer, [&](const std::string& name, const auto& parameter) {
     writer.add(prefix + name, parameter.value());
@@ -55,7 +55,7 @@ void save_parameters(SafetensorsWriter& writer, const L& layer, const std::strin
 /// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
 /// gradient that would flow to the last write is not kept. @throws infty::IoError if a name is
 /// taken
-template <class State>
+template <Layer State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
   mark_checkpoint(writer);
   for_each_member(state, [&](const std::string& name, const auto& member) {
@@ -75,7 +75,7 @@ void save_state(SafetensorsWriter& writer, const State& state, const std::string
 
 /// Adds the state of an optimiser such as Adam: counts and moments, by the names of its `visit`
 /// behind `prefix`; its configuration is not part of it. @throws infty::IoError if a name is taken
-template <class Optimizer>
+template <Layer Optimizer>
 void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
                     const std::string& prefix = "") {
   mark_checkpoint(writer);
@@ -268,7 +268,7 @@ class CheckpointLoader {
 
 /// Saves the parameters of a layer as a file; an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <class L>
+template <Layer L>
 void save_parameters(const std::filesystem::path& path, const L& layer) {
   SafetensorsWriter writer;
   save_parameters(writer, layer);
@@ -278,14 +278,14 @@ void save_parameters(const std::filesystem::path& path, const L& layer) {
 /// Copies the parameters that begin with `prefix` in a file into those of a layer.
 /// @throws infty::IoError that names the first tensor that is missing, of another shape, or too
 /// much; then the layer is as it was
-template <class L>
+template <Layer L>
 void load_parameters(const std::filesystem::path& path, L& layer, const std::string& prefix = "") {
   CheckpointLoader(path).parameters(layer, prefix).apply();
 }
 
 /// Saves a state as a file; an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <class State>
+template <Layer State>
 void save_state(const std::filesystem::path& path, const State& state) {
   SafetensorsWriter writer;
   save_state(writer, state);
@@ -295,7 +295,7 @@ void save_state(const std::filesystem::path& path, const State& state) {
 /// Replaces a state by that of a file, of the same memory; copies of it keep what they have.
 /// @throws infty::IoError that names the first tensor that is missing, does not fit, or is too
 /// much; then the state is as it was
-template <class State>
+template <Layer State>
 void load_state(const std::filesystem::path& path, State& state, const std::string& prefix = "") {
   CheckpointLoader(path).state(state, prefix).apply();
 }
