@@ -97,6 +97,8 @@
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
+#include <infty/nn/multi_head_attention.hpp>
+#include <infty/nn/plain_attention.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/to.hpp>
 #include <infty/signal/basis.hpp>
@@ -140,6 +142,7 @@
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
+#include <infty/eigen/fused_plain_attention.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/include.hpp>

@@ -85,6 +85,9 @@ std::map<std::string, bool> kernels_of() {
 , {"FusedAttention", requires {typename B::FusedAttention;
 }
 }
+, {"FusedPlainAttention", requires {typename B::FusedPlainAttention;
+}
+}
 , {"FusedTokenLosses", requires {typename B::FusedTokenLosses;
 }
 }
