@@ -33,6 +33,7 @@
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/expectation.hpp>
 #include <infty/core/kernel/layer_norm.hpp>
+#include <infty/core/kernel/plain_attention.hpp>
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
@@ -117,7 +118,9 @@
 #include <infty/nn/linear_pair.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
 #include <infty/nn/memory_interpolation.hpp>
+#include <infty/nn/multi_head_attention.hpp>
 #include <infty/nn/pass.hpp>
+#include <infty/nn/plain_attention.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/sequence_layer.hpp>
 #include <infty/nn/to.hpp>
@@ -162,6 +165,7 @@
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
+#include <infty/eigen/fused_plain_attention.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/include.hpp>

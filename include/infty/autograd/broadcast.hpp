@@ -72,6 +72,33 @@ struct Broadcast {
   }
 };
 
+/// out = f(x, y) of the elements that meet, by element or, as fewer threads do it, by row.
+template <class T, class F>
+struct Combination {
+  Broadcast at;
+  F f;
+  const T *x, *y;
+  T* out;
+
+  INFTY_HOST_DEVICE void operator()(Index row, Index column) const {
+    out[row * at.columns + column] =
+        f(x[at.begin(at.a, row) + column * at.a[0]], y[at.begin(at.b, row) + column * at.b[0]]);
+  }
+  INFTY_HOST_DEVICE void operator()(Index row) const {
+    const T *const in_x = x + at.begin(at.a, row), *const in_y = y + at.begin(at.b, row);
+    T* const to = out + row * at.columns;
+    if (at.a[0] == 0) {
+      const T all = *in_x;
+      for (Index j = 0; j < at.columns; ++j) to[j] = f(all, in_y[j * at.b[0]]);
+    } else if (at.b[0] == 0) {
+      const T all = *in_y;
+      for (Index j = 0; j < at.columns; ++j) to[j] = f(in_x[j], all);
+    } else {
+      for (Index j = 0; j < at.columns; ++j) to[j] = f(in_x[j], in_y[j]);
+    }
+  }
+};
+
 /// out = f(x, y) of the elements that meet, in the shape `to` of both.
 template <class B, class T, class F>
 void combine(const Tensor<T, B>& x, const Tensor<T, B>& y, const Shape& to, F f, T* out) {
@@ -80,11 +107,11 @@ void combine(const Tensor<T, B>& x, const Tensor<T, B>& y, const Shape& to, F f,
     B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = f(px[i], py[i]); });
     return;
   }
-  const Broadcast at(x.shape(), y.shape(), to);
-  for_each_element<B>(at.rows, at.columns, [=] INFTY_HOST_DEVICE(Index i, Index j) {
-    out[i * at.columns + j] =
-        f(px[at.begin(at.a, i) + j * at.a[0]], py[at.begin(at.b, i) + j * at.b[0]]);
-  });
+  const Combination<T, F> each{Broadcast(x.shape(), y.shape(), to), f, px, py, out};
+  if constexpr (many_threads<B>)
+    for_each_element<B>(each.at.rows, each.at.columns, each);
+  else
+    B::for_each_row(each.at.rows, each.at.columns, each);
 }
 
 /// out (outer, inner) = the sums of x (outer, n, inner) over n.

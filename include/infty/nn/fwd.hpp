@@ -18,6 +18,8 @@ struct LayerNorm;
 template <class T, class Backend = EigenBackend>
 struct FeedForward;
 template <class T, class Backend = EigenBackend>
+struct MultiHeadAttention;
+template <class T, class Backend = EigenBackend>
 struct RelativeAttention;
 
 }  // namespace infty

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/core/kernel/attention.hpp>
+
+namespace infty {
+
+/// The inputs of `scaled_dot_product_attention`: q [B, L, H D], k and v [B, K, H D], visible [B] or
+/// null. Entries of `visible` out of [0, K] count as the nearest in it. In `AttentionSize` K may be
+/// less than L unless attention is causal.
+template <class T>
+struct PlainAttentionInputs {
+  const T *q, *k, *v;
+  const Index* visible;
+  bool causal;
+  T scale;
+
+  /// The first key that row b of the batch may see.
+  INFTY_HOST_DEVICE Index first_key(const AttentionSize& s, Index b) const {
+    const Index hidden = visible ? s.keys - visible[b] : 0;
+    return hidden < 0 ? 0 : hidden > s.keys ? s.keys : hidden;
+  }
+  /// Behind the last key that query i may see. Where that is not above `first_key` it sees none.
+  INFTY_HOST_DEVICE Index end_key(const AttentionSize& s, Index i) const {
+    return causal ? s.memory() + i + 1 : s.keys;
+  }
+};
+
+/// Where a backward pass adds the gradients of the inputs; null where none is wanted.
+template <class T>
+struct PlainAttentionGradients {
+  T *q, *k, *v;
+};
+
+}  // namespace infty
