@@ -73,6 +73,7 @@
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/model/fwd.hpp>
+#include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_layer.hpp>
@@ -91,6 +92,7 @@
 #include <infty/nn/linear.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
 #include <infty/nn/relative_attention.hpp>
+#include <infty/nn/sampling.hpp>
 #include <infty/nn/to.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
