@@ -128,6 +128,7 @@
 #include <infty/data/batch_stream.hpp>
 #include <infty/data/byte_pair_encoding.hpp>
 #include <infty/data/text.hpp>
+#include <infty/data/text_tensors.hpp>
 #include <infty/data/unicode.hpp>
 #include <infty/data/unicode_table.hpp>
 #include <infty/data/vocabulary.hpp>
@@ -145,5 +146,6 @@
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/transpose.hpp>
 #include <infty/io/mapped_file.hpp>
+#include <infty/metrics/perplexity.hpp>
 #include <infty/testing/memory_invariants.hpp>
 #endif
