@@ -46,6 +46,7 @@
 #include <infty/io/safetensors_file.hpp>
 #include <infty/io/safetensors_header.hpp>
 #include <infty/io/safetensors_writer.hpp>
+#include <infty/io/settings.hpp>
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/compression.hpp>
 #include <infty/memory/compressive_memory.hpp>
@@ -75,6 +76,7 @@
 #include <infty/model/fwd.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
+#include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_layer.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -122,6 +124,7 @@
 #include <infty/train/progress.hpp>
 #include <infty/train/schedule.hpp>
 #include <infty/train/trainer.hpp>
+#include <infty/train/trainer_config.hpp>
 #include <infty/version.hpp>
 
 #if !defined(__CUDACC__)  // for host compilers alone
