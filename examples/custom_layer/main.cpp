@@ -11,7 +11,7 @@
 #include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/linear.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 using infty::Index, infty::Tensor, infty::Variable;
 

@@ -123,6 +123,7 @@
 #include <infty/train/named_parameters.hpp>
 #include <infty/train/progress.hpp>
 #include <infty/train/schedule.hpp>
+#include <infty/train/train_step.hpp>
 #include <infty/train/trainer.hpp>
 #include <infty/train/trainer_config.hpp>
 #include <infty/version.hpp>

@@ -11,7 +11,7 @@
 
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/checkpoint.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "fuzz/fuzz.hpp"
 #include "io/temporary_folder.hpp"

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include <infty/model/transformer_lm.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "support/catch.hpp"
 #include "threads/at_once.hpp"

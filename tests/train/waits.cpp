@@ -5,7 +5,7 @@
 
 #include <infty/eigen/backend.hpp>
 #include <infty/model/transformer_lm.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "support/catch.hpp"
 
