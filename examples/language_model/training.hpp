@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -13,7 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <infty/train/checkpoint.hpp>
+#include <infty/train/trainer.hpp>
 
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"
@@ -36,109 +37,115 @@ struct TrainOptions {
   bool fresh = false;  ///< whether what is in the folder is to be replaced
 };
 
-/// What one step was.
-struct Step {
-  Index step = 0, epoch = 0, tokens = 0;
-  double loss = 0;  ///< of the tokens, in nats a token
-  double grad_norm = 0, learning_rate = 0;
-};
-
-/// A model that is being trained. All that the next step depends on is saved and loaded.
+/// What the next step depends on, and what was learned from until now.
 class Training {
  public:
   Training(const Settings& s, const Corpus& corpus)
       : settings_(s),
-        vocabulary_(corpus.tokenizer.fingerprint()),
+        here_{.next = {}, .text = corpus.fingerprint, .vocabulary = corpus.tokenizer.fingerprint()},
         model_(make_model(s, corpus.tokenizer.size())),
         dropout_(s.seed, 3),
         batches_(corpus.train.stream, {.batch = s.batch,
                                        .segment = s.segment,
                                        .start = corpus.tokenizer.start(),
                                        .reset_documents = s.documents}),
-        state_(model_->make_state(s.batch)) {}
+        state_(model_->make_state(s.batch)),
+        trainer_(model_->named_parameters(), trainer_config(s)) {
+    trainer_.keep_settings(support::to_json(s).dump()).keep("dropout", dropout_);
+    trainer_.keep_tensors(
+        [this](infty::SafetensorsWriter& writer) { model_->save_state(writer, state_); },
+        [this](infty::CheckpointLoader& loader) { model_->load_state(loader, state_); });
+    trainer_.keep_text(
+        "position", [this] { return position(); },
+        [this](const std::string& text) { return taken(text); });
+  }
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
 
   const support::Model& model() const { return *model_; }
-  Index steps() const { return model_->steps(); }
-  /// Tokens learned from until now.
-  Index tokens() const { return tokens_; }
-  /// Of all steps until now.
-  double seconds() const { return seconds_; }
+  Index steps() const { return trainer_.steps(); }
+  Index tokens() const { return here_.tokens; }
+  double seconds() const { return here_.seconds; }
+  std::uint64_t log_bytes() const { return here_.log_bytes; }
 
-  Step step() {
-    const auto start = std::chrono::steady_clock::now();
-    const auto batch = batches_.next();
-    model_->reset_rows(state_, batch);
-    support::StepConfig config{.learning_rate = rate_of(settings_, steps()),
-                               .kl_weight = settings_.kl_weight,
-                               .auxiliary_weight = settings_.auxiliary_weight};
-    if (settings_.clip > 0) config.max_norm = settings_.clip;
-    if (settings_.model.dropout > 0) config.dropout = &dropout_;
-    const auto done = model_->step(state_, batch, config);
-    tokens_ += batch.predicted;
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return {.step = steps(),
-            .epoch = batch.epoch,
-            .tokens = batch.predicted,
-            .loss = done.loss,
-            .grad_norm = done.grad_norm,
-            .learning_rate = config.learning_rate};
+  /// The segment that the last step read, and its loss, in nats a token.
+  const infty::TextBatch& batch() const { return batch_; }
+  double loss() const { return static_cast<double>(loss_.value().item()); }
+
+  /// Trains on, segment by segment. Returns whether all steps are done.
+  bool run(infty::TrainerRun options) {
+    const auto stepped = std::move(options.stepped);
+    options.stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
+      here_.tokens += batch_.predicted;
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
+      here_.seconds += time.count();
+      stepped(step, progress);
+    };
+    return trainer_.run([this] { return objective(); }, options);
   }
 
-  void save(const std::filesystem::path& path, const Corpus& corpus,
-            std::uint64_t log_bytes) const {
-    infty::SafetensorsWriter writer;
-    model_->save_parameters(writer);
-    model_->save_rest(writer, state_);
-    infty::save_random(writer, dropout_, "dropout");
-    writer.metadata("settings", support::to_json(settings_).dump());
-    const auto& position = batches_.position();
-    const Position here{.epoch = position.epoch,
-                        .next = position.next,
-                        .tokens = tokens_,
-                        .seconds = seconds_,
-                        .log_bytes = log_bytes,
-                        .text = corpus.fingerprint,
-                        .vocabulary = vocabulary_};
-    writer.metadata("position", support::json_of(here).dump());
-    writer.save(path);
+  /// @param log_bytes  how long the log is
+  void save(const std::filesystem::path& path, std::uint64_t log_bytes) {
+    here_.log_bytes = log_bytes;
+    trainer_.save(path);
   }
 
-  /// Goes on from a checkpoint of this run; returns how long its log was. Throws infty::Error for
-  /// a damaged one.
-  std::uint64_t load(const std::filesystem::path& path) {
-    infty::CheckpointLoader loader(path);
-    model_->load_parameters(loader);
-    model_->load_rest(loader, state_);
-    loader.random(dropout_, "dropout");
-    const Position there = position_of(loader.file());
-    infty::require<infty::IoError>(there.tokens >= 0 && there.seconds >= 0, "language_model",
-                                   path.string(), ": ", there.tokens, " tokens in ", there.seconds,
-                                   " seconds cannot be");
-    batches_.seek({.epoch = there.epoch, .next = there.next});
-    loader.apply();
-    tokens_ = there.tokens;
-    seconds_ = there.seconds;
-    return there.log_bytes;
-  }
+  /// Goes on from a checkpoint of this run. Throws infty::Error for a damaged one.
+  void load(const std::filesystem::path& path) { trainer_.load(path); }
 
  private:
+  infty::Variable<float> objective() {
+    start_ = std::chrono::steady_clock::now();
+    batch_ = batches_.next();
+    model_->reset_rows(state_, batch_);
+    const auto made =
+        model_->objective(state_, batch_,
+                          {.kl_weight = settings_.kl_weight,
+                           .auxiliary_weight = settings_.auxiliary_weight,
+                           .dropout = settings_.model.dropout > 0 ? &dropout_ : nullptr});
+    loss_ = made.loss;
+    return made.total;
+  }
+
+  std::string position() {
+    here_.epoch = batches_.position().epoch;
+    here_.next = batches_.position().next;
+    return support::json_of(here_).dump();
+  }
+
+  std::function<void()> taken(const std::string& text) {
+    const auto there = support::parse<Position>(text, "the checkpoint's position");
+    infty::require<infty::IoError>(there.tokens >= 0 && there.seconds >= 0, "language_model",
+                                   "the checkpoint's position: ", there.tokens, " tokens in ",
+                                   there.seconds, " seconds cannot be");
+    infty::BatchStream batches = batches_;
+    batches.seek({.epoch = there.epoch, .next = there.next});
+    return [this, there, batches] {
+      here_ = there;
+      batches_ = batches;
+    };
+  }
+
   Settings settings_;
-  std::uint64_t vocabulary_;  // its fingerprint
+  Position here_;
   std::unique_ptr<support::Model> model_;
   infty::Random dropout_;
   infty::BatchStream batches_;
   support::Model::State state_;
-  Index tokens_ = 0;
-  double seconds_ = 0;
+  infty::Trainer<float> trainer_;
+  infty::TextBatch batch_;
+  infty::Variable<float> loss_;
+  std::chrono::steady_clock::time_point start_;
 };
 
 /// A number as short as it can be read back.
 inline std::string number(double value) { return nlohmann::json(value).dump(); }
 
-inline std::string csv_line(const Step& step, const std::string& valid) {
-  return std::to_string(step.step) + ',' + std::to_string(step.epoch) + ',' +
-         std::to_string(step.tokens) + ',' + number(step.loss) + ',' + number(step.grad_norm) +
-         ',' + number(step.learning_rate) + ',' + valid + '\n';
+inline std::string csv_line(const Training& training, const infty::TrainStep& step,
+                            const std::string& valid) {
+  return std::to_string(training.steps()) + ',' + std::to_string(training.batch().epoch) + ',' +
+         std::to_string(training.batch().predicted) + ',' + number(training.loss()) + ',' +
+         number(step.grad_norm) + ',' + number(step.learning_rate) + ',' + valid + '\n';
 }
 
 inline Results results_of(const Settings& s, const Corpus& corpus, const Training& training) {
@@ -164,29 +171,32 @@ inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOpt
                          Training& training, Log& log) {
   const support::InterruptGuard interrupt;
   support::ProgressLine line(s.memory, s.steps, training.steps());
+  const Index first = training.steps();
   double loss = 0, valid = std::numeric_limits<double>::quiet_NaN();
-  for (Index done = 0; training.steps() < s.steps;) {
-    const Step step = training.step();
-    ++done;
-    loss += (step.loss - loss) / static_cast<double>(std::min<Index>(done, 50));
-    const bool validate = s.evaluate_every > 0 && step.step % s.evaluate_every == 0;
+  const auto stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
+    loss += (training.loss() - loss) /
+            static_cast<double>(std::min<Index>(progress.done() - first, 50));
+    const bool validate = s.evaluate_every > 0 && progress.done() % s.evaluate_every == 0;
     if (validate) valid = evaluate(training.model(), s, corpus.tokenizer, corpus.valid).per_token();
-    log.append(csv_line(step, validate ? number(valid) : ""));
-    const int signal = interrupt.signal();
-    if (step.step % options.save_every == 0 || step.step == s.steps || signal != 0)
-      training.save(checkpoint_of(options.out), corpus, log.sync());
-    if (signal != 0)
-      throw support::Interrupted(signal, "stopped behind step " + std::to_string(step.step) +
-                                             " of " + std::to_string(s.steps) + ", saved in " +
-                                             options.out.string() + ": the same command goes on");
+    log.append(csv_line(training, step, validate ? number(valid) : ""));
     const double speed = static_cast<double>(training.tokens()) / training.seconds();
     if (std::isnan(valid))
-      line.update(step.step, {{"loss", loss}, {"tokens/s", speed}});
+      line.update(progress.done(), {{"loss", loss}, {"tokens/s", speed}});
     else
-      line.update(step.step, {{"loss", loss}, {"valid", valid}, {"tokens/s", speed}});
+      line.update(progress.done(), {{"loss", loss}, {"valid", valid}, {"tokens/s", speed}});
     if (options.pause > 0)
       std::this_thread::sleep_for(std::chrono::duration<double>(options.pause));
-  }
+  };
+  const bool done =
+      training.run({.save = [&] { training.save(checkpoint_of(options.out), log.sync()); },
+                    .save_every = options.save_every,
+                    .stop = [&] { return interrupt.signal() != 0; },
+                    .stepped = stepped});
+  if (!done)
+    throw support::Interrupted(interrupt.signal(),
+                               "stopped behind step " + std::to_string(training.steps()) + " of " +
+                                   std::to_string(s.steps) + ", saved in " + options.out.string() +
+                                   ": the same command goes on");
 }
 
 /// Trains in a folder until all steps are done: from its checkpoint on, if there is one. Nothing is
@@ -199,12 +209,12 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   if (!options.fresh) require_same_run(s, corpus, options.out);
   Training training(s, corpus);
   const bool goes_on = !options.fresh && std::filesystem::exists(checkpoint);
-  const std::uint64_t log_bytes = goes_on ? training.load(checkpoint) : 0;
+  if (goes_on) training.load(checkpoint);
   lock.remove_unfinished({"checkpoint.safetensors", "vocabulary.txt", "encoder.json", "vocab.bpe",
                           "results.json", "figure.gp"});
   Log log(options.out / "log.csv");
   if (goes_on) {
-    log.go_on(header, log_bytes, training.steps());
+    log.go_on(header, training.log_bytes(), training.steps());
   } else {
     for (const char* const name : {"results.json", "checkpoint.safetensors"})
       std::filesystem::remove(options.out / name);
