@@ -9,7 +9,7 @@
 
 #include <infty/nn/sampling.hpp>
 
-#include "model.hpp"
+#include "../support/language_model/model.hpp"
 
 namespace language_model {
 

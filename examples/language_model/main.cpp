@@ -27,12 +27,12 @@
 #include <infty/train/checkpoint.hpp>
 
 #include "../support/interrupt.hpp"
+#include "../support/language_model/training.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
 #include "compare.hpp"
 #include "generation.hpp"
-#include "training.hpp"
 
 namespace language_model {
 

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../support/json.hpp"
-#include "../support/settings.hpp"
+#include "../json.hpp"
+#include "../settings.hpp"
 #include "model.hpp"
 
 namespace language_model {

@@ -11,9 +11,9 @@
 #include <infty/model/presets.hpp>
 #include <infty/train/adam.hpp>
 
-#include "../support/ranges.hpp"
-#include "../support/training.hpp"
-#include "../support/transformer.hpp"
+#include "../ranges.hpp"
+#include "../training.hpp"
+#include "../transformer.hpp"
 
 namespace language_model {
 

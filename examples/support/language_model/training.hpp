@@ -16,12 +16,12 @@
 
 #include <infty/train/trainer.hpp>
 
-#include "../support/files.hpp"
-#include "../support/interrupt.hpp"
-#include "../support/json.hpp"
-#include "../support/lock.hpp"
-#include "../support/progress_line.hpp"
-#include "../support/settings.hpp"
+#include "../files.hpp"
+#include "../interrupt.hpp"
+#include "../json.hpp"
+#include "../lock.hpp"
+#include "../progress_line.hpp"
+#include "../settings.hpp"
 #include "figure.hpp"
 #include "log.hpp"
 #include "model.hpp"

@@ -11,11 +11,11 @@
 #include <infty/metrics/perplexity.hpp>
 #include <infty/train/checkpoint.hpp>
 
-#include "../support/claims.hpp"
-#include "../support/fingerprint.hpp"
-#include "../support/json.hpp"
-#include "../support/model_need.hpp"
-#include "../support/settings.hpp"
+#include "../claims.hpp"
+#include "../fingerprint.hpp"
+#include "../json.hpp"
+#include "../model_need.hpp"
+#include "../settings.hpp"
 #include "corpus.hpp"
 #include "settings.hpp"
 
