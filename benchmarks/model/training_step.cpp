@@ -4,7 +4,7 @@
 
 #include <infty/model/presets.hpp>
 #include <infty/model/transformer_lm.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "../support/against.hpp"
 #include "../support/flops.hpp"

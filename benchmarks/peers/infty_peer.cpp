@@ -19,7 +19,7 @@
 #include <infty/model/presets.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/checkpoint.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 namespace {
 

@@ -3,7 +3,6 @@
 // begins with a message, one of four noisy patterns; noise follows. At the end a learned query asks
 // the memory which pattern it was: the message is by then 15 segments and 15 contractions ago.
 
-#include <algorithm>
 #include <iostream>
 #include <vector>
 
@@ -11,7 +10,8 @@
 #include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/linear.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/nn/sampling.hpp>
+#include <infty/train/train_step.hpp>
 
 using infty::Index, infty::Tensor, infty::Variable;
 
@@ -64,10 +64,8 @@ int main() {
     train_step(optimizer, {.learning_rate = 1e-2, .max_norm = 1}, loss);
 
     if (step <= 150) continue;  // accuracy over the last 50 steps, on streams not seen before
-    for (Index row = 0; row < batch; ++row) {
-      const float* const scores = logits.value().data() + row * classes;
-      right += std::max_element(scores, scores + classes) - scores == target[std::size_t(row)];
-    }
+    const std::vector<Index> answers = argmax(logits.value()).to_vector();
+    for (std::size_t row = 0; row < answers.size(); ++row) right += answers[row] == target[row];
   }
   std::cout << "accuracy " << right / (50 * batch) << ", chance " << 1.0 / classes << '\n';
 }

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "../support/interrupt.hpp"
+#include "../support/language_model/results.hpp"
 #include "../support/lock.hpp"
 #include "../support/settings.hpp"
-#include "results.hpp"
 
 namespace language_model {
 

@@ -1,68 +1,35 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "model.hpp"
+#include <infty/nn/sampling.hpp>
+
+#include "../support/language_model/model.hpp"
 
 namespace language_model {
-
-/// How tokens are drawn from a model's probabilities.
-struct Sampling {
-  double temperature = 1;  ///< 0 takes the likeliest
-  Index top_k = 0;         ///< only so many likeliest tokens; 0: all
-  double top_p = 1;        ///< only the likeliest tokens that have this share together
-};
 
 /// What is to be generated.
 struct GenerateOptions {
   std::string prompt;
   Index tokens = 200, interval = 0;
-  Sampling sampling;
+  infty::Sampling sampling;
   std::uint64_t seed = 1;
 };
 
-/// Draws a token by its score: of the `top_k` likeliest, of these the likeliest that have the share
-/// `top_p` together, with probabilities of the scores divided by the temperature. A temperature of
-/// 0 takes the likeliest. At least one token is left.
-inline TokenId draw(std::span<const float> logits, const Sampling& sampling,
-                    infty::Random& random) {
-  std::vector<TokenId> order(logits.size());
-  std::iota(order.begin(), order.end(), TokenId{0});
-  const auto score = [&](TokenId id) { return logits[static_cast<std::size_t>(id)]; };
-  const auto likelier = [&](TokenId a, TokenId b) {
-    return score(a) != score(b) ? score(a) > score(b) : a < b;
-  };
-  if (sampling.temperature == 0) return *std::min_element(order.begin(), order.end(), likelier);
-  auto left = order.end();
-  if (sampling.top_k > 0 && sampling.top_k < std::ssize(order)) {
-    left = order.begin() + sampling.top_k;
-    std::nth_element(order.begin(), left, order.end(), likelier);
+/// Reads a token and draws the next one, number `number`.
+inline Index next_token(const support::Model& model, support::Model::State& state, Index last,
+                        const infty::Sampling& sampling, infty::Random& random, Index number) {
+  try {
+    const auto scores = model.logits(state, 1, {last});
+    return infty::sample(std::span<const float>(scores), sampling, random);
+  } catch (const infty::NonFiniteError& error) {
+    infty::raise<infty::NonFiniteError>("generate", "token ", number, ": ", error.what());
   }
-  order.erase(left, order.end());
-  if (sampling.top_p < 1) std::sort(order.begin(), order.end(), likelier);
-  const double top =
-      static_cast<double>(score(*std::min_element(order.begin(), order.end(), likelier)));
-  std::vector<double> weights;
-  double sum = 0;
-  for (const TokenId id : order)
-    sum += weights.emplace_back(
-        std::exp((static_cast<double>(score(id)) - top) / sampling.temperature));
-  if (sampling.top_p < 1) {
-    double share = 0;
-    std::size_t count = 0;
-    while (count < weights.size() && (count == 0 || share < sampling.top_p * sum))
-      share += weights[count++];
-    weights.resize(count);
-  }
-  return order[static_cast<std::size_t>(random.categorical(weights))];
 }
 
 /// Writes text to standard output as it comes, token by token, and on standard error how fast. The
@@ -84,10 +51,8 @@ inline void generate(const support::Model& model, const Tokenizer& tokenizer, In
   std::fputs(options.prompt.c_str(), stdout);
   auto since = std::chrono::steady_clock::now();
   for (Index done = 1; done <= options.tokens; ++done) {
-    const auto scores =
-        support::at_step("token", done, [&] { return model.logits(state, 1, {last}); });
-    const TokenId id = draw(scores, options.sampling, random);
-    last = id;
+    last = next_token(model, state, last, options.sampling, random, done);
+    const auto id = static_cast<TokenId>(last);
     const std::string text = tokenizer.decode(std::span(&id, 1));
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);

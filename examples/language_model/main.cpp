@@ -27,12 +27,12 @@
 #include <infty/train/checkpoint.hpp>
 
 #include "../support/interrupt.hpp"
+#include "../support/language_model/training.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
 #include "compare.hpp"
 #include "generation.hpp"
-#include "training.hpp"
 
 namespace language_model {
 
@@ -125,7 +125,7 @@ void evaluate(const EvaluateOptions& options) {
   }
   const Split split = make_split(tokenizer, documents);
   infty::require(!split.stream.tokens.empty(), "language_model", "the text has no token");
-  const Score score =
+  const infty::TextScore score =
       evaluate(*load_model(s, tokenizer, options.model, group), s, tokenizer, split);
   std::printf("%s, segments of %lld, %lld vectors of memory, %lld of %lld tokens unknown\n",
               s.memory.c_str(), static_cast<long long>(s.segment),

@@ -9,7 +9,7 @@
 
 #include <infty/data/sorting.hpp>
 #include <infty/signal/gaussian_basis.hpp>
-#include <infty/train/schedule.hpp>
+#include <infty/train/trainer.hpp>
 
 #include "../support/model_need.hpp"
 #include "../support/progress_line.hpp"
@@ -107,8 +107,7 @@ inline support::ModelConfig config_of(const BasisSettings& s, Index basis) {
                               .memory_length = s.segment + basis,
                               .compressed = basis,
                               .segment = s.segment,
-                              .long_term = s.long_term,
-                              .adam = {}};
+                              .long_term = s.long_term};
   config.transformer.vocabulary = s.task.symbols + 1;
   return config;
 }
@@ -139,18 +138,27 @@ inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
   const infty::SortingTask task(s.task);
   const auto model = support::make_model(config_of(s, basis));
   infty::Random sequences(s.seed, 1);
-  const infty::CosineSchedule rate{s.rate, std::min<Index>(20, s.steps / 2), s.steps, 0};
+  infty::Trainer trainer(model->named_parameters(),
+                         {.steps = s.steps,
+                          .adam = {.learning_rate = s.rate},
+                          .warmup_steps = std::min<Index>(20, s.steps / 2),
+                          .max_norm = 1});
   support::ProgressLine line("N = " + std::to_string(basis), s.steps, 0);
+  infty::Objective<float> made;
   double loss = 0;
-  for (Index step = 0; step < s.steps; ++step) {
-    const auto drawn = task.sample(s.batch, sequences);
-    auto state = model->make_state(s.batch);
-    model->observe(state, s.batch, detail::tokens_of(drawn), s.segment);
-    const auto done = model->step(state, detail::question(task, drawn, s.batch),
-                                  {.learning_rate = rate(step), .max_norm = 1, .kl_weight = 1e-6});
-    loss += (done.loss - loss) / static_cast<double>(std::min<Index>(step + 1, 50));
-    line.update(step + 1, {{"loss", loss}});
-  }
+  trainer.run(
+      [&] {
+        const auto drawn = task.sample(s.batch, sequences);
+        auto state = model->make_state(s.batch);
+        model->observe(state, s.batch, detail::tokens_of(drawn), s.segment);
+        made = model->objective(state, detail::question(task, drawn, s.batch), {.kl_weight = 1e-6});
+        return made.total;
+      },
+      {.stepped = [&](const infty::TrainStep&, const infty::Progress& progress) {
+        const auto counted = static_cast<double>(std::min<Index>(progress.done(), 50));
+        loss += (static_cast<double>(made.loss.value().item()) - loss) / counted;
+        line.update(progress.done(), {{"loss", loss}});
+      }});
   infty::Random others(s.seed, 2);
   const auto drawn = task.sample(s.evaluation, others);
   auto state = model->make_state(s.evaluation);

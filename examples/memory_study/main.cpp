@@ -27,9 +27,9 @@
 
 #include <infty/eigen/parallel.hpp>
 
-#include "../language_model/training.hpp"
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"
+#include "../support/language_model/training.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"

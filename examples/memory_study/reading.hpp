@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "../language_model/model.hpp"
+#include "../support/language_model/model.hpp"
 #include "cells.hpp"
 
 namespace memory_study {

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include <infty/train/schedule.hpp>
+#include <infty/train/trainer.hpp>
 
 #include "../support/model_need.hpp"
 #include "tasks.hpp"
@@ -39,8 +39,7 @@ inline support::ModelConfig config_of(const Settings& s, Index vocabulary,
                               .memory_length = s.vectors,
                               .compression_rate = s.compression_rate,
                               .segment = 1,
-                              .long_term = s.long_term,
-                              .adam = {}};
+                              .long_term = s.long_term};
   config.transformer.vocabulary = vocabulary;
   return config;
 }
@@ -138,20 +137,27 @@ inline double evaluate(const support::Model& model, const Settings& s, const Tas
 template <class Done>
 double train(support::Model& model, const Settings& s, const Task& task, double rate,
              std::uint64_t seed, Done&& done) {
-  const infty::CosineSchedule schedule{rate, s.warmup, s.steps, 0};
+  infty::Trainer trainer(model.named_parameters(), {.steps = s.steps,
+                                                    .adam = {.learning_rate = rate},
+                                                    .warmup_steps = s.warmup,
+                                                    .max_norm = s.clip});
   infty::Random sequences(seed, 1);
   const Index counted = std::max<Index>(1, s.steps / 10);
+  infty::Objective<float> made;
   double loss = 0;
-  for (Index step = 0; step < s.steps; ++step) {
-    const Questions questions = task.sample(s.batch, sequences);
-    auto state = model.make_state(s.batch, step * s.batch);
-    model.observe(state, s.batch, questions.tokens, s.segment);
-    const auto result =
-        model.step(state, questions.last,
-                   {.learning_rate = schedule(step), .max_norm = s.clip, .kl_weight = s.kl_weight});
-    if (step >= s.steps - counted) loss += result.loss / static_cast<double>(counted);
-    done(step + 1);
-  }
+  trainer.run(
+      [&] {
+        const Questions questions = task.sample(s.batch, sequences);
+        auto state = model.make_state(s.batch, trainer.steps() * s.batch);
+        model.observe(state, s.batch, questions.tokens, s.segment);
+        made = model.objective(state, questions.last, {.kl_weight = s.kl_weight});
+        return made.total;
+      },
+      {.stepped = [&](const infty::TrainStep&, const infty::Progress& progress) {
+        if (progress.done() > s.steps - counted)
+          loss += static_cast<double>(made.loss.value().item()) / static_cast<double>(counted);
+        done(progress.done());
+      }});
   return loss;
 }
 

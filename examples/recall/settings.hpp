@@ -64,15 +64,15 @@ void each_setting(Settings& s, See&& see) {
   see(model, "vectors", s.vectors, "a state has the bytes of so many vectors a layer");
   see(model, "share", s.share, "of a state that is compressed, or the LTM, where there is one");
   see(model, "compression-rate", s.compression_rate, "vectors that become a compressed one");
-  see(model, "widths", s.long_term.widths, "of the LTM's basis functions");
-  see(model, "samples", s.long_term.samples, "of the LTM's past at a contraction");
-  see(model, "tau", s.long_term.tau, "share of the LTM that the past is contracted to");
-  see(model, "ridge", s.long_term.ridge, "penalty of the LTM's regression");
-  see(model, "bounded", s.long_term.bounded,
-      "samples of the LTM's past stay within what was written");
-  see(model, "hold", s.long_term.hold_short_writes,
-      "short writes to the LTM hold each vector over several places");
-  see(model, "sticky-bins", s.long_term.bins, "of the histogram that infty-sticky samples by");
+  support::each_chosen(model, s.long_term,
+                       {{"widths"},
+                        {"samples"},
+                        {"tau"},
+                        {"ridge"},
+                        {"bounded"},
+                        {"hold_short_writes", "hold"},
+                        {"bins", "sticky-bins"}},
+                       see);
   see(model, "kl-weight", s.kl_weight, "of the divergence of the LTM's densities");
 
   const char* const training = "Training and evaluation";

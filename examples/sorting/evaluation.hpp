@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <infty/data/ranking.hpp>
+#include <infty/nn/sampling.hpp>
 #include <infty/signal/bins.hpp>
 
 #include "settings.hpp"
@@ -139,17 +140,6 @@ Tokens<B> last_segment(const Settings& s, const Answer& answers, Index rows, Ind
   });
 }
 
-/// The likeliest token at every place of logits [..., vocabulary], the first one of equals.
-template <class T, class B>
-Answer likeliest(const infty::Tensor<T, B>& logits) {
-  const auto values = logits.to_vector();
-  const auto classes = static_cast<std::ptrdiff_t>(logits.dim(-1));
-  Answer out;
-  for (auto at = values.begin(); at != values.end(); at += classes)
-    out.push_back(std::max_element(at, at + classes) - at);
-  return out;
-}
-
 /// What the model answers when it hears its own predictions instead of the truth. Plain greedy
 /// choice: nothing keeps it from repeating a symbol or from saying the separator. Every prediction
 /// comes from the same last segment, one symbol longer each time, behind a copy of the state: as
@@ -163,7 +153,8 @@ Answer generate(const Model& model, const Settings& s, const typename Model::Sta
   for (Index place = 0; place < n; ++place) {
     auto branch = state;
     const auto output = model.forward(branch, last_segment<B>(s, answers, rows, place + 1));
-    const auto next = likeliest(model.logits(narrow(output.hidden, place, place + 1)).value());
+    const auto scores = model.logits(narrow(output.hidden, place, place + 1));
+    const auto next = infty::argmax(scores.value()).to_vector();
     for (Index row = 0; row < rows; ++row)
       answers[static_cast<std::size_t>(row * n + place)] = next[static_cast<std::size_t>(row)];
   }
@@ -193,7 +184,8 @@ Evaluation evaluate(const Model& model, const Settings& s) {
     const auto state = read_sequences(model, s, batch, rows, first);
     auto branch = state;
     const auto output = model.forward(branch, last_segment<B>(s, batch.answer, rows, n));
-    const Answer forced = likeliest(model.logits(output.hidden).value());
+    const auto scores = model.logits(output.hidden);
+    const Answer forced = infty::argmax(scores.value()).to_vector();
     const Answer free = generate(model, s, state, rows);
     for (Index row = 0; row < rows; ++row) {
       const auto truth = answer_of(batch, row, n);

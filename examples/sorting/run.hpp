@@ -32,10 +32,7 @@ void save_checkpoint(const Options& options, const Settings& settings, const Fin
   writer.metadata("settings", support::to_json(settings).dump());
   writer.metadata("results", support::json_of(finished.results).dump());
   writer.metadata("current", training ? training->name() : "");
-  if (training) {
-    training->save_model(writer);
-    training->save_rest(writer);
-  }
+  if (training) training->save(writer);
   writer.save(options.save);
 }
 
@@ -47,26 +44,26 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
   Pool::instance().reset_peak();
   Training training(settings, name);
   if (finished.current == name) training.load(options.resume);
-  const Index first = training.steps();
-  support::ProgressLine line(name, settings.steps, first);
-  while (training.steps() < settings.steps) {
-    if (const int signal = support::InterruptGuard::signal()) {
-      save_checkpoint(options, settings, finished, &training);
-      throw support::Interrupted(
-          signal, "stopped before step " + std::to_string(training.steps()) + " of " + name +
-                      (options.save.empty() ? "; nothing is saved without --save"
-                                            : "; to go on: --resume " + options.save));
-    }
-    if ((training.steps() - first) % options.save_every == 0)
-      save_checkpoint(options, settings, finished, &training);
-    if (options.stop_at > 0 && training.steps() >= options.stop_at) {
-      save_checkpoint(options, settings, finished, &training);
-      return false;
-    }
-    training.step();
+  support::ProgressLine line(name, settings.steps, training.steps());
+  const auto save = [&] { save_checkpoint(options, settings, finished, &training); };
+  const auto stepped = [&](const infty::TrainStep&, const infty::Progress& progress) {
     const History& history = training.history();
-    line.update(std::ssize(history.loss), {{"loss", mean_of_last(history.loss, 50)},
-                                           {"accuracy", mean_of_last(history.accuracy, 50)}});
+    line.update(progress.done(), {{"loss", mean_of_last(history.loss, 50)},
+                                  {"accuracy", mean_of_last(history.accuracy, 50)}});
+  };
+  const auto stop = [&] {
+    const bool here = options.stop_at > 0 && training.steps() >= options.stop_at;
+    return support::InterruptGuard::signal() != 0 || (here && training.steps() < settings.steps);
+  };
+  save();  // where it is to be saved, it can be from the beginning
+  if (!training.run(
+          {.save = save, .save_every = options.save_every, .stop = stop, .stepped = stepped})) {
+    const int signal = support::InterruptGuard::signal();
+    if (signal == 0) return false;
+    throw support::Interrupted(
+        signal, "stopped before step " + std::to_string(training.steps()) + " of " + name +
+                    (options.save.empty() ? "; nothing is saved without --save"
+                                          : "; to go on: --resume " + options.save));
   }
   std::fprintf(stderr, "%-7s evaluating on %lld sequences\n", name.c_str(),
                static_cast<long long>(settings.evaluation_sequences));

@@ -83,32 +83,25 @@ void each_setting(Settings& s, See&& see) {
 
   const char* const model = "The transformer";
   support::each_transformer_setting(model, s.model, see);
-  see(model, "head-dim", s.model.head_dim, "of each head; 0: width / heads");
-  see(model, "short-term", s.short_term.capacity, "vectors in the short-term memory (STM)");
-  see(model, "tie-embedding", s.model.tie_embedding, "the output layer is the embedding");
-  see(model, "dropout", s.model.dropout, "while training");
+  support::each_chosen(model, s.model, {{"head_dim", "head-dim"}}, see);
+  support::each_chosen(model, s.short_term, {{"capacity", "short-term"}}, see);
+  support::each_chosen(model, s.model, {{"tie_embedding", "tie-embedding"}, {"dropout"}}, see);
 
   const char* const memory = "The long-term memory (LTM)";
-  see(memory, "basis", s.memory.basis, "N, basis functions");
+  support::each_chosen(memory, s.memory, {{"basis"}}, see);
   see(memory, "functions", s.functions, "what these are", "gaussian", "fourier", "power",
       "rectangular");
-  see(memory, "widths", s.memory.widths, "of the Gaussian basis functions");
-  see(memory, "samples", s.memory.samples, "M, of the past at a contraction");
-  see(memory, "tau", s.memory.tau, "share of the LTM that the past is contracted to");
-  see(memory, "stride", s.short_term.stride, "vectors leave the STM in groups of so many");
-  see(memory, "ridge", s.memory.ridge, "penalty of the regression");
-  see(memory, "bounded", s.memory.bounded, "samples of the past stay within what was written");
-  see(memory, "hold", s.memory.hold_short_writes,
-      "short writes hold each vector over several places");
-  see(memory, "gate", s.memory.gate, "new vectors pass a gate");
+  support::each_chosen(memory, s.memory, {{"widths"}, {"samples"}, {"tau"}}, see);
+  support::each_chosen(memory, s.short_term, {{"stride"}}, see);
+  support::each_chosen(memory, s.memory,
+                       {{"ridge"}, {"bounded"}, {"hold_short_writes", "hold"}, {"gate"}}, see);
   see(memory, "density", s.density, "what attends to the LTM", "gaussian", "parabola");
   see(memory, "parameters", s.parameters, "how scores become a density", "affine", "moments");
-  see(memory, "variance-floor", s.memory.variance_floor, "least variance of a density");
-  see(memory, "sigma0", s.memory.sigma0, "width of the prior of densities");
+  support::each_chosen(memory, s.memory, {{"variance_floor", "variance-floor"}, {"sigma0"}}, see);
   see(memory, "kl-weight", s.kl_weight, "of the sum of the divergences from that prior");
-  see(memory, "threshold", s.memory.threshold, "vectors after which it is cleared; 0: never");
+  support::each_chosen(memory, s.memory, {{"threshold"}}, see);
   see(memory, "sticky", s.sticky, "how `sticky` chooses its samples", "draws", "quantiles");
-  see(memory, "sticky-bins", s.memory.bins, "of the histogram that `sticky` samples by");
+  support::each_chosen(memory, s.memory, {{"bins", "sticky-bins"}}, see);
 
   const char* const training = "Training";
   see(training, "batch", s.batch, "sequences a step");
@@ -141,7 +134,7 @@ inline infty::InftyConfig memory_config(const Settings& s, const std::string& na
   return config;
 }
 
-using support::rate_of;
+using support::trainer_config;
 
 /// Bytes that training and evaluating one of the models needs.
 inline double bytes_of(const Settings& s, const std::string& name) {
@@ -152,8 +145,7 @@ inline double bytes_of(const Settings& s, const std::string& name) {
                               .memory_length = s.short_term.capacity,
                               .compressed = s.memory.basis,
                               .segment = s.short_term.resolved(name != "none").stride,
-                              .long_term = s.memory,
-                              .adam = {}};
+                              .long_term = s.memory};
   config.transformer.vocabulary = s.task.symbols + 1;
   if (name != "none") config.memory_length += config.compressed;
   const support::ModelNeed need(config);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <infty/model/objective.hpp>
+#include <infty/nn/sampling.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
@@ -98,38 +100,40 @@ class Training {
         task_(settings.task),
         model_(model_config(settings), memory_config(settings, name_),
                infty::Random(settings.seed)),
-        adam_(model_, settings.adam),
         sequences_(settings.seed, 1),
-        dropout_(settings.seed, 3) {}
+        dropout_(settings.seed, 3),
+        trainer_(model_, trainer_config(settings), name_ + '.') {
+    trainer_.keep("sequences", sequences_).keep("dropout", dropout_);
+  }
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
 
   const std::string& name() const { return name_; }
-  Index steps() const { return adam_.steps(); }
+  Index steps() const { return trainer_.steps(); }
   const History& history() const { return history_; }
   Model& model() { return model_; }
 
-  /// One step on sequences of its own: reads them, then learns from the last segment alone.
-  void step() {
-    const Stopwatch watch;
-    const Index rows = settings_.batch, n = settings_.task.symbols;
-    const auto batch = task_.sample(rows, sequences_);
-    const Tokens<B> input = last_segment<B>(settings_, batch.answer, rows, n);
-    const Tokens<B> targets = make_tokens<B>(rows, n, [&](Index row, Index i) {
-      return batch.answer[static_cast<std::size_t>(row * n + i)];
-    });
-    infty::Variable<T, B> logits;
-    infty::TrainStepConfig config{.learning_rate = rate_of(settings_, steps())};
-    if (settings_.clip > 0) config.max_norm = settings_.clip;
-    const auto done = infty::train_step(adam_, config, [&] {
-      auto state = read_sequences(model_, settings_, batch, rows, steps() * rows);
-      const auto output =
-          model_.forward(state, input, settings_.model.dropout > 0 ? &dropout_ : nullptr);
-      logits = model_.logits(output.hidden);
-      return cross_entropy(logits, targets) +
-             scale(model_.kl_regulariser(output), static_cast<T>(settings_.kl_weight));
-    });
-    history_.loss.push_back(done.loss);
-    history_.accuracy.push_back(infty::accuracy(likeliest(logits.value()), batch.answer));
-    history_.seconds += watch.seconds();
+  /// Trains on sequences of its own: reads them, then learns from the last segment alone. Returns
+  /// whether all steps are done; `options.stepped` is called behind each.
+  bool run(infty::TrainerRun options) {
+    const auto stepped = std::move(options.stepped);
+    Stopwatch watch;
+    typename Model::V logits;
+    infty::SortingBatch batch;
+    options.stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
+      history_.loss.push_back(step.loss);
+      history_.accuracy.push_back(
+          infty::accuracy(infty::argmax(logits.value()).to_vector(), batch.answer));
+      history_.seconds += watch.seconds();
+      if (stepped) stepped(step, progress);
+    };
+    return trainer_.run(
+        [&] {
+          watch = Stopwatch();
+          batch = task_.sample(settings_.batch, sequences_);
+          return loss(batch, logits);
+        },
+        options);
   }
 
   ModelResult result() {
@@ -155,32 +159,44 @@ class Training {
     infty::save_parameters(writer, model_, name_ + ".model.");
   }
 
-  /// All the rest that is needed to go on.
-  void save_rest(infty::SafetensorsWriter& writer) const {
-    infty::save_optimizer(writer, adam_, name_ + ".optimizer.");
-    infty::save_random(writer, sequences_, name_ + ".sequences");
-    infty::save_random(writer, dropout_, name_ + ".dropout");
+  /// All that is needed to go on.
+  void save(infty::SafetensorsWriter& writer) const {
+    trainer_.save(writer);
     writer.metadata("history." + name_, support::json_of(history_).dump());
   }
 
+  /// Goes on from what `save` wrote.
   void load(const std::filesystem::path& path) {
-    infty::CheckpointLoader loader(path);
-    loader.parameters(model_, name_ + ".model.").optimizer(adam_, name_ + ".optimizer.");
-    loader.random(sequences_, name_ + ".sequences").random(dropout_, name_ + ".dropout");
+    const infty::SafetensorsFile file(path);
     const std::string key = "history." + name_, where = path.string() + ": " + key;
-    auto history = support::parse<History>(loader.file().metadata(key), where);
-    loader.apply();
+    auto history = support::parse<History>(file.metadata(key), where);
+    trainer_.load(path);
     require_steps(history, steps(), where);
     history_ = std::move(history);
   }
 
  private:
+  /// The loss of a batch's answers; the scores of every symbol go to `logits`.
+  typename Model::V loss(const infty::SortingBatch& batch, typename Model::V& logits) {
+    const Index rows = settings_.batch, n = settings_.task.symbols;
+    const Tokens<B> input = last_segment<B>(settings_, batch.answer, rows, n);
+    const Tokens<B> targets = make_tokens<B>(rows, n, [&](Index row, Index i) {
+      return batch.answer[static_cast<std::size_t>(row * n + i)];
+    });
+    auto state = read_sequences(model_, settings_, batch, rows, steps() * rows);
+    const auto output =
+        model_.forward(state, input, settings_.model.dropout > 0 ? &dropout_ : nullptr);
+    logits = model_.logits(output.hidden);
+    return infty::regularised(cross_entropy(logits, targets), infty::layer_losses(model_, output),
+                              {{"divergence", settings_.kl_weight}});
+  }
+
   const Settings& settings_;
   std::string name_;
   infty::SortingTask task_;
   Model model_;
-  infty::Adam<T, B> adam_;
   infty::Random sequences_, dropout_;
+  infty::Trainer<T, B> trainer_;
   History history_;
 };
 

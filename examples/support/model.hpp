@@ -4,7 +4,6 @@
 #include <any>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,9 +12,10 @@
 #include <infty/core/random.hpp>
 #include <infty/data/batch_stream.hpp>
 #include <infty/memory/long_term_config.hpp>
+#include <infty/model/objective.hpp>
 #include <infty/model/transformer_config.hpp>
-#include <infty/train/adam.hpp>
 #include <infty/train/checkpoint.hpp>
+#include <infty/train/named_parameters.hpp>
 
 // Models of all memories behind one interface, for programs that choose the memory when they run.
 // Each memory is compiled by itself, in support/models, once for all programs.
@@ -41,23 +41,13 @@ struct ModelConfig {
   /// by one.
   Index segment = 64;
   infty::LongTermConfig long_term;  ///< but for the sizes, `basis` and `resampling`
-  infty::AdamConfig adam;
 };
 
-/// How a step of training is taken.
-struct StepConfig {
-  double learning_rate = 1e-3;
-  double max_norm = std::numeric_limits<double>::infinity();
+/// What a model is trained by beside the losses of its targets.
+struct ObjectiveConfig {
   double kl_weight = 0;         ///< of the mean over rows, heads and queries, summed over layers
   double auxiliary_weight = 1;  ///< of a memory's own loss
   infty::Random* dropout = nullptr;
-};
-
-/// What a step was. `loss` is the mean over the targets that are not ignored, in nats, without
-/// regularisers.
-struct StepResult {
-  double loss = 0, grad_norm = 0;
-  std::vector<Index> likeliest;  ///< (batch, length) where it was asked for
 };
 
 /// What the long-term memory of one layer shows while one row reads a segment.
@@ -70,7 +60,7 @@ struct LongTermView {
   std::vector<float> mu, sigma;
 };
 
-/// A float model with its optimiser, on the CPU. What it remembers is a state that the caller owns
+/// A float model on the CPU. What it remembers is a state that the caller owns
 /// and can copy; it must come from a model of the same memory.
 class Model {
  public:
@@ -82,8 +72,8 @@ class Model {
   virtual ~Model() = default;
 
   virtual Index parameters() const = 0;
-  /// Steps of training until now.
-  virtual Index steps() const = 0;
+  /// The parameters, for a trainer.
+  virtual std::vector<infty::NamedParameter<float>> named_parameters() = 0;
 
   virtual State make_state(Index batch, Index first_stream = 0) const = 0;
   virtual void reset_row(State& state, Index row) const = 0;
@@ -101,16 +91,15 @@ class Model {
                                     const std::vector<Index>& tokens) const = 0;
   /// Reads a segment of one row; what the long-term memory of each layer shows, if there is any.
   virtual std::vector<LongTermView> look(State& state, const std::vector<Index>& tokens) const = 0;
-  /// One step of training on the targets of a segment, behind what the state remembers.
-  virtual StepResult step(State& state, const infty::TextBatch& batch, const StepConfig& config,
-                          bool with_likeliest = false) = 0;
+  /// What training on the targets of a segment makes smaller, behind what the state remembers.
+  virtual infty::Objective<float> objective(State& state, const infty::TextBatch& batch,
+                                            const ObjectiveConfig& config) const = 0;
 
-  /// Adds the parameters, as "model.*".
-  virtual void save_parameters(infty::SafetensorsWriter& writer) const = 0;
-  /// Adds optimiser and state, as "optimizer.*" and "state.*".
-  virtual void save_rest(infty::SafetensorsWriter& writer, const State& state) const = 0;
+  /// Adds a state, as "state.*".
+  virtual void save_state(infty::SafetensorsWriter& writer, const State& state) const = 0;
+  virtual void load_state(infty::CheckpointLoader& loader, State& state) const = 0;
+  /// Takes the parameters, "model.*", that a trainer has saved.
   virtual void load_parameters(infty::CheckpointLoader& loader) = 0;
-  virtual void load_rest(infty::CheckpointLoader& loader, State& state) = 0;
 
   /// Makes the rows fresh that a batch begins anew.
   void reset_rows(State& state, const infty::TextBatch& batch) const {
@@ -120,16 +109,6 @@ class Model {
       for (const Index row : batch.reset) reset_row(state, row);
   }
 };
-
-/// f(), whose infty::NonFiniteError says where it came up: "segment 12: ...".
-template <class F>
-auto at_step(const char* what, Index step, F&& f) {
-  try {
-    return f();
-  } catch (const infty::NonFiniteError& error) {
-    infty::raise<infty::NonFiniteError>("model", what, ' ', step, ": ", error.what());
-  }
-}
 
 using MakeModel = std::unique_ptr<Model>(const ModelConfig& config);
 MakeModel make_none, make_xl, make_compressive, make_lamemo, make_infty;

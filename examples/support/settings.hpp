@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -11,6 +13,7 @@
 
 #include <infty/core/error.hpp>
 #include <infty/io/json.hpp>
+#include <infty/model/settings.hpp>
 
 #include "json.hpp"
 
@@ -19,9 +22,34 @@
 //     each_setting(Settings&, see)
 //
 // that calls see(group, name, field, help, choice...) for every one of them. From this one list
-// come the options of the command line (options.hpp) and the JSON in results and checkpoints.
+// come the options of the command line (options.hpp) and the JSON in results and checkpoints. Those
+// that are the library's are described there: the list only chooses them.
 
 namespace support {
+
+/// A setting of a configuration, and the option that it is in a program.
+struct Chosen {
+  const char* setting;
+  const char* option = setting;
+};
+
+/// Calls see(group, option, field, help) for some of a configuration's settings, whose fields and
+/// words are the library's (infty/model/settings.hpp). Throws infty::ValueError for a setting that
+/// there is not.
+template <class Config, class See>
+void each_chosen(const char* group, Config& config, std::initializer_list<Chosen> list, See&& see) {
+  for (const Chosen& chosen : list) {
+    bool found = false;
+    describe(config, [&]<class Field>(const char* name, Field& field, const char* help) {
+      if constexpr (!std::is_enum_v<Field> && !infty::Described<Field>)
+        if (std::string_view(name) == chosen.setting) {
+          see(group, chosen.option, field, help);
+          found = true;
+        }
+    });
+    infty::require(found, "settings", "there is no setting ", chosen.setting);
+  }
+}
 
 /// The settings by their names.
 template <class Settings>

@@ -4,8 +4,10 @@
 #include <string>
 
 #include <infty/core/error.hpp>
-#include <infty/train/adam.hpp>
-#include <infty/train/schedule.hpp>
+#include <infty/model/settings.hpp>
+#include <infty/train/trainer_config.hpp>
+
+#include "settings.hpp"
 
 // What programs that train share of their settings: any struct with the members `steps`, `adam`,
 // `schedule`, `warmup`, `last_rate` and `clip`.
@@ -16,26 +18,24 @@ namespace support {
 template <class Settings, class See>
 void each_training_setting(const char* group, Settings& s, See&& see) {
   see(group, "steps", s.steps, "in all");
-  see(group, "rate", s.adam.learning_rate, "learning rate of Adam, at its peak");
+  each_chosen(group, s.adam, {{"learning_rate", "rate"}}, see);
   see(group, "schedule", s.schedule, "of the rate", "cosine", "linear", "constant");
   see(group, "warmup", s.warmup, "steps in which the rate rises");
   see(group, "last-rate", s.last_rate, "what cosine and linear fall to");
   see(group, "clip", s.clip, "greatest global norm of the gradients; 0: any");
-  see(group, "beta1", s.adam.beta1, "of Adam");
-  see(group, "beta2", s.adam.beta2, "of Adam");
-  see(group, "epsilon", s.adam.epsilon, "of Adam");
-  see(group, "weight-decay", s.adam.weight_decay, "of Adam, decoupled");
+  each_chosen(group, s.adam, {{"beta1"}, {"beta2"}, {"epsilon"}, {"weight_decay", "weight-decay"}},
+              see);
 }
 
-/// The learning rate of a step, the first of which is 0.
+/// The same for the library's trainer.
 template <class Settings>
-double rate_of(const Settings& s, infty::Index step) {
-  const double peak = s.adam.learning_rate;
-  if (s.schedule == "cosine")
-    return infty::CosineSchedule{peak, s.warmup, s.steps, s.last_rate}(step);
-  if (s.schedule == "linear")
-    return infty::LinearSchedule{peak, s.warmup, s.steps, s.last_rate}(step);
-  return infty::ConstantSchedule{peak, s.warmup}(step);
+infty::TrainerConfig trainer_config(const Settings& s) {
+  return {.steps = s.steps,
+          .adam = s.adam,
+          .schedule = infty::value_of<infty::RateSchedule>(s.schedule),
+          .warmup_steps = s.warmup,
+          .last_rate = s.last_rate,
+          .max_norm = s.clip};
 }
 
 /// Throws infty::ValueError that names the first of them that does not fit the others; each is in
@@ -47,8 +47,7 @@ void validate_training(const char* program, const Settings& s) {
   infty::require(s.schedule == "constant" || s.last_rate <= s.adam.learning_rate, program,
                  "--last-rate is ", s.last_rate,
                  ": it must lie in [0, --rate = ", s.adam.learning_rate, ']');
-  s.adam.validate();
-  rate_of(s, 0);
+  trainer_config(s).validate();
 }
 
 }  // namespace support

@@ -61,6 +61,7 @@
 #include <infty/io/safetensors_file.hpp>
 #include <infty/io/safetensors_header.hpp>
 #include <infty/io/safetensors_writer.hpp>
+#include <infty/io/settings.hpp>
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/compression.hpp>
 #include <infty/memory/compressive_memory.hpp>
@@ -92,11 +93,14 @@
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/memory/with_memory.hpp>
+#include <infty/metrics/perplexity.hpp>
 #include <infty/model/block.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/language_model.hpp>
 #include <infty/model/layers.hpp>
+#include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
+#include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/adaptive_config.hpp>
@@ -122,6 +126,7 @@
 #include <infty/nn/pass.hpp>
 #include <infty/nn/plain_attention.hpp>
 #include <infty/nn/relative_attention.hpp>
+#include <infty/nn/sampling.hpp>
 #include <infty/nn/sequence_layer.hpp>
 #include <infty/nn/to.hpp>
 #include <infty/signal/basis.hpp>
@@ -150,7 +155,9 @@
 #include <infty/train/named_parameters.hpp>
 #include <infty/train/progress.hpp>
 #include <infty/train/schedule.hpp>
+#include <infty/train/train_step.hpp>
 #include <infty/train/trainer.hpp>
+#include <infty/train/trainer_config.hpp>
 #include <infty/version.hpp>
 
 #if !defined(__CUDACC__)  // for host compilers alone
@@ -158,6 +165,7 @@
 #include <infty/data/byte_pair_encoding.hpp>
 #include <infty/data/gpt2_text.hpp>
 #include <infty/data/text.hpp>
+#include <infty/data/text_tensors.hpp>
 #include <infty/data/unicode.hpp>
 #include <infty/data/unicode_table.hpp>
 #include <infty/data/vocabulary.hpp>

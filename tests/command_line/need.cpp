@@ -6,6 +6,7 @@
 
 #include <infty/core/pool.hpp>
 #include <infty/eigen/default.hpp>
+#include <infty/train/trainer.hpp>
 
 #include "../../examples/support/model_need.hpp"
 #include "support/catch.hpp"
@@ -76,7 +77,9 @@ TEST_CASE("ModelNeed: what training takes is told before it is taken") {
   const auto batch = batch_of(sizes.rows, sizes.length);
   const Index fill = 4 * sizes.memory / sizes.length + 1;
   for (Index i = 0; i < fill; ++i) model->observe(state, sizes.rows, batch.inputs, sizes.length);
-  for (int i = 0; i < 2; ++i) model->step(state, batch, {});
+  infty::Trainer trainer(model->named_parameters());
+  for (int i = 0; i < 2; ++i)
+    trainer.step([&] { return model->objective(state, batch, {}).total; });
   const auto used = static_cast<double>(pool.statistics().peak_bytes_in_use) - before;
 
   const support::ModelNeed need(config);

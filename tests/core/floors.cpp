@@ -59,6 +59,25 @@ std::set<std::string> long_headers(const fs::path& root) {
   return found;
 }
 
+/// Which of the examples below `root` include files of another one; `support` is everybody's.
+std::string shared_includes(const fs::path& root) {
+  std::string wrong;
+  const std::regex include("^#include \"((?:[.][.]/)+[^\"]*)\"");
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const fs::path name = entry.path().lexically_relative(root);
+    if (!entry.is_regular_file() || !name.has_parent_path()) continue;
+    std::ifstream file(entry.path());
+    std::smatch match;
+    for (std::string line; std::getline(file, line);) {
+      if (!std::regex_search(line, match, include)) continue;
+      const fs::path other = (name.parent_path() / match[1].str()).lexically_normal();
+      if (*other.begin() != *name.begin() && *other.begin() != "support")
+        wrong += name.generic_string() + " includes " + other.generic_string() + '\n';
+    }
+  }
+  return wrong;
+}
+
 }  // namespace
 
 TEST_CASE("a folder includes only what stands below it") {
@@ -88,4 +107,17 @@ TEST_CASE("no header is longer than 320 lines") {
                                    "infty/memory/long_term_memory.hpp"};
   CHECK(long_headers(tests.parent_path() / "include") == left);
   CHECK(long_headers(tests.parent_path() / "cuda").empty());
+}
+
+TEST_CASE("no example includes another's files") {
+  const fs::path tests = INFTY_TEST_DATA;
+  CHECK(shared_includes(tests.parent_path() / "examples") == "");
+
+  const fs::path root = fs::temp_directory_path() / "infty_examples";
+  fs::remove_all(root);
+  fs::create_directories(root / "a/deep");
+  std::ofstream(root / "a/main.cpp") << "#include \"../support/c.hpp\"\n#include \"d.hpp\"\n";
+  std::ofstream(root / "a/deep/b.hpp") << "#include \"../d.hpp\"\n#include \"../../e/f.hpp\"\n";
+  CHECK(shared_includes(root) == "a/deep/b.hpp includes e/f.hpp\n");
+  fs::remove_all(root);
 }

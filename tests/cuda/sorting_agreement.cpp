@@ -62,7 +62,7 @@ Run trained() {
     const auto values = parameter.value().to_vector();
     run.parameters.emplace_back(values.begin(), values.end());
   });
-  while (training.steps() < settings.steps) training.step();
+  CHECK(training.run({}));
   run.losses = training.history().loss;
   return run;
 }

@@ -12,7 +12,7 @@
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/to.hpp>
 #include <infty/train/checkpoint.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"

@@ -46,6 +46,33 @@ TEST_CASE("cross_entropy: the mean over the targets that count") {
   CHECK(infty::cross_entropy(logits, zeros, Index{0}).value().item() == 0);
 }
 
+TEMPLATE_LIST_TEST_CASE("mean_loss: the mean over the targets that count", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Variable<T, B> losses(Tensor<T, B>::from({2, 2}, {1, 0, 2, 6}), true);
+  const auto targets = Tensor<Index, B>::from({2, 2}, {3, ignore_index, 0, 5});
+  {
+    infty::Tape tape;
+    const auto mean = infty::mean_loss(losses, targets);
+    CHECK(mean.value().item() == T(3));
+    tape.backward(mean);
+  }
+  for (const T gradient : losses.grad().to_vector()) CHECK(gradient == Approx(1.0 / 3));
+  const auto none = Tensor<Index, B>::full({2, 2}, ignore_index);
+  CHECK(infty::mean_loss(Variable<T, B>(Tensor<T, B>::zeros({2, 2})), none).value().item() == 0);
+  CHECK_THROWS_WITH(infty::mean_loss(losses, Tensor<Index, B>::zeros({4})),
+                    "[mean_loss] losses are [2, 2], targets [4]: they must have one shape");
+}
+
+TEST_CASE("mean_loss: gradient") {
+  Random random(infty::tests::seed);
+  const auto losses = infty::tests::uniform_variable<double>({2, 3}, random, 0, 2);
+  const auto targets = Tensor<Index>::from({2, 3}, {1, 4, 4, 0, 0, 2});
+  const auto mean = [&] { return infty::mean_loss(losses * losses, targets); };
+  CHECK(infty::gradient_check(mean, std::vector{losses}) < 1e-8);
+}
+
 TEST_CASE("cross_entropy: gradient, zero where the target is ignored") {
   Random random(infty::tests::seed);
   const auto logits = infty::tests::uniform_variable<double>({2, 3, 5}, random, -2, 2);

@@ -8,7 +8,7 @@
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "support/catch.hpp"
 #include "support/states.hpp"

@@ -9,7 +9,7 @@
 #include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/checkpoint.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"

@@ -1,189 +1,363 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
 #include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <limits>
-#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/linear.hpp>
 #include <infty/autograd/reduce.hpp>
-#include <infty/train/schedule.hpp>
+#include <infty/data/text_tensors.hpp>
+#include <infty/model/objective.hpp>
+#include <infty/model/transformer_lm.hpp>
 #include <infty/train/trainer.hpp>
 
+#include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
-#include "support/count_new.hpp"
 #include "support/model.hpp"
 #include "support/types.hpp"
 
-using infty::Adam;
 using infty::Index;
 using infty::Random;
 using infty::Tensor;
+using infty::Trainer;
+using infty::TrainerConfig;
+using infty::TrainStep;
 using infty::Variable;
 using infty::tests::TwoLayers;
 
 namespace {
 
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+namespace fs = std::filesystem;
+using infty::tests::read_text;
 
-// The mean square of model(x) - target.
+constexpr TrainerConfig ten_steps{.steps = 10,
+                                  .adam = {.learning_rate = .05},
+                                  .warmup_steps = 2,
+                                  .last_rate = .001,
+                                  .max_norm = .5};
+
+/// A small model that learns to halve numbers that are drawn anew for every step, and all that its
+/// next step depends on.
 template <class T, class B>
-Variable<T, B> loss_of(TwoLayers<T, B>& model, const Variable<T, B>& x,
-                       const Variable<T, B>& target) {
-  const auto hidden = infty::sigmoid(infty::linear(x, model.first.weight, model.first.bias));
-  const auto y = infty::linear(hidden, model.second.weight, model.second.bias);
-  const auto difference = y + infty::scale(target, T(-1));
-  return infty::mean(difference * difference);
-}
+struct Halving {
+  TwoLayers<T, B> model{3, 8, 3, Random(1)};
+  Random numbers{2};
+  Index seen = 0;  // the place in the data
+  std::vector<double> losses;
+  Trainer<T, B> trainer;
 
-struct Setup {
-  Random random{infty::tests::seed};
-  TwoLayers<double> model{3, 8, 2, Random(infty::tests::seed, 1)};
-  Variable<double> x{infty::tests::uniform_tensor<double>({16, 3}, random)};
-  Variable<double> target{infty::tests::uniform_tensor<double>({16, 2}, random)};
-  Adam<double> adam{model};
+  explicit Halving(TrainerConfig config = ten_steps, const std::string& settings = "")
+      : trainer(model, std::move(config)) {
+    trainer.keep("numbers", numbers)
+        .keep_settings(settings)
+        .keep_text(
+            "place", [this] { return std::to_string(seen); },
+            [this](const std::string& text) {
+              infty::require<infty::IoError>(!text.empty() && text.size() < 9, "Halving",
+                                             "no place");
+              return [this, there = std::stoll(text)] { seen = there; };
+            });
+  }
 
-  Variable<double> loss() { return loss_of(model, x, target); }
+  Variable<T, B> loss() {
+    const Variable<T, B> x(infty::tests::uniform_tensor<T, B>({4, 3}, numbers));
+    seen += 4;
+    const auto hidden = infty::sigmoid(infty::linear(x, model.first.weight, model.first.bias));
+    const auto y = infty::linear(hidden, model.second.weight, model.second.bias);
+    const auto difference = y + infty::scale(x, T(-.5));
+    return infty::mean(difference * difference);
+  }
 
-  // All parameters and all of the optimiser's state.
-  std::vector<double> everything() {
-    std::vector<double> all;
-    const auto add = [&](const auto& values) {
-      all.insert(all.end(), values.begin(), values.end());
-    };
-    for (const auto& parameter : adam.parameters()) add(parameter.variable.value().to_vector());
-    adam.visit([&](const std::string&, auto& value) {
-      if constexpr (requires { value.to_vector(); })
-        add(value.to_vector());
-      else
-        all.push_back(static_cast<double>(value));
-    });
-    return all;
+  /// Trains, but no further than to step `last`.
+  bool run(const fs::path& checkpoint, Index last = 1000, Index save_every = 100) {
+    return trainer.run([&] { return loss(); },
+                       {.save = [&] { trainer.save(checkpoint); },
+                        .save_every = save_every,
+                        .stop = [&] { return trainer.steps() >= last; },
+                        .stepped = [&](const TrainStep& step,
+                                       const infty::Progress&) { losses.push_back(step.loss); }});
   }
 };
 
-// y = x, whose backward pass makes NaN.
-Variable<double> poisoned(const Variable<double>& x) {
-  return infty::record(
-      Variable<double>(x.value().clone()),
-      [x](const Tensor<double>&) { x.grad().fill(not_a_number); }, x);
-}
+using Small = Halving<double, infty::EigenBackend>;
 
 }  // namespace
 
-TEST_CASE("train_step: says what it did, and does what its parts do") {
-  Setup a, b;
-  const infty::TrainStep step =
-      infty::train_step(a.adam, {.learning_rate = 0.01, .max_norm = 0.1}, [&] { return a.loss(); });
-
-  {
-    infty::Tape tape;
-    const auto loss = b.loss();
-    CHECK(step.loss == loss.value().item());
-    tape.backward(loss);
-  }
-  CHECK(step.grad_norm == infty::clip_grad_norm(b.adam.parameters(), 0.1));
-  CHECK(step.grad_norm > 0.1);
-  CHECK(step.learning_rate == 0.01);
-  b.adam.step(0.01);
-  CHECK(a.everything() == b.everything());
-}
-
-TEST_CASE("train_step: old gradients do not count") {
-  Setup a, b;
-  a.model.first.weight.grad().fill(1000);
-  infty::train_step(a.adam, {}, [&] { return a.loss(); });
-  infty::train_step(b.adam, {}, [&] { return b.loss(); });
-  CHECK(a.everything() == b.everything());
-}
-
-TEMPLATE_LIST_TEST_CASE("train_step: a small model learns its targets", "", infty::tests::Types) {
+TEMPLATE_LIST_TEST_CASE("Trainer: stopped and gone on with at any step, it is bit for bit one run",
+                        "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  Random random(infty::tests::seed);
-  TwoLayers<T, B> model(3, 16, 1, random.split(0));
-  const Variable<T, B> x(infty::tests::uniform_tensor<T, B>({8, 3}, random));
-  const Variable<T, B> target(infty::tests::uniform_tensor<T, B>({8, 1}, random));
-  Adam<T, B> adam(model);
-  const infty::CosineSchedule rate{.peak = 0.03, .warmup_steps = 20, .total_steps = 1500};
-  infty::TrainStep first, last;
-  for (Index i = 0; i < rate.total_steps; ++i) {
-    last = infty::train_step(adam, {.learning_rate = rate(i), .max_norm = 1},
-                             [&] { return loss_of(model, x, target); });
-    if (i == 0) first = last;
+  const infty::tests::TemporaryFolder folder;
+  const fs::path whole = folder / "whole", pieces = folder / "pieces";
+  Halving<T, B> once;
+  CHECK(once.run(whole));
+  CHECK(once.losses.size() == 10);
+  CHECK(once.losses.back() < once.losses.front());
+
+  std::vector<double> losses;
+  bool done = false;
+  for (Index last : {0, 1, 4, 5, 9, 1000}) {
+    Halving<T, B> again;  // nothing is left of the one before but its checkpoint
+    if (last > 0) again.trainer.load(pieces);
+    CHECK_FALSE(done);
+    done = again.run(pieces, last);
+    CHECK(again.seen == 4 * again.trainer.steps());
+    losses.insert(losses.end(), again.losses.begin(), again.losses.end());
   }
-  CHECK(first.loss > 0.05);
-  CHECK(last.loss < 1e-4);  // more parameters than targets: it can be learnt to the end
+  CHECK(done);
+  CHECK(losses == once.losses);
+  CHECK(read_text(pieces) == read_text(whole));
+  REQUIRE_FALSE(read_text(whole).empty());
 }
 
-TEST_CASE("train_step: a loss that is NaN stops with the step and changes nothing") {
-  Setup s;
-  infty::train_step(s.adam, {}, [&] { return s.loss(); });
-  const auto before = s.everything();
-  s.target.value().data()[5] = not_a_number;
-  CHECK_THROWS_WITH(infty::train_step(s.adam, {}, [&] { return s.loss(); }),
-                    "[train_step] step 1: the loss is nan, and all parameters are finite");
-  CHECK(s.everything() == before);
-  CHECK(infty::Tape::active() == nullptr);
+TEST_CASE("Trainer: a language model with its memory, dropout and text goes on bit for bit") {
+  using Model = infty::TransformerLM<float>;
+  infty::TokenStream text;
+  std::vector<infty::TokenId> tokens;
+  for (int i = 0; i < 150; ++i) tokens.push_back(static_cast<infty::TokenId>(i * i % 11));
+  text.append(tokens);
+  const infty::tests::TemporaryFolder folder;
 
-  s.target.value().fill(0);
-  CHECK_NOTHROW(infty::train_step(s.adam, {}, [&] { return s.loss(); }));
+  struct Training {
+    Model model{{.vocabulary = 11,
+                 .model_dim = 8,
+                 .layers = 2,
+                 .heads = 2,
+                 .feed_forward = 8,
+                 .dropout = .1},
+                {.short_term = {.capacity = 3, .stride = 1},
+                 .long_term = infty::LongTermConfig{.basis = 4,
+                                                    .widths = {.1, .3},
+                                                    .samples = 6,
+                                                    .resampling = infty::Resampling::sticky,
+                                                    .bins = 8}},
+                Random(1)};
+    infty::BatchStream batches;
+    Model::State state = model.make_state(2);
+    Random dropout{2};
+    Trainer<float> trainer{model, {.steps = 16, .adam = {.learning_rate = .01}, .max_norm = 1}};
+    std::vector<double> losses;
+
+    explicit Training(const infty::TokenStream& text) : batches(text, {.batch = 2, .segment = 5}) {
+      trainer.keep("state.", state).keep("dropout", dropout);
+      trainer.keep_text(
+          "next",
+          [this] {
+            const auto& position = batches.position();
+            return infty::settings_json(position.next) + std::to_string(position.epoch);
+          },
+          [this](const std::string& place) {
+            return [this, place] {
+              // Steps are a place, too: 15 segments are a pass.
+              for (Index i = 0; i < trainer.steps(); ++i) batches.next();
+              CHECK(infty::settings_json(batches.position().next) +
+                        std::to_string(batches.position().epoch) ==
+                    place);
+            };
+          });
+    }
+
+    bool run(const fs::path& path, Index last) {
+      return trainer.run(
+          [&] {
+            const auto batch = batches.next();
+            reset_rows(model, state, batch);
+            const auto output = model.forward(state, infty::input_tokens(batch), &dropout);
+            return infty::objective(model, output.hidden, infty::target_tokens(batch),
+                                    infty::layer_losses(model, output), {{"divergence", 1e-3}})
+                .total;
+          },
+          {.save = [&] { trainer.save(path); },
+           .stop = [&] { return trainer.steps() >= last; },
+           .stepped = [&](const TrainStep& step,
+                          const infty::Progress&) { losses.push_back(step.loss); }});
+    }
+  };
+
+  Training once(text), before(text), behind(text);
+  CHECK(once.run(folder / "whole", 100));
+  CHECK_FALSE(before.run(folder / "pieces", 7));
+  behind.trainer.load(folder / "pieces");
+  CHECK(behind.run(folder / "pieces", 100));
+  auto losses = before.losses;
+  losses.insert(losses.end(), behind.losses.begin(), behind.losses.end());
+  CHECK(losses == once.losses);
+  CHECK(losses.size() == 16);
+  CHECK(read_text(folder / "pieces") == read_text(folder / "whole"));
 }
 
-TEST_CASE("train_step: behind a NaN loss it finds the parameter") {
-  Setup s;
-  s.model.second.weight.value().data()[3] = -std::numeric_limits<double>::infinity();
-  s.model.second.bias.value().fill(not_a_number);
-  CHECK_THROWS_AS(infty::train_step(s.adam, {}, [&] { return s.loss(); }), infty::NonFiniteError);
+TEST_CASE("Trainer: each step has the schedule's rate and is clipped") {
+  Small a, b;
+  std::vector<double> rates;
+  const auto expected = [&](Index step) { return ten_steps.rate(step); };
+  infty::Adam<double> adam(b.model, ten_steps.adam);
+  a.trainer.run([&] { return a.loss(); },
+                {.stepped = [&](const TrainStep& step, const infty::Progress& progress) {
+                  const Index i = std::ssize(rates);
+                  rates.push_back(step.learning_rate);
+                  CHECK(step.learning_rate == expected(i));
+                  CHECK(progress.done() == i + 1);
+                  CHECK(progress.total() == 10);
+                  const auto by_hand =
+                      infty::train_step(adam, {.learning_rate = expected(i), .max_norm = .5},
+                                        [&] { return b.loss(); });
+                  CHECK(step.loss == by_hand.loss);
+                  CHECK(step.grad_norm == by_hand.grad_norm);
+                }});
+  CHECK(rates.size() == 10);
+  CHECK(a.trainer.steps() == 10);
+}
+
+TEST_CASE("Trainer: saves every so often, behind the last step and where it stops, once each") {
+  const auto saved_at = [](Index save_every, Index stop_at) {
+    Small s;
+    std::vector<Index> saved;
+    bool logged = true;
+    const bool done =
+        s.trainer.run([&] { return s.loss(); },
+                      {.save =
+                           [&] {
+                             saved.push_back(s.trainer.steps());
+                             logged = logged && s.trainer.steps() == std::ssize(s.losses);
+                           },
+                       .save_every = save_every,
+                       .stop = [&] { return s.trainer.steps() == stop_at; },
+                       .stepped = [&](const TrainStep& step,
+                                      const infty::Progress&) { s.losses.push_back(step.loss); }});
+    CHECK(done == (stop_at > 10));
+    CHECK(logged);  // what is done behind a step is done before it is saved
+    return saved;
+  };
+  CHECK(saved_at(4, 100) == std::vector<Index>{4, 8, 10});
+  CHECK(saved_at(5, 100) == std::vector<Index>{5, 10});
+  CHECK(saved_at(4, 6) == std::vector<Index>{4, 6});
+  CHECK(saved_at(4, 8) == std::vector<Index>{4, 8});
+  CHECK(saved_at(4, 0) == std::vector<Index>{0});
+  CHECK(saved_at(4, 10) == std::vector<Index>{4, 8, 10});
+
+  Small s;
+  CHECK_THROWS_WITH(s.trainer.run([&] { return s.loss(); }, {.save_every = 0}),
+                    "[Trainer::run] save_every is 0: it must be at least 1");
+  CHECK(s.trainer.run([&] { return s.loss(); }));  // nothing has to be saved
+  CHECK(s.trainer.run([&] { return s.loss(); }));  // nor done
+  CHECK(s.trainer.steps() == 10);
+}
+
+TEST_CASE("Trainer: a checkpoint of other settings is refused by name, and nothing has changed") {
+  const infty::tests::TemporaryFolder folder;
+  Small first(ten_steps, R"({"tau":0.75,"steps":10})");
+  first.run(folder / "run", 3);
+  Small same(ten_steps, R"({"steps":10,"tau":0.75})");
+  CHECK_NOTHROW(same.trainer.load(folder / "run"));
+  CHECK(same.trainer.steps() == 3);
+
+  Small other(ten_steps, R"({"tau":0.5,"steps":10})");
+  const auto before = other.model.first.weight.value().to_vector();
   CHECK_THROWS_WITH(
-      infty::train_step(s.adam, {}, [&] { return s.loss(); }),
-      "[train_step] step 0: parameter second.weight is not finite, and the loss is nan");
+      other.trainer.load(folder / "run"),
+      "[settings] " + (folder / "run").string() + " has tau '0.75', and 0.5 is asked for");
+  Small more(ten_steps, R"({"tau":0.75})");
+  CHECK_THROWS_WITH(more.trainer.load(folder / "run"),
+                    Catch::Matchers::EndsWith("has the unknown setting 'steps'"));
+  CHECK(other.model.first.weight.value().to_vector() == before);
+  CHECK(other.trainer.steps() == 0);
+  CHECK(other.seen == 0);
 }
 
-TEST_CASE("train_step: a gradient that is NaN stops with its name and changes nothing") {
-  Setup s;
-  const auto before = s.everything();
-  const auto loss = [&] { return s.loss() + infty::sum(poisoned(s.model.first.bias)); };
-  CHECK_THROWS_AS(infty::train_step(s.adam, {}, loss), infty::NonFiniteError);
-  std::string message;
-  try {
-    infty::train_step(s.adam, {}, loss);
-  } catch (const infty::NonFiniteError& error) {
-    message = error.what();
-  }
-  CHECK(message.find("[train_step] step 0, loss ") == 0);
-  CHECK(message.find("the gradient of first.bias has norm nan") != message.npos);
-  CHECK(s.everything() == before);
-}
-
-TEST_CASE("train_step: an exception in the loss, or a loss that is none, changes nothing") {
-  Setup s;
-  const auto before = s.everything();
-  const auto throws = []() -> Variable<double> { throw std::runtime_error("no data"); };
-  CHECK_THROWS_WITH(infty::train_step(s.adam, {}, throws), "no data");
-  CHECK_THROWS_WITH(infty::train_step(s.adam, {}, [&] { return s.x; }),
-                    "[train_step] the loss is [16, 3]: it must have one element");
-  CHECK_THROWS_AS(infty::train_step(s.adam, {.learning_rate = -1}, [&] { return s.loss(); }),
-                  infty::ValueError);
-  CHECK_THROWS_AS(infty::train_step(s.adam, {.max_norm = 0}, [&] { return s.loss(); }),
-                  infty::ValueError);
-  CHECK(s.everything() == before);
-  CHECK(infty::Tape::active() == nullptr);
-}
-
-TEST_CASE("train_step: asks the system for no memory after the first") {
-  Setup s;
-  const auto step = [&] {
-    infty::train_step(s.adam, {.learning_rate = 1e-3, .max_norm = 0.01}, [&] { return s.loss(); });
+TEST_CASE("Trainer: of a checkpoint that lacks something, or has too much, nothing is taken") {
+  const infty::tests::TemporaryFolder folder;
+  Small first;
+  first.run(folder / "run", 3);
+  const auto refused = [&](auto&& change, const std::string& message) {
+    Small s;
+    change(s);
+    const auto before = s.model.first.weight.value().to_vector();
+    const Random numbers = s.numbers;
+    CHECK_THROWS_WITH(s.trainer.load(folder / "run"), Catch::Matchers::Contains(message));
+    CHECK(s.model.first.weight.value().to_vector() == before);
+    CHECK(s.numbers == numbers);
+    CHECK(s.seen == 0);
+    CHECK(s.trainer.steps() == 0);
   };
-  const auto allocations = [] {
-    return infty::HostPool::instance().statistics().system_allocations;
+  Random extra(3);
+  refused([&](Small& s) { s.trainer.keep("extra", extra); }, "extra");
+  refused(
+      [&](Small& s) {
+        s.trainer.keep_text(
+            "none", [] { return ""; },
+            [](const std::string&) -> std::function<void()> { return {}; });
+      },
+      "none");
+  refused(
+      [&](Small& s) {
+        s.trainer.keep_text(
+            "place", [] { return ""; },
+            [](const std::string& text) -> std::function<void()> {
+              infty::raise<infty::IoError>("test", "the place ", text, " cannot be");
+            });
+      },
+      "the place 12 cannot be");
+  TwoLayers<double> wider(3, 9, 3, Random(1));
+  Trainer<double> of_wider(wider);
+  CHECK_THROWS_AS(of_wider.load(folder / "run"), infty::IoError);
+  CHECK_THROWS_AS(of_wider.load(folder / "none"), infty::IoError);
+}
+
+TEST_CASE("Trainer: NaN stops with step and parameter, and the last good checkpoint stays") {
+  const infty::tests::TemporaryFolder folder;
+  Small s;
+  s.run(folder / "run", 4, 1);
+  const std::string good = read_text(folder / "run");
+
+  Small t;
+  t.trainer.load(folder / "run");
+  const auto poison = [&] {
+    if (t.trainer.steps() == 6)
+      t.model.second.bias.value().data()[1] = std::numeric_limits<double>::quiet_NaN();
+    return t.loss();
   };
-  step();
-  const std::size_t pool = allocations(), heap = infty::tests::new_calls;
-  for (int i = 0; i < 5; ++i) step();
-  const std::size_t pool_after = allocations(), heap_after = infty::tests::new_calls;
-  CHECK(pool_after == pool);
-  CHECK(heap_after == heap);
+  const auto save = [&] { t.trainer.save(folder / "run"); };
+  CHECK_THROWS_WITH(
+      t.trainer.run(poison, {.save = save, .save_every = 50}),
+      "[train_step] step 6: parameter second.bias is not finite, and the loss is nan");
+  CHECK(read_text(folder / "run") == good);
+
+  // A step may make of finite gradients what is none, and nobody has looked at it yet.
+  CHECK_THROWS_WITH(save(), "[Trainer::save] behind step 6: parameter second.bias is not finite");
+  CHECK(read_text(folder / "run") == good);
+
+  Small u;
+  u.trainer.load(folder / "run");
+  CHECK(u.run(folder / "run"));
+}
+
+TEST_CASE("Trainer: several share a checkpoint by their prefixes") {
+  const infty::tests::TemporaryFolder folder;
+  TwoLayers<double> a(2, 2, 2, Random(1)), b(2, 2, 2, Random(2));
+  Random of_a(3), of_b(4);
+  const auto make = [&](TwoLayers<double>& model, const std::string& prefix, Random& random) {
+    Trainer<double> trainer(model, {}, prefix);
+    trainer.keep("random", random);
+    return trainer;
+  };
+  auto first = make(a, "a.", of_a), second = make(b, "b.", of_b);
+  of_b.uniform();
+  infty::SafetensorsWriter writer;
+  first.save(writer);
+  second.save(writer);
+  writer.save(folder / "both");
+
+  TwoLayers<double> c(2, 2, 2, Random(5));
+  Random of_c(6);
+  auto third = make(c, "b.", of_c);
+  third.load(folder / "both");
+  CHECK(c.first.weight.value().to_vector() == b.first.weight.value().to_vector());
+  CHECK(of_c == of_b);
+  CHECK_THROWS_AS(make(c, "c.", of_c).load(folder / "both"), infty::IoError);
+  CHECK_THROWS_AS(Trainer<double>(c, {.steps = 0}), infty::ValueError);
 }

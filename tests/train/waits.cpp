@@ -6,7 +6,7 @@
 #include <infty/eigen/backend.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "support/catch.hpp"
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <any>
 #include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include <infty/data/text_tensors.hpp>
 #include <infty/eigen/backend.hpp>
+#include <infty/model/objective.hpp>
 #include <infty/model/transformer_lm.hpp>
-#include <infty/train/trainer.hpp>
+#include <infty/nn/sampling.hpp>
 
 #include "../model.hpp"
 
@@ -27,11 +28,12 @@ class ModelOf final : public Model {
  public:
   ModelOf(const ModelConfig& config, typename Lm::MemoryConfig memory)
       : model_(config.transformer, std::move(memory), infty::Random(config.seed)),
-        adam_(model_, config.adam),
         parameters_(infty::count_parameters(model_)) {}
 
   Index parameters() const override { return parameters_; }
-  Index steps() const override { return adam_.steps(); }
+  std::vector<infty::NamedParameter<float>> named_parameters() override {
+    return infty::named_parameters<float>(model_);
+  }
 
   State make_state(Index batch, Index first_stream) const override {
     return model_.make_state(batch, first_stream);
@@ -47,12 +49,13 @@ class ModelOf final : public Model {
   }
   std::vector<float> losses(State& state, const infty::TextBatch& batch) const override {
     const auto guard = infty::no_grad();
-    const auto output = model_.forward(of(state), shaped(batch.batch, batch.inputs));
-    return finite("a loss", model_.losses(output.hidden, shaped(batch.batch, batch.targets)));
+    const auto output = model_.forward(of(state), infty::input_tokens(batch));
+    return finite("a loss", model_.losses(output.hidden, infty::target_tokens(batch)));
   }
   std::vector<Index> likeliest(State& state, const infty::TextBatch& batch) const override {
     const auto guard = infty::no_grad();
-    return likeliest_of(model_.forward(of(state), shaped(batch.batch, batch.inputs)).hidden);
+    const auto output = model_.forward(of(state), infty::input_tokens(batch));
+    return infty::argmax(model_.logits(output.hidden).value()).to_vector();
   }
   std::vector<float> logits(State& state, Index batch,
                             const std::vector<Index>& tokens) const override {
@@ -94,47 +97,24 @@ class ModelOf final : public Model {
     return views;
   }
 
-  StepResult step(State& state, const infty::TextBatch& batch, const StepConfig& config,
-                  bool with_likeliest) override {
-    const Tokens inputs = shaped(batch.batch, batch.inputs);
-    const Tokens targets = shaped(batch.batch, batch.targets);
-    const auto queries = static_cast<double>(batch.batch * model_.config().heads * batch.length);
-    V loss;
-    std::vector<Index> predicted;
-    const auto done = infty::train_step(
-        adam_, {.learning_rate = config.learning_rate, .max_norm = config.max_norm}, [&] {
-          const auto output = model_.forward(of(state), inputs, config.dropout);
-          if (with_likeliest) {
-            const auto guard = infty::no_grad();
-            predicted = likeliest_of(output.hidden);
-          }
-          loss = scale(sum(model_.losses(output.hidden, targets)),
-                       1 / static_cast<float>(std::max<Index>(batch.predicted, 1)));
-          V total = loss;
-          if (!output.densities.empty())
-            total = total + scale(model_.kl_regulariser(output),
-                                  static_cast<float>(config.kl_weight / queries));
-          if (!output.auxiliary.empty())
-            total = total + scale(model_.auxiliary_loss(output),
-                                  static_cast<float>(config.auxiliary_weight));
-          return total;
-        });
-    return {static_cast<double>(loss.value().to_vector().front()), done.grad_norm,
-            std::move(predicted)};
+  infty::Objective<float> objective(State& state, const infty::TextBatch& batch,
+                                    const ObjectiveConfig& config) const override {
+    const auto output = model_.forward(of(state), infty::input_tokens(batch), config.dropout);
+    return infty::objective(
+        model_, output.hidden, infty::target_tokens(batch), infty::layer_losses(model_, output),
+        {{"divergence",
+          infty::weight_of_sum(config.kl_weight, batch.batch, model_.config().heads, batch.length)},
+         {"compression", config.auxiliary_weight}});
   }
 
-  void save_parameters(infty::SafetensorsWriter& writer) const override {
-    infty::save_parameters(writer, model_, "model.");
-  }
-  void save_rest(infty::SafetensorsWriter& writer, const State& state) const override {
-    infty::save_optimizer(writer, adam_, "optimizer.");
+  void save_state(infty::SafetensorsWriter& writer, const State& state) const override {
     infty::save_state(writer, std::any_cast<const LmState&>(state), "state.");
+  }
+  void load_state(infty::CheckpointLoader& loader, State& state) const override {
+    loader.state(of(state), "state.");
   }
   void load_parameters(infty::CheckpointLoader& loader) override {
     loader.parameters(model_, "model.");
-  }
-  void load_rest(infty::CheckpointLoader& loader, State& state) override {
-    loader.optimizer(adam_, "optimizer.").state(of(state), "state.");
   }
 
  private:
@@ -151,18 +131,7 @@ class ModelOf final : public Model {
     return values.value().to_vector();
   }
 
-  std::vector<Index> likeliest_of(const V& hidden) const {
-    const V logits = model_.logits(hidden);
-    const auto values = logits.value().to_vector();
-    const auto classes = static_cast<std::ptrdiff_t>(logits.dim(-1));
-    std::vector<Index> out;
-    for (auto at = values.begin(); at != values.end(); at += classes)
-      out.push_back(std::max_element(at, at + classes) - at);
-    return out;
-  }
-
   Lm model_;
-  infty::Adam<float> adam_;
   Index parameters_;
 };
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <infty/core/error.hpp>
@@ -167,6 +170,24 @@ class JsonReader {
     return value;
   }
 
+  /// Takes any value, numbers with signs, fractions and exponents, true, false and null too, and
+  /// returns it as it is written. Values lie in each other 32 deep at most.
+  std::string_view raw(int depth = 0) {
+    skip_space();
+    if (depth > 32) fail("it is nested too deeply");
+    const std::size_t begin = at_;
+    const char c = at_ < text_.size() ? text_[at_] : '\0';
+    if (c == '{')
+      object([&](const std::string&) { raw(depth + 1); });
+    else if (c == '[')
+      array([&] { raw(depth + 1); });
+    else if (c == '"')
+      string();
+    else
+      word();
+    return text_.substr(begin, at_ - begin);
+  }
+
   /// Nothing but space may follow.
   void finish() {
     skip_space();
@@ -197,6 +218,22 @@ class JsonReader {
     if (!take(c)) fail("expected ", what);
   }
 
+  /// Takes true, false, null or a number.
+  void word() {
+    const std::size_t begin = at_;
+    at_ = std::min(text_.find_first_of(" \t\r\n,:[]{}\"", at_), text_.size());
+    const std::string_view taken = text_.substr(begin, at_ - begin);
+    if (taken == "true" || taken == "false" || taken == "null") return;
+    double value = 0;
+    const auto [end, error] = std::from_chars(taken.data(), taken.data() + taken.size(), value);
+    // Neither "inf" nor "nan".
+    const bool number = taken.find_first_of("0123456789") <= 1;
+    if (!number || end != taken.data() + taken.size() || error != std::errc()) {
+      at_ = begin;
+      fail("expected a value");
+    }
+  }
+
   std::uint32_t hex4() {
     std::uint32_t value = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
@@ -217,34 +254,14 @@ class JsonReader {
   }
 
   void escape(std::string& out) {
+    constexpr std::string_view names = "\"\\/bfnrt", meant = "\"\\/\b\f\n\r\t";
     const char c = at_ < text_.size() ? text_[at_++] : '\0';
-    switch (c) {
-      case '"':
-      case '\\':
-      case '/':
-        out += c;
-        return;
-      case 'b':
-        out += '\b';
-        return;
-      case 'f':
-        out += '\f';
-        return;
-      case 'n':
-        out += '\n';
-        return;
-      case 'r':
-        out += '\r';
-        return;
-      case 't':
-        out += '\t';
-        return;
-      case 'u':
-        append_utf8(out, escaped_code_point());
-        return;
-      default:
-        fail("an unknown escape in a string");
-    }
+    if (const auto i = names.find(c); i != std::string_view::npos)
+      out += meant[i];
+    else if (c == 'u')
+      append_utf8(out, escaped_code_point());
+    else
+      fail("an unknown escape in a string");
   }
 
   std::uint32_t escaped_code_point() {

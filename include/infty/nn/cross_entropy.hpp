@@ -92,12 +92,14 @@ Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>
       logits, targets);
 }
 
-/// Mean negative log-likelihood in nats over the targets that are not ignored, as
-/// torch.nn.functional.cross_entropy; 0 if all are. Shapes and errors as `token_losses`.
+/// Mean of losses over the targets that are not ignored -> scalar, 0 if all are: losses [...], 0
+/// where the target is `ignored`, as `token_losses` makes them, and targets [...].
+/// @throws infty::ShapeError
 template <class T, class B>
-Variable<T, B> cross_entropy(const Variable<T, B>& logits, const Tensor<Index, B>& targets,
-                             Index ignored = ignore_index) {
-  const auto losses = token_losses(logits, targets, ignored);
+Variable<T, B> mean_loss(const Variable<T, B>& losses, const Tensor<Index, B>& targets,
+                         Index ignored = ignore_index) {
+  require<ShapeError>(losses.shape() == targets.shape(), "mean_loss", "losses are ", losses.shape(),
+                      ", targets ", targets.shape(), ": they must have one shape");
   // The count stays where the targets are: the host need not wait for it.
   Tensor<Index, B> counted(Shape{});
   Tensor<T, B> share(Shape{});  // 1 / counted
@@ -125,6 +127,14 @@ Variable<T, B> cross_entropy(const Variable<T, B>& logits, const Tensor<Index, B
         detail::add_to_grad(losses, [=] INFTY_HOST_DEVICE(Index) { return *s * *d; });
       },
       Unread(losses));
+}
+
+/// Mean negative log-likelihood in nats over the targets that are not ignored, as
+/// torch.nn.functional.cross_entropy; 0 if all are. Shapes and errors as `token_losses`.
+template <class T, class B>
+Variable<T, B> cross_entropy(const Variable<T, B>& logits, const Tensor<Index, B>& targets,
+                             Index ignored = ignore_index) {
+  return mean_loss(token_losses(logits, targets, ignored), targets, ignored);
 }
 
 }  // namespace infty

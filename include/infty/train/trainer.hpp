@@ -1,100 +1,229 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
-#include <cstddef>
-#include <iterator>
-#include <limits>
-#include <sstream>
+#include <filesystem>
+#include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
-#include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/random.hpp>
+#include <infty/io/settings.hpp>
 #include <infty/train/adam.hpp>
-#include <infty/train/clip.hpp>
+#include <infty/train/checkpoint.hpp>
+#include <infty/train/named_parameters.hpp>
+#include <infty/train/progress.hpp>
+#include <infty/train/train_step.hpp>
+#include <infty/train/trainer_config.hpp>
 
 namespace infty {
 
-/// What one step of training was.
-struct TrainStep {
-  double loss = 0;
-  double grad_norm = 0;  ///< before clipping
-  double learning_rate = 0;
+/// What `Trainer::run` does beside training; each may be left out.
+struct TrainerRun {
+  /// Called when a checkpoint is due: every `save_every` steps, behind the last, and where it
+  /// stops.
+  std::function<void()> save = {};
+  Index save_every = 100;
+  /// Asked before every step, and behind the last, whether to stop: for a signal, or a clock.
+  std::function<bool()> stop = {};
+  /// Called behind every step, before it is saved: for logs, evaluation, and a line on the
+  /// progress.
+  std::function<void(const TrainStep&, const Progress&)> stepped = {};
 };
 
-/// How one step of training is taken.
-struct TrainStepConfig {
-  double learning_rate = 1e-3;
-  double max_norm = std::numeric_limits<double>::infinity();  ///< gradients are clipped to this
+/// A training that can be stopped anywhere and gone on with: steps of Adam by a schedule, and one
+/// checkpoint of everything that the next step depends on. The parameters, the optimiser and the
+/// step are the trainer's own; the states of memories, random generators and the place in the data
+/// belong to whoever trains, who has them kept:
+///
+///     Trainer trainer(model, {.steps = 1000});
+///     trainer.keep("state.", state).keep("dropout", random);
+///     trainer.keep_text("position", [&] { return ...; }, [&](const std::string& text) { ... });
+///     if (std::filesystem::exists(path)) trainer.load(path);
+///     trainer.run([&] { return ...; }, {.save = [&] { trainer.save(path); }});
+///
+/// A run that went on from a checkpoint is bit for bit one that was never stopped.
+template <class T, class Backend = EigenBackend>
+class Trainer {
+ public:
+  using Parameters = std::vector<NamedParameter<T, Backend>>;
+  /// Puts what was read in its place; throws nothing.
+  using Apply = std::function<void()>;
+
+  /// Trains these parameters, with Adam.
+  /// @param prefix  of all names in checkpoints, so that several trainings can share one
+  /// @throws infty::ValueError for a bad configuration
+  explicit Trainer(Parameters parameters, TrainerConfig config = {}, std::string prefix = "")
+      : config_((config.validate(), std::move(config))),
+        prefix_(std::move(prefix)),
+        handles_{std::move(parameters)},
+        adam_(handles_, config_.adam) {}
+
+  /// Trains all parameters of a layer. @throws as above
+  template <Layer L>
+  explicit Trainer(L& model, TrainerConfig config = {}, std::string prefix = "")
+      : Trainer(named_parameters<T, Backend>(model), std::move(config), std::move(prefix)) {}
+
+  /// The constants as given.
+  const TrainerConfig& config() const { return config_; }
+  /// Steps that are done.
+  Index steps() const { return adam_.steps(); }
+  /// The optimiser, and through it the parameters.
+  const Adam<T, Backend>& optimizer() const { return adam_; }
+
+  /// Keeps the settings of the program, a JSON object, as the checkpoint's metadata "settings"; a
+  /// checkpoint of others is refused by the name of the first that differs.
+  Trainer& keep_settings(std::string json) {
+    settings_ = std::move(json);
+    return *this;
+  }
+
+  /// Keeps a random generator. It must live as long as this.
+  Trainer& keep(const std::string& name, Random& random) {
+    return keep_tensors([&random, name = prefix_ + name](
+                            SafetensorsWriter& writer) { save_random(writer, random, name); },
+                        [&random, name = prefix_ + name](CheckpointLoader& loader) {
+                          loader.random(random, name);
+                        });
+  }
+
+  /// Keeps a memory's state, by the names of its members behind `name`. It must live as long as
+  /// this.
+  template <class State>
+  Trainer& keep(const std::string& name, State& state) {
+    return keep_tensors(
+        [&state, name = prefix_ + name](SafetensorsWriter& writer) {
+          save_state(writer, state, name);
+        },
+        [&state, name = prefix_ + name](CheckpointLoader& loader) { loader.state(state, name); });
+  }
+
+  /// Keeps what else is made of tensors: `save` adds them to a writer, `load` takes them from a
+  /// loader, which applies them.
+  Trainer& keep_tensors(std::function<void(SafetensorsWriter&)> save,
+                        std::function<void(CheckpointLoader&)> load) {
+    kept_.push_back({std::move(save), [load = std::move(load)](CheckpointLoader& loader) {
+                       load(loader);
+                       return Apply();
+                     }});
+    return *this;
+  }
+
+  /// Keeps a text, such as the place in the data, as metadata: `save` says it, `load` checks what
+  /// the file says, changes nothing, and returns what puts it in its place.
+  Trainer& keep_text(const std::string& name, std::function<std::string()> save,
+                     std::function<Apply(const std::string& text)> load) {
+    kept_.push_back({[save = std::move(save), name = prefix_ + name](SafetensorsWriter& writer) {
+                       writer.metadata(name, save());
+                     },
+                     [load = std::move(load), name = prefix_ + name](CheckpointLoader& loader) {
+                       return load(loader.file().metadata(name));
+                     }});
+    return *this;
+  }
+
+  /// Takes a step along the gradient of `loss()`, a scalar variable, with the schedule's rate.
+  /// @throws as `train_step`; then parameters and optimiser are as they were, though what `loss`
+  /// has drawn and read is not
+  template <class Loss>
+  TrainStep step(Loss&& loss) {
+    return train_step(adam_,
+                      {.learning_rate = config_.rate(steps()), .max_norm = config_.clipped_norm()},
+                      std::forward<Loss>(loss));
+  }
+
+  /// Takes all steps that are left, or stops where it is asked to; saves then and every so often.
+  /// @return  whether all steps are done
+  /// @throws infty::ValueError unless save_every >= 1, and as `step` and what it calls: behind NaN,
+  /// the last checkpoint is the last good one
+  template <class Loss>
+  bool run(Loss&& loss, const TrainerRun& options = {}) {
+    require_at_least("Trainer::run", "save_every", options.save_every, 1);
+    require(steps() <= config_.steps, "Trainer::run", steps(), " steps are done, of ",
+            config_.steps);
+    Progress progress(config_.steps, steps());
+    Index saved = -1;
+    const auto save = [&] {
+      if (options.save && saved != steps()) options.save();
+      saved = steps();
+    };
+    for (;;) {
+      if (options.stop && options.stop()) {
+        save();
+        return false;
+      }
+      if (steps() == config_.steps) return true;
+      const TrainStep done = step(loss);
+      progress.update(steps());
+      if (options.stepped) options.stepped(done, progress);
+      if (steps() % options.save_every == 0 || steps() == config_.steps) save();
+    }
+  }
+
+  /// Adds everything to a checkpoint: the parameters as PREFIX"model.", the optimiser as
+  /// PREFIX"optimizer.", and what is kept. @throws infty::NonFiniteError that names the first
+  /// parameter that is not finite, so that no good checkpoint is replaced; infty::IoError
+  void save(SafetensorsWriter& writer) const {
+    for (const auto& [name, variable] : adam_.parameters())
+      require<NonFiniteError>(detail::all_finite(variable.value()), "Trainer::save", "behind step ",
+                              steps(), ": parameter ", name, " is not finite");
+    save_parameters(writer, handles_, prefix_ + "model.");
+    save_optimizer(writer, adam_, prefix_ + "optimizer.");
+    for (const Kept& kept : kept_) kept.save(writer);
+    if (!settings_.empty()) writer.metadata("settings", settings_);
+  }
+
+  /// Writes a checkpoint, which replaces an old one when it is complete. @throws as above
+  void save(const std::filesystem::path& path) const {
+    SafetensorsWriter writer;
+    save(writer);
+    writer.save(path);
+  }
+
+  /// Goes on from a checkpoint: all of it is taken, or nothing.
+  /// @throws infty::IoError that names what is missing, damaged, too much, or another setting
+  void load(const std::filesystem::path& path) {
+    CheckpointLoader loader(path);
+    if (!settings_.empty())
+      require_same_settings(loader.file().metadata("settings"), settings_, path.string());
+    loader.parameters(handles_, prefix_ + "model.").optimizer(adam_, prefix_ + "optimizer.");
+    std::vector<Apply> texts;
+    for (const Kept& kept : kept_) texts.push_back(kept.load(loader));
+    loader.apply();
+    for (const Apply& apply : texts)
+      if (apply) apply();
+  }
+
+ private:
+  /// The parameters as a layer.
+  struct Handles {
+    Parameters parameters;
+
+    template <class Visitor>
+    void visit(Visitor&& see) {
+      for (auto& parameter : parameters) see(parameter.name, parameter.variable);
+    }
+  };
+
+  struct Kept {
+    std::function<void(SafetensorsWriter&)> save;
+    std::function<Apply(CheckpointLoader&)> load;
+  };
+
+  TrainerConfig config_;
+  std::string prefix_, settings_;
+  Handles handles_;
+  Adam<T, Backend> adam_;
+  std::vector<Kept> kept_;
 };
 
-namespace detail {
-
-/// Throws where NaN or infinity came up: names the step, the first parameter that is not finite, if
-/// there is one, and what was seen, such as "the loss is nan".
 template <class T, class B>
-[[noreturn]] void raise_non_finite(const std::string& seen, const Adam<T, B>& adam) {
-  for (const auto& [name, variable] : adam.parameters())
-    if (!all_finite(variable.value()))
-      raise<NonFiniteError>("train_step", "step ", adam.steps(), ": parameter ", name,
-                            " is not finite, and ", seen);
-  raise<NonFiniteError>("train_step", "step ", adam.steps(), ": ", seen,
-                        ", and all parameters are finite");
-}
-
-/// *to = *from in double, in the backend's memory.
-template <class B, class T>
-void note_scalar(const T* from, double* to) {
-  B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { *to = static_cast<double>(*from); });
-}
-
-}  // namespace detail
-
-/// One step of training: forgets old gradients, records `loss()`, which returns a scalar variable,
-/// goes backward, clips the global norm and takes a step of Adam. Steps count from 0, as
-/// `adam.steps()` says. What is read from the backend, the loss and the norms of the gradients, is
-/// read at once, behind the backward pass: where work is queued, the host waits once.
-/// @throws infty::NonFiniteError that names the step and the first thing that is not finite (a
-/// parameter, a layer, the loss, or the gradient of a parameter), infty::ShapeError if the loss is
-/// not a scalar, infty::ValueError for a bad configuration or if no gradient flows to the loss, and
-/// what `loss` throws; then parameters and moments are as they were before
-template <class T, class B, class Loss>
-TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& loss) {
-  detail::check_max_norm(config.max_norm);
-  const auto& parameters = adam.parameters();
-  adam.zero_grad();
-  TrainStep step{.learning_rate = config.learning_rate};
-  Tensor<double, B> measured(Shape{1 + std::ssize(parameters)});  // the loss, then sums of squares
-  {
-    Tape tape;
-    const Variable<T, B> value = detail::explained<NonFiniteError>(
-        [&] { return Variable<T, B>(std::forward<Loss>(loss)()); },
-        [&](const char* what) { detail::raise_non_finite(what, adam); });
-    require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
-                        ": it must have one element");
-    detail::note_scalar<B>(value.value().data(), measured.data());
-    tape.backward(value);
-  }
-  detail::sums_of_squares(parameters, measured.data() + 1);
-  detail::Squares read(static_cast<std::size_t>(measured.size()));
-  B::to_host(read.data(), measured.data(), measured.size());
-  step.loss = read[0];
-  if (!std::isfinite(step.loss)) {
-    std::ostringstream seen;
-    seen << "the loss is " << step.loss;
-    detail::raise_non_finite(seen.str(), adam);
-  }
-  step.grad_norm = detail::explained<NonFiniteError>(
-      [&] { return detail::joint_norm(parameters, read.data() + 1); },
-      [&](const char* what) {
-        raise<NonFiniteError>("train_step", "step ", adam.steps(), ", loss ", step.loss, ": ",
-                              what);
-      });
-  detail::clip_to(parameters, step.grad_norm, config.max_norm);
-  adam.step(config.learning_rate);
-  return step;
-}
+Trainer(std::vector<NamedParameter<T, B>>, TrainerConfig = {}, std::string = "") -> Trainer<T, B>;
+template <class L>
+Trainer(L&, TrainerConfig = {}, std::string = "")
+    -> Trainer<typename L::V::Scalar, typename L::V::BackendType>;
 
 }  // namespace infty

@@ -14,7 +14,7 @@
 #include <infty/data/text.hpp>
 #include <infty/io/mapped_file.hpp>
 
-#include "../support/fingerprint.hpp"
+#include "../fingerprint.hpp"
 #include "sample_text.hpp"
 #include "tokenizer.hpp"
 

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../support/json.hpp"
-#include "../support/settings.hpp"
+#include "../json.hpp"
+#include "../settings.hpp"
 #include "model.hpp"
 
 namespace language_model {
@@ -32,7 +32,7 @@ void each_field(SplitScore& score, See&& see) {
   see("bits_per_byte", score.bits_per_byte);
 }
 
-inline SplitScore split_score(const Score& score, const Split& split) {
+inline SplitScore split_score(const infty::TextScore& score, const Split& split) {
   return {.tokens = score.tokens,
           .characters = split.characters,
           .bytes = split.bytes,

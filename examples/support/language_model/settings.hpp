@@ -11,9 +11,9 @@
 #include <infty/model/presets.hpp>
 #include <infty/train/adam.hpp>
 
-#include "../support/ranges.hpp"
-#include "../support/training.hpp"
-#include "../support/transformer.hpp"
+#include "../ranges.hpp"
+#include "../training.hpp"
+#include "../transformer.hpp"
 
 namespace language_model {
 
@@ -70,11 +70,10 @@ void each_setting(Settings& s, See&& see) {
 
   const char* const model = "The transformer";
   support::each_transformer_setting(model, s.model, see);
-  see(model, "head-dim", s.model.head_dim, "of each head; 0: width / heads");
+  support::each_chosen(model, s.model, {{"head_dim", "head-dim"}}, see);
   see(model, "parameters", s.parameters,
       "widen the feed-forward layers until there are about so many; 0: as they are");
-  see(model, "tie-embedding", s.model.tie_embedding, "the output layer is the embedding");
-  see(model, "dropout", s.model.dropout, "while training");
+  support::each_chosen(model, s.model, {{"tie_embedding", "tie-embedding"}, {"dropout"}}, see);
   see(model, "cutoffs", s.cutoffs,
       "of the adaptive embedding and softmax, those below the vocabulary; 0: none");
   see(model, "div-value", s.div_value, "clusters behind the first are narrower by this");
@@ -84,18 +83,18 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "compressed", s.compressed,
       "how many of them are compressed or basis functions where there are such; -1: half");
   see(memory, "compression-rate", s.compression_rate, "vectors that become a compressed one");
-  see(memory, "widths", s.long_term.widths, "of the LTM's Gaussian basis functions");
-  see(memory, "samples", s.long_term.samples, "of the LTM's past at a contraction");
-  see(memory, "tau", s.long_term.tau, "share of the LTM that the past is contracted to");
-  see(memory, "ridge", s.long_term.ridge, "penalty of the LTM's regression");
-  see(memory, "bounded", s.long_term.bounded,
-      "samples of the LTM's past stay within what was written");
-  see(memory, "hold", s.long_term.hold_short_writes,
-      "short writes to the LTM hold each vector over several places");
-  see(memory, "gate", s.long_term.gate, "new vectors pass a gate into the LTM");
-  see(memory, "sigma0", s.long_term.sigma0, "width of the prior of the LTM's densities");
-  see(memory, "variance-floor", s.long_term.variance_floor, "least variance of these");
-  see(memory, "sticky-bins", s.long_term.bins, "of the histogram that sticky memories sample by");
+  support::each_chosen(memory, s.long_term,
+                       {{"widths"},
+                        {"samples"},
+                        {"tau"},
+                        {"ridge"},
+                        {"bounded"},
+                        {"hold_short_writes", "hold"},
+                        {"gate"},
+                        {"sigma0"},
+                        {"variance_floor", "variance-floor"},
+                        {"bins", "sticky-bins"}},
+                       see);
   see(memory, "kl-weight", s.kl_weight,
       "of the mean divergence from that prior, summed over layers");
   see(memory, "auxiliary-weight", s.auxiliary_weight, "of a memory's own loss, if it has one");
@@ -183,7 +182,7 @@ inline Index compressed_length(const Settings& s) {
   return s.compressed >= 0 ? s.compressed : s.memory_length / 2;
 }
 
-using support::rate_of;
+using support::trainer_config;
 
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {

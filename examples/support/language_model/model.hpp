@@ -2,22 +2,20 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <memory>
-#include <numbers>
 #include <string>
 #include <vector>
 
+#include <infty/metrics/perplexity.hpp>
 #include <infty/train/checkpoint.hpp>
 
-#include "../support/claims.hpp"
-#include "../support/fingerprint.hpp"
-#include "../support/json.hpp"
-#include "../support/model_need.hpp"
-#include "../support/settings.hpp"
+#include "../claims.hpp"
+#include "../fingerprint.hpp"
+#include "../json.hpp"
+#include "../model_need.hpp"
+#include "../settings.hpp"
 #include "corpus.hpp"
 #include "settings.hpp"
 
@@ -35,8 +33,7 @@ inline support::ModelConfig model_config(const Settings& s, Index vocabulary, In
                               .compressed = compressed_length(s),
                               .compression_rate = s.compression_rate,
                               .segment = group,
-                              .long_term = s.long_term,
-                              .adam = s.adam};
+                              .long_term = s.long_term};
   config.transformer.vocabulary = vocabulary;
   config.transformer.cutoffs.clear();
   for (const Index cutoff : s.cutoffs)
@@ -196,42 +193,19 @@ inline Settings sized(Settings s, const Corpus& corpus) {
   return s;
 }
 
-/// How well a model predicts a text.
-struct Score {
-  double nats = 0;   ///< of all tokens
-  Index tokens = 0;  ///< predicted
-
-  double per_token() const { return nats / static_cast<double>(tokens); }
-  double perplexity() const {
-    return std::min(std::exp(per_token()), std::numeric_limits<double>::max());
-  }
-  /// Bits for each of so many characters or bytes.
-  double bits_per(Index units) const {
-    return nats / std::numbers::ln2 / static_cast<double>(units);
-  }
-};
-
 /// The losses of all tokens of a part of the text, each predicted once.
-inline Score evaluate(const support::Model& model, const Settings& s, const Tokenizer& tokenizer,
-                      const Split& split) {
-  const auto tokens = static_cast<Index>(split.stream.tokens.size());
-  infty::BatchStream batches(split.stream, {.batch = std::min(s.evaluation_batch, tokens),
-                                            .segment = s.segment,
-                                            .start = tokenizer.start(),
-                                            .reset_documents = s.documents});
-  auto state = model.make_state(batches.config().batch);
-  Score score;
-  Index segment = 0;
-  for (bool last = false; !last; ++segment) {
-    const auto batch = batches.next();
-    model.reset_rows(state, batch);
-    support::at_step("segment", segment, [&] {
-      for (const float loss : model.losses(state, batch)) score.nats += static_cast<double>(loss);
-    });
-    score.tokens += batch.predicted;
-    last = batch.last;
-  }
-  return score;
+inline infty::TextScore evaluate(const support::Model& model, const Settings& s,
+                                 const Tokenizer& tokenizer, const Split& split) {
+  support::Model::State state;
+  return infty::evaluate_segments(split.stream,
+                                  {.batch = s.evaluation_batch,
+                                   .segment = s.segment,
+                                   .start = tokenizer.start(),
+                                   .reset_documents = s.documents},
+                                  [&](const infty::TextBatch& batch) {
+                                    model.reset_rows(state, batch);
+                                    return model.losses(state, batch);
+                                  });
 }
 
 }  // namespace language_model

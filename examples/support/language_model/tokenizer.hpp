@@ -14,8 +14,8 @@
 #include <infty/data/vocabulary.hpp>
 #include <infty/io/mapped_file.hpp>
 
-#include "../support/files.hpp"
-#include "../support/fingerprint.hpp"
+#include "../files.hpp"
+#include "../fingerprint.hpp"
 #include "settings.hpp"
 
 namespace language_model {

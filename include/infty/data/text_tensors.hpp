@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/core/state.hpp>
+#include <infty/core/tensor.hpp>
+#include <infty/data/batch_stream.hpp>
+
+namespace infty {
+
+/// What a batch's rows read, [B, L]. @throws infty::ShapeError unless that is how many there are
+template <class B = EigenBackend>
+Tensor<Index, B> input_tokens(const TextBatch& batch) {
+  return Tensor<Index, B>::from({batch.batch, batch.length}, batch.inputs);
+}
+
+/// What comes behind each of them, [B, L], or `ignore_index`. @throws infty::ShapeError likewise
+template <class B = EigenBackend>
+Tensor<Index, B> target_tokens(const TextBatch& batch) {
+  return Tensor<Index, B>::from({batch.batch, batch.length}, batch.targets);
+}
+
+/// Makes the rows of a model's state fresh whose memory is not to know what was before this batch.
+/// @throws as `reset_row`
+template <class Model, class State>
+void reset_rows(const Model& model, State& state, const TextBatch& batch) {
+  if (static_cast<Index>(batch.reset.size()) == batch.batch)
+    state = model.make_state(batch.batch);
+  else
+    for (const Index row : batch.reset) reset_row(state, row);
+}
+
+}  // namespace infty

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include <infty/io/settings.hpp>
+#include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/lamemo.hpp>
+#include <infty/memory/long_term_config.hpp>
+#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/short_term_memory.hpp>
+#include <infty/model/transformer_config.hpp>
+#include <infty/nn/sampling.hpp>
+#include <infty/train/adam.hpp>
+#include <infty/train/trainer_config.hpp>
+
+// Every setting of every configuration, named once: see io/settings.hpp. docs/configuration.md is
+// made of these lists; a test holds them to the structs.
+
+namespace infty {
+
+/// The names of ways from scores to a density.
+constexpr std::array<std::string_view, 2> names_of(DensityParameters) {
+  return {"affine", "moments"};
+}
+/// The names of ways to choose samples.
+constexpr std::array<std::string_view, 3> names_of(Resampling) {
+  return {"even", "sticky", "sticky_quantiles"};
+}
+/// The names of compressions.
+constexpr std::array<std::string_view, 5> names_of(Compression) {
+  return {"mean", "max", "convolution", "dilated", "most_used"};
+}
+/// The names of the losses of compressions.
+constexpr std::array<std::string_view, 3> names_of(ReconstructionLoss) {
+  return {"none", "attention", "auto_encoding"};
+}
+/// The names of schedules.
+constexpr std::array<std::string_view, 3> names_of(RateSchedule) {
+  return {"cosine", "linear", "constant"};
+}
+
+/// The settings of a transformer.
+template <class See>
+void describe(TransformerConfig& c, See&& see) {
+  see("vocabulary", c.vocabulary, "different tokens");
+  see("model_dim", c.model_dim, "d");
+  see("layers", c.layers, "one above the other");
+  see("heads", c.heads, "of attention");
+  see("head_dim", c.head_dim, "of each head; 0: width / heads");
+  see("feed_forward", c.feed_forward, "width of its inner layer");
+  see("pre_norm", c.pre_norm, "norms before attention and feed-forward, not behind");
+  see("tie_embedding", c.tie_embedding, "the output layer is the embedding");
+  see("dropout", c.dropout, "while training");
+  see("cutoffs", c.cutoffs, "first tokens of the clusters of the adaptive embedding and softmax");
+  see("div_value", c.div_value, "clusters behind the first are narrower by this");
+  see("embedding_dim", c.embedding_dim, "width of the first cluster's vectors; 0: d");
+  see("tie_projections", c.tie_projections,
+      "the adaptive softmax maps to its clusters as the embedding from them");
+}
+
+/// The settings of a long-term memory.
+template <class See>
+void describe(LongTermConfig& c, See&& see) {
+  see("model_dim", c.model_dim, "d; in a transformer that of its attention");
+  see("heads", c.heads, "of the densities; the same");
+  see("head_dim", c.head_dim, "of each head; the same");
+  see("basis", c.basis, "N, basis functions");
+  see("widths", c.widths, "of the LTM's Gaussian basis functions");
+  see("samples", c.samples, "M, of the LTM's past at a contraction");
+  see("tau", c.tau, "share of the LTM that the past is contracted to");
+  see("ridge", c.ridge, "penalty of the LTM's regression");
+  see("gate", c.gate, "new vectors pass a gate into the LTM");
+  see("sigma0", c.sigma0, "width of the prior of the LTM's densities");
+  see("variance_floor", c.variance_floor, "least variance of the LTM's densities");
+  see("parameters", c.parameters, "how scores become a density");
+  see("resampling", c.resampling, "where the past is sampled at a contraction");
+  see("bins", c.bins, "of the histogram that sticky memories sample by");
+  see("sampling_seed", c.sampling_seed, "of the draws of sticky memories");
+  see("bounded", c.bounded, "samples of the LTM's past stay within what was written");
+  see("hold_short_writes", c.hold_short_writes,
+      "short writes to the LTM hold each vector over several places");
+  see("group", c.group, "vectors wait until there are so many, and are written together");
+  see("skip_tails", c.skip_tails, "reads leave out basis functions that are lost in rounding");
+  see("threshold", c.threshold, "vectors after which the LTM is cleared; 0: never");
+}
+
+/// The settings of a short-term memory.
+template <class See>
+void describe(ShortTermConfig& c, See&& see) {
+  see("capacity", c.capacity, "vectors in the short-term memory (STM)");
+  see("stride", c.stride, "vectors leave the STM in groups of so many; 0: its capacity");
+}
+
+/// The settings of a memory and a long-term memory behind it.
+template <class Recent, class See>
+void describe(MemoryPairConfig<Recent>& c, See&& see) {
+  see("short_term", c.short_term, "the memory in front");
+  see("long_term", c.long_term, "the long-term memory behind it, if there is one");
+}
+
+/// The settings of a compressive memory.
+template <class See>
+void describe(CompressiveConfig& c, See&& see) {
+  see("capacity", c.capacity, "vectors that are held as they were");
+  see("compressed_capacity", c.compressed_capacity, "and compressed ones");
+  see("rate", c.rate, "vectors that become a compressed one");
+  see("compression", c.compression, "how");
+  see("loss", c.loss, "what a compression is learned by");
+  see("stride", c.stride, "compressed vectors leave in groups of so many");
+}
+
+/// The settings of a LaMemo.
+template <class See>
+void describe(LaMemoConfig& c, See&& see) {
+  see("capacity", c.capacity, "vectors that are held");
+}
+
+/// The settings of Adam.
+template <class See>
+void describe(AdamConfig& c, See&& see) {
+  see("learning_rate", c.learning_rate, "learning rate of Adam, at its peak");
+  see("beta1", c.beta1, "of Adam");
+  see("beta2", c.beta2, "of Adam");
+  see("epsilon", c.epsilon, "of Adam");
+  see("weight_decay", c.weight_decay, "of Adam, decoupled");
+}
+
+/// The settings of a training.
+template <class See>
+void describe(TrainerConfig& c, See&& see) {
+  see("steps", c.steps, "in all");
+  see("adam", c.adam, "the optimiser");
+  see("schedule", c.schedule, "of the rate");
+  see("warmup_steps", c.warmup_steps, "steps in which the rate rises");
+  see("last_rate", c.last_rate, "what cosine and linear fall to");
+  see("max_norm", c.max_norm, "greatest global norm of the gradients; 0: any");
+}
+
+/// The settings of sampling.
+template <class See>
+void describe(Sampling& c, See&& see) {
+  see("temperature", c.temperature, "0: always the likeliest");
+  see("top_k", c.top_k, "of the likeliest tokens only; 0: all");
+  see("top_p", c.top_p, "of the likeliest with this share only");
+}
+
+}  // namespace infty

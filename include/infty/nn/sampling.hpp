@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include <infty/core/backend.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/random.hpp>
+#include <infty/core/tensor.hpp>
+
+namespace infty {
+
+/// How a class, such as the next token, is drawn from a model's scores.
+struct Sampling {
+  double temperature = 1;  ///< that scores are divided by; 0 takes the likeliest
+  Index top_k = 0;         ///< only so many likeliest classes; 0: all
+  double top_p = 1;        ///< only the likeliest classes that have this share together
+
+  /// @throws infty::ValueError that names the first constant out of its range
+  void validate() const {
+    require(std::isfinite(temperature) && temperature >= 0, "Sampling", "temperature is ",
+            temperature, ": it must be finite and at least 0");
+    require_at_least("Sampling", "top_k", top_k, 0);
+    require(top_p > 0 && top_p <= 1, "Sampling", "top_p is ", top_p, ": it must lie in (0, 1]");
+  }
+};
+
+namespace detail {
+
+/// The shape of scores [..., classes] without the classes.
+/// @throws infty::ShapeError for a scalar or no classes
+inline Shape rows_of_scores(const char* op, const Shape& logits) {
+  require<ShapeError>(logits.rank() >= 1 && logits[-1] >= 1, op, "logits are ", logits,
+                      ": they must be [..., classes]");
+  return Shape(logits.begin(), logits.end() - 1);
+}
+
+}  // namespace detail
+
+/// The likeliest class at every place, the first of equals: logits [..., classes] -> [...]. A NaN
+/// is likelier than nothing. @throws infty::ShapeError for logits without a class
+template <class T, class B>
+Tensor<Index, B> argmax(const Tensor<T, B>& logits) {
+  Tensor<Index, B> out(detail::rows_of_scores("argmax", logits.shape()));
+  const Index classes = logits.dim(-1);
+  const T* const scores = logits.data();
+  Index* const to = out.data();
+  B::for_each(out.size(), [=] INFTY_HOST_DEVICE(Index row) {
+    const T* const score = scores + row * classes;
+    Index best = 0;
+    for (Index i = 1; i < classes; ++i)
+      if (score[i] > score[best] || score[best] != score[best]) best = i;
+    to[row] = best;
+  });
+  return out;
+}
+
+/// Draws a class by its score: of the `top_k` likeliest, of these the likeliest that have the share
+/// `top_p` together, with probabilities softmax(scores / temperature). At least one class is left,
+/// and of equals the first is the likelier. A score of -infinity is never drawn. One draw of
+/// `random`, none at temperature 0.
+/// @param logits  scores of all classes, in host memory
+/// @throws infty::ValueError for no classes or a setting out of its range, infty::NonFiniteError
+/// for NaN, infinity, or no score above -infinity; then nothing was drawn
+template <class T>
+Index sample(std::span<const T> logits, const Sampling& sampling, Random& random) {
+  sampling.validate();
+  require(!logits.empty(), "sample", "there is no class");
+  const auto score = [&](Index i) {
+    return static_cast<double>(logits[static_cast<std::size_t>(i)]);
+  };
+  const auto likelier = [&](Index a, Index b) {
+    return score(a) != score(b) ? score(a) > score(b) : a < b;
+  };
+  std::vector<Index> order;
+  for (Index i = 0; i < std::ssize(logits); ++i) {
+    require<NonFiniteError>(score(i) < std::numeric_limits<double>::infinity(), "sample",
+                            "the score of class ", i, " is ", score(i), ": it must be finite");
+    if (std::isfinite(score(i))) order.push_back(i);
+  }
+  require<NonFiniteError>(!order.empty(), "sample", "no class has a score above -infinity");
+  const Index top = *std::min_element(order.begin(), order.end(), likelier);
+  if (sampling.temperature == 0) return top;
+  auto left = order.end();
+  if (sampling.top_k > 0 && sampling.top_k < std::ssize(order)) {
+    left = order.begin() + sampling.top_k;
+    std::nth_element(order.begin(), left, order.end(), likelier);
+  }
+  order.erase(left, order.end());
+  if (sampling.top_p < 1) std::sort(order.begin(), order.end(), likelier);
+  std::vector<double> weights;
+  double sum = 0;
+  for (const Index i : order)
+    sum += weights.emplace_back(std::exp((score(i) - score(top)) / sampling.temperature));
+  if (sampling.top_p < 1) {
+    double share = 0;
+    std::size_t count = 0;
+    while (count < weights.size() && (count == 0 || share < sampling.top_p * sum))
+      share += weights[count++];
+    weights.resize(count);
+  }
+  return order[static_cast<std::size_t>(random.categorical(weights))];
+}
+
+/// The same at every place: logits [..., classes] -> [...]. Rows are drawn in their order, on the
+/// host, so that all backends agree. @throws as above; infty::ShapeError for logits without a class
+template <class T, class B>
+Tensor<Index, B> sample(const Tensor<T, B>& logits, const Sampling& sampling, Random& random) {
+  const Shape rows = detail::rows_of_scores("sample", logits.shape());
+  const auto classes = static_cast<std::size_t>(logits.dim(-1));
+  const auto scores = logits.to_vector();
+  Random next = random;
+  std::vector<Index> drawn;
+  for (std::size_t at = 0; at < scores.size(); at += classes)
+    drawn.push_back(sample(std::span<const T>(scores).subspan(at, classes), sampling, next));
+  random = next;
+  return Tensor<Index, B>::from(rows, drawn);
+}
+
+}  // namespace infty

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include <infty/autograd/tape.hpp>
+#include <infty/core/error.hpp>
+#include <infty/core/finite.hpp>
+#include <infty/train/adam.hpp>
+#include <infty/train/clip.hpp>
+
+namespace infty {
+
+/// What one step of training was.
+struct TrainStep {
+  double loss = 0;
+  double grad_norm = 0;  ///< before clipping
+  double learning_rate = 0;
+};
+
+/// How one step of training is taken.
+struct TrainStepConfig {
+  double learning_rate = 1e-3;
+  double max_norm = std::numeric_limits<double>::infinity();  ///< gradients are clipped to this
+};
+
+namespace detail {
+
+/// Throws where NaN or infinity came up: names the step, the first parameter that is not finite, if
+/// there is one, and what was seen, such as "the loss is nan".
+template <class T, class B>
+[[noreturn]] void raise_non_finite(const std::string& seen, const Adam<T, B>& adam) {
+  for (const auto& [name, variable] : adam.parameters())
+    if (!all_finite(variable.value()))
+      raise<NonFiniteError>("train_step", "step ", adam.steps(), ": parameter ", name,
+                            " is not finite, and ", seen);
+  raise<NonFiniteError>("train_step", "step ", adam.steps(), ": ", seen,
+                        ", and all parameters are finite");
+}
+
+/// *to = *from in double, in the backend's memory.
+template <class B, class T>
+void note_scalar(const T* from, double* to) {
+  B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { *to = static_cast<double>(*from); });
+}
+
+}  // namespace detail
+
+/// One step of training: forgets old gradients, records `loss()`, which returns a scalar variable,
+/// goes backward, clips the global norm and takes a step of Adam. Steps count from 0, as
+/// `adam.steps()` says. What is read from the backend, the loss and the norms of the gradients, is
+/// read at once, behind the backward pass: where work is queued, the host waits once.
+/// @throws infty::NonFiniteError that names the step and the first thing that is not finite (a
+/// parameter, a layer, the loss, or the gradient of a parameter), infty::ShapeError if the loss is
+/// not a scalar, infty::ValueError for a bad configuration or if no gradient flows to the loss, and
+/// what `loss` throws; then parameters and moments are as they were before
+template <class T, class B, class Loss>
+TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& loss) {
+  detail::check_max_norm(config.max_norm);
+  const auto& parameters = adam.parameters();
+  adam.zero_grad();
+  TrainStep step{.learning_rate = config.learning_rate};
+  Tensor<double, B> measured(Shape{1 + std::ssize(parameters)});  // the loss, then sums of squares
+  {
+    Tape tape;
+    const Variable<T, B> value = detail::explained<NonFiniteError>(
+        [&] { return Variable<T, B>(std::forward<Loss>(loss)()); },
+        [&](const char* what) { detail::raise_non_finite(what, adam); });
+    require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
+                        ": it must have one element");
+    detail::note_scalar<B>(value.value().data(), measured.data());
+    tape.backward(value);
+  }
+  detail::sums_of_squares(parameters, measured.data() + 1);
+  detail::Squares read(static_cast<std::size_t>(measured.size()));
+  B::to_host(read.data(), measured.data(), measured.size());
+  step.loss = read[0];
+  if (!std::isfinite(step.loss)) {
+    std::ostringstream seen;
+    seen << "the loss is " << step.loss;
+    detail::raise_non_finite(seen.str(), adam);
+  }
+  step.grad_norm = detail::explained<NonFiniteError>(
+      [&] { return detail::joint_norm(parameters, read.data() + 1); },
+      [&](const char* what) {
+        raise<NonFiniteError>("train_step", "step ", adam.steps(), ", loss ", step.loss, ": ",
+                              what);
+      });
+  detail::clip_to(parameters, step.grad_norm, config.max_norm);
+  adam.step(config.learning_rate);
+  return step;
+}
+
+}  // namespace infty

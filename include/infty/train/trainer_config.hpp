@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include <infty/core/error.hpp>
+#include <infty/train/adam.hpp>
+#include <infty/train/schedule.hpp>
+
+namespace infty {
+
+/// How the learning rate falls behind the warm-up.
+enum class RateSchedule {
+  cosine,    ///< `CosineSchedule`
+  linear,    ///< `LinearSchedule`
+  constant,  ///< `ConstantSchedule`
+};
+
+/// How a `Trainer` trains.
+struct TrainerConfig {
+  Index steps = 1000;                            ///< in all
+  AdamConfig adam = {};                          ///< its learning rate is that of the peak
+  RateSchedule schedule = RateSchedule::cosine;  ///< of the learning rate
+  Index warmup_steps = 0;                        ///< in which the rate rises
+  double last_rate = 0;                          ///< that `cosine` and `linear` fall to
+  double max_norm = 0;                           ///< of all gradients together; 0: any
+
+  /// The learning rate of a step, the first of which is 0. @throws infty::ValueError as the
+  /// schedule
+  double rate(Index step) const {
+    const double peak = adam.learning_rate;
+    switch (schedule) {
+      case RateSchedule::cosine:
+        return CosineSchedule{peak, warmup_steps, steps, last_rate}(step);
+      case RateSchedule::linear:
+        return LinearSchedule{peak, warmup_steps, steps, last_rate}(step);
+      case RateSchedule::constant:
+        return ConstantSchedule{peak, warmup_steps}(step);
+    }
+    raise<ValueError>("TrainerConfig", "schedule is ", static_cast<int>(schedule),
+                      ": there is none of this number");
+  }
+
+  /// What gradients are clipped to: `max_norm`, or infinity.
+  double clipped_norm() const {
+    return max_norm > 0 ? max_norm : std::numeric_limits<double>::infinity();
+  }
+
+  /// @throws infty::ValueError that names the first constant out of its range
+  void validate() const {
+    require_at_least("TrainerConfig", "steps", steps, 1);
+    adam.validate();
+    require(max_norm >= 0, "TrainerConfig", "max_norm is ", max_norm, ": it must be at least 0");
+    rate(0);
+  }
+};
+
+}  // namespace infty
