@@ -76,10 +76,10 @@ struct Attention {
   Index writes = 0;  ///< into the LTM until then
 
   template <class Density, class T, class B>
-  void add(const infty::TransformerOutput<T, B>& output, Index bins, double weight) {
-    layers.resize(output.densities.size(), std::vector<double>(static_cast<std::size_t>(bins)));
+  void add(const infty::Pass<T, B>& pass, Index bins, double weight) {
+    layers.resize(pass.trace.size(), std::vector<double>(static_cast<std::size_t>(bins)));
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      const auto& density = output.densities[layer].value();  // [2, B, H, L]
+      const auto& density = pass.trace[layer].value.value();  // [2, B, H, L]
       const infty::Shape row{1, density.size() / 2};
       auto deviations = density.slice(1, 2).to_vector();
       for (T& sigma : deviations) sigma = std::sqrt(sigma);
@@ -152,8 +152,8 @@ Answer generate(const Model& model, const Settings& s, const typename Model::Sta
   Answer answers(static_cast<std::size_t>(rows * n), 0);
   for (Index place = 0; place < n; ++place) {
     auto branch = state;
-    const auto output = model.forward(branch, last_segment<B>(s, answers, rows, place + 1));
-    const auto scores = model.logits(narrow(output.hidden, place, place + 1));
+    const auto hidden = model.forward(branch, last_segment<B>(s, answers, rows, place + 1));
+    const auto scores = model.logits(narrow(hidden, place, place + 1));
     const auto next = infty::argmax(scores.value()).to_vector();
     for (Index row = 0; row < rows; ++row)
       answers[static_cast<std::size_t>(row * n + place)] = next[static_cast<std::size_t>(row)];
@@ -183,8 +183,9 @@ Evaluation evaluate(const Model& model, const Settings& s) {
   each_evaluation_batch(s, [&](const infty::SortingBatch& batch, Index rows, Index first) {
     const auto state = read_sequences(model, s, batch, rows, first);
     auto branch = state;
-    const auto output = model.forward(branch, last_segment<B>(s, batch.answer, rows, n));
-    const auto scores = model.logits(output.hidden);
+    typename Model::PassType pass{.traced = true};
+    const auto hidden = model.forward(branch, last_segment<B>(s, batch.answer, rows, n), pass);
+    const auto scores = model.logits(hidden);
     const Answer forced = infty::argmax(scores.value()).to_vector();
     const Answer free = generate(model, s, state, rows);
     for (Index row = 0; row < rows; ++row) {
@@ -194,8 +195,8 @@ Evaluation evaluate(const Model& model, const Settings& s) {
       result.free.add(std::span(free).subspan(begin, truth.size()), truth, infty::kendall_tau);
     }
     result.attention.template add<Density>(
-        output, s.bins, static_cast<double>(rows) / static_cast<double>(s.evaluation_sequences));
-    if (const auto& past = branch.layers.front().long_term)
+        pass, s.bins, static_cast<double>(rows) / static_cast<double>(s.evaluation_sequences));
+    if (const auto& past = branch.body.layers.front().mixer.past)
       result.attention.writes = past->memory.writes.front();
   });
   return result;

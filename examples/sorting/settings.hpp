@@ -56,8 +56,8 @@ inline Settings paper_settings(Index length) {
   s.task = {.symbols = 20, .length = paper.length};
   s.segment = paper.segment;
   s.model = paper.model;
-  s.short_term = {.capacity = paper.memory.short_term.capacity, .stride = 1};
-  s.memory = *paper.memory.long_term;
+  s.short_term = {.capacity = paper.memory.attention.capacity, .stride = 1};
+  s.memory = *paper.memory.memory;
   s.batch = paper.batch;
   s.steps = paper.steps;
   s.adam = {.learning_rate = paper.learning_rate};
@@ -122,14 +122,14 @@ inline infty::TransformerConfig model_config(const Settings& s) {
 
 /// The memory of one of the models.
 inline infty::InftyConfig memory_config(const Settings& s, const std::string& name) {
-  infty::InftyConfig config{.short_term = s.short_term, .long_term = {}};
+  infty::InftyConfig config{.attention = s.short_term, .memory = {}};
   if (name == "none") return config;
-  config.long_term = s.memory;
-  config.long_term->sampling_seed = s.seed;
-  config.long_term->parameters = s.parameters == "affine" ? infty::DensityParameters::affine
-                                                          : infty::DensityParameters::moments;
+  config.memory = s.memory;
+  config.memory->sampling_seed = s.seed;
+  config.memory->parameters = s.parameters == "affine" ? infty::DensityParameters::affine
+                                                       : infty::DensityParameters::moments;
   if (name == "sticky")
-    config.long_term->resampling =
+    config.memory->resampling =
         s.sticky == "draws" ? infty::Resampling::sticky : infty::Resampling::sticky_quantiles;
   return config;
 }
@@ -189,7 +189,7 @@ inline void validate(const Settings& s) {
   config.validate();
   s.short_term.validate();
   for (const std::string& name : s.models)
-    memory_config(s, name).resolved_long_term(config.attention_sizes()).validate();
+    memory_config(s, name).resolved_memory(config.attention_sizes()).validate();
 }
 
 }  // namespace sorting

@@ -80,19 +80,16 @@ class Stopwatch {
 };
 
 /// The ∞-former's memory with density and basis of one's choice.
-template <class Density, template <class> class Basis>
-struct With {
-  template <class T, class B>
-  using Memory = infty::MemoryPair<infty::ShortTermMemory<T, B>,
-                                   infty::LongTermMemory<T, Density, Basis<T>, B>>;
-};
+template <class T, class Density, class Basis, class B>
+using MemoryWith =
+    infty::WithMemory<infty::ShortTermMemory<T, B>, infty::LongTermMemory<T, Density, Basis, B>>;
 
 /// A model that is being trained. All that the next step depends on is saved and loaded, by any
 /// backend.
 template <class T, class Density, class B, template <class> class Basis = infty::GaussianBasis>
 class Training {
  public:
-  using Model = infty::TransformerLM<T, With<Density, Basis>::template Memory, B>;
+  using Model = infty::TransformerLM<MemoryWith<T, Density, Basis<T>, B>>;
 
   Training(const Settings& settings, std::string name)
       : settings_(settings),
@@ -184,10 +181,9 @@ class Training {
       return batch.answer[static_cast<std::size_t>(row * n + i)];
     });
     auto state = read_sequences(model_, settings_, batch, rows, steps() * rows);
-    const auto output =
-        model_.forward(state, input, settings_.model.dropout > 0 ? &dropout_ : nullptr);
-    logits = model_.logits(output.hidden);
-    return infty::regularised(cross_entropy(logits, targets), infty::layer_losses(model_, output),
+    infty::Pass<T, B> pass{.random = settings_.model.dropout > 0 ? &dropout_ : nullptr};
+    logits = model_.logits(model_.forward(state, input, pass));
+    return infty::regularised(cross_entropy(logits, targets), pass,
                               {{"divergence", settings_.kl_weight}});
   }
 

@@ -46,9 +46,9 @@ const std::map<std::string, LongTermConfig>& presets() {
       .basis = 32, .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5};
   static const std::map<std::string, LongTermConfig> all{
       {"language_model", language_model},
-      {"sorting", *papers::sorting(4000).memory.long_term},
-      {"wikitext103", *papers::wikitext103(false).memory.long_term},
-      {"gpt2", *papers::gpt2_wikitext103(false).memory.long_term}};
+      {"sorting", *papers::sorting(4000).memory.memory},
+      {"wikitext103", *papers::wikitext103(false).memory.memory},
+      {"gpt2", *papers::gpt2_wikitext103(false).memory.memory}};
   return all;
 }
 

@@ -101,7 +101,7 @@ TEMPLATE_LIST_TEST_CASE("evaluate: a model's losses behind its memory, one token
                         "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  using Model = infty::TransformerLM<T, infty::ShortTermMemory, B>;
+  using Model = infty::TransformerLM<infty::ShortTermMemory<T, B>>;
   const Model model({.vocabulary = 7, .model_dim = 8, .layers = 1, .heads = 2, .feed_forward = 8},
                     {.capacity = 40}, infty::Random(1));
   const TokenStream stream = stream_of(2, 13);
@@ -119,7 +119,7 @@ TEMPLATE_LIST_TEST_CASE("evaluate: a model's losses behind its memory, one token
   const auto output = model.forward(state, infty::Tensor<Index, B>::from({1, 26}, read));
   double sum = 0;
   for (const T loss :
-       model.losses(output.hidden, infty::Tensor<Index, B>::from({1, 26}, due)).value().to_vector())
+       model.losses(hidden, infty::Tensor<Index, B>::from({1, 26}, due)).value().to_vector())
     sum += static_cast<double>(loss);
   CHECK(whole.nats == Approx(sum));
 

@@ -4,6 +4,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/testing/gradient_check.hpp>
@@ -13,7 +14,6 @@
 #include "support/types.hpp"
 
 using infty::Index;
-using infty::NamedLoss;
 using infty::Random;
 using infty::Tensor;
 using infty::TransformerConfig;
@@ -38,13 +38,13 @@ struct OneSegment {
   }
 };
 
-using Infty = infty::TransformerLM<double>;
-using Compressive = infty::TransformerLM<double, infty::CompressiveMemory>;
+using Infty = infty::TransformerLM<infty::InftyMemory<double>>;
+using Compressive = infty::TransformerLM<infty::CompressiveMemory<double>>;
 
 OneSegment<Infty> with_long_term() {
   return OneSegment<Infty>(
-      {.short_term = {.capacity = 2},
-       .long_term = infty::LongTermConfig{.basis = 4, .widths = {.1, .3}, .samples = 6}});
+      {.attention = {.capacity = 2},
+       .memory = infty::LongTermConfig{.basis = 4, .widths = {.1, .3}, .samples = 6}});
 }
 
 }  // namespace
@@ -52,18 +52,18 @@ OneSegment<Infty> with_long_term() {
 TEST_CASE("objective: the mean loss of known targets plus the weighted divergence") {
   auto s = with_long_term();
   infty::Tape tape;
-  const auto output = s.model.forward(s.state, s.inputs);
-  const auto losses = infty::layer_losses(s.model, output);
-  REQUIRE(losses.size() == 1);
-  CHECK(losses[0].name == "divergence");
-  const double divergence = s.model.kl_regulariser(output).value().item();
+  infty::Pass<double> pass;
+  const auto hidden = s.model.forward(s.state, s.inputs, pass);
+  REQUIRE(pass.losses.size() == 2);  // of two layers
+  for (const auto& loss : pass.losses) CHECK(loss.name == "divergence");
+  const double divergence =
+      pass.losses[0].value.value().item() + pass.losses[1].value.value().item();
   REQUIRE(divergence > 0);
 
-  const auto made = infty::objective(s.model, output.hidden, s.targets, losses,
+  const auto made = infty::objective(s.model, hidden, s.targets, pass,
                                      {{"compression", 1e9}, {"divergence", .25}});
   double sum = 0;
-  for (const double loss : s.model.losses(output.hidden, s.targets).value().to_vector())
-    sum += loss;
+  for (const double loss : s.model.losses(hidden, s.targets).value().to_vector()) sum += loss;
   CHECK(made.loss.value().item() == Approx(sum / 5).epsilon(1e-14));
   CHECK(made.total.value().item() ==
         Approx(made.loss.value().item() + .25 * divergence).epsilon(1e-14));
@@ -72,14 +72,14 @@ TEST_CASE("objective: the mean loss of known targets plus the weighted divergenc
 TEST_CASE("objective: the loss of a compressive memory counts, by its weight") {
   OneSegment<Compressive> s({.capacity = 2, .compressed_capacity = 2, .rate = 2});
   infty::Tape tape;
-  const auto output = s.model.forward(s.state, s.inputs);
-  const auto losses = infty::layer_losses(s.model, output);
-  REQUIRE(losses.size() == 1);
-  CHECK(losses[0].name == "compression");
-  const double compression = s.model.auxiliary_loss(output).value().item();
+  infty::Pass<double> pass;
+  const auto hidden = s.model.forward(s.state, s.inputs, pass);
+  REQUIRE(pass.losses.size() == 2);
+  for (const auto& loss : pass.losses) CHECK(loss.name == "compression");
+  const double compression = loss_named(pass, "compression").value().item();
   REQUIRE(compression > 0);
   const auto of_weight = [&](double weight) {
-    return infty::objective(s.model, output.hidden, s.targets, losses, {{"compression", weight}});
+    return infty::objective(s.model, hidden, s.targets, pass, {{"compression", weight}});
   };
   CHECK(of_weight(0).total.value().item() == of_weight(3).loss.value().item());
   CHECK(of_weight(3).total.value().item() ==
@@ -91,8 +91,10 @@ TEST_CASE("regularised: its gradient is that of all its parts") {
   const auto x = infty::tests::uniform_variable<double>({2, 3}, random, -1, 1);
   const auto y = infty::tests::uniform_variable<double>({4}, random, -1, 1);
   const auto total = [&] {
-    const std::vector<NamedLoss<double>> losses{{"x", infty::sum(x * x)}, {"y", infty::sum(y)}};
-    return infty::regularised(infty::mean(infty::sigmoid(x)), losses, {{"x", .3}, {"y", -2}});
+    infty::Pass<double> pass;
+    pass.lose("x", infty::sum(x * x));
+    pass.lose("y", infty::sum(y));
+    return infty::regularised(infty::mean(infty::sigmoid(x)), pass, {{"x", .3}, {"y", -2}});
   };
   CHECK(infty::gradient_check(total, std::vector{x, y}) < 1e-8);
 }
@@ -104,7 +106,9 @@ TEMPLATE_LIST_TEST_CASE("regularised: a loss plus others times their weights", "
   using V = Variable<T, B>;
   const auto scalar = [](T value) { return V(Tensor<T, B>::from({}, {value}), true); };
   const V loss = scalar(1), first = scalar(2), second = scalar(4);
-  const std::vector<NamedLoss<T, B>> losses{{"first", first}, {"second", second}};
+  infty::Pass<T, B> losses;
+  losses.lose("first", first);
+  losses.lose("second", second);
   {
     infty::Tape tape;
     const V total = infty::regularised(loss, losses, {{"second", .5}, {"none", 7}, {"first", 3}});

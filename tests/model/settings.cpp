@@ -94,9 +94,9 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
 
 TEST_CASE("settings: what is there of a memory and a long-term memory") {
   infty::InftyConfig config;
-  config.long_term->tau = .25;
+  config.memory->tau = .25;
   CHECK(infty::settings_json(config).find("\"tau\":0.25") != std::string::npos);
-  config.long_term.reset();
+  config.memory.reset();
   CHECK(infty::settings_json(config) ==
         R"({"short_term":{"capacity":1024,"stride":0},"long_term":null})");
 }

@@ -13,6 +13,7 @@
 #include <infty/autograd/reduce.hpp>
 #include <infty/data/text_tensors.hpp>
 #include <infty/model/objective.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/trainer.hpp>
 
@@ -116,7 +117,7 @@ TEMPLATE_LIST_TEST_CASE("Trainer: stopped and gone on with at any step, it is bi
 }
 
 TEST_CASE("Trainer: a language model with its memory, dropout and text goes on bit for bit") {
-  using Model = infty::TransformerLM<float>;
+  using Model = infty::TransformerLM<infty::InftyMemory<float>>;
   infty::TokenStream text;
   std::vector<infty::TokenId> tokens;
   for (int i = 0; i < 150; ++i) tokens.push_back(static_cast<infty::TokenId>(i * i % 11));
@@ -130,8 +131,8 @@ TEST_CASE("Trainer: a language model with its memory, dropout and text goes on b
                  .heads = 2,
                  .feed_forward = 8,
                  .dropout = .1},
-                {.short_term = {.capacity = 3, .stride = 1},
-                 .long_term = infty::LongTermConfig{.basis = 4,
+                {.attention = {.capacity = 3, .stride = 1},
+                 .memory = infty::LongTermConfig{.basis = 4,
                                                     .widths = {.1, .3},
                                                     .samples = 6,
                                                     .resampling = infty::Resampling::sticky,
@@ -167,9 +168,10 @@ TEST_CASE("Trainer: a language model with its memory, dropout and text goes on b
           [&] {
             const auto batch = batches.next();
             reset_rows(model, state, batch);
-            const auto output = model.forward(state, infty::input_tokens(batch), &dropout);
-            return infty::objective(model, output.hidden, infty::target_tokens(batch),
-                                    infty::layer_losses(model, output), {{"divergence", 1e-3}})
+            infty::Pass<float> pass{.random = &dropout};
+            const auto hidden = model.forward(state, infty::input_tokens(batch), pass);
+            return infty::objective(model, hidden, infty::target_tokens(batch), pass,
+                                    {{"divergence", 1e-3}})
                 .total;
           },
           {.save = [&] { trainer.save(path); },

@@ -152,8 +152,8 @@ inline Settings compressive_preset(
 inline Settings infty_preset(const char* level, const infty::presets::Experiment& paper,
                              bool documents = false) {
   Settings s = preset("infty-sticky", level, paper);
-  s.long_term = *paper.memory.long_term;
-  s.memory_length = paper.memory.short_term.capacity + s.long_term.basis;
+  s.long_term = *paper.memory.memory;
+  s.memory_length = paper.memory.attention.capacity + s.long_term.basis;
   s.compressed = s.long_term.basis;
   s.documents = documents;
   return s;

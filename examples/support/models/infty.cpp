@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/infty_memory.hpp>
 
 #include "model_of.hpp"
 
@@ -9,9 +9,9 @@ std::unique_ptr<support::Model> support::make_infty(const ModelConfig& config) {
   long_term.sampling_seed = config.seed;
   long_term.resampling =
       config.memory == "infty-sticky" ? infty::Resampling::sticky : infty::Resampling::even;
-  return std::make_unique<ModelOf<infty::InftyMemory>>(
+  return std::make_unique<ModelOf<infty::InftyMemory<float>>>(
       config,
-      infty::InftyConfig{.short_term = {.capacity = config.memory_length - config.compressed,
+      infty::InftyConfig{.attention = {.capacity = config.memory_length - config.compressed,
                                         .stride = config.segment},
-                         .long_term = long_term});
+                         .memory = long_term});
 }

@@ -9,6 +9,7 @@
 
 #include <infty/data/text_tensors.hpp>
 #include <infty/eigen/backend.hpp>
+#include <infty/memory/ops/gate.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/sampling.hpp>
@@ -18,12 +19,14 @@
 namespace support {
 
 /// The `Model` of one memory.
-template <template <class, class> class M>
+template <class Mixer>
 class ModelOf final : public Model {
-  using Lm = infty::TransformerLM<float, M>;
+  using Lm = infty::TransformerLM<Mixer>;
   using LmState = typename Lm::State;
   using Tokens = infty::Tensor<Index>;
   using V = infty::Variable<float>;
+  static constexpr bool has_long_term =
+      requires(LmState& s) { s.body.layers.front().mixer.past->memory.coefficients; };
 
  public:
   ModelOf(const ModelConfig& config, typename Lm::MemoryConfig memory)
@@ -49,46 +52,47 @@ class ModelOf final : public Model {
   }
   std::vector<float> losses(State& state, const infty::TextBatch& batch) const override {
     const auto guard = infty::no_grad();
-    const auto output = model_.forward(of(state), infty::input_tokens(batch));
-    return finite("a loss", model_.losses(output.hidden, infty::target_tokens(batch)));
+    const V hidden = model_.forward(of(state), infty::input_tokens(batch));
+    return finite("a loss", model_.losses(hidden, infty::target_tokens(batch)));
   }
   std::vector<Index> likeliest(State& state, const infty::TextBatch& batch) const override {
     const auto guard = infty::no_grad();
-    const auto output = model_.forward(of(state), infty::input_tokens(batch));
-    return infty::argmax(model_.logits(output.hidden).value()).to_vector();
+    const V hidden = model_.forward(of(state), infty::input_tokens(batch));
+    return infty::argmax(model_.logits(hidden).value()).to_vector();
   }
   std::vector<float> logits(State& state, Index batch,
                             const std::vector<Index>& tokens) const override {
     const auto guard = infty::no_grad();
-    const auto output = model_.forward(of(state), shaped(batch, tokens));
-    const Index length = output.hidden.dim(1);
-    return finite("a score", model_.logits(narrow(output.hidden, length - 1, length)));
+    const V hidden = model_.forward(of(state), shaped(batch, tokens));
+    const Index length = hidden.dim(1);
+    return finite("a score", model_.logits(narrow(hidden, length - 1, length)));
   }
 
   std::vector<LongTermView> look(State& state, const std::vector<Index>& tokens) const override {
     const auto guard = infty::no_grad();
     std::vector<LongTermView> views;
-    if constexpr (requires(LmState& s) { s.layers.front().long_term->memory.coefficients; }) {
-      for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-        const auto& layer = model_.layers[i];
-        const auto& memory = *layer.memory.long_term;
-        const auto& past = *of(state).layers[i].long_term;
+    if constexpr (has_long_term) {
+      for (std::size_t i = 0; i < model_.body.layers.size(); ++i) {
+        const auto& layer = model_.body.layers[i];
+        const auto& memory = *layer.mixer.memory;
+        const auto& past = *of(state).body.layers[i].mixer.past;
         LongTermView& view = views.emplace_back();
         view.locations = memory.next_locations(past.memory).to_vector();
         V taken(past.leaving.vectors);
-        if (layer.pre_norm) taken = layer.attention_norm.forward(taken);
+        if (layer.norms_in_front) taken = layer.mixer_norm.forward(taken);
         if (memory.config().gate) taken = infty::gate(taken, memory.gate_weight, memory.gate_bias);
         view.taken = taken.value().to_vector();
       }
     }
-    const auto output = model_.forward(of(state), shaped(1, tokens));
-    if constexpr (requires(LmState& s) { s.layers.front().long_term->memory.coefficients; }) {
+    infty::Pass<float> pass{.traced = true};
+    model_.forward(of(state), shaped(1, tokens), pass);
+    if constexpr (has_long_term) {
       for (std::size_t i = 0; i < views.size(); ++i) {
-        const auto& memory = of(state).layers[i].long_term->memory;
+        const auto& memory = of(state).body.layers[i].mixer.past->memory;
         views[i].written = memory.written.front();
         views[i].writes = memory.writes.front();
         views[i].coefficients = memory.coefficients.value().to_vector();
-        const auto both = output.densities[i].value().to_vector();
+        const auto both = pass.trace[i].value.value().to_vector();
         const auto middle = both.begin() + std::ssize(both) / 2;
         views[i].mu.assign(both.begin(), middle);
         for (auto at = middle; at != both.end(); ++at) views[i].sigma.push_back(std::sqrt(*at));
@@ -99,9 +103,10 @@ class ModelOf final : public Model {
 
   infty::Objective<float> objective(State& state, const infty::TextBatch& batch,
                                     const ObjectiveConfig& config) const override {
-    const auto output = model_.forward(of(state), infty::input_tokens(batch), config.dropout);
+    infty::Pass<float> pass{.random = config.dropout};
+    const V hidden = model_.forward(of(state), infty::input_tokens(batch), pass);
     return infty::objective(
-        model_, output.hidden, infty::target_tokens(batch), infty::layer_losses(model_, output),
+        model_, hidden, infty::target_tokens(batch), pass,
         {{"divergence",
           infty::weight_of_sum(config.kl_weight, batch.batch, model_.config().heads, batch.length)},
          {"compression", config.auxiliary_weight}});

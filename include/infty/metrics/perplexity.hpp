@@ -68,11 +68,11 @@ TextScore evaluate_segments(const TokenStream& stream, BatchConfig config, Losse
   bool last = false;
   for (Index segment = 0; !last; ++segment) {
     const TextBatch batch = batches.next();
-    try {
-      score.add(batch, losses(batch));
-    } catch (const NonFiniteError& error) {
-      raise<NonFiniteError>("evaluate", "segment ", segment, ": ", error.what());
-    }
+    detail::explained<NonFiniteError>([&] { score.add(batch, losses(batch)); },
+                                      [&](const char* what) {
+                                        raise<NonFiniteError>("evaluate", "segment ", segment, ": ",
+                                                              what);
+                                      });
     last = batch.last;
   }
   return score;
@@ -88,8 +88,8 @@ TextScore evaluate(const Model& model, const TokenStream& stream, const BatchCon
   typename Model::State state;  // every row of the first batch is to be fresh
   return evaluate_segments(stream, config, [&](const TextBatch& batch) {
     reset_rows(model, state, batch);
-    const auto output = model.forward(state, input_tokens<Backend>(batch));
-    return model.losses(output.hidden, target_tokens<Backend>(batch)).value().to_vector();
+    const auto hidden = model.forward(state, input_tokens<Backend>(batch));
+    return model.losses(hidden, target_tokens<Backend>(batch)).value().to_vector();
   });
 }
 

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/core/error.hpp>
-#include <infty/core/pool.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/nn/cross_entropy.hpp>
+#include <infty/nn/pass.hpp>
 
 namespace infty {
-
-/// A loss that a layer has by itself: a scalar, and what it is called.
-template <class T, class Backend = EigenBackend>
-struct NamedLoss {
-  std::string_view name;
-  Variable<T, Backend> value;
-};
 
 /// What a loss of this name is multiplied by.
 struct LossWeight {
@@ -44,21 +36,24 @@ inline double weight_of_sum(double weight, Index rows, Index heads, Index querie
   return weight / static_cast<double>(rows * heads * queries);
 }
 
-/// `loss`, a scalar, plus the losses of the layers times their weights -> scalar. A weight without
-/// a loss counts nothing, for not every model has every loss.
-/// @param losses  a range of members `name` and `value`, a scalar variable, such as `NamedLoss`
-/// @throws infty::ValueError that names the first loss without a weight
-template <class T, class B, class Losses>
-Variable<T, B> regularised(const Variable<T, B>& loss, const Losses& losses,
+/// `loss`, a scalar, plus the losses that layers have left in a pass, those of a name summed, times
+/// their weights -> scalar. A weight without a loss counts nothing, for not every model has every
+/// loss. @throws infty::ValueError that names the first loss without a weight
+template <class T, class B>
+Variable<T, B> regularised(const Variable<T, B>& loss, const Pass<T, B>& pass,
                            std::initializer_list<LossWeight> weights) {
+  const auto has = [&](const LossWeight& weight) {
+    return std::any_of(pass.losses.begin(), pass.losses.end(),
+                       [&](const auto& own) { return own.name == weight.name; });
+  };
+  for (const auto& own : pass.losses)
+    require(std::any_of(weights.begin(), weights.end(),
+                        [&](const LossWeight& weight) { return weight.name == own.name; }),
+            "objective", "the model's loss '", own.name, "' has no weight");
   Variable<T, B> total = loss;
-  for (const auto& own : losses) {
-    const LossWeight* found = nullptr;
-    for (const LossWeight& weight : weights)
-      if (weight.name == own.name) found = &weight;
-    require(found, "objective", "the model's loss '", own.name, "' has no weight");
-    total = total + scale(own.value, static_cast<T>(found->weight));
-  }
+  for (const LossWeight& weight : weights)
+    if (has(weight))
+      total = total + scale(loss_named(pass, weight.name), static_cast<T>(weight.weight));
   return total;
 }
 
@@ -66,26 +61,14 @@ Variable<T, B> regularised(const Variable<T, B>& loss, const Losses& losses,
 /// the layers times their weights.
 /// @param hidden   [B, L, d], the model's answer
 /// @param targets  [B, L], or `ignore_index`
-/// @param losses   what the layers lost in that answer, as for `regularised`
+/// @param pass     the one that the model answered in
 /// @throws as `model.losses` and `regularised`
-template <class Model, class T, class B, class Losses>
+template <class Model, class T, class B>
 Objective<T, B> objective(const Model& model, const Variable<T, B>& hidden,
-                          const Tensor<Index, B>& targets, const Losses& losses,
+                          const Tensor<Index, B>& targets, const Pass<T, B>& pass,
                           std::initializer_list<LossWeight> weights) {
   const auto loss = mean_loss(model.losses(hidden, targets), targets);
-  return {regularised(loss, losses, weights), loss};
-}
-
-/// The losses of a `TransformerLM`'s layers in one answer: "divergence", `kl_regulariser`, where
-/// there is a long-term memory, and "compression", `auxiliary_loss`, where a memory has one.
-template <class Model>
-auto layer_losses(const Model& model, const typename Model::Output& output) {
-  using V = typename Model::V;
-  using Named = NamedLoss<typename V::Scalar, typename V::BackendType>;
-  std::vector<Named, PoolAllocator<Named>> losses;
-  if (!output.densities.empty()) losses.push_back({"divergence", model.kl_regulariser(output)});
-  if (!output.auxiliary.empty()) losses.push_back({"compression", model.auxiliary_loss(output)});
-  return losses;
+  return {regularised(loss, pass, weights), loss};
 }
 
 }  // namespace infty

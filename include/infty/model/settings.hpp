@@ -8,7 +8,7 @@
 #include <infty/memory/compressive_memory.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/long_term_config.hpp>
-#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
@@ -93,11 +93,11 @@ void describe(ShortTermConfig& c, See&& see) {
   see("stride", c.stride, "vectors leave the STM in groups of so many; 0: its capacity");
 }
 
-/// The settings of a memory and a long-term memory behind it.
-template <class Recent, class See>
-void describe(MemoryPairConfig<Recent>& c, See&& see) {
-  see("short_term", c.short_term, "the memory in front");
-  see("long_term", c.long_term, "the long-term memory behind it, if there is one");
+/// The settings of attention and a memory beside it.
+template <class Attention, class Memory, class See>
+void describe(WithMemoryConfig<Attention, Memory>& c, See&& see) {
+  see("attention", c.attention, "the attention, or memory in front");
+  see("memory", c.memory, "the memory beside it, if there is one");
 }
 
 /// The settings of a compressive memory.
