@@ -54,7 +54,7 @@ TEST_CASE("activations: gradients") {
   Random random(infty::tests::seed);
   const auto x = infty::tests::uniform_variable<double>({5, 7}, random, -6, 6);
   const auto weight = infty::tests::uniform_variable<double>({5, 7}, random).detach();
-  for (const std::size_t i : {0, 1, 2}) {
+  for (std::size_t i = 0; i < 3; ++i) {
     CAPTURE(i);
     CHECK(infty::gradient_check([&] { return infty::sum(activations(x)[i] * weight); },
                                 std::vector{x}) < 1e-9);
@@ -68,7 +68,7 @@ TEMPLATE_LIST_TEST_CASE("activations: far from 0 they are 0 or x, with slopes 0 
   using V = std::vector<T>;
   const T most = std::numeric_limits<T>::max();
   const Variable<T, B> x(Tensor<T, B>::from({4}, {-most, T(-1e30), T(1e30), most}), true);
-  for (const std::size_t i : {0, 1, 2}) {
+  for (std::size_t i = 0; i < 3; ++i) {
     CAPTURE(i);
     x.grad().fill(T(0));
     infty::Tape tape;
