@@ -116,7 +116,7 @@ TEMPLATE_LIST_TEST_CASE("evaluate: a model's losses behind its memory, one token
   }
   read.pop_back();
   auto state = model.make_state(1);
-  const auto output = model.forward(state, infty::Tensor<Index, B>::from({1, 26}, read));
+  const auto hidden = model.forward(state, infty::Tensor<Index, B>::from({1, 26}, read));
   double sum = 0;
   for (const T loss :
        model.losses(hidden, infty::Tensor<Index, B>::from({1, 26}, due)).value().to_vector())

@@ -98,7 +98,7 @@ TEST_CASE("settings: what is there of a memory and a long-term memory") {
   CHECK(infty::settings_json(config).find("\"tau\":0.25") != std::string::npos);
   config.memory.reset();
   CHECK(infty::settings_json(config) ==
-        R"({"short_term":{"capacity":1024,"stride":0},"long_term":null})");
+        R"({"attention":{"capacity":1024,"stride":0},"memory":null})");
 }
 
 TEST_CASE("settings: the names of values are theirs") {
