@@ -120,9 +120,8 @@ TEST_CASE("coverage: tests are there and typed") {
     CHECK_FALSE(row.tests.empty());
     for (const std::string& name : row.tests) {
       CAPTURE(name);
-      const std::string text = read(tests / name);
-      CHECK(text.find("TEMPLATE_LIST_TEST_CASE") != std::string::npos);
-      CHECK(text.find("Types") != std::string::npos);
+      // Then it is run on every backend, which counts how many of its cases use that backend.
+      CHECK(found(read(tests / name), "TEMPLATE_LIST_TEST_CASE\\([^;{]*(Types)\\)").size() == 1);
     }
   }
 }

@@ -33,8 +33,8 @@ using infty::tests::uniform_variable;
 
 namespace {
 
-template <class T>
-bool finite(const Tensor<T>& x) {
+template <class T, class B>
+bool finite(const Tensor<T, B>& x) {
   for (const T value : x.to_vector())
     if (!std::isfinite(value)) return false;
   return true;
@@ -62,17 +62,18 @@ TEST_CASE("LongTermMemory: any length and any size, down to one of everything") 
 TEMPLATE_LIST_TEST_CASE("LongTermMemory: huge and tiny numbers stay finite, and so do gradients",
                         "", infty::tests::Types) {
   using T = typename TestType::T;
+  using B = typename TestType::B;
   const auto parameters = GENERATE(DensityParameters::affine, DensityParameters::moments);
   for (const double size : {1e30, 1e-30, 1e-42}) {
     auto settings = small_config();
     settings.parameters = parameters;
     settings.resampling = Resampling::sticky_quantiles;
     Random random(infty::tests::seed);
-    const LongTermMemory<T> memory(settings);
+    const LongTermMemory<T, infty::GaussianDensity, B> memory(settings);
     auto state = memory.make_state(1);
     for (int i = 0; i < 3; ++i) {
-      const auto x = uniform_variable<T>({1, 5, 4}, random, -size, size);
-      const auto q = uniform_variable<T>({1, 5, 6}, random);
+      const auto x = uniform_variable<T, B>({1, 5, 4}, random, -size, size);
+      const auto q = uniform_variable<T, B>({1, 5, 6}, random);
       infty::Tape tape;
       memory.write(state, x);
       const auto z = memory.read(state, q);

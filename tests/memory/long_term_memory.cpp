@@ -81,13 +81,14 @@ TEMPLATE_LIST_TEST_CASE(
 
 TEMPLATE_LIST_TEST_CASE("LongTermMemory: a fresh row reads zeros", "", infty::tests::Types) {
   using T = typename TestType::T;
+  using B = typename TestType::B;
   Random random(infty::tests::seed);
-  const LongTermMemory<T> memory(small_config());
+  const LongTermMemory<T, infty::GaussianDensity, B> memory(small_config());
   auto state = memory.make_state(2);
-  const auto z = memory.read(state, uniform_tensor<T>({2, 3, 6}, random));
+  const auto z = memory.read(state, uniform_tensor<T, B>({2, 3, 6}, random));
   CHECK(z.shape() == Shape{2, 3, 4});
   CHECK(z.value().to_vector() == std::vector<T>(24, T(0)));
-  CHECK(memory.read(state, Tensor<T>(Shape{2, 0, 6})).shape() == Shape{2, 0, 4});
+  CHECK(memory.read(state, Tensor<T, B>(Shape{2, 0, 6})).shape() == Shape{2, 0, 4});
 }
 
 TEST_CASE("LongTermMemory: gradients of a write and a read") {

@@ -26,30 +26,33 @@ using infty::tests::uniform_variable;
 namespace {
 
 /// The inputs of one call, drawn evenly.
-template <class T>
+template <class T, class B = infty::EigenBackend>
 struct Case {
   Index batch, queries, keys, heads, head_dim;
-  Variable<T> q, k, v, r, u, w;
+  Variable<T, B> q, k, v, r, u, w;
 
-  Case(Index B, Index L, Index K, Index H, Index D, Random random = Random(infty::tests::seed))
-      : batch(B), queries(L), keys(K), heads(H), head_dim(D) {
-    q = uniform_variable<T>({B, L, H * D}, random);
-    k = uniform_variable<T>({B, K, H * D}, random);
-    v = uniform_variable<T>({B, K, H * D}, random);
-    r = uniform_variable<T>({K, H * D}, random);
-    u = uniform_variable<T>({H, D}, random);
-    w = uniform_variable<T>({H, D}, random);
+  Case(Index rows, Index L, Index K, Index H, Index D, Random random = Random(infty::tests::seed))
+      : batch(rows), queries(L), keys(K), heads(H), head_dim(D) {
+    q = uniform_variable<T, B>({rows, L, H * D}, random);
+    k = uniform_variable<T, B>({rows, K, H * D}, random);
+    v = uniform_variable<T, B>({rows, K, H * D}, random);
+    r = uniform_variable<T, B>({K, H * D}, random);
+    u = uniform_variable<T, B>({H, D}, random);
+    w = uniform_variable<T, B>({H, D}, random);
   }
 
-  Variable<T> read(const Tensor<Index>& visible = {}) const {
+  Variable<T, B> read(const Tensor<Index, B>& visible = {}) const {
     return infty::relative_attention(q, k, v, r, u, w, visible);
   }
 
   /// The definition, one sum after the other.
   std::vector<double> by_definition(const std::vector<Index>& visible = {}) const {
     const Index M = keys - queries, e = heads * head_dim;
-    const auto at = [](const Variable<T>& x, Index i) {
-      return static_cast<double>(x.value().data()[i]);
+    const auto host = [](const Variable<T, B>& x) { return x.value().to_vector(); };
+    const std::vector<T> hq = host(q), hk = host(k), hv = host(v), hr = host(r), hu = host(u),
+                         hw = host(w);
+    const auto at = [](const std::vector<T>& x, Index i) {
+      return static_cast<double>(x[static_cast<std::size_t>(i)]);
     };
     std::vector<double> out;
     for (Index b = 0; b < batch; ++b)
@@ -61,10 +64,10 @@ struct Case {
           for (Index j = first; j <= M + i; ++j) {
             double score = 0;
             for (Index c = h * head_dim; c < (h + 1) * head_dim; ++c) {
-              const double query = at(q, (b * queries + i) * e + c);
-              score += (query + at(u, c)) * at(k, (b * keys + j) * e + c);
+              const double query = at(hq, (b * queries + i) * e + c);
+              score += (query + at(hu, c)) * at(hk, (b * keys + j) * e + c);
               // Row c of r stands for distance keys - 1 - c.
-              score += (query + at(w, c)) * at(r, (keys - 1 - (M + i - j)) * e + c);
+              score += (query + at(hw, c)) * at(hr, (keys - 1 - (M + i - j)) * e + c);
             }
             weight.push_back(std::exp(score / std::sqrt(static_cast<double>(head_dim))));
             total += weight.back();
@@ -73,7 +76,7 @@ struct Case {
             double sum = 0;
             for (Index j = first; j <= M + i; ++j)
               sum += weight[static_cast<std::size_t>(j - first)] / total *
-                     at(v, (b * keys + j) * e + c);
+                     at(hv, (b * keys + j) * e + c);
             out.push_back(sum);
           }
         }
@@ -81,8 +84,8 @@ struct Case {
   }
 };
 
-template <class T>
-double size_of_worst(const Variable<T>& x) {
+template <class T, class B>
+double size_of_worst(const Variable<T, B>& x) {
   double worst = 0;
   for (const T value : x.value().to_vector())
     worst = std::isfinite(value) ? std::max(worst, std::abs(static_cast<double>(value)))
@@ -104,18 +107,19 @@ TEST_CASE("relative_attention: two keys by hand") {
 
 TEMPLATE_LIST_TEST_CASE("relative_attention: equals its definition", "", infty::tests::Types) {
   using T = typename TestType::T;
-  for (const auto& [B, L, K, H, D] : std::vector<std::array<Index, 5>>{{1, 1, 1, 1, 1},
-                                                                       {2, 3, 3, 1, 4},
-                                                                       {3, 5, 12, 3, 2},
-                                                                       {2, 17, 50, 2, 7},
-                                                                       {1, 1, 40, 2, 3}}) {
-    const Case<T> c(B, L, K, H, D);
-    CAPTURE(B, L, K, H, D);
+  using B = typename TestType::B;
+  for (const auto& [rows, L, K, H, D] : std::vector<std::array<Index, 5>>{{1, 1, 1, 1, 1},
+                                                                          {2, 3, 3, 1, 4},
+                                                                          {3, 5, 12, 3, 2},
+                                                                          {2, 17, 50, 2, 7},
+                                                                          {1, 1, 40, 2, 3}}) {
+    const Case<T, B> c(rows, L, K, H, D);
+    CAPTURE(rows, L, K, H, D);
     CHECK(infty::tests::error(c.read().value().to_vector(), c.by_definition()) <
           infty::tests::tolerance<T>);
     std::vector<Index> visible;
-    for (Index b = 0; b < B; ++b) visible.push_back(b * (K - L) / 2 % (K - L + 1));
-    CHECK(infty::tests::error(c.read(Tensor<Index>::from({B}, visible)).value().to_vector(),
+    for (Index b = 0; b < rows; ++b) visible.push_back(b * (K - L) / 2 % (K - L + 1));
+    CHECK(infty::tests::error(c.read(Tensor<Index, B>::from({rows}, visible)).value().to_vector(),
                               c.by_definition(visible)) < infty::tests::tolerance<T>);
   }
 }
@@ -191,11 +195,13 @@ TEST_CASE("relative_attention: what is not visible may be anything") {
 TEMPLATE_LIST_TEST_CASE("relative_attention: large and tiny scores stay finite", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
+  using B = typename TestType::B;
   for (const double size : {1e15, 1e-38}) {
-    Case<T> c(1, 3, 6, 1, 4);
+    Case<T, B> c(1, 3, 6, 1, 4);
     for (auto* x : {&c.q, &c.k}) {
-      T* const p = x->value().data();
-      for (Index i = 0; i < x->size(); ++i) p[i] *= static_cast<T>(size);
+      auto numbers = x->value().to_vector();
+      for (T& number : numbers) number *= static_cast<T>(size);
+      *x = Variable<T, B>(Tensor<T, B>::from(x->shape(), numbers), true);
     }
     infty::Tape tape;
     const auto y = c.read();

@@ -10,8 +10,12 @@
 #endif
 
 // Catch2 v2 keeps Approx in an inner namespace, v3 does not lift it to the global one.
+// The base of listeners has lost a word from its name.
 #if __has_include(<catch2/catch_all.hpp>)
 using Catch::Approx;
+namespace Catch {
+using TestEventListenerBase = EventListenerBase;
+}
 #else
 namespace Catch {
 using Detail::Approx;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #define CATCH_CONFIG_RUNNER  // Catch2 v2 defines its own parts in this file; v3 ignores it
+#include <cstddef>
 #include <iostream>
+#include <set>
 #include <string>
 
 #include <Eigen/Core>
@@ -10,7 +12,46 @@
 #include <infty/thrust/context.hpp>
 #endif
 
+#include "support/blocks_handed_out.hpp"
 #include "support/catch.hpp"
+
+namespace {
+
+using infty::tests::blocks_handed_out;
+
+/// Counts for each typed test what its backend did. One that allocated tensors, but none of them
+/// there, has run on EigenBackend once more, whatever its name says.
+struct TypedTests : Catch::TestEventListenerBase {
+  using TestEventListenerBase::TestEventListenerBase;
+
+  static inline std::size_t all = 0, on_backend = 0;
+  static inline std::set<std::string> on_host_only;  ///< by name
+
+  void testCaseStarting(const Catch::TestCaseInfo& test) override {
+    TestEventListenerBase::testCaseStarting(test);
+    if (!blocks_handed_out.by_backend) return;
+    backend_ = blocks_handed_out.by_backend();
+    host_ = blocks_handed_out.by_host();
+  }
+  void testCaseEnded(const Catch::TestCaseStats& test) override {
+    const std::string& name = test.testInfo.name;
+    if (blocks_handed_out.by_backend && name.find("Types - ") != std::string::npos) {
+      ++all;
+      if (blocks_handed_out.by_backend() > backend_)
+        ++on_backend;
+      else if (blocks_handed_out.by_host() > host_)
+        on_host_only.insert(name);
+    }
+    TestEventListenerBase::testCaseEnded(test);
+  }
+
+ private:
+  std::size_t backend_ = 0, host_ = 0;
+};
+
+}  // namespace
+
+CATCH_REGISTER_LISTENER(TypedTests)
 
 int main(int argc, char** argv) {
   std::cout << "infty " << infty::version << ", Catch2 " << CATCH_VERSION_MAJOR << '.'
@@ -27,5 +68,11 @@ int main(int argc, char** argv) {
 #endif
   Catch::Session session;
   session.configData().rngSeed = static_cast<std::uint32_t>(infty::tests::seed);
-  return session.run(argc, argv);
+  const int failed = session.run(argc, argv);
+  for (const std::string& name : TypedTests::on_host_only)
+    std::cout << "FAILED: never used its backend: " << name << std::endl;
+  if (TypedTests::all > 0)
+    std::cout << "typed tests that used their backend: " << TypedTests::on_backend << " of "
+              << TypedTests::all << std::endl;
+  return failed != 0 || TypedTests::on_host_only.empty() ? failed : 1;
 }

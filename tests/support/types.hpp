@@ -13,6 +13,8 @@
 #include <infty/thrust/host.hpp>
 #endif
 
+#include "support/blocks_handed_out.hpp"
+
 namespace infty::tests {
 
 /// One line of the list that typed tests run over: a scalar on a backend.
@@ -33,6 +35,19 @@ using Types = std::tuple<On<float, ThrustBackend<Omp>>, On<double, ThrustBackend
 using Types = std::tuple<On<INFTY_TEST_SCALAR, EigenBackend>>;
 #else
 using Types = std::tuple<On<float, EigenBackend>, On<double, EigenBackend>>;
+#endif
+
+#if defined(INFTY_TEST_CUDA) || (defined(INFTY_TEST_THRUST) && defined(INFTY_THRUST_FENCE))
+/// Sees to it that a typed test which never uses its backend is found out.
+inline const bool backend_is_counted = [] {
+#if defined(INFTY_TEST_CUDA)
+  blocks_handed_out.by_backend = [] { return DevicePool::instance().statistics().blocks; };
+#else
+  blocks_handed_out.by_backend = [] { return infty::detail::Fence::instance().blocks(); };
+#endif
+  blocks_handed_out.by_host = [] { return HostPool::instance().statistics().blocks; };
+  return true;
+}();
 #endif
 
 /// What a few hundred rounded operations on numbers around 1 may be off: some 100 units in the

@@ -49,6 +49,7 @@ class Fence {
   void* allocate(std::size_t bytes) {
     const std::size_t bin = pool_bin(bytes), rounded = pool_bin_bytes(bin);
     const std::lock_guard lock(mutex_);
+    ++blocks_;
     auto& free = free_[bin];
     if (!free.empty()) {
       void* const block = free.back();
@@ -68,6 +69,12 @@ class Fence {
     free_[pool_bin(bytes)].push_back(data);
   }
 
+  /// How many blocks have been handed out.
+  std::size_t blocks() {
+    const std::lock_guard lock(mutex_);
+    return blocks_;
+  }
+
  private:
   static constexpr std::size_t reserved = std::size_t{1} << 36, page = 4096;
 
@@ -83,7 +90,7 @@ class Fence {
 
   std::mutex mutex_;
   std::byte* const begin_;
-  std::size_t used_ = 0;
+  std::size_t used_ = 0, blocks_ = 0;
   int opened_ = 0;
   std::array<std::vector<void*>, pool_bins> free_;
 };

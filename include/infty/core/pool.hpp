@@ -37,15 +37,17 @@ inline std::size_t pool_bin_bytes(std::size_t bin) {
 
 }  // namespace detail
 
-/// Counters of a pool for tests and reports, in bytes and in calls to the system's allocator.
+/// Counters of a pool for tests and reports: bytes, calls to the system's allocator and blocks.
 struct PoolStatistics {
   std::size_t bytes_in_use = 0;
   std::size_t bytes_held = 0;  ///< in use or cached
   std::size_t peak_bytes_in_use = 0;
   std::size_t system_allocations = 0;
+  std::size_t blocks = 0;  ///< handed out until now
 
   /// Counts a block handed out.
   void take(std::size_t bytes) {
+    ++blocks;
     bytes_in_use += bytes;
     if (bytes_in_use > peak_bytes_in_use) peak_bytes_in_use = bytes_in_use;
   }

@@ -64,7 +64,7 @@ TEMPLATE_LIST_TEST_CASE("layer_norm: the kernel's variance does not cancel", "",
   using B = typename TestType::B;
   // A mean of 1,000 costs three digits of x itself, and no more.
   kernel_equals_composition<infty::ComposedLayerNorm<B>>(
-      []<class Kernel>() { return Numbers<T>{normed<Kernel, T, B>(20, 256, 1000)[0]}; },
+      [&]<class Kernel>() { return Numbers<T>{normed<Kernel, T, B>(20, 256, 1000)[0]}; },
       1e3 * tolerance<T>);
 }
 
