@@ -69,6 +69,7 @@
 #include <infty/memory/ops/largest.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
 #include <infty/memory/ops/write.hpp>
+#include <infty/memory/resampling.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>
