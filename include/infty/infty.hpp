@@ -88,6 +88,7 @@
 #include <infty/memory/ops/reconstruction.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/renewed_past.hpp>
+#include <infty/memory/resampling.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 
-#include <infty/autograd/reduce.hpp>
-#include <infty/memory/ops/expected_values.hpp>
-#include <infty/memory/ops/write.hpp>
-#include <infty/signal/gaussian_density.hpp>
-#include <infty/signal/truncated_parabola.hpp>
+#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/stability.hpp>
+#include <infty/model/transformer_lm.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
@@ -13,63 +11,92 @@
 
 using infty::Index;
 
-/// N indicator functions, of the N equal cells of [0, 1].
+/// N hats, the piecewise linear functions between N places, evenly from 0 to 1.
 template <class T>
-struct Cells {
+struct Hats {
   using Scalar = T;
   Index n;
 
   INFTY_HOST_DEVICE Index size() const { return n; }
-  INFTY_HOST_DEVICE T begin(Index j) const { return T(j) / T(n); }
+  INFTY_HOST_DEVICE T step() const { return 1 / T(n - 1); }
+  INFTY_HOST_DEVICE T place(Index j) const { return T(j) / T(n - 1); }
 
   /// psi_j(t): all that a `Basis` is.
   INFTY_HOST_DEVICE T operator()(Index j, T t) const {
-    return begin(j) <= t && t < begin(j + 1) ? T(1) : T(0);
+    return std::fmax(T(0), 1 - std::fabs(t - place(j)) / step());
   }
 
   /// The same functions in another scalar: ridge matrices are solved in double.
   template <class U>
-  Cells<U> cast() const {
+  Hats<U> cast() const {
     return {n};
   }
 
-  /// E[psi_j] under N(mu, var) and its gradient: makes it a basis for `GaussianDensity`.
+  /// E[psi_j] under N(mu, var) and its gradient: makes it a basis for `GaussianDensity`. A hat is
+  /// made of three ramps, and that of a ramp is E[max(t - c, 0)] = s phi(z) + (mu - c) Phi(z).
   INFTY_HOST_DEVICE infty::Expectation<T> gaussian_expectation(Index j, T mu, T var) const {
-    const T sigma = std::sqrt(var), a = (begin(j) - mu) / sigma, b = (begin(j + 1) - mu) / sigma;
-    const T root2 = std::sqrt(T(2)), norm = 1 / std::sqrt(T(6.283185307179586));
-    const T at_a = norm * std::exp(-a * a / 2), at_b = norm * std::exp(-b * b / 2);
-    return {(std::erf(b / root2) - std::erf(a / root2)) / 2, (at_a - at_b) / sigma,
-            (a * at_a - b * at_b) / (2 * var)};
-  }
-
-  /// Integrals of (t - origin)^k psi_j over [a, b]: an `IntegrableBasis`, for `TruncatedParabola`.
-  INFTY_HOST_DEVICE infty::Integrals<T> integrals(Index j, T a, T b, T origin) const {
-    const T from = std::fmax(a, begin(j)), to = std::fmin(b, begin(j + 1));
-    if (!(from < to)) return {T(0), T(0), T(0)};
-    const T u = from - origin, v = to - origin;
-    return {v - u, (v * v - u * u) / 2, (v * v * v - u * u * u) / 3};
+    infty::Expectation<T> sum{0, 0, 0};
+    for (int k = -1; k <= 1; ++k) {
+      const T s = std::sqrt(var), z = (mu - place(j)) / s - T(k) * step() / s;
+      const T phi = std::exp(-z * z / 2) / std::sqrt(T(6.283185307179586)),
+              below = std::erfc(-z / std::sqrt(T(2))) / 2, weight = T(k == 0 ? -2 : 1) / step();
+      sum.value += weight * s * (phi + z * below);
+      sum.d_mu += weight * below;
+      sum.d_var += weight * phi / (2 * s);
+    }
+    return sum;
   }
 };
 
-static_assert(infty::Basis<Cells<float>> && infty::IntegrableBasis<Cells<double>>);
-static_assert(infty::DensityOver<infty::GaussianDensity, Cells<float>>);
-static_assert(infty::DensityOver<infty::TruncatedParabola, Cells<double>>);
+static_assert(infty::ConfiguredBasis<Hats<float>>);
+static_assert(infty::DensityOver<infty::GaussianDensity, Hats<float>>);
+
+template <class T, class B = infty::EigenBackend>
+using HatsMemory = infty::MemoryPair<infty::ShortTermMemory<T, B>,
+                                     infty::LongTermMemory<T, infty::GaussianDensity, Hats<T>, B>>;
+
+static_assert(infty::Memory<HatsMemory<double>>);
 
 TEST_CASE("docs: a basis of one's own is written and read") {
   using V = infty::Variable<double>;
   infty::Random random(infty::tests::seed);
-  auto x = infty::tests::uniform_variable<double>({2, 6, 4}, random);
-  // mu and sigma² of 2 rows, 2 heads, 3 queries
-  auto density = infty::tests::uniform_variable<double>({2, 2, 2, 3}, random, 0.1, 0.9);
+  auto x = infty::tests::uniform_variable<double>({1, 12, 4}, random);
+  auto queries = infty::tests::uniform_variable<double>({1, 3, 4}, random);
 
-  const Cells<double> psi{8};
-  const infty::RidgeCache<double, infty::EigenBackend, Cells<double>> ridge(psi, {.samples = 16});
+  infty::LongTermMemory<double, infty::GaussianDensity, Hats<double>> memory(
+      {.model_dim = 4, .heads = 2, .basis = 9, .samples = 16}, infty::Random(1));
   const auto read = [&] {
-    const infty::RowCounts before(2, 0), counts(2, 6);
-    const auto fresh = infty::Tensor<double>::zeros({2, 8, 4});
-    const V B = write_coefficients(ridge, {fresh, before, {}, {}, {}}, x, counts, {});
-    return sum(infty::expected_values<infty::GaussianDensity>(psi, density, B));
+    auto state = memory.make_state(1);
+    memory.write(state, x);
+    memory.write(state, x);
+    return sum(memory.read(state, queries));
   };
 
-  CHECK(gradient_check(read, std::vector<V>{x, density}) < 1e-8);
+  CHECK(gradient_check(read, std::vector<V>{queries}) < 1e-8);
+  CHECK(infty::stability<Hats<double>>(memory.config(), 12).bound <= infty::most_run);
+}
+
+TEST_CASE("docs: the expectations of the basis are sums over a fine grid") {
+  const Hats<double> psi{9};
+  for (Index j = 0; j < 9; ++j) {
+    double sum = 0;
+    for (int i = -20000; i < 30000; ++i) {
+      const double t = (i + .5) / 10000;
+      sum += psi(j, t) * infty::GaussianDensity::pdf(t, .4, .03) / 10000;
+    }
+    CHECK(psi.gaussian_expectation(j, .4, .03).value == Approx(sum).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("docs: a model remembers by a basis of one's own") {
+  infty::TransformerLM<float, HatsMemory> model(
+      {.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16},
+      {.short_term = {.capacity = 4},
+       .long_term = infty::LongTermConfig{.basis = 9, .samples = 16}},
+      infty::Random(1));
+
+  const auto tokens = infty::Tensor<Index>::from({1, 5}, {0, 1, 2, 3, 4});
+  auto state = model.make_state(1);
+  for (int i = 0; i < 3; ++i)
+    CHECK(infty::detail::all_finite(model.forward(state, tokens).hidden.value()));
 }

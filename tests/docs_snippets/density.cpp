@@ -28,6 +28,14 @@ struct Uniform {
     return std::fmax(to - from, T(0)) / (2 * half(var));
   }
 
+  /// KL from N(mu, sigma0²) and its gradient, for the regulariser: a `DensityWithPrior`.
+  template <class T>
+  INFTY_HOST_DEVICE static infty::Expectation<T> divergence(T, T var, T sigma0) {
+    const T ratio = var / (sigma0 * sigma0);
+    return {std::log(sigma0 / half(var)) + T(0.22579135264472744) + ratio / 2, T(0),
+            (ratio - 1) / (2 * var)};
+  }
+
   /// E[psi_j] and its gradient, for every basis that can be integrated and evaluated.
   template <infty::IntegrableBasis Psi, class T = typename Psi::Scalar>
   INFTY_HOST_DEVICE static infty::Expectation<T> expectation_gradient(const Psi& psi, Index j, T mu,
@@ -38,7 +46,7 @@ struct Uniform {
   }
 };
 
-static_assert(infty::Density<Uniform>);
+static_assert(infty::DensityWithPrior<Uniform>);
 static_assert(infty::DensityOver<Uniform, infty::GaussianBasis<float>>);
 
 template <class T, class B = infty::EigenBackend>
@@ -63,4 +71,22 @@ TEST_CASE("docs: a density of one's own reads the long-term memory") {
   };
 
   CHECK(gradient_check(read, std::vector<V>{x, queries}) < 1e-8);
+
+  auto state = memory.make_state(1);
+  const auto reading = memory.attend(state, queries);
+  const auto far = memory.divergence(reading.density).value().to_vector();
+  const auto parameters = reading.density.value().to_vector();
+  for (std::size_t i = 0; i < far.size(); ++i) {
+    // The sum of p log(p / prior) over a fine grid.
+    const double var = parameters[far.size() + i], h = Uniform::half(var), sigma0 = .05;
+    double sum = 0;
+    for (int k = 0; k < 1000; ++k) {
+      const double u = h * ((k + .5) / 500 - 1);
+      sum += (std::log(1 / (2 * h)) -
+              std::log(infty::GaussianDensity::pdf(u, 0., sigma0 * sigma0) + 1e-300)) /
+             1000;
+    }
+    if (h < .5) CHECK(far[i] == Approx(sum).epsilon(1e-4));
+    CHECK(far[i] > 0);
+  }
 }

@@ -12,15 +12,16 @@
 namespace infty::detail {
 
 /// @throws infty::ShapeError, infty::ValueError that name `op` unless a memory with this
-/// configuration made the state, and all of its members have as many rows
+/// configuration, which notes attention in so many bins, made the state, and all of its members
+/// have as many rows
 template <class T, class B>
-void check_long_term_state(const char* op, const LongTermConfig& config, const Fifo<T, B>& waiting,
-                           const LongTermState<T, B>& state) {
+void check_long_term_state(const char* op, const LongTermConfig& config, Index bins,
+                           const Fifo<T, B>& waiting, const LongTermState<T, B>& state) {
   const Index batch = state.coefficients.dim(0), d = config.model_dim;
   require<ShapeError>(state.coefficients.shape() == Shape{batch, config.basis, d}, op,
                       "the state holds coefficients ", state.coefficients.shape(),
                       ": another memory made it, ours are [batch, ", config.basis, ", ", d, "]");
-  const Shape attention{batch, (config.resampling != Resampling::even) ? config.bins : 0};
+  const Shape attention{batch, bins};
   require<ShapeError>(state.attention.shape() == attention, op, "the state holds attention ",
                       state.attention.shape(), ": another memory made it, ours is ", attention);
   require<ShapeError>(state.largest.shape() == Shape{batch, d}, op,
@@ -32,6 +33,22 @@ void check_long_term_state(const char* op, const LongTermConfig& config, const F
     require(state.written[row] >= 0 && state.writes[row] >= 0 && state.last[row] >= 0, op, "row ",
             row, " has taken in ", state.written[row], " vectors in ", state.writes[row],
             " writes, ", state.last[row], " in the last: none may be negative");
+}
+
+/// @throws infty::ShapeError that names `op` unless the shape is [batch, L, d]
+inline void check_vectors(const char* op, const Shape& shape, Index batch, Index d) {
+  require<ShapeError>(shape.rank() == 3 && shape[0] == batch && shape[2] == d, op,
+                      "the vectors are ", shape, ": they must be [", batch, ", L, ", d, "]");
+}
+
+/// @throws infty::ShapeError, infty::ValueError that name `op` unless there is a count a row, each
+/// in [0, length]
+inline void check_counts(const char* op, const RowCounts& counts, Index batch, Index length) {
+  require<ShapeError>(static_cast<Index>(counts.size()) == batch, op, counts.size(), " counts for ",
+                      batch, " rows");
+  for (const Index count : counts)
+    require(count >= 0 && count <= length, op, "a count is ", count, ": it must lie in [0, ",
+            length, "]");
 }
 
 /// @throws infty::ShapeError, infty::ValueError that name `op` unless locations are none, or of

@@ -4,8 +4,6 @@
 #include <concepts>
 #include <utility>
 
-#include <infty/autograd/reduce.hpp>
-#include <infty/autograd/shape.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
@@ -15,17 +13,16 @@
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/ops/density.hpp>
-#include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/fold.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/head_values.hpp>
 #include <infty/memory/ops/largest.hpp>
 #include <infty/memory/ops/write.hpp>
-#include <infty/memory/sticky.hpp>
+#include <infty/memory/resampling.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/pass.hpp>
 #include <infty/signal/basis.hpp>
-#include <infty/signal/bins.hpp>
+#include <infty/signal/contraction.hpp>
 #include <infty/signal/density.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
@@ -98,7 +95,7 @@ class LongTermMemory {
     State state{Tensor<T, Backend>::zeros(Shape{batch, config_.basis, config_.model_dim}),
                 RowCounts(rows, 0),
                 RowCounts(rows, 0),
-                Tensor<T, Backend>::zeros(Shape{batch, sticky() ? config_.bins : 0}),
+                Tensor<T, Backend>::zeros(Shape{batch, resampler_.bins()}),
                 {RowCounts(rows)},
                 RowCounts(rows, 0),
                 Tensor<T, Backend>::zeros(Shape{batch, config_.model_dim}),
@@ -111,7 +108,7 @@ class LongTermMemory {
   /// @throws infty::ShapeError, infty::ValueError that name `op` unless a memory like this one made
   /// the state, and all of its members have as many rows
   void check(const char* op, const State& state) const {
-    detail::check_long_term_state(op, config_, waiting_, state);
+    detail::check_long_term_state(op, config_, resampler_.bins(), waiting_, state);
   }
 
   /// Takes in the next vectors of every row   [Martins et al. 2022, Eq. 13-18]. No vectors change
@@ -121,7 +118,8 @@ class LongTermMemory {
   /// then the state is as it was
   /// @post  of a bounded memory, |X(t)| <= 64 times the largest |x| ever written, t in [0, 1]
   void write(State& state, const Variable<T, Backend>& x) const {
-    check_vectors("write", state, x);
+    check("write", state);
+    detail::check_vectors("write", x.shape(), state.coefficients.dim(0), config_.model_dim);
     write(state, x, RowCounts(static_cast<std::size_t>(x.dim(0)), x.dim(1)));
   }
 
@@ -136,14 +134,10 @@ class LongTermMemory {
   /// @param locations  [batch, samples], in [0, 1]; empty for what the configuration says
   void write_at(State& state, const Variable<T, Backend>& x, const RowCounts& counts,
                 const Tensor<T, Backend>& locations) const {
-    check_vectors("write", state, x);
-    const Index batch = x.dim(0), length = x.dim(1);
-    require<ShapeError>(static_cast<Index>(counts.size()) == batch, "write", counts.size(),
-                        " counts for ", batch, " rows");
-    detail::check_locations("write", locations, Shape{batch, config_.samples});
-    for (const Index count : counts)
-      require(count >= 0 && count <= length, "write", "a count is ", count, ": it must lie in [0, ",
-              length, "]");
+    check("write", state);
+    detail::check_vectors("write", x.shape(), state.coefficients.dim(0), config_.model_dim);
+    detail::check_counts("write", counts, x.dim(0), x.dim(1));
+    detail::check_locations("write", locations, Shape{x.dim(0), config_.samples});
     State next = state;
     if (config_.group > 1) {
       // Now, for what waits and cannot be written would be in the way of all that follows.
@@ -208,10 +202,10 @@ class LongTermMemory {
     check_part(queries);
     const auto density = density_of(state, queries);
     check_part(density);
-    const auto read = out.forward(context_of(state.coefficients, density));
+    const auto read = out.forward(expected_head_values<Density>(
+        basis(), density, state.coefficients, value.weight, config_.skip_tails));
     check_part(read);
-    if (sticky() && queries.dim(1) > 0)
-      state.attention = detail::attention_since<Density>(state.attention, density.value());
+    resampler_.template note<Density>(state.attention, density.value());
     return {read, density, state.waiting.length};
   }
 
@@ -228,13 +222,19 @@ class LongTermMemory {
   /// attention since the last write -> [batch, samples].
   Tensor<T, Backend> next_locations(const State& state) const {
     check("next_locations", state);
-    if (sticky()) return detail::sticky_locations(config_, state);
+    if (const auto places = resampler_.locations(state.attention, state.writes, state.stream);
+        !places.empty())
+      return places;
     const auto even = even_locations<T, Backend>(config_.samples);
     Tensor<T, Backend> all(Shape{state.coefficients.dim(0), config_.samples});
     for (Index row = 0; row < all.dim(0); ++row)
       all.slice(row, row + 1).copy_from(even.reshape(Shape{1, config_.samples}));
     return all;
   }
+
+  /// Whether where a read looks decides where the next write samples, so that a read without an
+  /// answer is not for nothing.
+  bool notes_reads() const { return resampler_.notes_reads(); }
 
   /// Of a later `write` of `length` vectors, and of a `read` by so many queries.
   double write_flops(Index batch, Index length) const { return flops(batch, length).write(); }
@@ -247,6 +247,7 @@ class LongTermMemory {
   LongTermMemory(Config config, Cache cache, Random random)
       : config_(std::move(config)),
         cache_(std::move(cache)),
+        resampler_(config_),
         waiting_(config_.model_dim, 0, config_.group) {
     const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
     if (config_.gate) {
@@ -277,15 +278,6 @@ class LongTermMemory {
             config_.gate};
   }
 
-  bool sticky() const { return config_.resampling != Resampling::even; }
-
-  void check_vectors(const char* op, const State& state, const Variable<T, Backend>& x) const {
-    const Index batch = state.coefficients.dim(0), d = config_.model_dim;
-    check(op, state);
-    require<ShapeError>(x.shape().rank() == 3 && x.dim(0) == batch && x.dim(2) == d, op,
-                        "the vectors are ", x.shape(), ": they must be [", batch, ", L, ", d, "]");
-  }
-
   /// Writes vectors [batch, L, d], the last `counts` of them, to the signals of `next`.
   void take_in(State& next, const V& x, const RowCounts& counts,
                Tensor<T, Backend> locations) const {
@@ -298,7 +290,8 @@ class LongTermMemory {
           next.waiting = waiting;
         }
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
-    if (sticky() && locations.empty()) locations = detail::sticky_locations(config_, next);
+    if (locations.empty())
+      locations = resampler_.locations(next.attention, next.writes, next.stream);
     auto largest = detail::largest_with(next.largest, gated.value());
     detail::require_writable("write", largest,
                              detail::largest_writable(cache_, next.written, counts));
@@ -307,29 +300,13 @@ class LongTermMemory {
                                             next.writes, next.last, next.largest},
                                            gated, counts, locations);
     next.largest = std::move(largest);
-    if (sticky()) next.attention = next.attention.clone();
+    resampler_.forget(next.attention, counts);
     for (std::size_t row = 0; row < counts.size(); ++row) {
       if (counts[row] == 0) continue;
       next.written[row] += counts[row];
       next.writes[row] += 1;
       next.last[row] = counts[row];
-      const Index at = static_cast<Index>(row);
-      if (sticky()) next.attention.slice(at, at + 1).fill(T(0));
     }
-  }
-
-  /// The expected values [B, Q, H D]. A few queries read the signal X itself, whose expectation is
-  /// then projected: O(N d) a query and head. Many read the values V = W_V X, projected once.
-  Variable<T, Backend> context_of(const Variable<T, Backend>& coefficients,
-                                  const Variable<T, Backend>& density) const {
-    const Index batch = density.dim(1), heads = density.dim(2), queries = density.dim(3),
-                N = config_.basis, d = config_.model_dim, e = value.weight.dim(0);
-    if (heads * queries * d * (N + e / heads) >= N * e * (d + queries))
-      return expected_values<Density>(basis(), density, value.forward(coefficients),
-                                      config_.skip_tails);
-    const auto each = reshape(density, Shape{2, batch, 1, heads * queries});
-    const auto read = expected_values<Density>(basis(), each, coefficients, config_.skip_tails);
-    return head_values(reshape(read, Shape{batch, heads, queries, d}), value.weight);
   }
 
   Variable<T, Backend> density_of(State& state, const Variable<T, Backend>& queries) const {
@@ -354,6 +331,7 @@ class LongTermMemory {
 
   Config config_;
   Cache cache_;
+  detail::Resampler resampler_;
   Fifo<T, Backend> waiting_;
 };
 

@@ -11,6 +11,7 @@
 #include <infty/eigen/default.hpp>
 #include <infty/memory/long_term_basis.hpp>
 #include <infty/memory/long_term_config.hpp>
+#include <infty/memory/resampling.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/overshoot.hpp>
 #include <infty/signal/ridge_cache.hpp>
@@ -58,7 +59,7 @@ Stability stability(const LongTermConfigFor<Psi>& config, Index length) {
   G.slice(0, config.samples).copy_from(next.next_old);
   G.slice(config.samples, config.samples + length).copy_from(next.next_new);
   s.lebesgue = std::max(first.lebesgue, fit_size(ridge.basis(), G).lebesgue);
-  s.multiplies = config.resampling == Resampling::even && next.limits.multiplies;
+  s.multiplies = detail::Resampler(config).even() && next.limits.multiplies;
   // In front of the first product |X(t)| may have been anything up to most_lebesgue, and is such
   // that the run stays below most_run.
   if (config.bounded)

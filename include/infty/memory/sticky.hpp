@@ -2,15 +2,8 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
-#include <span>
-#include <vector>
 
-#include <infty/core/pool.hpp>
-#include <infty/core/random.hpp>
 #include <infty/core/tensor.hpp>
-#include <infty/memory/long_term_config.hpp>
-#include <infty/memory/long_term_state.hpp>
 #include <infty/signal/bins.hpp>
 
 namespace infty::detail {
@@ -45,21 +38,6 @@ Tensor<T, B> even_where_zero(const Tensor<T, B>& histograms) {
       for (Index bin = 0; bin < bins; ++bin) p[row * bins + bin] = T(1);
   });
   return probability;
-}
-
-/// Where a sticky memory samples next: by the attention since the last write, evenly where there
-/// was none -> [batch, samples].
-template <class T, class B>
-Tensor<T, B> sticky_locations(const LongTermConfig& config, const LongTermState<T, B>& state) {
-  const auto probability = even_where_zero(state.attention);
-  if (config.resampling == Resampling::sticky_quantiles)
-    return quantile_locations(probability, config.samples);
-  const Random base(config.sampling_seed);
-  std::vector<Random, PoolAllocator<Random>> draws;
-  for (std::size_t row = 0; row < state.writes.size(); ++row)
-    draws.push_back(base.split(static_cast<std::uint64_t>(state.stream.id[row]))
-                        .split(static_cast<std::uint64_t>(state.writes[row])));
-  return sample_locations(probability, config.samples, std::span<Random>(draws));
 }
 
 }  // namespace infty::detail

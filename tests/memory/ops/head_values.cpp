@@ -3,6 +3,8 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/memory/ops/head_values.hpp>
+#include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/gaussian_density.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
@@ -36,6 +38,33 @@ TEMPLATE_LIST_TEST_CASE("head_values: every head has its rows of the weight", ""
       infty::head_values(Variable<T, B>(x.template to<B>()), Variable<T, B>(w.template to<B>()));
   CHECK(y.shape() == Shape{batch, queries, heads * D});
   CHECK(infty::tests::error(y.value().to_vector(), expected) < infty::tests::tolerance<T>);
+}
+
+TEMPLATE_LIST_TEST_CASE("expected_head_values: few queries and many read the same", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  // Two queries are cheaper by the signal, three hundred by the values.
+  Random random(infty::tests::seed);
+  const infty::GaussianBasis<T> psi(8, {.1});
+  const Index heads = 2, many = 300, d = 6;
+  const auto coefficients = infty::tests::uniform_tensor<T, B>({1, 8, d}, random);
+  const auto weight = infty::tests::uniform_tensor<T, B>({4, d}, random);
+  const auto density = infty::tests::uniform_tensor<T>({2, 1, heads, many}, random, .1, .9);
+  const auto read = [&](Index queries) {
+    infty::Tensor<T> first(Shape{2, 1, heads, queries});
+    for (Index i = 0; i < 2 * heads; ++i)
+      for (Index q = 0; q < queries; ++q)
+        first.data()[i * queries + q] = density.data()[i * many + q];
+    return infty::expected_head_values<infty::GaussianDensity>(
+               psi, Variable<T, B>(first.template to<B>()), Variable<T, B>(coefficients),
+               Variable<T, B>(weight), true)
+        .value()
+        .to_vector();
+  };
+  auto all = read(many);
+  all.resize(2 * 4);
+  CHECK(infty::tests::error(read(2), all) < 10 * infty::tests::tolerance<T>);
 }
 
 TEST_CASE("head_values: gradients") {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <infty/autograd/linear.hpp>
+#include <infty/autograd/shape.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/memory/ops/expected_values.hpp>
 
 namespace infty {
 
@@ -64,6 +67,27 @@ Variable<T, B> head_values(const Variable<T, B>& x, const Variable<T, B>& weight
                       x.value().data() + row * heads * queries * d, T(1), weight.grad().data());
       },
       x, weight);
+}
+
+/// What every query reads of the projected signal, head by head: the expected values of V = W_V X
+/// [Martins et al. 2022, Eq. 8, 11]. A few queries read the signal X itself, whose expectation is
+/// then projected: O(N d) a query and head. Many read V, projected once.
+/// @param density       [2, B, H, Q]
+/// @param coefficients  [B, N, d]
+/// @param weight        W_V, [H D, d]
+/// @param skip_tails    as in `ReadSize`
+/// @return              [B, Q, H D]
+template <class D, class T, class B, class Psi>
+Variable<T, B> expected_head_values(const Psi& psi, const Variable<T, B>& density,
+                                    const Variable<T, B>& coefficients,
+                                    const Variable<T, B>& weight, bool skip_tails) {
+  const Index batch = density.dim(1), heads = density.dim(2), queries = density.dim(3),
+              N = coefficients.dim(1), d = coefficients.dim(2), e = weight.dim(0);
+  if (heads * queries * d * (N + e / heads) >= N * e * (d + queries))
+    return expected_values<D>(psi, density, linear(coefficients, weight), skip_tails);
+  const auto each = reshape(density, Shape{2, batch, 1, heads * queries});
+  const auto read = expected_values<D>(psi, each, coefficients, skip_tails);
+  return head_values(reshape(read, Shape{batch, heads, queries, d}), weight);
 }
 
 }  // namespace infty
