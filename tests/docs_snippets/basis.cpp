@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 
-#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/testing/gradient_check.hpp>
@@ -52,10 +52,10 @@ static_assert(infty::ConfiguredBasis<Hats<float>>);
 static_assert(infty::DensityOver<infty::GaussianDensity, Hats<float>>);
 
 template <class T, class B = infty::EigenBackend>
-using HatsMemory = infty::MemoryPair<infty::ShortTermMemory<T, B>,
+using HatsMemory = infty::WithMemory<infty::ShortTermMemory<T, B>,
                                      infty::LongTermMemory<T, infty::GaussianDensity, Hats<T>, B>>;
 
-static_assert(infty::Memory<HatsMemory<double>>);
+static_assert(infty::SequenceLayer<HatsMemory<double>>);
 
 TEST_CASE("docs: a basis of one's own is written and read") {
   using V = infty::Variable<double>;
@@ -89,14 +89,13 @@ TEST_CASE("docs: the expectations of the basis are sums over a fine grid") {
 }
 
 TEST_CASE("docs: a model remembers by a basis of one's own") {
-  infty::TransformerLM<float, HatsMemory> model(
+  infty::TransformerLM<HatsMemory<float>> model(
       {.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16},
-      {.short_term = {.capacity = 4},
-       .long_term = infty::LongTermConfig{.basis = 9, .samples = 16}},
+      {.attention = {.capacity = 4}, .memory = infty::LongTermConfig{.basis = 9, .samples = 16}},
       infty::Random(1));
 
   const auto tokens = infty::Tensor<Index>::from({1, 5}, {0, 1, 2, 3, 4});
   auto state = model.make_state(1);
   for (int i = 0; i < 3; ++i)
-    CHECK(infty::detail::all_finite(model.forward(state, tokens).hidden.value()));
+    CHECK(infty::detail::all_finite(model.forward(state, tokens).value()));
 }

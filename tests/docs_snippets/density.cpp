@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
@@ -51,10 +51,10 @@ static_assert(infty::DensityOver<Uniform, infty::GaussianBasis<float>>);
 
 template <class T, class B = infty::EigenBackend>
 using UniformMemory =
-    infty::MemoryPair<infty::ShortTermMemory<T, B>,
+    infty::WithMemory<infty::ShortTermMemory<T, B>,
                       infty::LongTermMemory<T, Uniform, infty::GaussianBasis<T>, B>>;
 
-static_assert(infty::Memory<UniformMemory<double>>);  // infty::TransformerLM<double, UniformMemory>
+static_assert(infty::SequenceLayer<UniformMemory<double>>);  // TransformerLM<UniformMemory<double>>
 
 TEST_CASE("docs: a density of one's own reads the long-term memory") {
   using V = infty::Variable<double>;

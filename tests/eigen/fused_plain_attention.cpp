@@ -25,8 +25,8 @@ using ComposedPlain = infty::ComposedPlainAttention<EigenBackend>;
 
 TEMPLATE_TEST_CASE("FusedPlainAttention: the composition's values and gradients", "", float,
                    double) {
-  static_assert(
-      std::is_same_v<infty::detail::ChosenPlainAttention<EigenBackend>::type, FusedPlain>);
+  static_assert(std::is_same_v<infty::detail::chosen_t<infty::ComposedPlainAttention<EigenBackend>>,
+                               FusedPlain>);
   // Scores to +-1e4, of which the last digit alone is known, and averages.
   for (const double scale : {1., 100., 1e-4})
     for (const AttentionSize& s : infty::tests::plain_attention_sizes())

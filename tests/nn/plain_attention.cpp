@@ -47,7 +47,7 @@ TEMPLATE_LIST_TEST_CASE(
     "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  using Kernel = typename infty::detail::ChosenPlainAttention<B>::type;
+  using Kernel = infty::detail::chosen_t<infty::ComposedPlainAttention<B>>;
   using Composed = infty::ComposedPlainAttention<B>;
   if constexpr (std::is_same_v<B, EigenBackend>)
     static_assert(std::is_same_v<Kernel, EigenBackend::FusedPlainAttention>);

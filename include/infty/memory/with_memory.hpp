@@ -159,7 +159,7 @@ class WithMemory : public detail::AroundAttention<A> {
       if (pass.answer)
         attended.context =
             merged(attended.context, read(next.past->memory, attended.queries, pass));
-      else if (changed_by_reading())
+      else if (notes_reads())
         read(next.past->memory, attention.queries(norm(x)), pass);
       next.past->leaving = std::exchange(attended.leaving, {});
     }
@@ -194,9 +194,9 @@ class WithMemory : public detail::AroundAttention<A> {
   }
 
  private:
-  bool changed_by_reading() const {
-    if constexpr (requires { memory->changed_by_reading(); })
-      return memory->changed_by_reading();
+  bool notes_reads() const {
+    if constexpr (requires { memory->notes_reads(); })
+      return memory->notes_reads();
     else
       return false;
   }
