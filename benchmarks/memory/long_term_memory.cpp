@@ -3,6 +3,8 @@
 // the divergence of the densities from the prior. Arguments: rows of the batch, vectors (and
 // queries) of a segment, basis functions N; 6 heads of 50, 512 samples, with the gate.
 
+#include <infty/autograd/parameters.hpp>
+#include <infty/autograd/reduce.hpp>
 #include <infty/memory/long_term_memory.hpp>
 
 #include "../support/against.hpp"

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <infty/autograd/parameters.hpp>
+#include <infty/autograd/reduce.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/signal/truncated_parabola.hpp>
 
