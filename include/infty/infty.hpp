@@ -87,6 +87,7 @@
 #include <infty/memory/ops/largest.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
 #include <infty/memory/ops/write.hpp>
+#include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/renewed_past.hpp>
 #include <infty/memory/resampling.hpp>
 #include <infty/memory/short_term_memory.hpp>
@@ -107,8 +108,11 @@
 #include <infty/nn/adaptive_config.hpp>
 #include <infty/nn/adaptive_embedding.hpp>
 #include <infty/nn/adaptive_softmax.hpp>
+#include <infty/nn/any_layer.hpp>
+#include <infty/nn/attended.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/causal_attention.hpp>
 #include <infty/nn/cluster_probabilities.hpp>
 #include <infty/nn/clustered_rows.hpp>
 #include <infty/nn/cross_entropy.hpp>
@@ -126,6 +130,7 @@
 #include <infty/nn/multi_head_attention.hpp>
 #include <infty/nn/pass.hpp>
 #include <infty/nn/plain_attention.hpp>
+#include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/nn/sequence_layer.hpp>

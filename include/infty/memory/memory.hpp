@@ -3,7 +3,7 @@
 
 #include <concepts>
 
-#include <infty/nn/sequence_layer.hpp>
+#include <infty/nn/attended.hpp>
 
 namespace infty {
 
@@ -27,32 +27,6 @@ concept Memory =
       {
         memory.read(state, x)
       } -> std::convertible_to<Variable<typename M::Scalar, typename M::BackendType>>;
-    };
-
-/// What attention makes of a segment, and what a memory beside it needs.
-template <class T, class Backend = EigenBackend>
-struct Attended {
-  Variable<T, Backend> context;      ///< [B, L, d], nothing where the pass wants no answer
-  Variable<T, Backend> queries;      ///< [B, L, H D], the same
-  RowSequences<T, Backend> leaving;  ///< vectors, not normed, that it does not see any more
-};
-
-/// A mixer that a memory may stand beside.
-///
-/// - `attend(state, x, norm, pass)` does what its `forward` does, and says what it knows.
-/// - `queries(x)` projects vectors as attention sees them, [B, L, d] -> [B, L, H D].
-template <class A>
-concept Attention =
-    SequenceLayer<A> && requires(const A& attention, StateOf<A>& state,
-                                 const Variable<typename A::Scalar, typename A::BackendType>& x,
-                                 const InputNorm<typename A::Scalar, typename A::BackendType>& norm,
-                                 Pass<typename A::Scalar, typename A::BackendType>& pass) {
-      {
-        attention.attend(state, x, norm, pass)
-      } -> std::same_as<Attended<typename A::Scalar, typename A::BackendType>>;
-      {
-        attention.queries(x)
-      } -> std::same_as<Variable<typename A::Scalar, typename A::BackendType>>;
     };
 
 /// Another layer of the same model: with parameters of its own, drawn from `random`, and with

@@ -7,8 +7,7 @@
 namespace infty {
 
 // How what attention has read and what a memory has read become one. A merge is a layer made from
-// `AttentionSizes`, with `forward(attended, read)`, both [B, L, d], and a `sibling()` for another
-// layer of the model.
+// `AttentionSizes`, with `forward(attended, read)`, both [B, L, d].
 
 /// The sum, Z = Z_T + Z_LTM [Martins et al. 2022, Eq. 12].
 template <class T, class Backend = EigenBackend>
@@ -23,8 +22,29 @@ struct SumMerge {
 
   /// attended + read. @throws infty::ShapeError unless the shapes are equal
   V forward(const V& attended, const V& read) const { return attended + read; }
+};
 
-  SumMerge sibling() const { return {}; }
+/// attended + sigmoid(g) * (read - attended), with a gate g a coordinate that is learned, 0 at
+/// first: half of each.
+template <class T, class Backend = EigenBackend>
+struct GatedMerge {
+  using V = Variable<T, Backend>;
+
+  V gate;  ///< [d]
+
+  GatedMerge() = default;
+  explicit GatedMerge(const AttentionSizes& sizes)
+      : gate(Tensor<T, Backend>::zeros(Shape{sizes.model_dim}), true) {}
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("gate", gate);
+  }
+
+  /// [B, L, d] twice -> [B, L, d]. @throws infty::ShapeError unless the shapes are equal
+  V forward(const V& attended, const V& read) const {
+    return attended + sigmoid(gate) * (read - attended);
+  }
 };
 
 }  // namespace infty

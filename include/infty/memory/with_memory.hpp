@@ -90,7 +90,7 @@ class WithMemory : public detail::AroundAttention<A> {
   using V = Variable<Scalar, BackendType>;
   using Config = WithMemoryConfig<typename A::Config, typename M::Config>;
   using Past = MemoryPast<Scalar, BackendType, typename M::State>;
-  using State = WithMemoryState<typename A::State, Past>;
+  using State = WithMemoryState<StateOf<A>, Past>;
   using Norm = InputNorm<Scalar, BackendType>;
   using PassType = Pass<Scalar, BackendType>;
 
@@ -102,7 +102,8 @@ class WithMemory : public detail::AroundAttention<A> {
   explicit WithMemory(const Config& config, AttentionSizes sizes, Random random = Random(0))
       : attention(config.resolved_attention(), sizes, random),
         merge(sizes),
-        model_dim_(sizes.model_dim) {
+        config_(config),
+        sizes_(sizes) {
     if (!config.memory) return;
     if constexpr (requires { config.memory->group; })
       require(config.memory->group == 1, "WithMemory", "memory.group is ", config.memory->group,
@@ -110,23 +111,18 @@ class WithMemory : public detail::AroundAttention<A> {
     memory.emplace(config.resolved_memory(sizes), random.split(2));
   }
 
-  /// Of parts that exist. @param d  width of the vectors
-  WithMemory(A attention_, std::optional<M> memory_, Merge merge_, Index d)
-      : attention(std::move(attention_)),
-        memory(std::move(memory_)),
-        merge(std::move(merge_)),
-        model_dim_(d) {}
-
   /// The same of another layer of the same model, which shares what each part shares.
-  WithMemory sibling(Random random) const
-    requires requires {
-      attention.sibling(random);
-      memory->sibling(random);
-    }
-  {
-    std::optional<M> other;
-    if (memory) other.emplace(memory->sibling(random.split(2)));
-    return {attention.sibling(random), std::move(other), merge.sibling(), model_dim_};
+  WithMemory sibling(Random random) const {
+    WithMemory other(*this);
+    other.attention = sibling_of(attention, random, [&](Random own) {
+      return A(config_.resolved_attention(), sizes_, own);
+    });
+    if (memory)
+      other.memory.emplace(sibling_of(*memory, random.split(2), [&](Random own) {
+        return M(config_.resolved_memory(sizes_), own);
+      }));
+    other.merge = Merge(sizes_);
+    return other;
   }
 
   template <class Visitor>
@@ -139,7 +135,7 @@ class WithMemory : public detail::AroundAttention<A> {
   /// A state of fresh rows; row i draws the random numbers of stream `first_stream` + i.
   /// @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_stream = 0) const {
-    State state{attention.make_state(batch, first_stream), {}};
+    State state{infty::make_state(attention, batch, first_stream), {}};
     if (memory) state.past.emplace(Past{nothing(batch), memory->make_state(batch, first_stream)});
     return state;
   }
@@ -174,7 +170,7 @@ class WithMemory : public detail::AroundAttention<A> {
     return attention.capacity();
   }
   /// d.
-  Index model_dim() const { return model_dim_; }
+  Index model_dim() const { return sizes_.model_dim; }
 
   /// The attention's queries, of vectors as it sees them.
   V queries(const V& x) const { return attention.queries(x); }
@@ -216,7 +212,7 @@ class WithMemory : public detail::AroundAttention<A> {
   }
 
   RowSequences<Scalar, BackendType> nothing(Index batch) const {
-    return {Tensor<Scalar, BackendType>::zeros(Shape{batch, 0, model_dim_}),
+    return {Tensor<Scalar, BackendType>::zeros(Shape{batch, 0, sizes_.model_dim}),
             RowCounts(static_cast<std::size_t>(batch), 0)};
   }
 
@@ -231,9 +227,10 @@ class WithMemory : public detail::AroundAttention<A> {
     if (!memory) return next;
     auto& [leaving, past] = *next.past;
     const Shape& waiting = leaving.vectors.shape();
-    require<ShapeError>(waiting.rank() == 3 && waiting == Shape{batch, waiting[1], model_dim_},
-                        "WithMemory", "the state's leaving vectors are ", waiting,
-                        ": they must be [", batch, ", L, ", model_dim_, "]");
+    require<ShapeError>(
+        waiting.rank() == 3 && waiting == Shape{batch, waiting[1], sizes_.model_dim}, "WithMemory",
+        "the state's leaving vectors are ", waiting, ": they must be [", batch, ", L, ",
+        sizes_.model_dim, "]");
     if constexpr (requires { memory->check("WithMemory", past); })
       memory->check("WithMemory", past);
     if (leaving.vectors.dim(1) == 0) return next;
@@ -255,7 +252,8 @@ class WithMemory : public detail::AroundAttention<A> {
     return multiply(x, V(keep));
   }
 
-  Index model_dim_;
+  Config config_;
+  AttentionSizes sizes_;
 };
 
 }  // namespace infty

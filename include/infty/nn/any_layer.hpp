@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <infty/nn/sequence_layer.hpp>
+
+namespace infty {
+
+/// What an `AnyLayer` remembers: the state of the layer inside. Copies are independent of each
+/// other. It names the members of that state as they name themselves, so that rows are reset,
+/// moved, saved and loaded as those of any state.
+template <class T, class Backend = EigenBackend>
+class AnyState {
+  using V = Variable<T, Backend>;
+  /// All that a state may be made of.
+  using Member = std::variant<Tensor<T, Backend>*, Tensor<Index, Backend>*, V*,
+                              RowSequences<T, Backend>*, RowCounts*, RowIds*>;
+  struct Named {
+    std::string name;
+    Member member;
+  };
+
+ public:
+  AnyState() = default;
+
+  /// Holds a state of a layer.
+  template <class State>
+    requires(!std::is_same_v<State, AnyState> && Layer<State>)
+  explicit AnyState(State state) : held_(std::make_unique<Held<State>>(std::move(state))) {}
+
+  AnyState(const AnyState& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
+  AnyState(AnyState&&) noexcept = default;
+  AnyState& operator=(AnyState other) noexcept {
+    held_ = std::move(other.held_);
+    return *this;
+  }
+  ~AnyState() = default;
+
+  /// The state inside, if it is of this type; null otherwise.
+  template <class State>
+  State* get() {
+    auto* const held = dynamic_cast<Held<State>*>(held_.get());
+    return held ? &held->state : nullptr;
+  }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    if (!held_) return;
+    std::vector<Named> members;
+    held_->list(members);
+    for (auto& [name, member] : members)
+      std::visit([&, &part = name](auto* at) { see(part, *at); }, member);
+  }
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual std::unique_ptr<Base> copy() const = 0;
+    virtual void list(std::vector<Named>& members) = 0;
+  };
+
+  template <class State>
+  struct Held final : Base {
+    State state;
+    explicit Held(State inside) : state(std::move(inside)) {}
+    std::unique_ptr<Base> copy() const override { return std::make_unique<Held>(state); }
+    void list(std::vector<Named>& members) override { add(state, "", members); }
+  };
+
+  template <class M>
+  static void add(M& member, const std::string& name, std::vector<Named>& members) {
+    if constexpr (std::is_constructible_v<Member, M*>) {
+      members.push_back({name, &member});
+    } else if constexpr (Layer<M>) {
+      member.visit([&](std::string_view part, auto& inner) {
+        add(inner, name.empty() ? std::string(part) : name + '.' + std::string(part), members);
+      });
+    } else if constexpr (detail::is_optional<M>) {
+      if (member) add(*member, name, members);
+    } else {
+      for (std::size_t i = 0; i < member.size(); ++i)
+        add(member[i], name + '.' + std::to_string(i), members);
+    }
+  }
+
+  std::unique_ptr<Base> held_;
+};
+
+/// The one layer whose type is chosen while the program runs: any `SequenceLayer` of vectors of T
+/// on a backend. A copy holds the same layer, as a copy of a layer has the same weights.
+template <class T, class Backend = EigenBackend>
+class AnyLayer {
+ public:
+  using Scalar = T;
+  using BackendType = Backend;
+  using V = Variable<T, Backend>;
+  using State = AnyState<T, Backend>;
+  using Norm = InputNorm<T, Backend>;
+
+  AnyLayer() = default;
+
+  /// Holds a layer.
+  template <class L>
+    requires(!std::is_same_v<L, AnyLayer> && SequenceLayer<L, T, Backend>)
+  AnyLayer(L layer) : held_(std::make_shared<Held<L>>(std::move(layer))) {}
+
+  /// The layer inside, if it is of this type; null otherwise.
+  template <class L>
+  L* get() const {
+    auto* const held = dynamic_cast<Held<L>*>(held_.get());
+    return held ? &held->layer : nullptr;
+  }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    if (!held_) return;
+    std::vector<std::pair<std::string, V*>> parameters;
+    held_->list(parameters);
+    for (auto& [name, parameter] : parameters) see(name, *parameter);
+  }
+
+  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1, or if there is no layer
+  State make_state(Index batch, Index first_stream = 0) const {
+    return held("AnyLayer::make_state").make_state(batch, first_stream);
+  }
+
+  /// What the layer inside makes of x [B, L, d], with a norm in front or none.
+  /// @throws infty::ShapeError for another layer's state, and what the layer throws; then the state
+  /// is as it was; infty::ValueError if there is no layer
+  V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const {
+    return held("AnyLayer::forward").forward(state, x, norm, pass);
+  }
+
+ private:
+  struct Base {
+    virtual ~Base() = default;
+    virtual State make_state(Index batch, Index first_stream) const = 0;
+    virtual V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const = 0;
+    virtual void list(std::vector<std::pair<std::string, V*>>& parameters) = 0;
+  };
+
+  template <class L>
+  struct Held final : Base {
+    L layer;
+    explicit Held(L inside) : layer(std::move(inside)) {}
+
+    State make_state(Index batch, Index first_stream) const override {
+      return State(infty::make_state(layer, batch, first_stream));
+    }
+    V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const override {
+      auto* const own = state.template get<StateOf<L>>();
+      require<ShapeError>(own, "AnyLayer", "the state is another layer's");
+      return run_layer(layer, *own, x, norm, pass);
+    }
+    void list(std::vector<std::pair<std::string, V*>>& parameters) override {
+      detail::for_each_place(layer, [&](const std::string& name, V& parameter) {
+        parameters.emplace_back(name, &parameter);
+      });
+    }
+  };
+
+  Base& held(const char* op) const {
+    require(held_ != nullptr, op, "there is no layer inside");
+    return *held_;
+  }
+
+  std::shared_ptr<Base> held_;
+};
+
+}  // namespace infty

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/shape.hpp>
+#include <infty/nn/attended.hpp>
+#include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/multi_head_attention.hpp>
+#include <infty/nn/sequence_layer.hpp>
+
+namespace infty {
+
+/// The constants of a `CausalAttention`.
+struct CausalAttentionConfig {
+  bool bias = true;  ///< of all four maps
+};
+
+/// A mixer: plain causal attention over the segment, without positions, as in GPT-2
+/// [Radford et al. 2019]. It remembers nothing, and lets the whole segment go to a memory beside
+/// it.
+template <class T, class Backend = EigenBackend>
+struct CausalAttention {
+  using Scalar = T;
+  using BackendType = Backend;
+  using V = Variable<T, Backend>;
+  using Config = CausalAttentionConfig;
+
+  MultiHeadAttention<T, Backend> maps;
+
+  CausalAttention() = default;
+
+  /// @throws infty::ValueError unless the sizes are valid
+  explicit CausalAttention(Config config, AttentionSizes sizes, Random random = Random(0))
+      : maps((sizes.validate(), sizes.model_dim), sizes.heads, sizes.head_dim, random,
+             config.bias) {}
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    maps.visit(see);
+  }
+
+  /// Vectors [B, L, d] -> [B, L, d], each having seen those up to itself. @throws infty::ShapeError
+  V forward(const V& x) const { return maps.forward(x, x, {.causal = true}); }
+
+  /// What `forward` makes of x, normed first, with the queries; the words of x leave.
+  Attended<T, Backend> attend(NoState&, const V& x, const InputNorm<T, Backend>& norm,
+                              Pass<T, Backend>& pass) const {
+    Attended<T, Backend> attended;
+    if (pass.answer) {
+      const V normed = norm(x);
+      attended.queries = queries(normed);
+      attended.context = maps.out.forward(scaled_dot_product_attention(
+          attended.queries, maps.key.forward(normed), maps.value.forward(normed),
+          {.heads = maps.heads, .causal = true}));
+    }
+    const auto words = narrow(x, pass.before, x.dim(1) - pass.behind).value();
+    attended.leaving = {words, RowCounts(static_cast<std::size_t>(x.dim(0)), words.dim(1))};
+    return attended;
+  }
+
+  /// The queries of vectors as attention sees them, [B, L, d] -> [B, L, H D].
+  V queries(const V& x) const { return maps.query.forward(x); }
+};
+
+}  // namespace infty
