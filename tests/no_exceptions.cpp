@@ -48,10 +48,10 @@ void writes_and_reads() {
 }
 
 void trains() {
-  infty::TransformerLM<float> model(
+  infty::TransformerLM<infty::InftyMemory<float>> model(
       {.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6},
-      {.short_term = {.capacity = 4},
-       .long_term = infty::LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}},
+      {.attention = {.capacity = 4},
+       .memory = infty::LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}},
       Random(1));
   infty::Adam<float> adam(model, {.learning_rate = .01});
   const auto tokens = Tensor<Index>::from(Shape{2, 4}, {1, 0, 4, 2, 3, 3, 1, 0});
@@ -61,7 +61,7 @@ void trains() {
   for (int i = 0; i < 5; ++i) {
     auto branch = state;
     last = train_step(adam, {.learning_rate = .01, .max_norm = 1}, [&] {
-             return infty::mean(model.losses(model.forward(branch, tokens).hidden, tokens));
+             return infty::mean(model.losses(model.forward(branch, tokens), tokens));
            }).loss;
     if (i == 0) first = last;
   }

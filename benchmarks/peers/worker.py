@@ -89,8 +89,8 @@ class ModelWork:
         case.load(self.model)
         self.earlier = case.tensors["earlier"].split(sizes.length, 1)
         self.last, self.targets = case.tensors["last"], case.tensors["targets"]
-        # 1e-6 of the mean over rows, heads and queries.
-        self.kl_weight = 1e-6 / (sizes.batch * sizes.heads * sizes.length)
+        # 1e-5 of the mean over rows, heads and queries, as in presets::sorting.
+        self.kl_weight = 1e-5 / (sizes.batch * sizes.heads * sizes.length)
         self.adam = torch.optim.Adam(self.model.parameters(), lr=LEARNING_RATE, fused=True)
         wrap = torch.compile if compiled else (lambda f: f)
         self.observe, self.learn = wrap(self.model.observe), wrap(self.loss)

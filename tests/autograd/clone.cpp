@@ -5,6 +5,7 @@
 
 #include <infty/autograd/clone.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/train/adam.hpp>
@@ -48,7 +49,7 @@ std::vector<float> values_of(const L& layer) {
   return all;
 }
 
-using Model = infty::TransformerLM<float>;
+using Model = infty::TransformerLM<infty::InftyMemory<float>>;
 
 Model make_tied_model(bool adaptive) {
   infty::TransformerConfig config{
@@ -59,8 +60,8 @@ Model make_tied_model(bool adaptive) {
     config.tie_projections = true;
   }
   return Model(config,
-               {.short_term = {.capacity = 4},
-                .long_term = infty::LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}},
+               {.attention = {.capacity = 4},
+                .memory = infty::LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}},
                Random(1));
 }
 
@@ -118,19 +119,19 @@ TEST_CASE("clone: a language model with tied embedding trains alone") {
     const auto before = values_of(model);
     Model copy = infty::clone(model);
     CHECK(values_of(copy) == before);
-    for (std::size_t i = 0; i < copy.softmax.weights.size(); ++i) {
-      CHECK(same(copy.softmax.weights[i], copy.embedding.weights[i]));
-      CHECK_FALSE(same(copy.softmax.weights[i], model.softmax.weights[i]));
+    for (std::size_t i = 0; i < copy.head.weights.size(); ++i) {
+      CHECK(same(copy.head.weights[i], copy.embedding.weights[i]));
+      CHECK_FALSE(same(copy.head.weights[i], model.head.weights[i]));
     }
-    for (std::size_t i = 1; i < copy.softmax.projections.size(); ++i)
-      CHECK(same(copy.softmax.projections[i], copy.embedding.projections[i]));
+    for (std::size_t i = 1; i < copy.head.projections.size(); ++i)
+      CHECK(same(copy.head.projections[i], copy.embedding.projections[i]));
     const auto tokens = Tensor<Index>::from(Shape{1, 5}, {1, 8, 3, 0, 4});
     infty::Adam<float> adam(copy, {.learning_rate = .1});
     auto state = copy.make_state(1);
     for (int step = 0; step < 2; ++step) {
       infty::Tape tape;
       adam.zero_grad();
-      tape.backward(infty::sum(copy.losses(copy.forward(state, tokens).hidden, tokens)));
+      tape.backward(infty::sum(copy.losses(copy.forward(state, tokens), tokens)));
       adam.step();
     }
     CHECK(values_of(model) == before);

@@ -98,11 +98,59 @@ TEMPLATE_LIST_TEST_CASE("elementwise: far from 0 nothing overflows, forward or b
   CHECK(x.grad().to_vector() == V{0, 1});
 }
 
-TEST_CASE("add, multiply: shapes must be equal, nothing is broadcast") {
-  const Variable<float> a(Tensor<float>::zeros({2, 3})), b(Tensor<float>::zeros({3}));
-  CHECK_THROWS_WITH(a + b, "[add] a is [2, 3], b is [3]: the shapes must be equal");
-  CHECK_THROWS_WITH(a * b, "[multiply] a is [2, 3], b is [3]: the shapes must be equal");
-  CHECK_THROWS_AS(b + a, infty::ShapeError);
+TEMPLATE_LIST_TEST_CASE("operators with numbers: values by hand", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  using V = std::vector<T>;
+  const Variable<T, B> x(Tensor<T, B>::from({3}, {-2, 0, 5}));
+  CHECK((x + 1).value().to_vector() == V{-1, 1, 6});
+  CHECK((1 + x).value().to_vector() == V{-1, 1, 6});
+  CHECK((x - 1).value().to_vector() == V{-3, -1, 4});
+  CHECK((1 - x).value().to_vector() == V{3, 1, -4});
+  CHECK((-x).value().to_vector() == V{2, 0, -5});
+  CHECK((x * 3).value().to_vector() == V{-6, 0, 15});
+  CHECK((3 * x).value().to_vector() == V{-6, 0, 15});
+  CHECK((x / 3).value().to_vector() == V{T(-2) / T(3), 0, T(5) / T(3)});
+  CHECK((x - x).value().to_vector() == V{0, 0, 0});
+}
+
+TEST_CASE("operators with numbers: gradients, for which no value is kept") {
+  Random random(infty::tests::seed);
+  auto x = uniform_variable<double>({3, 7}, random, -4, 4);
+  const auto y = uniform_variable<double>({3, 7}, random, -4, 4);
+  CHECK(check([&] { return x + 2; }, {x}) < slope_tolerance);
+  CHECK(check([&] { return 2 + x; }, {x}) < slope_tolerance);
+  CHECK(check([&] { return x - 2; }, {x}) < slope_tolerance);
+  CHECK(check([&] { return 2 - x; }, {x}) < slope_tolerance);
+  CHECK(check([&] { return -x; }, {x}) < slope_tolerance);
+  CHECK(check([&] { return 2.5 * x; }, {x}) < slope_tolerance);
+  CHECK(check([&] { return x / 2.5; }, {x}) < slope_tolerance);
+  CHECK(check([&] { return x - y; }, {x, y}) < slope_tolerance);
+  x.zero_grad();
+  infty::Tape tape;
+  const auto total = infty::sum(3 * x + 1);
+  x.value().fill(0);
+  tape.backward(total);
+  CHECK(x.grad().to_vector() == std::vector<double>(21, 3));
+}
+
+TEMPLATE_LIST_TEST_CASE("exp, tanh: values, and far from 0", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Variable<T, B> x(Tensor<T, B>::from({4}, {-2, 0, 1, T(-1e30)}));
+  const std::vector<double> powers{0.1353352832366127, 1, 2.718281828459045, 0},
+      tangents{-0.9640275800758169, 0, 0.7615941559557649, -1};
+  CHECK(infty::tests::error(infty::exp(x).value().to_vector(), powers) <
+        infty::tests::tolerance<T>);
+  CHECK(infty::tests::error(infty::tanh(x).value().to_vector(), tangents) <
+        infty::tests::tolerance<T>);
+}
+
+TEST_CASE("exp, tanh: gradients") {
+  Random random(infty::tests::seed);
+  const auto x = uniform_variable<double>({3, 7}, random, -2, 2);
+  CHECK(check([&] { return infty::exp(x); }, {x}) < slope_tolerance);
+  CHECK(check([&] { return infty::tanh(x); }, {x}) < slope_tolerance);
 }
 
 TEST_CASE("elementwise: empty tensors pass through") {

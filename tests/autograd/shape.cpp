@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <cstddef>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -11,6 +13,7 @@
 #include "support/tensors.hpp"
 #include "support/types.hpp"
 
+using infty::Index;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;
@@ -97,4 +100,52 @@ TEST_CASE("reshape, concat, narrow: shapes that do not fit") {
   CHECK_THROWS_AS(infty::narrow(a, -1, 2), infty::ShapeError);
   CHECK_THROWS_AS(infty::narrow(a, 2, 1), infty::ShapeError);
   CHECK_THROWS_AS(infty::narrow(zeros({3}), 0, 1), infty::ShapeError);
+}
+
+TEMPLATE_LIST_TEST_CASE("transpose: elements change places, and gradients back", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(infty::tests::seed);
+  for (const Shape& shape : {Shape{2, 3}, Shape{1, 5}, Shape{2, 3, 4}, Shape{2, 3, 4, 5, 2},
+                             Shape{2, 0, 3}, Shape{3, 2, 0}, Shape{0, 2, 2}})
+    for (Index a = 0; a < shape.rank(); ++a)
+      for (Index b = 0; b < shape.rank(); ++b) {
+        const auto x = uniform_variable<T, B>(shape, random);
+        const auto in = x.value().to_vector();
+        const Shape to = shape.with(a, shape[b]).with(b, shape[a]);
+        // Where element i of the result stands in x, by its place in every dimension.
+        std::vector<T> expected;
+        for (Index i = 0; i < to.size(); ++i) {
+          std::vector<Index> place;
+          for (Index d = to.rank() - 1, rest = i; d >= 0; rest /= to[d--])
+            place.insert(place.begin(), rest % to[d]);
+          std::swap(place[static_cast<std::size_t>(a)], place[static_cast<std::size_t>(b)]);
+          Index at = 0;
+          for (Index d = 0; d < shape.rank(); ++d)
+            at = at * shape[d] + place[static_cast<std::size_t>(d)];
+          expected.push_back(in[static_cast<std::size_t>(at)]);
+        }
+        CAPTURE(shape, a, b);
+        infty::Tape tape;
+        const auto y = infty::transpose(x, a, b - shape.rank());
+        CHECK(y.shape() == to);
+        CHECK(y.value().to_vector() == expected);
+        if (x.size() == 0) continue;
+        // From a gradient that is the result's own value x's comes back.
+        tape.backward(y, y.value().clone());
+        CHECK(x.grad().to_vector() == in);
+      }
+}
+
+TEST_CASE("transpose: gradients against differences; dimensions that are not there") {
+  Random random(infty::tests::seed);
+  const auto x = uniform_variable<double>({2, 3, 4}, random);
+  const auto twice = [&] {
+    const auto y = infty::transpose(x, 0, 2);
+    return infty::sum(y * y * y);
+  };
+  CHECK(infty::gradient_check(twice, std::vector{x}) < 1e-8);
+  CHECK_THROWS_WITH(infty::transpose(x, 0, 3), "[transpose] dimensions 0 and 3 of [2, 3, 4]");
+  CHECK_THROWS_AS(infty::transpose(x, -4, 0), infty::ShapeError);
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
@@ -24,15 +25,15 @@ namespace infty::fuzz {
 
 namespace {
 
-using Model = TransformerLM<float>;
+using Model = TransformerLM<infty::InftyMemory<float>>;
 using tests::read_text;
 using tests::TemporaryFolder;
 
 /// All that a checkpoint brings back.
 struct Run {
   Model model{{.vocabulary = 3, .model_dim = 2, .layers = 1, .heads = 1, .feed_forward = 2},
-              {.short_term = {.capacity = 2, .stride = 2},
-               .long_term = LongTermConfig{.basis = 2,
+              {.attention = {.capacity = 2, .stride = 2},
+               .memory = LongTermConfig{.basis = 2,
                                            .widths = {.1, .2},
                                            .samples = 3,
                                            .resampling = Resampling::sticky,
@@ -46,7 +47,7 @@ struct Run {
         {batch_of(state), 1},
         std::vector<Index>(static_cast<std::size_t>(batch_of(state)), random.below(3)));
     train_step(adam, {}, [&] {
-      const auto hidden = model.forward(state, tokens).hidden;
+      const auto hidden = model.forward(state, tokens);
       return cross_entropy(model.logits(hidden), tokens);
     });
   }

@@ -47,6 +47,38 @@ TEST_CASE("LongTermMemory: parameters by name, and what a configuration leaves o
   CHECK(names(settings) == std::vector<std::string>{"key.weight", "value.weight", "out.weight"});
 }
 
+TEMPLATE_LIST_TEST_CASE(
+    "LongTermMemory: a sibling has parameters of its own, and the ridge matrices of all", "",
+    infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  using Memory = LongTermMemory<T, infty::GaussianDensity, B>;
+  Memory memory(small_config(), Random(1));
+  Memory other = memory.sibling(Random(2)), alone(small_config(), Random(2));
+  const auto wanted = infty::parameters<T, B>(alone), ours = infty::parameters<T, B>(other),
+             of_first = infty::parameters<T, B>(memory);
+  REQUIRE(ours.size() == wanted.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    CHECK(ours[i].value().to_vector() == wanted[i].value().to_vector());
+    CHECK(ours[i].value().data() != of_first[i].value().data());
+  }
+  Random random(infty::tests::seed);
+  auto state = other.make_state(1);
+  const auto x = uniform_tensor<T, B>({1, 5, 4}, random);
+  other.write(state, x);
+  other.write(state, x);
+  CHECK(memory.ridge().entries() == 2);  // solved by the other
+  CHECK(memory.ridge().first(5).data() == other.ridge().first(5).data());
+  CHECK(memory.ridge().next(5).carry.data() == other.ridge().next(5).carry.data());
+  CHECK(alone.ridge().entries() == 0);
+  // It answers as one made alone does.
+  auto same = alone.make_state(1);
+  alone.write(same, x);
+  alone.write(same, x);
+  const auto q = uniform_tensor<T, B>({1, 2, 6}, random);
+  CHECK(other.read(state, q).value().to_vector() == alone.read(same, q).value().to_vector());
+}
+
 TEMPLATE_LIST_TEST_CASE("LongTermMemory: a fresh row reads zeros", "", infty::tests::Types) {
   using T = typename TestType::T;
   Random random(infty::tests::seed);
@@ -60,6 +92,7 @@ TEMPLATE_LIST_TEST_CASE("LongTermMemory: a fresh row reads zeros", "", infty::te
 
 TEST_CASE("LongTermMemory: gradients of a write and a read") {
   auto settings = small_config();
+  settings.sigma0 = .3;
   const auto check = [&]<class Density>(std::type_identity<Density>) {
     Random random(infty::tests::seed);
     LongTermMemory<double, Density> memory(settings, Random(3));
@@ -77,7 +110,7 @@ TEST_CASE("LongTermMemory: gradients of a write and a read") {
       auto state = before;
       memory.write(state, x);
       const auto reading = memory.attend(state, q);
-      return infty::sum(reading.context * by) + infty::sum(infty::kl(reading.density, .3), .01);
+      return infty::sum(reading.context * by) + infty::sum(memory.divergence(reading.density), .01);
     };
     auto inputs = infty::parameters<double>(memory);
     inputs.push_back(x);

@@ -58,19 +58,17 @@ const infty::LongTermConfig small_memory{
     .model_dim = 4, .heads = 2, .head_dim = 3, .basis = 8, .widths = {.05, .2}, .samples = 6};
 constexpr infty::AttentionSizes attention_sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
 
-/// What a memory is given, for the sizes above.
-struct Around {
-  infty::RelativeAttention<float> attention{4, 2, 3, Random(1)};
-  Variable<float> x{Tensor<float>::full({2, 2, 4}, 1)};
-  Tensor<float> encoding = infty::distance_encoding<float>(20, 4);
-
-  template <class M>
-  void forward(const M& memory, typename M::State& state) const {
-    const infty::BiasesOf<M> biases(attention_sizes);
-    memory.forward(state, {x, attention, nullptr, biases, encoding});
-    memory.observe(state, {x, attention, nullptr, biases, encoding});
+/// A segment with an answer and one without, for the sizes above.
+template <class M>
+void forward(const M& memory, typename M::State& state) {
+  for (const bool answer : {true, false}) {
+    infty::Pass<float> pass{.answer = answer};
+    if constexpr (requires { state.held; })  // what it remembers stands in front
+      for (const Index held : state.held) pass.before = std::max(pass.before, held);
+    const Variable<float> x(Tensor<float>::full({2, pass.before + 2, 4}, 1));
+    memory.forward(state, x, infty::InputNorm<float>(), pass);
   }
-};
+}
 
 /// Calls that every memory has, on the memory and on a state of it.
 template <class M>
@@ -80,17 +78,16 @@ void memory_after_move(const char* type, const typename M::Config& config) {
                      {{"forward",
                        [](M& memory) {
                          auto state = memory.make_state(2);
-                         Around().forward(memory, state);
-                         Around().forward(memory, state);
+                         forward(memory, state);
+                         forward(memory, state);
                        }},
-                      {"reach", [](M& memory) { memory.reach(); }},
                       {"flops", [](M& memory) { memory.flops(1, 2); }},
                       {"parameters", [](M& memory) { infty::count_parameters(memory); }}});
   using State = typename M::State;
   const M memory = make();
   each_after_move<State>(
       type, [&] { return memory.make_state(2); },
-      {{"forward", [&](State& state) { Around().forward(memory, state); }},
+      {{"forward", [&](State& state) { forward(memory, state); }},
        {"batch_of", [](State& state) { infty::batch_of(state); }},
        {"bytes_of", [](State& state) { infty::bytes_of(state); }},
        {"is_finite", [](State& state) { infty::is_finite(state); }},
@@ -192,7 +189,10 @@ TEST_CASE("moved from: layers") {
                         {{"forward", [&](Norm& layer) { layer.forward(x); }}});
   using Feed = infty::FeedForward<float>;
   each_after_move<Feed>("FeedForward", [] { return Feed(4, 8, Random(1)); },
-                        {{"forward", [&](Feed& layer) { layer.forward(x, .1, random); }}});
+                        {{"forward", [&](Feed& layer) {
+                            infty::Pass<float> pass{.random = &random, .dropout = .1};
+                            layer.forward(x, pass);
+                          }}});
   using Table = infty::Embedding<float>;
   each_after_move<Table>("Embedding", [] { return Table(5, 4, Random(1)); },
                          {{"forward", [&](Table& layer) { layer.forward(tokens); }}});
@@ -256,6 +256,7 @@ TEST_CASE("moved from: ridge caches and long-term memories") {
            {"next_locations", [&](Memory& m) { m.next_locations(written); }},
            {"flops", [](Memory& m) { m.write_flops(1, 2); }},
            {"basis", [](Memory& m) { m.basis().centre(0); }},
+           {"sibling", [](Memory& m) { m.sibling(Random(2)); }},
            {"parameters", [](Memory& m) { infty::count_parameters(m); }}});
       each_after_move<State>(
           "LongTermState", [&] { return written; },
@@ -272,12 +273,12 @@ TEST_CASE("moved from: memories and their states") {
   memory_after_move<infty::CompressiveMemory<float>>(
       "CompressiveMemory", {.capacity = 2, .compressed_capacity = 2, .rate = 2});
   memory_after_move<infty::InftyMemory<float>>(
-      "InftyMemory", {.short_term = {.capacity = 2}, .long_term = small_memory});
+      "InftyMemory", {.attention = {.capacity = 2}, .memory = small_memory});
 }
 
 TEST_CASE("moved from: models, their states and optimisers") {
   const auto tokens = Tensor<Index>::full({2, 3}, 1);
-  using Model = infty::TransformerLM<float>;
+  using Model = infty::TransformerLM<infty::InftyMemory<float>>;
   for (const bool tied : {false, true}) {
     const infty::TransformerConfig config{.vocabulary = 9,
                                           .model_dim = 4,
@@ -287,11 +288,11 @@ TEST_CASE("moved from: models, their states and optimisers") {
                                           .feed_forward = 8,
                                           .tie_embedding = tied};
     const auto make = [&] {
-      return Model(config, {.short_term = {.capacity = 2}, .long_term = small_memory}, Random(1));
+      return Model(config, {.attention = {.capacity = 2}, .memory = small_memory}, Random(1));
     };
     const Model model = make();
     auto begun = model.make_state(2);
-    const auto output = model.forward(begun, tokens);
+    const auto hidden = model.forward(begun, tokens);
     each_after_move<Model>(
         "TransformerLM", make,
         {{"forward", [&](Model& m) { m.forward(*std::make_unique<Model::State>(begun), tokens); }},
@@ -299,12 +300,11 @@ TEST_CASE("moved from: models, their states and optimisers") {
          {"make_state", [&](Model& m) { m.make_state(2); }},
          {"its own state",
           [&](Model& m) { m.forward(*std::make_unique<Model::State>(m.make_state(2)), tokens); }},
-         {"logits", [&](Model& m) { m.logits(output.hidden); }},
-         {"losses", [&](Model& m) { m.losses(output.hidden, tokens); }},
-         {"kl", [&](Model& m) { m.kl_regulariser(output); }},
+         {"logits", [&](Model& m) { m.logits(hidden); }},
+         {"losses", [&](Model& m) { m.losses(hidden, tokens); }},
          {"parameters", [](Model& m) { infty::count_parameters(m); }}});
     using State = Model::State;
-    each_after_move<State>("TransformerState", [&] { return begun; },
+    each_after_move<State>("LanguageModelState", [&] { return begun; },
                            {{"forward", [&](State& state) { model.forward(state, tokens); }},
                             {"observe", [&](State& state) { model.observe(state, tokens); }},
                             {"take_rows", [](State& state) { infty::take_rows(state, 0, 1); }},

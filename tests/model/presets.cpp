@@ -22,16 +22,16 @@ std::vector<presets::Experiment> all_presets() {
   return all;
 }
 
-const LongTermConfig& memory_of(const presets::Experiment& e) { return *e.memory.long_term; }
+const LongTermConfig& memory_of(const presets::Experiment& e) { return *e.memory.memory; }
 
 }  // namespace
 
 TEST_CASE("presets: every one is a valid, complete configuration") {
   for (const auto& e : all_presets()) {
     CHECK_NOTHROW(e.model.validate());
-    REQUIRE(e.memory.long_term.has_value());
-    CHECK_NOTHROW(e.memory.short_term.validate());
-    const LongTermConfig memory = e.memory.resolved_long_term(e.model.attention_sizes());
+    REQUIRE(e.memory.memory.has_value());
+    CHECK_NOTHROW(e.memory.attention.validate());
+    const LongTermConfig memory = e.memory.resolved_memory(e.model.attention_sizes());
     CHECK_NOTHROW(memory.validate());
     CHECK(memory.basis % static_cast<Index>(memory.widths.size()) == 0);
     CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
@@ -42,7 +42,6 @@ TEST_CASE("presets: every one is a valid, complete configuration") {
     CHECK(e.memory_learning_rate >= e.learning_rate);
     CHECK(e.max_norm > 0);
     CHECK(e.kl_weight > 0);
-    CHECK(memory.sigma0 == 0.05);
     CHECK(memory.gate);
   }
 }
@@ -83,7 +82,7 @@ TEST_CASE(
     CHECK(model.cutoffs == xl.model.cutoffs);
   }
   CHECK(lamemo.memory.capacity == xl.memory.capacity);
-  CHECK(infty.memory.short_term.capacity == xl.memory.capacity);
+  CHECK(infty.memory.attention.capacity == xl.memory.capacity);
   CHECK(presets::lamemo_enwik8().model.layers == presets::transformer_xl_enwik8().model.layers);
   CHECK(presets::lamemo_text8().model.vocabulary == 27);
 }
@@ -96,7 +95,7 @@ TEST_CASE("presets: sorting has the paper's lengths and no other") {
     CHECK(e.model.heads == 6);
     CHECK(e.model.model_dim == 300);
     CHECK(e.model.feed_forward == 300);
-    CHECK(e.memory.short_term.capacity == 1024);
+    CHECK(e.memory.attention.capacity == 1024);
     CHECK_FALSE(e.model.tie_embedding);
     CHECK(memory_of(e).basis == 1024);
     CHECK(memory_of(e).widths == std::vector<double>{.01, .05});
@@ -104,8 +103,9 @@ TEST_CASE("presets: sorting has the paper's lengths and no other") {
     CHECK(memory_of(e).ridge == 1);
     CHECK(memory_of(e).variance_floor == 1e-6);
     CHECK(memory_of(e).resampling == Resampling::even);
+    CHECK(memory_of(e).sigma0 == 0.05);
     CHECK(e.steps == 20000);
-    CHECK(e.kl_weight == 1e-6);
+    CHECK(e.kl_weight == 1e-5);
   }
   CHECK(presets::sorting(8000).learning_rate == 2.5e-4);
   CHECK(presets::sorting(16000).learning_rate == 2e-4);
@@ -116,13 +116,14 @@ TEST_CASE("presets: the GPT-2 programs differ from the sorting program where the
   for (const auto& e : {presets::gpt2_wikitext103(), presets::gpt2_pg19(), presets::cmu_dog()}) {
     CHECK(e.model.layers == 12);
     CHECK(e.model.model_dim == 768);
-    CHECK(e.memory.short_term.capacity == 0);
+    CHECK(e.memory.attention.capacity == 0);
     CHECK(e.model.pre_norm);
     CHECK(memory_of(e).basis == 512);
     CHECK(memory_of(e).widths == std::vector<double>{.005, .01});
     CHECK(memory_of(e).tau == 0.5);
     CHECK(memory_of(e).ridge == 0.5);
     CHECK(memory_of(e).variance_floor == 1e-4);
+    CHECK(memory_of(e).sigma0 == 0.05);
     CHECK(memory_of(e).bins == 128);
     CHECK(e.decay == presets::Decay::linear);
   }
@@ -130,6 +131,37 @@ TEST_CASE("presets: the GPT-2 programs differ from the sorting program where the
   CHECK(memory_of(presets::gpt2_wikitext103()).threshold == 2048);
   CHECK(presets::cmu_dog().kl_weight == 1e-5);
   CHECK(memory_of(presets::cmu_dog()).threshold == 0);
+  CHECK(presets::gpt2_wikitext103().epochs == 1);
+  CHECK(presets::cmu_dog().epochs == 5);
+}
+
+TEST_CASE("presets: the model of WikiText-103 from nothing has the paper's constants") {
+  const auto e = presets::wikitext103();  // [Martins et al. 2022, App. D]
+  CHECK(e.model.layers == 16);
+  CHECK(e.model.heads == 10);
+  CHECK(e.model.model_dim == 410);
+  CHECK(e.model.feed_forward == 2100);
+  CHECK(e.memory.attention.capacity == 150);
+  CHECK(memory_of(e).basis == 150);
+  CHECK(memory_of(e).widths == std::vector<double>{.01, .05});
+  CHECK(memory_of(e).tau == 0.5);
+  CHECK(memory_of(e).sigma0 == 0.1);
+  CHECK(memory_of(e).threshold == 900);
+  CHECK(e.batch == 40);
+  CHECK(e.steps == 250000);
+  CHECK(e.learning_rate == 2.5e-4);
+  CHECK(e.decay == presets::Decay::cosine);
+  CHECK(e.kl_weight == 1e-5);
+}
+
+TEST_CASE("presets: LaMemo's trainings are as long as the paper says") {
+  const auto words = presets::lamemo_wikitext103();  // [Ji et al. 2022, App. C.3]
+  CHECK(words.batch == 64);
+  CHECK(words.steps == 250000);
+  for (const auto& e : {presets::lamemo_enwik8(), presets::lamemo_text8()}) {
+    CHECK(e.batch == 40);
+    CHECK(e.steps == 100000);
+  }
 }
 
 TEST_CASE("presets: sticky memories are a choice") {
@@ -141,6 +173,6 @@ TEST_CASE("presets: sticky memories are a choice") {
 
 TEST_CASE("presets: the weight of the mean becomes the weight of the sum") {
   const auto e = presets::sorting(4000);  // batch 8, 6 heads
-  CHECK(e.kl_weight_of_sum(100) == Approx(1e-6 / 4800).epsilon(1e-12));
+  CHECK(e.kl_weight_of_sum(100) == Approx(1e-5 / 4800).epsilon(1e-12));
   CHECK_THROWS_AS(e.kl_weight_of_sum(0), ValueError);
 }

@@ -2,6 +2,7 @@
 // Memory that the caller has const is enough for all that is only read.
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/trainer.hpp>
@@ -40,29 +41,26 @@ TEST_CASE("read-only: a model is trained on tokens that are const, and its weigh
   const std::vector<Index> numbers{1, 0, 4, 2, 3, 3};
   const auto tokens = Tensor<Index>::wrap(numbers.data(), {2, 3});
   const Index version = tokens.version();
-  infty::TransformerLM<float> model(
+  infty::TransformerLM<infty::InftyMemory<float>> model(
       {.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6},
-      {.short_term = {.capacity = 4},
-       .long_term = infty::LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}},
+      {.attention = {.capacity = 4},
+       .memory = infty::LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}},
       Random(1));
   infty::Adam<float> adam(model);
   auto state = model.make_state(2);
-  train_step(adam, {}, [&] {
-    return infty::mean(model.losses(model.forward(state, tokens).hidden, tokens));
-  });
+  train_step(adam, {},
+             [&] { return infty::mean(model.losses(model.forward(state, tokens), tokens)); });
   model.observe(state, tokens, 2);
   CHECK(tokens.version() == version);
 
   // A table that is mapped into memory, say: it answers, and no optimiser writes it.
   const std::vector<float> table = model.embedding.weights[0].value().to_vector();
   const auto wrapped = Tensor<float>::wrap(table.data(), model.embedding.weights[0].shape());
-  model.embedding.weights[0] = model.softmax.weights[0] = Variable<float>(wrapped, true);
+  model.embedding.weights[0] = model.head.weights[0] = Variable<float>(wrapped, true);
   infty::Adam<float> other(model);
   auto again = model.make_state(2);
   CHECK_NOTHROW(model.forward(again, tokens));
-  const auto loss = [&] {
-    return infty::mean(model.losses(model.forward(again, tokens).hidden, tokens));
-  };
+  const auto loss = [&] { return infty::mean(model.losses(model.forward(again, tokens), tokens)); };
   CHECK_THROWS_AS(train_step(other, {}, loss), infty::ValueError);
   CHECK(table == model.embedding.weights[0].value().to_vector());
 }

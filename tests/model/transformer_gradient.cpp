@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/testing/gradient_check.hpp>
 
@@ -18,21 +19,20 @@ using infty::Tensor;
 TEST_CASE("TransformerLM: gradients of all parameters, every combination of memories and norms") {
   infty::TransformerConfig settings{
       .vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .head_dim = 3, .feed_forward = 5};
-  infty::InftyConfig memory{
-      .short_term = {.capacity = 3},
-      .long_term = LongTermConfig{.basis = 4, .widths = {.1, .3}, .samples = 3}};
+  infty::InftyConfig memory{.attention = {.capacity = 3},
+                            .memory = LongTermConfig{.basis = 4, .widths = {.1, .3}, .samples = 3}};
   settings.pre_norm = GENERATE(false, true);
   bool short_of_rows = false;
   SECTION("both memories, rows of different age") { short_of_rows = true; }
   SECTION("both, the output layer of its own") { settings.tie_embedding = false; }
-  SECTION("both, vectors leave one by one") { memory.short_term.stride = 1; }
-  SECTION("both, sticky") { memory.long_term->resampling = infty::Resampling::sticky_quantiles; }
-  SECTION("both, moments") { memory.long_term->parameters = infty::DensityParameters::moments; }
-  SECTION("long-term only") { memory.short_term.capacity = 0; }
-  SECTION("short-term only") { memory.long_term.reset(); }
+  SECTION("both, vectors leave one by one") { memory.attention.stride = 1; }
+  SECTION("both, sticky") { memory.memory->resampling = infty::Resampling::sticky_quantiles; }
+  SECTION("both, moments") { memory.memory->parameters = infty::DensityParameters::moments; }
+  SECTION("long-term only") { memory.attention.capacity = 0; }
+  SECTION("short-term only") { memory.memory.reset(); }
 
   Random random(infty::tests::seed);
-  infty::TransformerLM<double> model(settings, memory, Random(3));
+  infty::TransformerLM<infty::InftyMemory<double>> model(settings, memory, Random(3));
   // Everything away from the zeros and ones that it starts with.
   auto inputs = infty::parameters<double>(model);
   for (auto& p : inputs) {
@@ -52,15 +52,15 @@ TEST_CASE("TransformerLM: gradients of all parameters, every combination of memo
   const auto tokens = draw(3), targets = draw(3);
   const auto loss = [&] {
     auto state = before;
-    const auto output = model.forward(state, tokens);
-    return mean(model.losses(output.hidden, targets)) +
-           infty::scale(model.kl_regulariser(output), 1e-3);
+    infty::Pass<double> pass{.regularised = true};
+    const auto hidden = model.forward(state, tokens, pass);
+    return mean(model.losses(hidden, targets)) + infty::scale(loss_named(pass, "divergence"), 1e-3);
   };
   CHECK(infty::gradient_check(loss, inputs) < 1e-6);
-  if (memory.long_term) {
-    CHECK(before.layers[0].long_term->leaving.length[0] > 0);
+  if (memory.memory) {
+    CHECK(before.body.layers[0].mixer.past->leaving.length[0] > 0);
     double gate = 0;
-    for (const double g : model.layers[0].memory.long_term->gate_weight.grad().to_vector())
+    for (const double g : model.body.layers[0].mixer.memory->gate_weight.grad().to_vector())
       gate = std::max(gate, std::abs(g));
     CHECK(gate > 1e-9);
   }

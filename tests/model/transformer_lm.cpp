@@ -7,6 +7,7 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 
 #include "support/catch.hpp"
@@ -24,7 +25,6 @@ using infty::Resampling;
 using infty::Shape;
 using infty::Tensor;
 using infty::TransformerConfig;
-using infty::TransformerLM;
 using infty::Variable;
 using infty::tests::numbers_of;
 
@@ -34,13 +34,16 @@ namespace {
 struct Settings {
   TransformerConfig model{
       .vocabulary = 9, .model_dim = 6, .layers = 2, .heads = 2, .head_dim = 4, .feed_forward = 8};
-  InftyConfig memory{.short_term = {.capacity = 4},
-                     .long_term = LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}};
+  InftyConfig memory{.attention = {.capacity = 4},
+                     .memory = LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}};
 };
 
 template <class T>
-TransformerLM<T> make_model(const Settings& settings = {}, std::uint64_t seed = 0) {
-  return TransformerLM<T>(settings.model, settings.memory, Random(seed));
+using Model = infty::TransformerLM<infty::InftyMemory<T>>;
+
+template <class T>
+Model<T> make_model(const Settings& settings = {}, std::uint64_t seed = 0) {
+  return Model<T>(settings.model, settings.memory, Random(seed));
 }
 
 Tensor<Index> draw(Index batch, Index length, Random& random, Index vocabulary = 9) {
@@ -53,11 +56,11 @@ Tensor<Index> draw(Index batch, Index length, Random& random, Index vocabulary =
 Settings combination(int i) {
   Settings settings;
   settings.model.pre_norm = i & 1;
-  auto& [short_term, long_term] = settings.memory;
-  if (i & 2) long_term.reset();
-  if (i & 4) short_term.capacity = 0;
-  if (i & 8 && long_term) long_term->resampling = Resampling::sticky;
-  if (i & 16) short_term.stride = 1;
+  auto& [attention, memory] = settings.memory;
+  if (i & 2) memory.reset();
+  if (i & 4) attention.capacity = 0;
+  if (i & 8 && memory) memory->resampling = Resampling::sticky;
+  if (i & 16) attention.stride = 1;
   return settings;
 }
 
@@ -72,33 +75,33 @@ TEST_CASE("TransformerLM: parameters by name") {
   infty::for_each_parameter(
       model, [&](const std::string& name, Variable<float>&) { names.push_back(name); });
   CHECK(names == std::vector<std::string>{"embedding.weight",
-                                          "content_bias",
-                                          "position_bias",
-                                          "layers.0.attention.query.weight",
-                                          "layers.0.attention.key.weight",
-                                          "layers.0.attention.value.weight",
-                                          "layers.0.attention.position.weight",
-                                          "layers.0.attention.out.weight",
-                                          "layers.0.attention_norm.weight",
-                                          "layers.0.attention_norm.bias",
-                                          "layers.0.feed_forward.inner.weight",
-                                          "layers.0.feed_forward.inner.bias",
-                                          "layers.0.feed_forward.outer.weight",
-                                          "layers.0.feed_forward.outer.bias",
-                                          "layers.0.feed_forward_norm.weight",
-                                          "layers.0.feed_forward_norm.bias",
-                                          "layers.0.memory.long_term.gate_weight",
-                                          "layers.0.memory.long_term.gate_bias",
-                                          "layers.0.memory.long_term.key.weight",
-                                          "layers.0.memory.long_term.value.weight",
-                                          "layers.0.memory.long_term.density_weight",
-                                          "layers.0.memory.long_term.out.weight",
+                                          "layers.0.mixer.attention.query.weight",
+                                          "layers.0.mixer.attention.key.weight",
+                                          "layers.0.mixer.attention.value.weight",
+                                          "layers.0.mixer.attention.position.weight",
+                                          "layers.0.mixer.attention.out.weight",
+                                          "layers.0.mixer.attention.content_bias",
+                                          "layers.0.mixer.attention.position_bias",
+                                          "layers.0.mixer.memory.gate_weight",
+                                          "layers.0.mixer.memory.gate_bias",
+                                          "layers.0.mixer.memory.key.weight",
+                                          "layers.0.mixer.memory.value.weight",
+                                          "layers.0.mixer.memory.density_weight",
+                                          "layers.0.mixer.memory.out.weight",
+                                          "layers.0.mixer_norm.weight",
+                                          "layers.0.mixer_norm.bias",
+                                          "layers.0.feed.inner.weight",
+                                          "layers.0.feed.inner.bias",
+                                          "layers.0.feed.outer.weight",
+                                          "layers.0.feed.outer.bias",
+                                          "layers.0.feed_norm.weight",
+                                          "layers.0.feed_norm.bias",
                                           "output_weight",
                                           "output_bias"});
-  CHECK(same(make_model<float>().softmax.weights[0], make_model<float>().embedding.weights[0]) ==
+  CHECK(same(make_model<float>().head.weights[0], make_model<float>().embedding.weights[0]) ==
         false);
   const auto tied = make_model<float>();
-  CHECK(same(tied.softmax.weights[0], tied.embedding.weights[0]));
+  CHECK(same(tied.head.weights[0], tied.embedding.weights[0]));
 }
 
 TEST_CASE("TransformerLM: with cutoffs, losses are those of the log-probabilities") {
@@ -111,15 +114,15 @@ TEST_CASE("TransformerLM: with cutoffs, losses are those of the log-probabilitie
   infty::for_each_parameter(model, [&](const std::string& name, Variable<double>&) {
     if (!name.starts_with("layers.")) names.push_back(name);
   });
-  CHECK(names == std::vector<std::string>{
-                     "embedding.weights.0", "embedding.weights.1", "embedding.weights.2",
-                     "embedding.projections.0", "embedding.projections.1",
-                     "embedding.projections.2", "content_bias", "position_bias", "softmax.bias.0",
-                     "softmax.bias.1", "softmax.bias.2", "softmax.projection.0",
-                     "softmax.cluster_weight", "softmax.cluster_bias"});
+  CHECK(names == std::vector<std::string>{"embedding.weights.0", "embedding.weights.1",
+                                          "embedding.weights.2", "embedding.projections.0",
+                                          "embedding.projections.1", "embedding.projections.2",
+                                          "softmax.bias.0", "softmax.bias.1", "softmax.bias.2",
+                                          "softmax.projection.0", "softmax.cluster_weight",
+                                          "softmax.cluster_bias"});
   Random random(infty::tests::seed);
   auto state = model.make_state(2);
-  const auto hidden = model.forward(state, draw(2, 4, random)).hidden;
+  const auto hidden = model.forward(state, draw(2, 4, random));
   const auto targets = draw(2, 4, random);
   const auto log_p = model.logits(hidden), losses = model.losses(hidden, targets);
   const Index vocabulary = model.config().vocabulary;
@@ -169,9 +172,9 @@ TEST_CASE("TransformerLM: what is kept between segments without a gradient chang
   // One reads without a gradient and keeps keys and values, the other records and keeps none.
   auto kept = model.make_state(3), recorded = kept;
   const auto step = [&](const Tensor<Index>& tokens) {
-    const auto a = model.forward(kept, tokens).hidden.value().to_vector();
+    const auto a = model.forward(kept, tokens).value().to_vector();
     infty::Tape tape;
-    const auto b = model.forward(recorded, tokens).hidden.value().to_vector();
+    const auto b = model.forward(recorded, tokens).value().to_vector();
     CHECK(a == b);
     CHECK(numbers_of(kept) == numbers_of(recorded));
   };
@@ -192,14 +195,14 @@ TEST_CASE("TransformerLM: what is kept between segments without a gradient chang
   // Another model does not take this one's keys for its own.
   const auto other = make_model<double>(combination(i), 4);
   const auto tokens = draw(3, 2, random);
-  const auto a = other.forward(kept, tokens).hidden.value().to_vector();
+  const auto a = other.forward(kept, tokens).value().to_vector();
   infty::Tape tape;
-  CHECK(a == other.forward(recorded, tokens).hidden.value().to_vector());
+  CHECK(a == other.forward(recorded, tokens).value().to_vector());
 }
 
 TEST_CASE("TransformerLM: what leaves the short-term memory enters the long-term memory") {
   Settings settings;
-  settings.memory.short_term.stride = 1;
+  settings.memory.attention.stride = 1;
   const auto model = make_model<double>(settings);
   Random random(infty::tests::seed);
   auto state = model.make_state(1);
@@ -207,11 +210,12 @@ TEST_CASE("TransformerLM: what leaves the short-term memory enters the long-term
   for (const Index length : {3, 1, 9, 2, 5}) {
     model.forward(state, draw(1, length, random));
     seen += length;
-    for (const auto& layer : state.layers) {
-      const Index held = layer.short_term.recent.length[0];
+    for (const auto& layer : state.body.layers) {
+      const Index held = layer.mixer.attention.recent.length[0];
       CHECK(held == std::min<Index>(4, seen));
       // Leaving vectors are written by the next call.
-      CHECK(layer.long_term->memory.written[0] + layer.long_term->leaving.length[0] + held == seen);
+      CHECK(layer.mixer.past->memory.written[0] + layer.mixer.past->leaving.length[0] + held ==
+            seen);
     }
   }
 }
@@ -225,13 +229,13 @@ TEST_CASE("TransformerLM: no output depends on a later token, and no gradient re
   model.observe(before, draw(1, 9, random, 4));
   auto tokens = draw(1, 7, random, 4);
   auto state = before;
-  const auto expected = model.forward(state, tokens).hidden.value().to_vector();
+  const auto expected = model.forward(state, tokens).value().to_vector();
   for (Index place = 1; place < 7; ++place) {
     auto changed = tokens.clone();
     for (Index k = place; k < 7; ++k) changed.data()[k] = 5 + k % 2;
     state = before;
     infty::Tape tape;
-    const auto hidden = model.forward(state, changed).hidden;
+    const auto hidden = model.forward(state, changed);
     const auto values = hidden.value().to_vector();
     for (std::size_t k = 0; k < static_cast<std::size_t>(place * 6); ++k)
       CHECK(values[k] == expected[k]);
@@ -257,12 +261,11 @@ TEST_CASE("TransformerLM: rows of different age in one batch are as if alone") {
     std::vector<double> alone;
     for (Index row = 0; row < 3; ++row) {
       auto own = infty::take_rows(state, row, row + 1);
-      const auto z = model.forward(own, tokens.slice(row, row + 1)).hidden.value().to_vector();
+      const auto z = model.forward(own, tokens.slice(row, row + 1)).value().to_vector();
       alone.insert(alone.end(), z.begin(), z.end());
     }
     CAPTURE(i, step);
-    CHECK(infty::tests::error(model.forward(state, tokens).hidden.value().to_vector(), alone) <
-          1e-12);
+    CHECK(infty::tests::error(model.forward(state, tokens).value().to_vector(), alone) < 1e-12);
   }
 }
 
@@ -270,19 +273,30 @@ TEST_CASE("TransformerLM: the regulariser is the sum over all densities") {
   const auto model = make_model<double>();
   Random random(infty::tests::seed);
   auto state = model.make_state(2);
-  const auto output = model.forward(state, draw(2, 5, random));
-  REQUIRE(output.densities.size() == 2);
+  infty::Pass<double> pass{.traced = true, .regularised = true};
+  model.forward(state, draw(2, 5, random), pass);
+  REQUIRE(pass.trace.size() == 2);
   double total = 0;
-  for (const auto& density : output.densities) {
+  for (const auto& [name, density] : pass.trace) {
+    CHECK(name == "density");
     CHECK(density.shape() == Shape{2, 2, 2, 5});
     for (const double x : infty::kl(density, .05).value().to_vector()) total += x;
   }
-  CHECK(model.kl_regulariser(output).value().item() == Approx(total));
+  CHECK(loss_named(pass, "divergence").value().item() == Approx(total));
+  CHECK(loss_named(pass, "compression").value().item() == 0);
   Settings settings;
-  settings.memory.long_term.reset();
+  settings.memory.memory.reset();
   const auto without = make_model<double>(settings);
   auto plain = without.make_state(2);
-  CHECK(without.kl_regulariser(without.forward(plain, draw(2, 5, random))).value().item() == 0);
+  infty::Pass<double> nothing{.traced = true, .regularised = true};
+  without.forward(plain, draw(2, 5, random), nothing);
+  CHECK(nothing.losses.empty());
+  CHECK(nothing.trace.empty());
+  // Nobody asked: nothing is computed.
+  infty::Pass<double> quiet;
+  model.forward(state, draw(2, 5, random), quiet);
+  CHECK(quiet.losses.empty());
+  CHECK(quiet.trace.empty());
 }
 
 TEST_CASE("TransformerLM: dropout comes from the caller's generator alone") {
@@ -293,7 +307,8 @@ TEST_CASE("TransformerLM: dropout comes from the caller's generator alone") {
   const auto tokens = draw(2, 5, random);
   const auto run = [&](Random* draws) {
     auto state = model.make_state(2);
-    return model.forward(state, tokens, draws).hidden.value().to_vector();
+    infty::Pass<double> pass{.random = draws};
+    return model.forward(state, tokens, pass).value().to_vector();
   };
   Random a(1), b(1), c(2);
   const auto first = run(&a);
@@ -315,9 +330,10 @@ TEST_CASE("TransformerLM: the same bits with one thread and with two") {
     std::vector<double> all;
     for (int step = 0; step < 3; ++step) {
       infty::Tape tape;
-      const auto output = model.forward(state, draw(3, 70, random), &draws);
-      const auto loss = infty::cross_entropy(model.logits(output.hidden), draw(3, 70, random));
-      tape.backward(loss + infty::scale(model.kl_regulariser(output), 1e-4f));
+      infty::Pass<float> pass{.random = &draws};
+      const auto hidden = model.forward(state, draw(3, 70, random), pass);
+      const auto loss = infty::cross_entropy(model.logits(hidden), draw(3, 70, random));
+      tape.backward(loss + infty::scale(loss_named(pass, "divergence"), 1e-4f));
       all.push_back(static_cast<double>(loss.value().item()));
     }
     infty::for_each_parameter(model, [&](const std::string&, Variable<float>& p) {
@@ -338,9 +354,10 @@ TEST_CASE("TransformerLM: a step asks the system for no memory after the first o
   const auto step = [&] {
     for (auto& p : parameters) p.zero_grad();
     infty::Tape tape;
-    const auto output = model.forward(state, tokens);
-    const auto loss = infty::cross_entropy(model.logits(output.hidden), targets);
-    tape.backward(loss + model.kl_regulariser(output));
+    infty::Pass<float> pass;
+    const auto hidden = model.forward(state, tokens, pass);
+    const auto loss = infty::cross_entropy(model.logits(hidden), targets);
+    tape.backward(loss + loss_named(pass, "divergence"));
   };
   const auto allocations = [] {
     return infty::HostPool::instance().statistics().system_allocations;
@@ -368,8 +385,8 @@ TEST_CASE("TransformerLM: with two threads, too, steps come to ask the system fo
     auto state = model.make_state(3);
     model.observe(state, text, 8);
     infty::Tape tape;
-    const auto output = model.forward(state, tokens);
-    tape.backward(infty::cross_entropy(model.logits(output.hidden), targets));
+    const auto hidden = model.forward(state, tokens);
+    tape.backward(infty::cross_entropy(model.logits(hidden), targets));
   };
   const auto asked = [] {
     return infty::HostPool::instance().statistics().system_allocations + infty::tests::new_calls;
@@ -396,7 +413,7 @@ TEST_CASE("TransformerLM: the state of a long text stays as large as it was") {
   for (int k = 0; k < 500; ++k) model.observe(state, tokens);
   CHECK(infty::bytes_of(state) == bytes);
   CHECK(infty::is_finite(state));
-  CHECK(state.layers[0].long_term->memory.written[0] > 10000);
+  CHECK(state.body.layers[0].mixer.past->memory.written[0] > 10000);
 }
 
 TEST_CASE("TransformerLM: what does not fit is refused and leaves the state as it was") {
@@ -407,28 +424,28 @@ TEST_CASE("TransformerLM: what does not fit is refused and leaves the state as i
   model.observe(state, draw(2, 9, random));
   const auto before = numbers_of(state);
   CHECK_THROWS_WITH(model.forward(state, draw(1, 3, random)),
-                    "[TransformerLM] tokens are [1, 3]: they must be [2, L], L >= 1");
+                    "[LanguageModel] tokens are [1, 3]: they must be [2, L], L >= 1");
   CHECK_THROWS_AS(model.observe(state, Tensor<Index>(Shape{2, 0})), infty::ShapeError);
   CHECK_THROWS_AS(model.forward(state, Tensor<Index>::zeros({6})), infty::ShapeError);
   CHECK_THROWS_WITH(model.forward(state, Tensor<Index>::full({2, 1}, Index{9})),
                     "[embedding] token 9 at place 1: tokens must lie in [0, 9)");
   CHECK_THROWS_AS(model.observe(state, Tensor<Index>::full({2, 1}, Index{-1})), infty::ValueError);
   CHECK_THROWS_WITH(model.observe(state, draw(2, 3, random), -1),
-                    "[TransformerLM::observe] segment is -1: it must be >= 0");
+                    "[LanguageModel::observe] segment is -1: it must be >= 0");
   Settings settings;
   settings.model.layers = 3;
   CHECK_THROWS_WITH(make_model<float>(settings).forward(state, draw(2, 3, random)),
-                    "[TransformerLM] the state has 2 layers, the model 3");
+                    "[Layers] the state has 2 layers, the model 3");
   settings = {};
-  settings.memory.long_term.reset();
+  settings.memory.memory.reset();
   CHECK_THROWS_WITH(make_model<float>(settings).forward(state, draw(2, 3, random)),
-                    "[MemoryPair] the state has a long-term memory, ours none");
+                    "[WithMemory] the state has a memory, the layer none");
   settings = {};
-  settings.memory.short_term.capacity = 5;
+  settings.memory.attention.capacity = 5;
   CHECK_THROWS_AS(make_model<float>(settings).forward(state, draw(2, 3, random)),
                   infty::ShapeError);
   settings = {};
-  settings.memory.long_term->basis = 6;
+  settings.memory.memory->basis = 6;
   CHECK_THROWS_AS(make_model<float>(settings).forward(state, draw(2, 3, random)),
                   infty::ShapeError);
   settings.model.model_dim = 7;
@@ -442,12 +459,12 @@ TEST_CASE("TransformerLM: a parameter written through any handle changes the nex
   Random random(infty::tests::seed);
   auto state = model.make_state(1);
   const auto tokens = draw(1, 3, random), last = draw(1, 1, random);
-  Tensor<float> key = model.layers[0].attention.key.weight.value();
+  Tensor<float> key = model.body.layers[0].mixer.attention.attention.key.weight.value();
   for (int i = 0; i < 3; ++i) model.forward(state, tokens);
   key.fill(.5F);
   auto fresh = infty::take_rows(state, 0, 1);  // other tensors, whose keys nobody has kept
-  CHECK(model.forward(state, last).hidden.value().to_vector() ==
-        model.forward(fresh, last).hidden.value().to_vector());
+  CHECK(model.forward(state, last).value().to_vector() ==
+        model.forward(fresh, last).value().to_vector());
 }
 
 TEST_CASE("TransformerLM: a state written in place changes the next hidden state") {
@@ -456,14 +473,14 @@ TEST_CASE("TransformerLM: a state written in place changes the next hidden state
   auto state = model.make_state(1);
   const auto tokens = draw(1, 3, random), last = draw(1, 1, random);
   for (int i = 0; i < 5; ++i) model.forward(state, tokens);
-  for (auto& layer : state.layers) {
-    layer.short_term.recent.vectors.fill(.25F);
-    Tensor<float> coefficients = layer.long_term->memory.coefficients.value();
+  for (auto& layer : state.body.layers) {
+    layer.mixer.attention.recent.vectors.fill(.25F);
+    Tensor<float> coefficients = layer.mixer.past->memory.coefficients.value();
     coefficients.fill(.5F);
   }
   auto fresh = infty::take_rows(state, 0, 1);
-  CHECK(model.forward(state, last).hidden.value().to_vector() ==
-        model.forward(fresh, last).hidden.value().to_vector());
+  CHECK(model.forward(state, last).value().to_vector() ==
+        model.forward(fresh, last).value().to_vector());
 }
 
 TEST_CASE("TransformerLM: a state whose members do not fit is refused and stays as it was") {
@@ -473,35 +490,35 @@ TEST_CASE("TransformerLM: a state whose members do not fit is refused and stays 
   const auto tokens = draw(2, 3, random);
   for (int i = 0; i < 3; ++i) model.forward(state, tokens);
   const auto good = state;
-  auto& layer = state.layers[1];
+  auto& layer = state.body.layers[1];
   const auto refused = [&](const std::string& why) {
     const auto before = numbers_of(state);
-    CHECK_THROWS_WITH(model.forward(state, tokens), "[TransformerLM] " + why);
-    CHECK_THROWS_WITH(model.observe(state, tokens), "[TransformerLM] " + why);
+    CHECK_THROWS_WITH(model.forward(state, tokens), "[LanguageModel] " + why);
+    CHECK_THROWS_WITH(model.observe(state, tokens), "[LanguageModel] " + why);
     CHECK(numbers_of(state) == before);
     state = good;
   };
-  layer = infty::take_rows(state, 0, 1).layers[1];
+  layer = infty::take_rows(state, 0, 1).body.layers[1];
   refused(
-      "the state's layers.1.short_term.recent.vectors has 1 rows, its "
-      "layers.0.short_term.recent.vectors 2");
-  layer.long_term->memory.written.push_back(1);
+      "the state's layers.1.mixer.attention.recent.vectors has 1 rows, its "
+      "layers.0.mixer.attention.recent.vectors 2");
+  layer.mixer.past->memory.written.push_back(1);
   refused(
-      "the state's layers.1.long_term.memory.written has 3 rows, its "
-      "layers.0.short_term.recent.vectors 2");
-  layer.long_term->leaving.length = {0, 9};
-  refused("the state's layers.1.long_term.leaving.vectors is " +
-          (std::ostringstream() << layer.long_term->leaving.vectors.shape()).str() +
+      "the state's layers.1.mixer.past.memory.written has 3 rows, its "
+      "layers.0.mixer.attention.recent.vectors 2");
+  layer.mixer.past->leaving.length = {0, 9};
+  refused("the state's layers.1.mixer.past.leaving.vectors is " +
+          (std::ostringstream() << layer.mixer.past->leaving.vectors.shape()).str() +
           ", and a row of it has 9 vectors");
-  layer.long_term->leaving.vectors = Tensor<float>::zeros({2, 0, 5});
-  layer.long_term->leaving.length = {0, 0};
+  layer.mixer.past->leaving.vectors = Tensor<float>::zeros({2, 0, 5});
+  layer.mixer.past->leaving.length = {0, 0};
   CHECK_THROWS_WITH(
       model.forward(state, tokens),
-      "[MemoryPair] the state's leaving vectors are [2, 0, 5]: they must be [2, L, 6]");
+      "[WithMemory] the state's leaving vectors are [2, 0, 5]: they must be [2, L, 6]");
   state = good;
-  layer.long_term->memory.attention = Tensor<float>::zeros({2, 3});
+  layer.mixer.past->memory.attention = Tensor<float>::zeros({2, 3});
   CHECK_THROWS_AS(model.observe(state, tokens), infty::ShapeError);
   state = good;
-  layer.long_term.reset();
+  layer.mixer.past.reset();
   CHECK_THROWS_AS(model.observe(state, tokens), infty::ShapeError);
 }

@@ -31,6 +31,28 @@ TEMPLATE_TEST_CASE("Density: both densities are over every basis", "", infty::Ga
   STATIC_REQUIRE(infty::DensityOver<infty::TruncatedParabola, TestType>);
 }
 
+TEST_CASE("Density: what kernels ask for is there for the Gaussian basis, and only there") {
+  // A typo would silently be the slow way.
+  const auto shares = []<class D, class Psi>(D, const Psi& psi) {
+    return requires { D::inverse_spread(psi, infty::Index{}, typename Psi::Scalar{}); } &&
+           requires {
+             D::expectation_gradient_at(psi, infty::Index{}, typename Psi::Scalar{},
+                                        typename Psi::Scalar{});
+           };
+  };
+  const auto skips = []<class D, class Psi>(D, const Psi& psi) {
+    return requires { D::reach(psi, typename Psi::Scalar{}, typename Psi::Scalar{}); };
+  };
+  const infty::GaussianBasis<float> gaussian(2, {.1});
+  const infty::PowerBasis<float> power(2);
+  CHECK(shares(infty::GaussianDensity{}, gaussian));
+  CHECK(skips(infty::GaussianDensity{}, gaussian));
+  CHECK_FALSE(shares(infty::GaussianDensity{}, power));
+  CHECK_FALSE(skips(infty::GaussianDensity{}, power));
+  CHECK_FALSE(shares(infty::TruncatedParabola{}, gaussian));
+  CHECK_FALSE(skips(infty::TruncatedParabola{}, gaussian));
+}
+
 TEST_CASE("Density: a pair without a closed form is refused") {
   STATIC_REQUIRE_FALSE(infty::Density<NoDensity>);
   STATIC_REQUIRE_FALSE(infty::DensityOver<infty::GaussianDensity, ValuesOnly>);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include <infty/core/random.hpp>
@@ -41,6 +42,39 @@ double difference_error(const Psi& psi, Index j, double mu, double var) {
       std::abs(got.d_mu - d_mu) /
           std::max(std::abs(got.d_mu), 1e-4 + height / std::min(sigma, 0.05)),
       std::abs(got.d_var - d_var) / std::max(std::abs(got.d_var), (1e-4 + height) / var));
+}
+
+/// The largest error of a density's divergence from N(mu, sigma0²) against quadrature of p log(p /
+/// prior), and of its gradient against differences; `reach` says where the density ends.
+template <class D, class Reach>
+double worst_divergence(Reach reach) {
+  Random random(seed);
+  double worst = 0;
+  for (int i = 0; i < 200; ++i) {
+    const double mu = random.uniform(), sigma0 = logarithmic(1e-2, 1, random.uniform());
+    const double var = logarithmic(1e-5, 3, random.uniform()), far = reach(var);
+    const auto got = D::divergence(mu, var, sigma0);
+    const auto exact = integrate(
+        [&](long double u) {  // about mu, so that the ends of a support are not rounded
+          const auto p = static_cast<long double>(D::pdf(static_cast<double>(u), 0.0, var));
+          const long double s = sigma0;
+          const long double prior =
+              -u * u / (2 * s * s) - std::log(s * std::sqrt(2 * std::numbers::pi_v<long double>));
+          return p > 0 ? p * (std::log(p) - prior) : 0;
+        },
+        -far, far, around(0, std::sqrt(var)));
+    worst = std::max(worst, exact.error(got.value));
+    const auto slope = [](auto f, double h) {
+      const double wide = (f(h) - f(-h)) / (2 * h), narrow = (f(h / 2) - f(-h / 2)) / h;
+      return (4 * narrow - wide) / 3;
+    };
+    const double d_var =
+        slope([&](double h) { return D::divergence(mu, var + h, sigma0).value; }, 1e-2 * var);
+    worst = std::max(worst, std::abs(got.d_var - d_var) * var / (1 + std::abs(got.value)) * 1e-3);
+    worst = std::max(worst, std::abs(got.d_mu));
+    if (!(got.value >= -1e-15)) worst = 1;
+  }
+  return worst;
 }
 
 /// The largest error of float against double over random densities, measured by the value and by

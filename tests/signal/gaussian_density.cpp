@@ -5,7 +5,10 @@
 #include <vector>
 
 #include <infty/core/random.hpp>
+#include <infty/signal/fourier_basis.hpp>
+#include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
+#include <infty/signal/power_basis.hpp>
 
 #include "signal/expectations.hpp"
 #include "support/catch.hpp"
@@ -52,6 +55,14 @@ TEST_CASE("GaussianDensity: pdf and mass done by hand") {
         Approx(7.61985302416052606e-24).epsilon(1e-12));
   CHECK(GaussianDensity::mass(-40.0, -10.0, 0.0, 1.0) ==
         Approx(7.61985302416052606e-24).epsilon(1e-12));
+}
+
+TEST_CASE("GaussianDensity: the divergence from the prior agrees with quadrature") {
+  const double worst =
+      worst_divergence<GaussianDensity>([](double var) { return 14 * std::sqrt(var); });
+  CAPTURE(worst);
+  CHECK(worst < 1e-11);
+  CHECK(GaussianDensity::divergence(.5, .04, .2).value == Approx(0).margin(1e-15));
 }
 
 TEST_CASE("GaussianDensity: moments done by hand") {

@@ -54,6 +54,17 @@ TEST_CASE("RidgeCache: a matrix is solved once, and copies share it") {
   CHECK(copy.entries() == 2);
 }
 
+TEST_CASE("RidgeCache: what cannot be solved leaves no trace, and is tried again") {
+  // A number beyond float, then none: throws while it is made, outside of any lock.
+  const RidgeCache<float, EigenBackend, GaussianBasis<float>> cache(
+      GaussianBasis<float>(2, {.1, .01}), {.penalty = 1e-300, .samples = 4});
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THROWS_WITH(cache.first(2), Contains("the penalty is too small"));
+    CHECK(cache.entries() == 0);
+    CHECK(cache.bytes() == 0);
+  }
+}
+
 TEST_CASE("RidgeCache: the least recently used lengths leave, what was handed out stays") {
   const Cache<double, EigenBackend> cache(GaussianBasis<double>(6, {0.1}),
                                           {.samples = 4, .entries = 3});

@@ -72,6 +72,20 @@ TEST_CASE("TruncatedParabola: pdf agrees with mass") {
   }
 }
 
+TEST_CASE("TruncatedParabola: the divergence from a Gaussian prior agrees with quadrature") {
+  const double worst =
+      worst_divergence<TruncatedParabola>([](double var) { return std::cbrt(1.5 * var); });
+  CAPTURE(worst);
+  CHECK(worst < 1e-11);
+  // Least where its variance, h² / 5, is the prior's.
+  const double sigma0 = .2, h = std::sqrt(5.) * sigma0, var = 2 * h * h * h / 3;
+  const auto least = TruncatedParabola::divergence(.3, var, sigma0);
+  CHECK(least.d_var == Approx(0).margin(1e-12));
+  CHECK(least.value ==
+        Approx(std::log(3 / std::sqrt(5.)) - 7. / 6 + std::log(2 * std::numbers::pi) / 2));
+  CHECK(least.value > .046);
+}
+
 TEST_CASE("TruncatedParabola: moments done by hand") {
   const double mu = 0.3, var = 0.01, h = TruncatedParabola::half_width(var);
   const PowerBasis<double> psi(3);

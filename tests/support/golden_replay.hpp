@@ -15,10 +15,10 @@ template <class T, class B = EigenBackend>
 Comparison replay(const std::filesystem::path& path) {
   GoldenCase file(path);
   const std::string model = file.text("model", "");
-  if (model == "lamemo") return replay_transformer_xl<T, B, LaMemo>(file);
+  if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||
       (model.empty() && file.has("param.layers.0.dec_attn.qkv_net.weight")))
-    return replay_transformer_xl<T, B>(file);
+    return replay_transformer_xl<ShortTermMemory<T, B>>(file);
   if (!model.empty()) file.fail("model ", model, ", which is not a kind known here");
   if (file.has("param.proj_key.weight") && file.has("step0.new")) return replay_ltm<T, B>(file);
   file.fail("neither a long-term memory nor a Transformer-XL");

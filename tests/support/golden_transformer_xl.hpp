@@ -15,12 +15,15 @@
 
 namespace infty::tests {
 
-/// Replays a case of a Transformer-XL, or of a LaMemo, which is one with another memory:
+/// Replays a case of a Transformer-XL, or of a LaMemo, which is one with another mixer:
 /// consecutive segments, the memory behind each, and the gradients of each segment's mean loss.
-template <class T, class B, template <class, class> class M = ShortTermMemory>
+template <class Mixer>
 class TransformerXlReplay {
+  using T = typename Mixer::Scalar;
+  using B = typename Mixer::BackendType;
+
  public:
-  using Model = TransformerLM<T, M, B>;
+  using Model = TransformerLM<Mixer>;
 
   explicit TransformerXlReplay(GoldenCase& file)
       : file_(file), model_(config_of(file), memory_of(file)), parameters_(name_parameters()) {
@@ -56,12 +59,12 @@ class TransformerXlReplay {
       const std::string prefix = "segment" + std::to_string(s) + '.';
       zero_grad(model_);
       Tape tape;
-      const auto output = model_.forward(state, tokens(prefix + "input"));
-      last.write(last_state, output.hidden.value());
-      see_memories(prefix + "memory.", state.layers, last_state);
+      const auto hidden = model_.forward(state, tokens(prefix + "input"));
+      last.write(last_state, hidden.value());
+      see_memories(prefix + "memory.", state.body, last_state);
       if (!file_.has(prefix + "nll")) file_.fail("is not whole: ", prefix, "nll is missing");
       const auto targets = tokens(prefix + "target");
-      const auto nll = model_.losses(output.hidden, targets);
+      const auto nll = model_.losses(hidden, targets);
       see(prefix + "nll", in_recorded_order(record_of(nll.value()).swapped(0),
                                             file_.read_tokens(prefix + "target")));
       if (file_.names(prefix + "grad.").empty()) continue;
@@ -74,7 +77,7 @@ class TransformerXlReplay {
   }
 
  private:
-  static constexpr bool looks_ahead = std::is_same_v<M<T, B>, LaMemo<T, B>>;
+  static constexpr bool looks_ahead = std::is_same_v<Mixer, LaMemo<T, B>>;
 
   /// A parameter as recorded, or a band of its rows: bands stand one behind the other.
   struct Part {
@@ -87,6 +90,13 @@ class TransformerXlReplay {
     std::size_t end = i;
     while (end < parameters_.size() && parameters_[end].name == parameters_[i].name) ++end;
     return end;
+  }
+
+  auto& stack() {
+    if constexpr (looks_ahead)
+      return model_.body.inner;
+    else
+      return model_.body;
   }
 
   static std::string layer_name(Index i) { return "layers." + std::to_string(i) + '.'; }
@@ -130,7 +140,7 @@ class TransformerXlReplay {
     return config;
   }
 
-  static typename M<T, B>::Config memory_of(const GoldenCase& file) {
+  static typename Mixer::Config memory_of(const GoldenCase& file) {
     // More than all that is ever read need not be kept, whatever the file asks for.
     Index tokens = 0;
     for (const std::string& name : file.names("segment"))
@@ -139,33 +149,35 @@ class TransformerXlReplay {
   }
 
   std::vector<Part> name_parameters() {
-    std::vector<Part> parts{{"r_w_bias", model_.biases.content},
-                            {"r_r_bias", model_.biases.position}};
-    if constexpr (looks_ahead) parts.push_back({"r_r_bias_future", model_.biases.future});
+    auto& layers = stack().layers;
+    std::vector<Part> parts{{"r_w_bias", layers[0].mixer.attention.content_bias},
+                            {"r_r_bias", layers[0].mixer.attention.position_bias}};
+    if constexpr (looks_ahead) parts.push_back({"r_r_bias_future", layers[0].mixer.future_bias});
     name_vocabulary(parts);
-    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      auto& layer = model_.layers[i];
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      auto& layer = layers[i];
+      auto& maps = layer.mixer.attention;
       const std::string name = layer_name(static_cast<Index>(i));
       const std::string attention = name + "dec_attn.", forward = name + "pos_ff.";
       if (looks_ahead) {
-        parts.push_back({attention + "q_net.weight", layer.attention.query.weight});
-        parts.push_back({attention + "kv_net.weight", layer.attention.key.weight});
-        parts.push_back({attention + "kv_net.weight", layer.attention.value.weight});
+        parts.push_back({attention + "q_net.weight", maps.query.weight});
+        parts.push_back({attention + "kv_net.weight", maps.key.weight});
+        parts.push_back({attention + "kv_net.weight", maps.value.weight});
       } else {
-        parts.push_back({attention + "qkv_net.weight", layer.attention.query.weight});
-        parts.push_back({attention + "qkv_net.weight", layer.attention.key.weight});
-        parts.push_back({attention + "qkv_net.weight", layer.attention.value.weight});
+        parts.push_back({attention + "qkv_net.weight", maps.query.weight});
+        parts.push_back({attention + "qkv_net.weight", maps.key.weight});
+        parts.push_back({attention + "qkv_net.weight", maps.value.weight});
       }
-      parts.push_back({attention + "r_net.weight", layer.attention.position.weight});
-      parts.push_back({attention + "o_net.weight", layer.attention.out.weight});
-      parts.push_back({attention + "layer_norm.weight", layer.attention_norm.weight});
-      parts.push_back({attention + "layer_norm.bias", layer.attention_norm.bias});
-      parts.push_back({forward + "CoreNet.0.weight", layer.feed_forward.inner.weight});
-      parts.push_back({forward + "CoreNet.0.bias", layer.feed_forward.inner.bias});
-      parts.push_back({forward + "CoreNet.3.weight", layer.feed_forward.outer.weight});
-      parts.push_back({forward + "CoreNet.3.bias", layer.feed_forward.outer.bias});
-      parts.push_back({forward + "layer_norm.weight", layer.feed_forward_norm.weight});
-      parts.push_back({forward + "layer_norm.bias", layer.feed_forward_norm.bias});
+      parts.push_back({attention + "r_net.weight", maps.position.weight});
+      parts.push_back({attention + "o_net.weight", maps.out.weight});
+      parts.push_back({attention + "layer_norm.weight", layer.mixer_norm.weight});
+      parts.push_back({attention + "layer_norm.bias", layer.mixer_norm.bias});
+      parts.push_back({forward + "CoreNet.0.weight", layer.feed.inner.weight});
+      parts.push_back({forward + "CoreNet.0.bias", layer.feed.inner.bias});
+      parts.push_back({forward + "CoreNet.3.weight", layer.feed.outer.weight});
+      parts.push_back({forward + "CoreNet.3.bias", layer.feed.outer.bias});
+      parts.push_back({forward + "layer_norm.weight", layer.feed_norm.weight});
+      parts.push_back({forward + "layer_norm.bias", layer.feed_norm.bias});
     }
     return parts;
   }
@@ -181,7 +193,7 @@ class TransformerXlReplay {
     const std::size_t all = config.cutoffs.size() + 1;
     const bool one = config.div_value == 1;
     auto& embedding = model_.embedding;
-    auto& softmax = model_.softmax;
+    auto& softmax = model_.head;
     name_each("word_emb.emb_layers.", embedding.weights, ".weight", all, one);
     name_each("word_emb.emb_projs.", embedding.projections, "", all, false);
     name_each("crit.out_layers.", softmax.weights, ".weight", config.tie_embedding ? 0 : all, one);
@@ -224,9 +236,8 @@ class TransformerXlReplay {
 
   /// @param last  the last layer's outputs, which a Transformer-XL keeps too, though none reads
   /// them
-  template <class Layers>
-  void see_memories(const std::string& prefix, const Layers& layers,
-                    const RowSequences<T, B>& last) {
+  template <class State>
+  void see_memories(const std::string& prefix, const State& state, const RowSequences<T, B>& last) {
     Index next = 0;
     const auto see_one = [&](const Tensor<T, B>& vectors, const RowCounts& length) {
       const Index capacity = vectors.dim(1);
@@ -236,13 +247,14 @@ class TransformerXlReplay {
       see(prefix + std::to_string(next++), record_of(recent.value()).swapped(0));
     };
     if constexpr (looks_ahead) {
-      see_one(layers.front().input.vectors, layers.front().input.length);
-      for (const auto& layer : layers) {
-        see_one(layer.context, layer.held);
-        see_one(layer.log_sum, layer.held);
+      see_one(state.input.vectors, state.input.length);
+      for (const auto& layer : state.inner.layers) {
+        see_one(layer.mixer.context, layer.mixer.held);
+        see_one(layer.mixer.log_sum, layer.mixer.held);
       }
     } else {
-      for (const auto& layer : layers) see_one(layer.recent.vectors, layer.recent.length);
+      for (const auto& layer : state.layers)
+        see_one(layer.mixer.recent.vectors, layer.mixer.recent.length);
       see_one(last.vectors, last.length);
     }
   }
@@ -266,11 +278,11 @@ class TransformerXlReplay {
   Comparison result_;
 };
 
-/// Replays a case of the kind `transformer_xl*`, or with M = LaMemo of the kind `lamemo`, in scalar
-/// T on backend B. @throws infty::IoError
-template <class T, class B, template <class, class> class M = ShortTermMemory>
+/// Replays a case of the kind `transformer_xl*`, with a ShortTermMemory, or of the kind `lamemo`,
+/// with a LaMemo, in the mixer's scalar on its backend. @throws infty::IoError
+template <class Mixer>
 Comparison replay_transformer_xl(GoldenCase& file) {
-  return TransformerXlReplay<T, B, M>(file).run();
+  return TransformerXlReplay<Mixer>(file).run();
 }
 
 }  // namespace infty::tests

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <future>
+#include <thread>
 #include <vector>
 
 #include <infty/memory/long_term_memory.hpp>
@@ -43,6 +49,19 @@ std::vector<double> session(const Memory& memory, Memory::State& state, int thre
   all.insert(all.end(), rest.begin(), rest.end());
   return all;
 }
+
+std::atomic<bool> solving{false}, may_solve{true};
+
+/// Powers that are not evaluated, so that nothing is solved, until they may be.
+struct Waiting {
+  using Scalar = double;
+  Index size() const { return 3; }
+  double operator()(Index j, double t) const {
+    solving = true;
+    while (!may_solve) std::this_thread::yield();
+    return std::pow(t, j);
+  }
+};
 
 }  // namespace
 
@@ -99,5 +118,37 @@ TEST_CASE("threads: matrices of the same and of new lengths are asked for") {
       if (cache.entries() > 6 || cache.bytes() == 0) throw infty::Error("too much is kept");
     }
     return sum;
+  }));
+}
+
+TEST_CASE("threads: nobody who asks for what is solved waits for somebody's solving") {
+  const infty::RidgeCache<double, infty::EigenBackend, Waiting> cache({}, {.samples = 4});
+  const auto first = cache.first(2);
+  const auto next = cache.next(2);
+  solving = may_solve = false;
+  // Two who solve the same, and with it what a first write of that length needs.
+  const auto slow = [&] { return cache.next(3).carry; };
+  auto one = std::async(std::launch::async, slow), other = std::async(std::launch::async, slow);
+  while (!solving) std::this_thread::yield();
+  auto reader = std::async(std::launch::async, [&] {
+    return cache.first(2).data() == first.data() && cache.next(2).carry.data() == next.carry.data();
+  });
+  const bool waited = reader.wait_for(std::chrono::seconds(20)) != std::future_status::ready;
+  may_solve = true;
+  CHECK_FALSE(waited);
+  CHECK(reader.get());
+  // The first to come back gave it to both.
+  CHECK(one.get().data() == other.get().data());
+  CHECK(cache.entries() == 3);
+}
+
+TEST_CASE("threads: siblings write and read, and solve for each other") {
+  std::vector<Memory> layers{Memory(sticky_config(), Random(1))};
+  for (int i = 1; i < crowd; ++i)
+    layers.push_back(layers.front().sibling(Random(static_cast<std::uint64_t>(i))));
+  CHECK(same_at_once([&](int i) {
+    const Memory& layer = layers[static_cast<std::size_t>(i)];
+    auto state = layer.make_state(2, i);
+    return session(layer, state, i);
   }));
 }

@@ -3,9 +3,9 @@
 
 #include <infty/autograd/clone.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/no_memory.hpp>
-#include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/trainer.hpp>
 
@@ -18,18 +18,18 @@ using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::tests::same_at_once;
-using Model = infty::TransformerLM<float>;
+using Model = infty::TransformerLM<infty::InftyMemory<float>>;
 
 namespace {
 
 Model make_model(std::uint64_t seed) {
   return Model({.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6},
-               {.short_term = {.capacity = 4, .stride = 2},
-                .long_term = infty::LongTermConfig{.basis = 4,
-                                                   .widths = {.1, .2},
-                                                   .samples = 6,
-                                                   .resampling = infty::Resampling::sticky,
-                                                   .bins = 8}},
+               {.attention = {.capacity = 4, .stride = 2},
+                .memory = infty::LongTermConfig{.basis = 4,
+                                                .widths = {.1, .2},
+                                                .samples = 6,
+                                                .resampling = infty::Resampling::sticky,
+                                                .bins = 8}},
                Random(seed));
 }
 
@@ -41,9 +41,9 @@ Tensor<Index> tokens(Index length, Random& random) {
 
 /// Whether one model with memory M reads in threads at once as it reads in one: states of their
 /// own, fresh ones and branches of one that has been read before.
-template <template <class, class> class M>
-bool is_read_at_once(const typename infty::TransformerLM<float, M>::MemoryConfig& config) {
-  const infty::TransformerLM<float, M> model(
+template <class M>
+bool is_read_at_once(const typename M::Config& config) {
+  const infty::TransformerLM<M> model(
       {.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6}, config,
       Random(1));
   Random random(2);
@@ -57,7 +57,7 @@ bool is_read_at_once(const typename infty::TransformerLM<float, M>::MemoryConfig
     auto state = i % 2 ? model.make_state(2, i) : written;
     for (Index n = 0; n < 4; ++n) {
       const auto input = tokens(1 + (n + i) % 3, own);
-      const auto hidden = model.forward(state, input).hidden;
+      const auto hidden = model.forward(state, input);
       for (const float x : model.losses(hidden, input).value().to_vector()) all.push_back(x);
       auto branch = state;
       model.observe(branch, tokens(5, own), 2);
@@ -71,26 +71,26 @@ infty::LongTermConfig long_term(infty::Resampling resampling) {
   return {.basis = 4, .widths = {.1, .2}, .samples = 6, .resampling = resampling, .bins = 8};
 }
 
-template <class T, class B>
-using LaMemoAndLongTerm =
-    infty::MemoryPair<infty::LaMemo<T, B>, infty::LongTermMemory<T, infty::GaussianDensity, B>>;
+using CompressiveAndLongTerm =
+    infty::WithMemory<infty::CompressiveMemory<float>, infty::LongTermMemory<float>>;
 
 }  // namespace
 
 TEST_CASE("threads: one model of each kind of memory is read for states of their own") {
   using infty::Resampling;
   const infty::ShortTermConfig recent{.capacity = 4, .stride = 2};
-  CHECK(is_read_at_once<infty::NoMemory>({}));
-  CHECK(is_read_at_once<infty::ShortTermMemory>({.capacity = 5}));
-  CHECK(is_read_at_once<infty::CompressiveMemory>(
+  CHECK(is_read_at_once<infty::NoMemory<float>>({}));
+  CHECK(is_read_at_once<infty::ShortTermMemory<float>>({.capacity = 5}));
+  CHECK(is_read_at_once<infty::CompressiveMemory<float>>(
       {.capacity = 4, .compressed_capacity = 3, .rate = 2}));
-  CHECK(is_read_at_once<infty::LaMemo>({.capacity = 5}));
-  CHECK(is_read_at_once<infty::InftyMemory>(
-      {.short_term = recent, .long_term = long_term(Resampling::even)}));
-  CHECK(is_read_at_once<infty::InftyMemory>(
-      {.short_term = recent, .long_term = long_term(Resampling::sticky)}));
-  CHECK(is_read_at_once<LaMemoAndLongTerm>(
-      {.short_term = {.capacity = 5}, .long_term = long_term(Resampling::sticky)}));
+  CHECK(is_read_at_once<infty::LaMemo<float>>({.capacity = 5}));
+  CHECK(is_read_at_once<infty::InftyMemory<float>>(
+      {.attention = recent, .memory = long_term(Resampling::even)}));
+  CHECK(is_read_at_once<infty::InftyMemory<float>>(
+      {.attention = recent, .memory = long_term(Resampling::sticky)}));
+  CHECK(is_read_at_once<CompressiveAndLongTerm>(
+      {.attention = {.capacity = 4, .compressed_capacity = 3, .rate = 2},
+       .memory = long_term(Resampling::sticky)}));
 }
 
 TEST_CASE("threads: one model answers and observes for states of their own") {
@@ -101,7 +101,7 @@ TEST_CASE("threads: one model answers and observes for states of their own") {
     auto state = model.make_state(2, i);
     std::vector<float> all;
     for (Index n = 0; n < 6; ++n) {
-      const auto hidden = model.forward(state, tokens(1 + n + i % 2, random)).hidden;
+      const auto hidden = model.forward(state, tokens(1 + n + i % 2, random));
       for (const float x : model.logits(hidden).value().to_vector()) all.push_back(x);
       model.observe(state, tokens(4, random), 3);
     }
@@ -120,7 +120,7 @@ TEST_CASE("threads: models of their own, and clones of one, are trained") {
     for (int n = 0; n < 3; ++n) {
       const auto input = tokens(3, random), target = tokens(3, random);
       const auto loss = [&] {
-        return infty::cross_entropy(model.logits(model.forward(state, input).hidden), target);
+        return infty::cross_entropy(model.logits(model.forward(state, input)), target);
       };
       losses.push_back(infty::train_step(adam, {}, loss).loss);
     }

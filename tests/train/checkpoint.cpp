@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
@@ -24,7 +25,7 @@ using infty::Shape;
 using infty::Tensor;
 using infty::tests::read_text;
 using infty::tests::TemporaryFolder;
-using Model = infty::TransformerLM<float>;
+using Model = infty::TransformerLM<infty::InftyMemory<float>>;
 using State = Model::State;
 using Adam = infty::Adam<float>;
 
@@ -37,12 +38,12 @@ Model make_model(std::uint64_t seed) {
                 .heads = 2,
                 .feed_forward = 12,
                 .pre_norm = true},
-               {.short_term = {.capacity = 4, .stride = 1},
-                .long_term = infty::LongTermConfig{.basis = 6,
-                                                   .widths = {.1, .2},
-                                                   .samples = 8,
-                                                   .resampling = infty::Resampling::sticky,
-                                                   .bins = 16}},
+               {.attention = {.capacity = 4, .stride = 1},
+                .memory = infty::LongTermConfig{.basis = 6,
+                                                .widths = {.1, .2},
+                                                .samples = 8,
+                                                .resampling = infty::Resampling::sticky,
+                                                .bins = 16}},
                Random(seed));
 }
 
@@ -67,7 +68,7 @@ struct Run {
     return infty::train_step(adam, {.learning_rate = 1e-2},
                              [&] {
                                return infty::cross_entropy(
-                                   model.logits(model.forward(state, input).hidden), target);
+                                   model.logits(model.forward(state, input)), target);
                              })
         .loss;
   }
@@ -139,9 +140,9 @@ TEST_CASE("load_parameters: the optimiser goes on with the parameters it holds")
   const TemporaryFolder folder;
   Run source(1), target(2);
   infty::save_parameters(folder / "a", source.model);
-  const auto* const memory = target.model.softmax.biases[0].value().data();
+  const auto* const memory = target.model.head.biases[0].value().data();
   infty::load_parameters(folder / "a", target.model);
-  CHECK(target.model.softmax.biases[0].value().data() == memory);
+  CHECK(target.model.head.biases[0].value().data() == memory);
   CHECK(same(target.adam.parameters().front().variable, target.model.embedding.weights[0]));
   CHECK(target.step() == source.step());
 }
@@ -159,8 +160,8 @@ TEST_CASE("load_state: rows and waiting sequences of other numbers; copies keep 
   Random random(3);
   const auto next = tokens(2, 3, random);
   State original = run.state;
-  CHECK(run.model.forward(state, next).hidden.value().to_vector() ==
-        run.model.forward(original, next).hidden.value().to_vector());
+  CHECK(run.model.forward(state, next).value().to_vector() ==
+        run.model.forward(original, next).value().to_vector());
 }
 
 TEST_CASE("checkpoint: tied parameters are stored once") {
@@ -196,7 +197,7 @@ TEST_CASE("checkpoint: what does not fit is named, and everything stays as it wa
   without("optimizer.first.output_bias");
   without("optimizer.steps");
   without("random");
-  without("state.layers.1.short_term.recent.length");
+  without("state.layers.1.mixer.attention.recent.length");
 
   const auto replaced = [&](const std::string& which, const std::string& rule, Shape shape,
                             const auto& values) {
@@ -214,15 +215,15 @@ TEST_CASE("checkpoint: what does not fit is named, and everything stays as it wa
   replaced("optimizer.second.output_bias", "[7] is needed", {1, 7}, Floats(7));
   replaced("random", "[3] is needed", {2}, Counts(2));
   const std::string state = "state.layers.0.";
-  replaced(state + "long_term.memory.coefficients", "[2, 6, 8] is needed", {2, 5, 8}, Floats(80));
-  replaced(state + "long_term.memory.attention", "[2, 16] is needed", {2, 15}, Floats(30));
-  replaced(state + "long_term.memory.written", "at least 0", {2}, Counts{1, -1});
-  replaced(state + "long_term.memory.written", "at most 2^62", {2},
+  replaced(state + "mixer.past.memory.coefficients", "[2, 6, 8] is needed", {2, 5, 8}, Floats(80));
+  replaced(state + "mixer.past.memory.attention", "[2, 16] is needed", {2, 15}, Floats(30));
+  replaced(state + "mixer.past.memory.written", "at least 0", {2}, Counts{1, -1});
+  replaced(state + "mixer.past.memory.written", "at most 2^62", {2},
            Counts{1, std::numeric_limits<Index>::max()});
-  replaced(state + "long_term.memory.writes", "[2] is needed", {3}, Counts{1, 1, 1});
-  replaced(state + "long_term.leaving.vectors", "[2, 3, 8] is needed", {2, 3, 7}, Floats(42));
-  replaced(state + "long_term.leaving.length", "holds 4", {2}, Counts{3, 4});
-  replaced(state + "short_term.recent.vectors", "must have rows", {}, Floats(1));
+  replaced(state + "mixer.past.memory.writes", "[2] is needed", {3}, Counts{1, 1, 1});
+  replaced(state + "mixer.past.leaving.vectors", "[2, 3, 8] is needed", {2, 3, 7}, Floats(42));
+  replaced(state + "mixer.past.leaving.length", "holds 4", {2}, Counts{3, 4});
+  replaced(state + "mixer.attention.recent.vectors", "must have rows", {}, Floats(1));
 
   for (const std::string extra : {"model.more", "optimizer.more", "state.more"})
     refused(extra, "belongs to nothing", [&](SafetensorsWriter& writer, const std::string& name) {
@@ -260,8 +261,8 @@ TEST_CASE(
   rewrite(folder / "ours", folder / "plain", nothing, "");
   CHECK(SafetensorsFile(folder / "plain").metadata().empty());
   infty::load_parameters(folder / "plain", run.model);
-  CHECK(run.model.softmax.biases[0].value().to_vector() ==
-        source.model.softmax.biases[0].value().to_vector());
+  CHECK(run.model.head.biases[0].value().to_vector() ==
+        source.model.head.biases[0].value().to_vector());
   rewrite(folder / "ours", folder / "later", nothing, "12");
   CHECK_THROWS_WITH(infty::load_parameters(folder / "later", run.model),
                     Contains("of version '12', version '1' is needed"));
@@ -272,8 +273,8 @@ TEST_CASE("checkpoint: what begins with no prefix that is loaded is nobody's bus
   Run source(1), run(2);
   source.save(folder / "a");
   infty::load_parameters(folder / "a", run.model, "model.");
-  CHECK(run.model.softmax.biases[0].value().to_vector() ==
-        source.model.softmax.biases[0].value().to_vector());
+  CHECK(run.model.head.biases[0].value().to_vector() ==
+        source.model.head.biases[0].value().to_vector());
   CHECK_THROWS_AS(infty::load_parameters(folder / "a", run.model), IoError);
   CHECK_THROWS_AS(infty::load_parameters(folder / "missing", run.model), IoError);
 }

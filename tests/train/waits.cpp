@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <infty/eigen/backend.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/trainer.hpp>
 
@@ -41,15 +42,15 @@ struct Queue : infty::EigenBackend {
 TEST_CASE("train_step: waits once, whatever the memory") {
   for (const auto resampling :
        {infty::Resampling::even, infty::Resampling::sticky, infty::Resampling::sticky_quantiles}) {
-    const infty::TransformerLM<float, infty::InftyMemory, Queue> model(
+    const infty::TransformerLM<infty::InftyMemory<float, Queue>> model(
         {.vocabulary = 5,
          .model_dim = 8,
          .layers = 2,
          .heads = 2,
          .feed_forward = 8,
          .dropout = 0.1},
-        {.short_term = {.capacity = 4},
-         .long_term = infty::LongTermConfig{
+        {.attention = {.capacity = 4},
+         .memory = infty::LongTermConfig{
              .basis = 8, .widths = {.1, .2}, .samples = 12, .resampling = resampling, .bins = 16}});
     auto trained = model;
     infty::Adam<float, Queue> adam(trained);
@@ -61,9 +62,10 @@ TEST_CASE("train_step: waits once, whatever the memory") {
     for (int step = 0; step < 6; ++step) {
       Queue::waits = 0;
       infty::train_step(adam, {.max_norm = 0.1}, [&] {
-        const auto output = trained.forward(state, tokens, &random);
-        return infty::cross_entropy(trained.logits(output.hidden), tokens) +
-               infty::scale(trained.kl_regulariser(output), 1e-5F);
+        infty::Pass<float, Queue> pass{.random = &random};
+        const auto hidden = trained.forward(state, tokens, pass);
+        return infty::cross_entropy(trained.logits(hidden), tokens) +
+               infty::scale(loss_named(pass, "divergence"), 1e-5F);
       });
     }
     CHECK(Queue::waits == 1);

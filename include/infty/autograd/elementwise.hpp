@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
+#include <type_traits>
 
+#include <infty/autograd/broadcast.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/fold.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/tanh.hpp>
 
 namespace infty {
 
@@ -28,10 +31,28 @@ void add_to_grad(const Variable<T, B>& x, const Tensor<T, B>& dy) {
   add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i]; });
 }
 
-/// Adds dy * factor to the gradient of x.
+struct Minus {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T a, T b) const {
+    return a - b;
+  }
+};
+struct Times {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+
+/// Adds dy * factor to the gradient of x, summed over what was repeated of x.
 template <class T, class B>
 void add_product_to_grad(const Variable<T, B>& x, const Tensor<T, B>& dy,
                          const Tensor<T, B>& factor) {
+  if (!(x.shape() == dy.shape() && factor.shape() == dy.shape())) {
+    Tensor<T, B> product(dy.shape());
+    combine(dy, factor, dy.shape(), Times{}, product.data());
+    return add_to_grad(x, sum_to(product, x.shape()));
+  }
   const T *const d = dy.data(), *const f = factor.data();
   add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i] * f[i]; });
 }
@@ -53,6 +74,24 @@ Variable<T, B> elementwise(const Variable<T, B>& x, F f, Slope slope) {
       x, result);
 }
 
+/// y = f(x) elementwise, with dx = slope dy: no value is kept for the way back.
+template <class F, class T, class B>
+Variable<T, B> affine(const Variable<T, B>& x, F f, T slope) {
+  Variable<T, B> y(Tensor<T, B>(x.shape()));
+  const T* const in = x.value().data();
+  T* const out = y.value().data();
+  B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = f(in[i]); });
+  return record(
+      y,
+      [x, slope](const Tensor<T, B>& dy) {
+        const T* const d = dy.data();
+        const T by = slope;
+        add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return by * d[i]; });
+      },
+      Unread(x));
+}
+
+/// @throws infty::ShapeError unless the shapes are equal
 template <class T, class B>
 void require_same_shape(const char* op, const Variable<T, B>& a, const Variable<T, B>& b) {
   require<ShapeError>(a.shape() == b.shape(), op, "a is ", a.shape(), ", b is ", b.shape(),
@@ -89,64 +128,125 @@ struct Relu {
     return x > T(0) ? T(1) : T(0);
   }
 };
+struct Exp {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x) const {
+    return math::exp(x);
+  }
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T, T y) const {
+    return y;
+  }
+};
+struct Tanh {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x) const {
+    return math::tanh(x);
+  }
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T, T y) const {
+    return T(1) - y * y;
+  }
+};
 template <class T>
 struct Scale {
   T factor;
   INFTY_HOST_DEVICE T operator()(T x) const { return factor * x; }
-  INFTY_HOST_DEVICE T operator()(T, T) const { return factor; }
+};
+template <class T>
+struct Shift {
+  T by;
+  INFTY_HOST_DEVICE T operator()(T x) const { return x + by; }
+};
+template <class T>
+struct TakenFrom {
+  T whole;
+  INFTY_HOST_DEVICE T operator()(T x) const { return whole - x; }
+};
+template <class T>
+struct DividedBy {
+  T divisor;
+  INFTY_HOST_DEVICE T operator()(T x) const { return x / divisor; }
 };
 
 }  // namespace detail
 
-/// 1 / (1 + e^-x), elementwise.
+/// Computes 1 / (1 + e^-x), elementwise.
 template <class T, class B>
 Variable<T, B> sigmoid(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Sigmoid{}, detail::Sigmoid{});
 }
 
-/// log(1 + e^x), elementwise, without overflow.
+/// Computes log(1 + e^x), elementwise, without overflow.
 template <class T, class B>
 Variable<T, B> softplus(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Softplus{}, detail::Softplus{});
 }
 
-/// max(x, 0), elementwise; the gradient at 0 is 0.
+/// Computes max(x, 0), elementwise; the gradient at 0 is 0.
 template <class T, class B>
 Variable<T, B> relu(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Relu{}, detail::Relu{});
 }
 
+/// e^x, elementwise; infinity where that is too large for T.
+template <class T, class B>
+Variable<T, B> exp(const Variable<T, B>& x) {
+  return detail::elementwise(x, detail::Exp{}, detail::Exp{});
+}
+
+/// The hyperbolic tangent, elementwise.
+template <class T, class B>
+Variable<T, B> tanh(const Variable<T, B>& x) {
+  return detail::elementwise(x, detail::Tanh{}, detail::Tanh{});
+}
+
 /// factor * x, elementwise.
 template <class T, class B>
 Variable<T, B> scale(const Variable<T, B>& x, T factor) {
-  return detail::elementwise(x, detail::Scale<T>{factor}, detail::Scale<T>{factor});
+  return detail::affine(x, detail::Scale<T>{factor}, factor);
 }
 
-/// a + b of equal shapes. @throws infty::ShapeError
+/// a + b; shapes are broadcast as in NumPy and PyTorch, and so below. @throws infty::ShapeError
 template <class T, class B>
 Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
-  detail::require_same_shape("add", a, b);
-  Variable<T, B> y(Tensor<T, B>(a.shape()));
-  const T *const pa = a.value().data(), *const pb = b.value().data();
-  T* const out = y.value().data();
-  B::for_each(a.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = pa[i] + pb[i]; });
+  const Shape shape = detail::broadcast_shape("add", a.shape(), b.shape());
+  Variable<T, B> y((Tensor<T, B>(shape)));
+  detail::combine(a.value(), b.value(), shape, detail::Plus{}, y.value().data());
   return record(
       y,
       [a, b](const Tensor<T, B>& dy) {
-        if (a.requires_grad()) detail::add_to_grad(a, dy);
-        if (b.requires_grad()) detail::add_to_grad(b, dy);
+        if (a.requires_grad()) detail::add_to_grad(a, detail::sum_to(dy, a.shape()));
+        if (b.requires_grad()) detail::add_to_grad(b, detail::sum_to(dy, b.shape()));
       },
       Unread(a), Unread(b));
 }
 
-/// a * b elementwise, of equal shapes. @throws infty::ShapeError
+/// a - b. @throws infty::ShapeError
+template <class T, class B>
+Variable<T, B> subtract(const Variable<T, B>& a, const Variable<T, B>& b) {
+  const Shape shape = detail::broadcast_shape("subtract", a.shape(), b.shape());
+  Variable<T, B> y((Tensor<T, B>(shape)));
+  detail::combine(a.value(), b.value(), shape, detail::Minus{}, y.value().data());
+  return record(
+      y,
+      [a, b](const Tensor<T, B>& dy) {
+        if (a.requires_grad()) detail::add_to_grad(a, detail::sum_to(dy, a.shape()));
+        if (b.requires_grad()) {
+          const Tensor<T, B> sums = detail::sum_to(dy, b.shape());
+          const T* const d = sums.data();
+          detail::add_to_grad(b, [=] INFTY_HOST_DEVICE(Index i) { return -d[i]; });
+        }
+      },
+      Unread(a), Unread(b));
+}
+
+/// a * b elementwise. @throws infty::ShapeError
 template <class T, class B>
 Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
-  detail::require_same_shape("multiply", a, b);
-  Variable<T, B> y(Tensor<T, B>(a.shape()));
-  const T *const pa = a.value().data(), *const pb = b.value().data();
-  T* const out = y.value().data();
-  B::for_each(a.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = pa[i] * pb[i]; });
+  const Shape shape = detail::broadcast_shape("multiply", a.shape(), b.shape());
+  Variable<T, B> y((Tensor<T, B>(shape)));
+  detail::combine(a.value(), b.value(), shape, detail::Times{}, y.value().data());
   return record(
       y,
       [a, b](const Tensor<T, B>& dy) {
@@ -160,10 +260,47 @@ template <class T, class B>
 Variable<T, B> operator+(const Variable<T, B>& a, const Variable<T, B>& b) {
   return add(a, b);
 }
-
+template <class T, class B>
+Variable<T, B> operator-(const Variable<T, B>& a, const Variable<T, B>& b) {
+  return subtract(a, b);
+}
 template <class T, class B>
 Variable<T, B> operator*(const Variable<T, B>& a, const Variable<T, B>& b) {
   return multiply(a, b);
+}
+
+/// x + s and its like with a number; the others follow from it, but for x / s, which rounds once.
+template <class T, class B>
+Variable<T, B> operator+(const Variable<T, B>& x, std::type_identity_t<T> s) {
+  return detail::affine(x, detail::Shift<T>{s}, T(1));
+}
+template <class T, class B>
+Variable<T, B> operator+(std::type_identity_t<T> s, const Variable<T, B>& x) {
+  return x + s;
+}
+template <class T, class B>
+Variable<T, B> operator-(const Variable<T, B>& x, std::type_identity_t<T> s) {
+  return x + -s;
+}
+template <class T, class B>
+Variable<T, B> operator-(std::type_identity_t<T> s, const Variable<T, B>& x) {
+  return detail::affine(x, detail::TakenFrom<T>{s}, T(-1));
+}
+template <class T, class B>
+Variable<T, B> operator-(const Variable<T, B>& x) {
+  return scale(x, T(-1));
+}
+template <class T, class B>
+Variable<T, B> operator*(const Variable<T, B>& x, std::type_identity_t<T> s) {
+  return scale(x, s);
+}
+template <class T, class B>
+Variable<T, B> operator*(std::type_identity_t<T> s, const Variable<T, B>& x) {
+  return scale(x, s);
+}
+template <class T, class B>
+Variable<T, B> operator/(const Variable<T, B>& x, std::type_identity_t<T> s) {
+  return detail::affine(x, detail::DividedBy<T>{s}, T(1) / s);
 }
 
 }  // namespace infty

@@ -114,7 +114,7 @@ void require_linear(const char* op, const Variable<T, B>& x, const Variable<T, B
 
 }  // namespace detail
 
-/// y = x Wᵀ + b over the last dimension, as torch.nn.functional.linear.
+/// Computes y = x Wᵀ + b over the last dimension, as torch.nn.functional.linear.
 /// @param x  [..., in]   @param weight  [out, in]   @param bias  [out], or empty for none
 /// @return   [..., out]
 /// @throws infty::ShapeError if the shapes do not fit

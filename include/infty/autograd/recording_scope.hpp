@@ -29,7 +29,7 @@ class RecordingScope {
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
 
-  /// The tape that records on this thread, or null.
+  /// Returns the tape that records on this thread, or null.
   static Tape* active() { return here()->active.load(std::memory_order_relaxed); }
 
  private:

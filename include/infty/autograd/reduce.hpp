@@ -6,7 +6,7 @@
 
 namespace infty {
 
-/// factor * (sum of all elements) -> scalar.
+/// Computes factor * (sum of all elements) -> scalar.
 template <class T, class B>
 Variable<T, B> sum(const Variable<T, B>& x, T factor = T(1)) {
   const T* const in = x.value().data();
@@ -25,7 +25,7 @@ Variable<T, B> sum(const Variable<T, B>& x, T factor = T(1)) {
       Unread(x));
 }
 
-/// Mean of all elements -> scalar. @throws infty::ShapeError for an empty tensor
+/// Computes the mean of all elements -> scalar. @throws infty::ShapeError for an empty tensor
 template <class T, class B>
 Variable<T, B> mean(const Variable<T, B>& x) {
   require<ShapeError>(x.size() > 0, "mean", "x is ", x.shape(), ": it must not be empty");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <utility>
+
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/core/for_each.hpp>
@@ -31,7 +34,68 @@ void copy_rows(Index rows, Index width, const T* from, Index from_row, T* to, In
     });
 }
 
+/// A shape with two dimensions exchanged, which [outer, m, between, n, inner] says all of: to
+/// [outer, n, between, m, inner].
+struct Exchange {
+  Index outer, m, between, n, inner;
+
+  /// of two dimensions first <= second
+  Exchange(const Shape& shape, Index first, Index second)
+      : outer(shape.size(0, first)),
+        m(shape[first]),
+        between(shape.size(first + 1, second)),
+        n(shape[second]),
+        inner(shape.size(second + 1, shape.rank())) {}
+
+  /// The way back.
+  Exchange back() const {
+    Exchange other = *this;
+    std::swap(other.m, other.n);
+    return other;
+  }
+};
+
+/// to = from with two dimensions exchanged, added to what is there if `add`.
+template <class B, class T>
+void exchange_dimensions(const Exchange& x, const T* from, T* to, bool add = false) {
+  if (x.inner == 0) return;
+  // A row is what stands in one piece: the inner dimensions or, if there are none, one of the two.
+  const Index wide = x.inner > 1 ? x.inner : x.m, each = x.inner > 1 ? x.m : 1;
+  const Index step = x.inner > 1 ? 1 : x.between * x.n;
+  const Index m = x.m, between = x.between, n = x.n, inner = x.inner;
+  for_each_element<B>(
+      x.outer * n * between * each, wide, [=] INFTY_HOST_DEVICE(Index row, Index column) {
+        const Index i = row % each, b = row / each % between, j = row / each / between % n;
+        const Index o = row / each / between / n;
+        const T x_ij = from[(((o * m + i) * between + b) * n + j) * inner + column * step];
+        T& y_ji = to[row * wide + column];
+        y_ji = add ? y_ji + x_ij : x_ij;
+      });
+}
+
 }  // namespace detail
+
+/// x with two dimensions exchanged, a copy, as torch.transpose: [..., m, ..., n, ...] ->
+/// [..., n, ..., m, ...]. Negative dimensions count from the end.
+/// @throws infty::ShapeError for a dimension that x does not have
+template <class T, class B>
+Variable<T, B> transpose(const Variable<T, B>& x, Index dim0, Index dim1) {
+  const Index rank = x.shape().rank();
+  require<ShapeError>(-rank <= dim0 && dim0 < rank && -rank <= dim1 && dim1 < rank, "transpose",
+                      "dimensions ", dim0, " and ", dim1, " of ", x.shape());
+  const Index a = dim0 < 0 ? dim0 + rank : dim0, b = dim1 < 0 ? dim1 + rank : dim1;
+  if (a == b) return x;
+  const detail::Exchange exchange(x.shape(), std::min(a, b), std::max(a, b));
+  Variable<T, B> y(Tensor<T, B>(x.shape().with(a, x.dim(b)).with(b, x.dim(a))));
+  detail::exchange_dimensions<B>(exchange, x.value().data(), y.value().data());
+  return record(
+      y,
+      [x, exchange](const Tensor<T, B>& dy) {
+        const auto to = x.grad_target();
+        detail::exchange_dimensions<B>(exchange.back(), dy.data(), to.data, to.add);
+      },
+      Unread(x));
+}
 
 /// The same elements under another shape; shares the value. @throws infty::ShapeError
 template <class T, class B>
@@ -41,7 +105,7 @@ Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
       [x](const Tensor<T, B>& dy) { detail::add_to_grad(x, dy); }, Unread(x));
 }
 
-/// a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
+/// Puts a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
 /// ...].
 /// @throws infty::ShapeError unless all other extents are equal
 template <class T, class B>
@@ -73,8 +137,8 @@ Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {
       Unread(a), Unread(b));
 }
 
-/// Entries [begin, end) of dimension 1: [n, L, ...] -> [n, end - begin, ...], a copy; x itself if
-/// these are all.
+/// Takes entries [begin, end) of dimension 1: [n, L, ...] -> [n, end - begin, ...], a copy; x
+/// itself if these are all.
 /// @throws infty::ShapeError if the range does not lie in [0, L]
 template <class T, class B>
 Variable<T, B> narrow(const Variable<T, B>& x, Index begin, Index end) {

@@ -54,8 +54,9 @@ class Tape {
     backward(loss, Tensor<T, B>::full(loss.shape(), T(1)));
   }
 
-  /// The same for any shape, from the gradient with respect to `output`.
-  /// @throws infty::ShapeError unless the shapes are equal; infty::ValueError as above
+  /// Adds the gradient of an output of any shape, from that with respect to `output`, and clears
+  /// the tape. @throws infty::ShapeError unless the shapes are equal; infty::ValueError as for a
+  /// scalar
   template <class T, class B>
   void backward(const Variable<T, B>& output, const Tensor<T, B>& seed) {
     require<ShapeError>(seed.shape() == output.shape(), "backward", "seed is ", seed.shape(),
@@ -74,10 +75,10 @@ class Tape {
   /// Forgets what was recorded.
   void clear() { forget(detail::Recording::cleared); }
 
-  /// Number of operations recorded.
+  /// Returns the number of operations recorded.
   Index size() const { return size_; }
 
-  /// The tape that records on this thread, or null.
+  /// Returns the tape that records on this thread, or null.
   static Tape* active() { return detail::RecordingScope::active(); }
 
   /// Records `backward(dy)`, where dy is the gradient that has arrived at `output`: see `record`.

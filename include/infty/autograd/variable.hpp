@@ -19,7 +19,7 @@ struct GradTarget {
   T* data;
   bool add;
 
-  /// The same for a matrix product, C = A B + beta C.
+  /// What to multiply C by in a matrix product into it, C = A B + beta C.
   T beta() const { return add ? T(1) : T(0); }
 };
 
@@ -58,9 +58,9 @@ class Variable {
   Variable(TensorType value, bool requires_grad = false)
       : body_(std::allocate_shared<Body>(PoolAllocator<Body>{}, std::move(value), requires_grad)) {}
 
-  /// The value, shared by all handles of this variable.
+  /// Returns the value, shared by all handles of this variable.
   TensorType& value() { return body().value; }
-  /// The same, read-only.
+  /// Returns the value, read-only, shared by all handles of this variable.
   const TensorType& value() const { return body_ ? body_->value : none(); }
 
   /// Extents of the value.
@@ -80,15 +80,16 @@ class Variable {
     return body_ && body_->has_grad && body_->grad.shape() == body_->value.shape();
   }
 
-  /// The gradient, of the value's shape, to be read and added to through any handle. If none has
-  /// arrived these are zeros, and they have arrived now: `has_grad` asks without changing anything.
+  /// Returns the gradient, of the value's shape, to be read and added to through any handle. If
+  /// none has arrived these are zeros, and they have arrived now: `has_grad` asks without changing
+  /// anything.
   TensorType& grad() const {
     if (const GradTarget<T> to = grad_target(); !to.add) body().grad.fill(T(0));
     return body().grad;
   }
 
-  /// The same for an operation that gives every element a value: the first to arrive need not find
-  /// zeros, and whoever asks has to write.
+  /// Returns the gradient for an operation that gives every element a value: the first to arrive
+  /// need not find zeros, and whoever asks has to write.
   GradTarget<T> grad_target() const {
     Body& to = body();
     const bool add = has_grad();
@@ -106,11 +107,11 @@ class Variable {
     if (body_) body_->has_grad = false;
   }
 
-  /// A variable of the same memory that no gradient flows through.
+  /// Makes a variable of this memory that no gradient flows through.
   Variable detach() const { return Variable(value()); }
 
-  /// A new variable of a copy in the memory of another backend (or of the same one), which needs a
-  /// gradient if this one does. No gradient flows from there to here.
+  /// Makes a variable of a copy in the memory of another backend (or of the same one), which needs
+  /// a gradient if this one does. No gradient flows from there to here.
   template <class Other>
   Variable<T, Other> to() const {
     return Variable<T, Other>(value().template to<Other>(), requires_grad());

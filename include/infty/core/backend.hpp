@@ -53,11 +53,11 @@ concept Backend = requires(float* to, const float* from, const Index* rows, Inde
   B::fill(to, n, 0.0f);
   // f(i) for all i in [0, n), in any order.
   B::for_each(n, detail::AnyBody{});
-  // The same for a body that loops over `cost` elements itself.
+  // f(i) for all i in [0, n), of which each loops over `cost` elements itself.
   B::for_each_row(n, n, detail::AnyBody{});
   // fold(...fold(init, f(0))..., f(n - 1)) in an order that the number of threads does not change.
   { B::reduce(n, 0.0f, detail::AnyFold{}, detail::AnyTerm{}) } -> std::same_as<float>;
-  // The same, written to the backend's memory: the host does not wait for it.
+  // `reduce` with its result written to the backend's memory: the host does not wait for it.
   B::reduce_into(n, 0.0f, detail::AnyFold{}, detail::AnyTerm{}, to);
   B::matmul(product, 1.0f, from, from, 0.0f, to);
   // A (n, n) s.p.d. becomes its factor, B (n, m) becomes A^-1 B; false if A is not s.p.d.

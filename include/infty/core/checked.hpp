@@ -15,14 +15,14 @@ namespace infty {
 /// an Index, so that what is computed of checked sizes cannot overflow.
 inline constexpr Index largest_size = Index{1} << 56;
 
-/// a b, or nothing where that is no Index.
+/// Returns a b, or nothing where that is no Index.
 constexpr std::optional<Index> checked_multiply(Index a, Index b) {
   Index product = 0;
   if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
   return product;
 }
 
-/// a + b, or nothing where that is no Index.
+/// Returns a + b, or nothing where that is no Index.
 constexpr std::optional<Index> checked_add(Index a, Index b) {
   Index sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;

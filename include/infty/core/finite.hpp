@@ -6,7 +6,7 @@
 
 namespace infty::detail {
 
-/// Whether no element is NaN or infinite.
+/// Returns whether no element is NaN or infinite.
 template <class T, class B>
 bool all_finite(const Tensor<T, B>& x) {
   const T* const from = x.data();

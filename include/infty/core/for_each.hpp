@@ -20,9 +20,9 @@ struct OverColumns {
   }
 };
 
-/// f(row, column) for row in [0, rows) and column in [0, columns), in any order. A row at a time,
-/// in one thread, unless a backend of many threads brings `B::for_each_element`, which spreads the
-/// columns as well.
+/// Calls f(row, column) for row in [0, rows) and column in [0, columns), in any order. A row at a
+/// time, in one thread, unless a backend of many threads brings `B::for_each_element`, which
+/// spreads the columns as well.
 template <class B, class F>
 void for_each_element(Index rows, Index columns, F f) {
   if constexpr (requires { B::for_each_element(rows, columns, f); })

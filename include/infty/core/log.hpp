@@ -14,7 +14,7 @@ namespace infty::math {
 
 namespace detail {
 
-/// c0 + c1 x + c2 x² + ...
+/// Computes c0 + c1 x + c2 x² + ...
 template <class T>
 INFTY_HOST_DEVICE constexpr T polynomial(T, double c) {
   return static_cast<T>(c);
@@ -71,7 +71,8 @@ INFTY_HOST_DEVICE inline T log_of(T exponent, T f, T rest) {
 
 }  // namespace detail
 
-/// Natural logarithm to 1 ulp over the whole range; 0, negative numbers, inf and NaN as std::log.
+/// Computes the natural logarithm of x to 1 ulp over the whole range; of 0, negative numbers, inf
+/// and NaN as std::log.
 template <class T>
 INFTY_HOST_DEVICE inline T log(T x) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
@@ -81,7 +82,7 @@ INFTY_HOST_DEVICE inline T log(T x) {
   return x > T(0) && x < infinity ? y : special;
 }
 
-/// log(1 + x) to 3 ulp over the whole range; x <= -1, inf and NaN as std::log1p.
+/// Computes log(1 + x) to 3 ulp over the whole range; of x <= -1, inf and NaN as std::log1p.
 template <class T>
 INFTY_HOST_DEVICE inline T log1p(T x) {
   constexpr T infinity = std::numeric_limits<T>::infinity();

@@ -59,7 +59,8 @@ INFTY_HOST_DEVICE inline ScaledExp<T> scaled_exp(T x) {
 
 }  // namespace detail
 
-/// e^x to 2 ulp over the whole range, denormal results included; inf and NaN as std::exp.
+/// Computes e^x to 2 ulp over the whole range, denormal results included; of inf and NaN as
+/// std::exp.
 template <class T>
 INFTY_HOST_DEVICE inline T exp(T x) {
   using Traits = detail::FloatBits<T>;
@@ -74,8 +75,8 @@ INFTY_HOST_DEVICE inline T exp(T x) {
   return x == x ? y : x;
 }
 
-/// e^x for x <= 0 (and as far as 1) to 2 ulp, in 60 % of the time of `exp`; 0 where e^x is below
-/// the smallest normal number, NaN of NaN.
+/// Computes e^x for x <= 0 (and as far as 1) to 2 ulp, in 60 % of the time of `exp`; 0 where e^x is
+/// below the smallest normal number, NaN of NaN.
 template <class T>
 INFTY_HOST_DEVICE inline T exp_decay(T x) {
   using Traits = detail::FloatBits<T>;
@@ -89,15 +90,15 @@ INFTY_HOST_DEVICE inline T exp_decay(T x) {
   return x < low ? T(0) : y;
 }
 
-/// 1 / (1 + e^-x) to 4 ulp, without overflow; 0 where that is near or below the smallest normal
-/// number (x < -87.3 in float, -708.3 in double).
+/// Computes 1 / (1 + e^-x) to 4 ulp, without overflow; 0 where that is near or below the smallest
+/// normal number (x < -87.3 in float, -708.3 in double).
 template <class T>
 INFTY_HOST_DEVICE inline T sigmoid(T x) {
   const T e = exp_decay(x < 0 ? x : -x);  // in [0, 1]
   return (x < 0 ? e : T(1)) / (T(1) + e);
 }
 
-/// log(1 + e^x) to 4 ulp, without overflow.
+/// Computes log(1 + e^x) to 4 ulp, without overflow.
 template <class T>
 INFTY_HOST_DEVICE inline T softplus(T x) {
   return (x > 0 ? x : T(0)) + log1p(exp(x < 0 ? x : -x));

@@ -20,7 +20,7 @@ namespace detail {
 /// bytes, which is 512 bytes at the least and at most an eighth more than what was asked.
 inline constexpr std::size_t pool_unit = 64, pool_bins = 8 * 64;
 
-/// The bin of a request. @throws std::bad_alloc if no memory is that large
+/// Returns the bin of a request. @throws std::bad_alloc if no memory is that large
 inline std::size_t pool_bin(std::size_t bytes) {
   if (bytes > (std::size_t{1} << 62)) raise_bad_alloc();
   const std::size_t units = (bytes + pool_unit - 1) / pool_unit;
@@ -30,7 +30,7 @@ inline std::size_t pool_bin(std::size_t bytes) {
   return 8 * exponent + ((units + step - 1) / step - 8);
 }
 
-/// Bytes of a block of a bin.
+/// Returns the bytes of a block of a bin.
 inline std::size_t pool_bin_bytes(std::size_t bin) {
   return ((8 + bin % 8) << (bin / 8)) * pool_unit;
 }
@@ -63,13 +63,14 @@ class HostPool {
 
   using Statistics = PoolStatistics;
 
-  /// The pool of the process. Never destroyed: tensors may outlive every static object.
+  /// Returns the pool of the process. It is never destroyed: tensors may outlive every static
+  /// object.
   static HostPool& instance() {
     static HostPool* const pool = new HostPool;
     return *pool;
   }
 
-  /// A block of at least `bytes`, aligned to 64. @throws std::bad_alloc
+  /// Hands out a block of at least `bytes`, aligned to 64. @throws std::bad_alloc
   void* allocate(std::size_t bytes) {
     if (!keeps_) return ::operator new(bytes, std::align_val_t(alignment));
     const std::size_t bin = detail::pool_bin(bytes), rounded = detail::pool_bin_bytes(bin);
@@ -106,7 +107,7 @@ class HostPool {
       }
   }
 
-  /// The counters as they stand.
+  /// Returns the counters as they stand.
   Statistics statistics() const {
     const std::lock_guard lock(mutex_);
     return statistics_;
@@ -140,11 +141,11 @@ struct PoolAllocator {
   using value_type = T;
 
   PoolAllocator() = default;
-  /// All of them share the one pool.
+  /// Makes an allocator of another type: all of them share the one pool.
   template <class U>
   PoolAllocator(const PoolAllocator<U>&) {}
 
-  /// Room for n objects. @throws std::bad_alloc
+  /// Hands out room for n objects. @throws std::bad_alloc
   T* allocate(std::size_t n) {
     if (n > (std::size_t{1} << 62) / sizeof(T)) detail::raise_bad_alloc();
     return static_cast<T*>(HostPool::instance().allocate(n * sizeof(T)));

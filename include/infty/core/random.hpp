@@ -18,7 +18,8 @@ struct PhiloxBlock {
   std::uint32_t word[4];
 };
 
-/// Philox4x32-10 [Salmon et al. 2011]: the block that `counter` and `stream` name under `seed`.
+/// Computes the block that `counter` and `stream` name under `seed`, by Philox4x32-10 [Salmon et
+/// al. 2011].
 INFTY_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t seed, std::uint64_t stream,
                                             std::uint64_t counter) {
   auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
@@ -38,13 +39,13 @@ INFTY_HOST_DEVICE inline PhiloxBlock philox(std::uint64_t seed, std::uint64_t st
   return {{c0, c1, c2, c3}};
 }
 
-/// A double in [0, 1) of 53 random bits from two words.
+/// Makes a double in [0, 1) of 53 random bits from two words.
 INFTY_HOST_DEVICE inline double unit_interval(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t bits = (std::uint64_t{high} << 32) | low;
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-/// Draw number `index` of a stream, uniform in [0, 1).
+/// Computes draw number `index` of a stream, uniform in [0, 1).
 INFTY_HOST_DEVICE inline double uniform_at(std::uint64_t seed, std::uint64_t stream,
                                            std::uint64_t index) {
   const PhiloxBlock block = philox(seed, stream, index);
@@ -58,13 +59,13 @@ INFTY_HOST_DEVICE inline double uniform_at(std::uint64_t seed, std::uint64_t str
 /// A value of 24 bytes: copy it to replay, `split` it for independent streams.
 class Random {
  public:
-  /// Draw 0 of a stream; every pair of seed and stream is a sequence of its own.
+  /// Begins at draw 0 of a stream; every pair of seed and stream is a sequence of its own.
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
-  /// Uniform in [0, 1), 53 bits.
+  /// Draws uniformly from [0, 1), 53 bits.
   double uniform() { return detail::uniform_at(seed_, stream_, counter_++); }
 
-  /// Standard normal, by Box and Muller; one draw each.
+  /// Draws a standard normal number, by Box and Muller [1958]; one draw of the stream each.
   double normal() {
     const detail::PhiloxBlock block = detail::philox(seed_, stream_, counter_++);
     const double radius = 1 - detail::unit_interval(block.word[0], block.word[1]);  // in (0, 1]
@@ -73,7 +74,7 @@ class Random {
     return std::sqrt(-2 * std::log(radius)) * std::cos(two_pi * angle);
   }
 
-  /// Uniform in {0, ..., n - 1}, without bias. @throws infty::ValueError if n < 1
+  /// Draws uniformly from {0, ..., n - 1}, without bias. @throws infty::ValueError if n < 1
   Index below(Index n) {
     require_at_least("Random::below", "n", n, 1);
     const auto range = static_cast<std::uint64_t>(n);
@@ -85,8 +86,8 @@ class Random {
     }
   }
 
-  /// Index i with probability weights[i] / sum. @throws infty::ValueError unless the weights are
-  /// finite, >= 0 and have a positive sum
+  /// Draws index i with probability weights[i] / sum.
+  /// @throws infty::ValueError unless the weights are finite, >= 0 and have a positive sum
   Index categorical(std::span<const double> weights) {
     double sum = 0;
     for (const double w : weights) {
@@ -105,18 +106,19 @@ class Random {
     return last;  // rounding left a remainder behind the last positive weight
   }
 
-  /// An independent generator, a function of this one's seed and stream and of `stream` alone.
+  /// Makes an independent generator, a function of this one's seed and stream and of `stream`
+  /// alone.
   Random split(std::uint64_t stream) const {
     const detail::PhiloxBlock block = detail::philox(seed_ ^ 0x5851F42D4C957F2Du, stream_, stream);
     return Random((std::uint64_t{block.word[0]} << 32) | block.word[1],
                   (std::uint64_t{block.word[2]} << 32) | block.word[3]);
   }
 
-  /// The seed given.
+  /// Returns the seed given.
   std::uint64_t seed() const { return seed_; }
-  /// The stream given.
+  /// Returns the stream given.
   std::uint64_t stream() const { return stream_; }
-  /// Number of the next draw.
+  /// Returns the number of the next draw.
   std::uint64_t counter() const { return counter_; }
   /// Jumps to draw `counter` of the stream.
   void seek(std::uint64_t counter) { counter_ = counter; }

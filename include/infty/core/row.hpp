@@ -12,7 +12,7 @@ namespace infty::detail {
 
 inline constexpr Index row_lanes = 16;
 
-/// Sum of f(i) for i in [0, n).
+/// Computes the sum of f(i) for i in [0, n).
 template <class T, class F>
 INFTY_HOST_DEVICE T row_sum(Index n, F f) {
   T lane[row_lanes] = {};
@@ -25,7 +25,7 @@ INFTY_HOST_DEVICE T row_sum(Index n, F f) {
   return lane[0];
 }
 
-/// Largest f(i) for i in [0, n), n >= 1.
+/// Computes the largest f(i) for i in [0, n), n >= 1.
 template <class T, class F>
 INFTY_HOST_DEVICE T row_max(Index n, F f) {
   T lane[row_lanes];

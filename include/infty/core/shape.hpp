@@ -22,7 +22,8 @@ class Shape {
   /// @throws infty::ShapeError for more than six extents, a negative one, or a product over 2^62
   Shape(std::initializer_list<Index> extents) { assign(extents.begin(), extents.end()); }
 
-  /// The shape with the extents of a range. @throws as above
+  /// Makes the shape with the extents of a range.
+  /// @throws infty::ShapeError for more than six extents, a negative one, or a product over 2^62
   template <class Iterator>
   Shape(Iterator first, Iterator last) {
     assign(first, last);
@@ -56,7 +57,8 @@ class Shape {
     return product;
   }
 
-  /// The same shape with extent i replaced. @throws infty::ShapeError out of range, and as above
+  /// Returns this shape with extent i replaced.
+  /// @throws infty::ShapeError if there is no extent i, for a negative one, or a product over 2^62
   Shape with(Index i, Index extent) const {
     Shape changed = *this;
     (*this)[i];

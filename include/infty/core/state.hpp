@@ -79,13 +79,16 @@ void require_joinable(const char* op, const State& state, std::size_t index, con
 
 }  // namespace detail
 
-/// Number of rows of a state. @throws infty::ShapeError that names a member with another number
+/// Returns the number of rows of a state.
+/// @throws infty::ShapeError that names a member with another number
 template <Layer State>
 Index batch_of(const State& state) {
   return detail::checked_rows("batch_of", state);
 }
 
-/// Bytes that a state holds for what it remembers.
+/// Counts the bytes that a state holds for what it remembers: those of all members that its `visit`
+/// names. What a memory keeps beside them to spare work, such as keys and values without a
+/// gradient, is not among them (docs/recall.md).
 template <Layer State>
 std::size_t bytes_of(const State& state) {
   std::size_t bytes = 0;
@@ -100,7 +103,7 @@ std::size_t bytes_of(const State& state) {
   return bytes;
 }
 
-/// Whether no tensor of a state holds NaN or infinity.
+/// Returns whether no tensor of a state holds NaN or infinity.
 template <Layer State>
 bool is_finite(const State& state) {
   bool finite = true;
@@ -129,8 +132,8 @@ void reset_row(State& state, Index row) {
   });
 }
 
-/// A state of copies of rows [begin, end). @throws infty::ShapeError if they are not there, or
-/// members have different numbers of rows
+/// Copies rows [begin, end) into a state of their own.
+/// @throws infty::ShapeError if they are not there, or members have different numbers of rows
 template <Layer State>
 State take_rows(const State& state, Index begin, Index end) {
   const Index batch = detail::checked_rows("take_rows", state);
@@ -149,8 +152,8 @@ State take_rows(const State& state, Index begin, Index end) {
   return out;
 }
 
-/// A state of the rows of all parts, one behind the other: what `take_rows` has taken apart. Parts
-/// are a range of at least one state of the same memory; sequences may be of different lengths.
+/// Joins the rows of all parts, one behind the other: what `take_rows` has taken apart. Parts are a
+/// range of at least one state of the same memory; sequences may be of different lengths.
 /// @throws infty::ShapeError if the parts do not fit
 template <class Parts>
   requires requires(const Parts& parts) {

@@ -44,7 +44,7 @@ struct RowSequences {
 
 namespace detail {
 
-/// The tensor that a member is, or that it is a handle of, as a variable is.
+/// Returns the tensor that a member is, or that it is a handle of, as a variable is.
 template <class T, class B>
 const Tensor<T, B>& tensor_of(const Tensor<T, B>& tensor) {
   return tensor;
@@ -70,7 +70,7 @@ struct DottedName {
   }
 };
 
-/// The same as a hash (FNV-1a), which allocates nothing.
+/// The name of a member as a hash (FNV-1a), which allocates nothing.
 struct HashedName {
   std::uint64_t hash = 14695981039346656037U;
   HashedName operator/(std::string_view part) const {
@@ -112,14 +112,14 @@ void walk_members(Member& member, F&& f, const Name& name, const RowCounts* leng
   }
 }
 
-/// `for_each_member` without names, which allocates nothing.
+/// Calls f(member) for every tensor, RowCounts and RowIds of a state, and allocates nothing.
 template <class Member, class F>
 void each_member(Member& member, F&& f) {
   walk_members(
       member, [&](const HashedName&, auto& inner, const RowCounts*) { f(inner); }, HashedName{});
 }
 
-/// The name of the member that a walk comes to as number `index`.
+/// Returns the name of the member that a walk comes to as number `index`.
 template <class State>
 std::string member_name(const State& state, std::size_t index) {
   std::string found;

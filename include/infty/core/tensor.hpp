@@ -101,22 +101,23 @@ class Tensor {
     return out;
   }
 
-  /// A copy of host elements. @throws infty::ShapeError if their number is not the shape's
+  /// Copies host elements into a tensor.
+  /// @throws infty::ShapeError if their number is not the shape's
   static Tensor from(Shape shape, const std::vector<T>& elements) {
     require<ShapeError>(shape.size() == static_cast<Index>(elements.size()), "Tensor::from",
                         elements.size(), " elements do not fill ", shape);
     return from(shape, elements.data());
   }
 
-  /// A copy of the `shape.size()` host elements at `elements`.
+  /// Copies the `shape.size()` host elements at `elements`.
   static Tensor from(Shape shape, const T* elements) {
     Tensor out(shape);
     Backend_::from_host(out.data(), elements, out.size());
     return out;
   }
 
-  /// A view of memory that the caller owns, row-major, which must outlive every view of it. It
-  /// counts the writes of this handle and of those that come from it; it cannot know of others.
+  /// Makes a view of memory that the caller owns, row-major, which must outlive every view of it.
+  /// It counts the writes of this handle and of those that come from it; it cannot know of others.
   static Tensor wrap(T* data, Shape shape) {
     Tensor out;
     out.shape_ = shape;
@@ -153,7 +154,7 @@ class Tensor {
     if (storage_) storage_->note_write();
     return data_;
   }
-  /// The same, read-only.
+  /// Returns the first element, read-only, in the backend's memory; null for an empty handle.
   const T* data() const { return data_; }
 
   /// Another number whenever the elements may have been written: `data()` of a handle that is not
@@ -169,7 +170,8 @@ class Tensor {
     return a.storage_ == b.storage_ && a.data_ == b.data_ && a.shape_ == b.shape_;
   }
 
-  /// The same elements under another shape. @throws infty::ShapeError if the sizes differ
+  /// Returns these elements under another shape, without a copy.
+  /// @throws infty::ShapeError if the sizes differ
   Tensor reshape(Shape shape) const {
     require<ShapeError>(shape.size() == size(), "reshape", shape_, " to ", shape,
                         ": the number of elements must stay");
@@ -178,7 +180,8 @@ class Tensor {
     return out;
   }
 
-  /// Elements [begin, end) of the leading dimension, as a view. @throws infty::ShapeError
+  /// Returns elements [begin, end) of the leading dimension, as a view.
+  /// @throws infty::ShapeError unless 0 <= begin <= end <= dim(0)
   Tensor slice(Index begin, Index end) const {
     require<ShapeError>(rank() > 0 && 0 <= begin && begin <= end && end <= dim(0), "slice", "[",
                         begin, ", ", end, ") of ", shape_);
@@ -188,7 +191,7 @@ class Tensor {
     return out;
   }
 
-  /// A copy with elements of its own.
+  /// Copies the elements into a tensor of their own.
   Tensor clone() const {
     Tensor out(shape_);
     Backend_::copy(out.data(), data(), size());
@@ -205,14 +208,14 @@ class Tensor {
   /// Sets every element, also those that other handles share. @throws infty::ValueError as `data`
   void fill(T value) { Backend_::fill(data(), size(), value); }
 
-  /// The elements in host memory.
+  /// Copies the elements to host memory, in row-major order.
   std::vector<T> to_vector() const {
     std::vector<T> out(static_cast<std::size_t>(size()));
     Backend_::to_host(out.data(), data(), size());
     return out;
   }
 
-  /// The only element of a tensor of size 1. @throws infty::ShapeError otherwise
+  /// Returns the only element of a tensor of size 1. @throws infty::ShapeError for another size
   T item() const {
     require<ShapeError>(size() == 1, "item", shape_, " has not one element");
     T value;
@@ -220,7 +223,7 @@ class Tensor {
     return value;
   }
 
-  /// A copy in the memory of another backend, by way of the host; of the same one, a `clone`.
+  /// Copies the tensor to the memory of another backend, by way of the host; to its own by `clone`.
   template <class Other>
   Tensor<T, Other> to() const {
     if constexpr (std::is_same_v<Other, Backend_>) {
@@ -230,7 +233,7 @@ class Tensor {
     }
   }
 
-  /// The same elements in another scalar type, rounded to nearest.
+  /// Copies the elements into another scalar type, rounded to nearest.
   template <class U>
   Tensor<U, Backend_> cast() const {
     Tensor<U, Backend_> out(shape_);

@@ -88,7 +88,7 @@ class BatchStream {
   /// The constants as given.
   const BatchConfig& config() const { return config_; }
 
-  /// The next segment of all rows.
+  /// Reads the next segment of all rows.
   TextBatch next() {
     TextBatch out;
     out.batch = config_.batch;
@@ -122,7 +122,7 @@ class BatchStream {
     return out;
   }
 
-  /// Batches in a pass.
+  /// Counts the batches in a pass.
   Index batches_per_epoch() const {
     Index most = 0;
     for (Index row = 0; row < config_.batch; ++row) {
@@ -133,7 +133,7 @@ class BatchStream {
     return most;
   }
 
-  /// Where it stands.
+  /// Returns where it stands.
   const BatchPosition& position() const { return position_; }
 
   /// Goes where a stream of the same tokens with the same number of rows stood: what comes next is

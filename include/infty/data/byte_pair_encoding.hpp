@@ -20,52 +20,12 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
-#include <infty/data/unicode.hpp>
+#include <infty/data/gpt2_text.hpp>
 #include <infty/data/vocabulary.hpp>
 #include <infty/io/json.hpp>
 #include <infty/io/mapped_file.hpp>
 
 namespace infty {
-
-namespace detail {
-
-/// Length of the first piece that GPT-2's pattern cuts from a text that is not empty:
-/// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`.
-inline std::size_t gpt2_piece(std::string_view text) {
-  for (const std::string_view contraction : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
-    if (text.starts_with(contraction)) return contraction.size();
-  // The end of the characters of one class from `at` on, and where the last of them begins.
-  const auto run = [&](std::size_t at, CharacterClass kind) {
-    std::size_t last = at;
-    while (at < text.size()) {
-      const Character next = first_character(text.substr(at));
-      if (next.kind != kind) break;
-      last = at;
-      at += next.length;
-    }
-    return std::pair(at, last);
-  };
-  const std::size_t begin = text.front() == ' ' && text.size() > 1 ? 1 : 0;
-  const CharacterClass kind = first_character(text.substr(begin)).kind;
-  if (kind != CharacterClass::space) return run(begin, kind).first;
-  // White space in front of something leaves its last character to it, unless it is all there is.
-  const auto [end, last] = run(0, CharacterClass::space);
-  return end == text.size() || last == 0 ? end : last;
-}
-
-/// The code point by which GPT-2's files write each byte: itself where that can be seen, and from
-/// U+0100 on for all others in their order.
-inline std::array<std::uint32_t, 256> gpt2_byte_symbols() {
-  std::array<std::uint32_t, 256> symbol{};
-  std::uint32_t next = 256;
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    const bool seen = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
-    symbol[byte] = seen ? byte : next++;
-  }
-  return symbol;
-}
-
-}  // namespace detail
 
 /// GPT-2's byte-level byte pair encoding [Radford et al. 2019, §2.2], read from its `encoder.json`
 /// and `vocab.bpe`, or from files of the same form for other vocabularies.
@@ -92,21 +52,21 @@ class BytePairEncoding {
   /// One more than the largest number of a token.
   Index size() const { return static_cast<Index>(tokens_.size()); }
 
-  /// The bytes of a token. @throws infty::ValueError if there is none of this number
+  /// Returns the bytes of a token. @throws infty::ValueError if there is none of this number
   const std::string& token(Index id) const {
     require(id >= 0 && id < size() && !tokens_[static_cast<std::size_t>(id)].empty(),
             "BytePairEncoding", "there is no token ", id, ": the largest is ", size() - 1);
     return tokens_[static_cast<std::size_t>(id)];
   }
 
-  /// The number of the token that has these bytes, if there is one.
+  /// Finds the number of the token that has these bytes, if there is one.
   std::optional<TokenId> find(std::string_view bytes) const {
     const auto at = ids_.find(bytes);
     return at == ids_.end() ? std::nullopt : std::optional(at->second);
   }
 
-  /// All tokens of a text. @throws infty::ValueError that names a byte which is no token; GPT-2's
-  /// files have all of them
+  /// Encodes a text by its tokens. @throws infty::ValueError that names a byte which is no token;
+  /// GPT-2's files have all of them
   std::vector<TokenId> encode(std::string_view text) const {
     // Words come again and again, long pieces do not.
     constexpr std::size_t longest = 32, most = 1U << 16U;
@@ -129,7 +89,8 @@ class BytePairEncoding {
     return out;
   }
 
-  /// The bytes of tokens, one behind the other. @throws infty::ValueError for a number of no token
+  /// Decodes tokens to their bytes, one behind the other. @throws infty::ValueError for a number of
+  /// no token
   std::string decode(std::span<const TokenId> ids) const {
     std::string out;
     for (const TokenId id : ids) out += token(id);
@@ -227,41 +188,13 @@ class BytePairEncoding {
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> waiting_;
   };
 
-  /// The bytes that a token's symbols stand for; empty if one of them stands for none.
-  static std::optional<std::string> bytes_of_symbols(std::string_view symbols) {
-    static const std::unordered_map<std::string, char> byte_of = [] {
-      std::unordered_map<std::string, char> map;
-      const auto symbol = detail::gpt2_byte_symbols();
-      for (std::size_t byte = 0; byte < symbol.size(); ++byte) {
-        std::string text;
-        if (symbol[byte] < 0x80) {
-          text += static_cast<char>(symbol[byte]);
-        } else {
-          text += static_cast<char>(0xC0U | (symbol[byte] >> 6U));
-          text += static_cast<char>(0x80U | (symbol[byte] & 0x3FU));
-        }
-        map.emplace(std::move(text), static_cast<char>(byte));
-      }
-      return map;
-    }();
-    std::string out;
-    while (!symbols.empty()) {
-      const std::size_t length = detail::utf8_sequence(symbols);
-      const auto at = byte_of.find(std::string(symbols.substr(0, length)));
-      if (length == 0 || at == byte_of.end()) return std::nullopt;
-      out += at->second;
-      symbols.remove_prefix(length);
-    }
-    return out;
-  }
-
   void read_tokens(const std::filesystem::path& path) {
     const MappedFile file(path);
     const std::string where = path.string();
     detail::JsonReader json(file.text(), where);
     std::map<std::uint64_t, std::string> by_number;
     json.object([&](const std::string& symbols) {
-      const auto bytes = bytes_of_symbols(symbols);
+      const auto bytes = detail::bytes_of_symbols(symbols);
       if (!bytes || bytes->empty())
         json.fail("the token ", detail::printable(symbols), " is not written in symbols of bytes");
       const std::uint64_t id = json.integer();
@@ -300,7 +233,7 @@ class BytePairEncoding {
       if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
         fail(detail::printable(line), " is not two symbols with a space between them");
       const auto known = [&](std::string_view symbols) {
-        const auto bytes = bytes_of_symbols(symbols);
+        const auto bytes = detail::bytes_of_symbols(symbols);
         const auto id = bytes ? find(*bytes) : std::nullopt;
         if (!id) fail(detail::printable(symbols), " is no token");
         return *id;

@@ -15,9 +15,10 @@
 
 namespace infty {
 
-/// All symbols 0, ..., symbols - 1 by falling frequency in `tokens`, equal ones by their first
-/// occurrence; symbols that do not occur come last, by number. The exact answer of the sorting
-/// task, and on the last tokens alone the best that a model without longer memory could count.
+/// Ranks all symbols 0, ..., symbols - 1 by falling frequency in `tokens`, equal ones by their
+/// first occurrence; symbols that do not occur come last, by number. The exact answer of the
+/// sorting task [Martins et al. 2022, §4.1], and on the last tokens alone the best that a model
+/// without longer memory could count.
 /// @throws infty::ValueError if symbols < 1 or a token is outside [0, symbols)
 /// @post a permutation of the symbols
 inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t> tokens,
@@ -40,8 +41,9 @@ inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t>
   return order;
 }
 
-/// The answer of an exact counter that sees the last `window` tokens only, an honest floor for
-/// a model with a memory of that reach. @throws infty::ValueError as above, or if window < 0
+/// Gives the answer of an exact counter that sees the last `window` tokens only, an honest floor
+/// for a model with a memory of that reach.
+/// @throws infty::ValueError if symbols < 1, a token is outside [0, symbols), or window < 0
 inline std::vector<std::int64_t> rank_by_recent_frequency(std::span<const std::int64_t> tokens,
                                                           Index symbols, Index window) {
   require_at_least("rank_by_recent_frequency", "window", window, 0);
@@ -94,8 +96,8 @@ inline double kendall_tau(std::span<const std::int64_t> predicted,
   return static_cast<double>(score) / (static_cast<double>(n) * static_cast<double>(n - 1) / 2);
 }
 
-/// The share of places at which two orders of the same length agree, in [0, 1]; 1/n in the mean for
-/// a random permutation of n symbols.
+/// Computes the share of places at which two orders of the same length agree, in [0, 1]; 1/n in the
+/// mean for a random permutation of n symbols.
 /// @throws infty::ValueError if the lengths differ or are 0
 inline double accuracy(std::span<const std::int64_t> predicted,
                        std::span<const std::int64_t> truth) {
@@ -130,8 +132,9 @@ inline std::vector<std::int64_t> teacher_forced(std::span<const std::int64_t> or
   return predicted;
 }
 
-/// Mean accuracy of guessing: 1/n for a random permutation of n symbols; (1 + 1/2 + ... + 1/n) / n
-/// under teacher forcing for a guess among the symbols that the truth has not shown yet.
+/// Computes the mean accuracy of guessing: 1/n for a random permutation of n symbols; (1 + 1/2 +
+/// ... + 1/n) / n under teacher forcing for a guess among the symbols that the truth has not shown
+/// yet.
 /// @throws infty::ValueError if symbols < 1
 inline double chance_accuracy(Index symbols, bool is_teacher_forced) {
   require_at_least("chance_accuracy", "symbols", symbols, 1);

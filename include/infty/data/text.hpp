@@ -75,16 +75,16 @@ void for_each_token(std::string_view text, TextUnit unit, F&& f) {
   }
 }
 
-/// Number of characters of a text: its UTF-8 sequences and the bytes that belong to none.
+/// Counts the characters of a text: its UTF-8 sequences and the bytes that belong to none.
 inline Index count_characters(std::string_view text) {
   Index count = 0;
   for_each_token(text, TextUnit::character, [&](std::string_view) { ++count; });
   return count;
 }
 
-/// The files of a text: a file itself; of a folder all its regular files, in the order of their
-/// names' bytes, but for hidden ones. @throws infty::IoError if there is no such file or folder, or
-/// if the folder has no file
+/// Lists the files of a text: a file itself; of a folder all its regular files, in the order of
+/// their names' bytes, but for hidden ones.
+/// @throws infty::IoError if there is no such file or folder, or if the folder has no file
 inline std::vector<std::filesystem::path> text_files(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {

@@ -15,7 +15,7 @@ namespace infty {
 /// What GPT-2's pattern tells apart: `\p{L}`, `\p{N}`, `\s` and the rest.
 enum class CharacterClass { other, letter, number, space };
 
-/// The class of a code point; `other` for what is none.
+/// Finds the class of a code point; `other` for what is none.
 inline CharacterClass character_class(std::uint32_t code) {
   const auto behind = std::upper_bound(std::begin(detail::unicode_borders),
                                        std::end(detail::unicode_borders), code << 2U | 3U);

@@ -109,9 +109,9 @@ class TokenCounts {
     total_ += times;
   }
 
-  /// Tokens counted, each as often as it occurred.
+  /// Counts the tokens, each as often as it occurred.
   Index total() const { return total_; }
-  /// All different tokens, in no order.
+  /// Returns all different tokens, in no order.
   const Map& map() const { return counts_; }
 
  private:
@@ -165,18 +165,19 @@ class Vocabulary {
   /// Number of tokens.
   Index size() const { return static_cast<Index>(entries_.size()); }
 
-  /// The token of a number. @throws infty::ValueError if there is none
+  /// Returns the token of a number. @throws infty::ValueError if there is none
   const std::string& token(Index id) const { return entry(id).token; }
-  /// How often it was counted. @throws infty::ValueError as above
+  /// Returns how often a token was counted. @throws infty::ValueError if there is none of this
+  /// number
   Index count(Index id) const { return entry(id).count; }
 
-  /// The number of a token, if it is there.
+  /// Finds the number of a token, if it is there.
   std::optional<TokenId> find(std::string_view token) const {
     const auto at = ids_.find(token);
     return at == ids_.end() ? std::nullopt : std::optional(at->second);
   }
 
-  /// All tokens of a text by their numbers; `unknown_word` for what is not in the vocabulary.
+  /// Encodes a text by the numbers of its tokens; `unknown_word` for what is not in the vocabulary.
   /// @throws infty::ValueError that names the first such token if `unknown_word` is not there
   std::vector<TokenId> encode(std::string_view text, TextUnit unit) const {
     // Most tokens at the levels of bytes and characters are a byte.
@@ -197,8 +198,9 @@ class Vocabulary {
     return out;
   }
 
-  /// The text of tokens. Words come in WikiText's format, a space in front of each and one in front
-  /// of each line's end: so a text in that format, of words in the vocabulary, comes back.
+  /// Decodes tokens to their text. Words come in WikiText's format, a space in front of each and
+  /// one in front of each line's end: so a text in that format, of words in the vocabulary, comes
+  /// back.
   /// @throws infty::ValueError for a number of no token
   std::string decode(std::span<const TokenId> ids, TextUnit unit) const {
     std::string out;

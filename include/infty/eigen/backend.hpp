@@ -32,12 +32,12 @@ struct EigenBackend {
   /// The fused kernel of `token_losses`.
   using FusedTokenLosses = detail::FusedTokenLosses;
 
-  /// A block of `HostPool`, aligned to 64 bytes. @throws std::bad_alloc
+  /// Hands out a block of `HostPool`, aligned to 64 bytes. @throws std::bad_alloc
   static void* allocate(std::size_t bytes) { return HostPool::instance().allocate(bytes); }
   /// Gives a block of `allocate(bytes)` back to `HostPool`.
   static void release(void* data, std::size_t bytes) { HostPool::instance().release(data, bytes); }
 
-  /// n elements; the ranges may overlap.
+  /// Copies n elements; the ranges may overlap.
   template <class T>
   static void copy(T* to, const T* from, Index n) {
     const auto move = [=](Index begin, Index end) {
@@ -50,25 +50,25 @@ struct EigenBackend {
       parallel_for(n, element_grain, move);
     }
   }
-  /// A copy: host memory is this backend's memory.
+  /// Copies n elements from host memory, which is this backend's.
   template <class T>
   static void from_host(T* to, const T* from, Index n) {
     copy(to, from, n);
   }
-  /// A copy: host memory is this backend's memory.
+  /// Copies n elements to host memory, which is this backend's.
   template <class T>
   static void to_host(T* to, const T* from, Index n) {
     copy(to, from, n);
   }
-  /// n times `value`.
+  /// Fills n elements with `value`.
   template <class T>
   static void fill(T* to, Index n, T value) {
     parallel_for(n, element_grain,
                  [=](Index begin, Index end) { std::fill(to + begin, to + end, value); });
   }
 
-  /// f(i) for i in [0, n), in pieces of 32,768 over the threads; within a piece a compiler may make
-  /// vector code of it.
+  /// Calls f(i) for i in [0, n), in pieces of 32,768 over the threads; within a piece a compiler
+  /// may make vector code of it.
   template <class F>
   static void for_each(Index n, F f) {
     parallel_for(n, element_grain, [&](Index begin, Index end) {
@@ -78,7 +78,7 @@ struct EigenBackend {
     });
   }
 
-  /// f(i) for i in [0, rows), in pieces of about 32,768 / cost over the threads.
+  /// Calls f(i) for i in [0, rows), in pieces of about 32,768 / cost over the threads.
   template <class F>
   static void for_each_row(Index rows, Index cost, F f) {
     const Index grain = std::max<Index>(1, element_grain / std::max<Index>(1, cost));
@@ -88,8 +88,8 @@ struct EigenBackend {
     });
   }
 
-  /// task(i) for all i in [0, n), which may throw: coarse pieces of work that share nothing, such
-  /// as the rows of a batch. Not asked of a backend; one that has it is given such pieces.
+  /// Calls task(i) for all i in [0, n), which may throw: coarse pieces of work that share nothing,
+  /// such as the rows of a batch. Not asked of a backend; one that has it is given such pieces.
   template <class Task>
   static void for_each_task(Index n, const Task& task) {
     parallel_tasks(n, task);
@@ -119,26 +119,26 @@ struct EigenBackend {
     for (Index piece = 0; piece * grain < n; ++piece) total = fold(total, partial[piece]);
     return total;
   }
-  /// The same, into this backend's memory.
+  /// Folds f(0), ..., f(n - 1) into `init` as `reduce` does, and writes the result to `to`.
   template <class T, class Fold, class F>
   static void reduce_into(Index n, T init, Fold fold, F f, T* to) {
     *to = reduce(n, init, fold, f);
   }
 
-  /// The products that `shape` describes, cut over the threads by the sizes alone.
+  /// Computes the products that `shape` describes, cut over the threads by the sizes alone.
   template <class T>
   static void matmul(const Matmul& shape, T alpha, const T* a, const T* b, T beta, T* c) {
     detail::matmul(shape, alpha, a, b, beta, c);
   }
 
-  /// a (n, n) becomes its Cholesky factor, b (n, m) becomes a^-1 b; false if a is not s.p.d. or not
+  /// Makes a (n, n) its Cholesky factor and b (n, m) a^-1 b; false if a is not s.p.d. or not
   /// finite.
   template <class T>
   static bool cholesky_solve(Index n, Index m, T* a, T* b) {
     return detail::cholesky_solve(n, m, a, b);
   }
 
-  /// to[i, :] = from[rows[i], :] for i in [0, n), from (count, width).
+  /// Copies rows, to[i, :] = from[rows[i], :] for i in [0, n), from (count, width).
   template <class T>
   static void gather_rows(Index n, Index width, const T* from, const Index* rows, Index count,
                           T* to) {
@@ -147,7 +147,7 @@ struct EigenBackend {
                  [=](Index i) { std::copy_n(from + rows[i] * width, width, to + i * width); });
   }
 
-  /// to (count, width) gains from (n, width): to[rows[i], :] += from[i, :].
+  /// Adds rows to others, to[rows[i], :] += from[i, :], to (count, width) and from (n, width).
   template <class T>
   static void scatter_add_rows(Index n, Index width, const T* from, const Index* rows, Index count,
                                T* to) {
@@ -159,14 +159,14 @@ struct EigenBackend {
     });
   }
 
-  /// to[i] = from[0] + ... + from[i], in one thread.
+  /// Sums up to each element, to[i] = from[0] + ... + from[i], in one thread.
   template <class T>
   static void inclusive_scan(T* to, const T* from, Index n) {
     T sum{};
     for (Index i = 0; i < n; ++i) to[i] = sum = sum + from[i];
   }
 
-  /// Rising, in one thread.
+  /// Sorts n elements, rising, in one thread.
   template <class T>
   static void sort(T* data, Index n) {
     std::sort(data, data + n);

@@ -8,58 +8,22 @@
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/gemm.hpp>
+#include <infty/eigen/panel.hpp>
 #include <infty/eigen/parallel.hpp>
+#include <infty/eigen/query_tile.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
 #include <infty/eigen/transpose.hpp>
 
 namespace infty::detail {
 
-/// The right operand of products in cache: row p, padded with zeros, at data + p * stride.
-template <class T>
-struct Panel {
-  const T* data;
-  Index stride;
-};
-
-/// Elements between two rows of a panel of n columns, so that a tile may begin at any of them.
-template <class T>
-constexpr Index panel_stride(Index n) {
-  return padded<T>(n) + Simd<T>::width;
-}
-
-/// A head's columns of x [rows, ...], whose rows are `leading` elements apart, as the panel
-/// [D, rows], in `to` of D * panel_stride(rows).
-template <class T>
-Panel<T> pack_across(Index rows, Index head_dim, const T* x, Index leading, T* to) {
-  const Index stride = panel_stride<T>(rows);
-  transpose(rows, head_dim, x, leading, to, stride);
-  for (Index d = 0; d < head_dim; ++d)
-    std::fill(to + d * stride + rows, to + (d + 1) * stride, T(0));
-  return {to, stride};
-}
-
-/// The same as the panel [rows, D], in `to` of rows * padded(D), for which x itself serves if there
-/// is nothing to pad.
-template <class T>
-Panel<T> pack_along(Index rows, Index head_dim, const T* x, Index leading, T* to) {
-  const Index width = padded<T>(head_dim);
-  if (width == head_dim) return {x, leading};
-  for (Index row = 0; row < rows; ++row) {
-    std::copy_n(x + row * leading, head_dim, to + row * width);
-    std::fill(to + row * width + head_dim, to + (row + 1) * width, T(0));
-  }
-  return {to, width};
-}
-
 /// Attention with relative positions by tiles of queries and keys that stay in cache: no score is
 /// written to memory, and the backward pass computes them once more from `log_sum`
 /// [Dao et al. 2022, "FlashAttention", alg. 1]. The score of query i and key j, at distance row
 /// c = L - 1 - i + j, is (q_i + u) · k_j + (q_i + w) · r_c, with both sums divided by sqrt(D)
 /// before they are multiplied.
-struct FusedAttention {
+struct FusedAttention : private AttentionTiling {
   static constexpr bool keeps_result = true;
-  static constexpr Index query_tile = 64, key_tile = 256, band = query_tile + key_tile;
   static constexpr Index few = 4;  ///< queries for which laying out panels would cost most
 
   template <class Size, class Inputs, class T>
@@ -69,10 +33,10 @@ struct FusedAttention {
     const Panels<T> r(s, in.r, s.heads, pack_across<T>), k(s, in.k, heads, pack_across<T>),
         v(s, in.v, heads, pack_along<T>);
     parallel_for(heads * tiles, 1, [&](Index begin, Index end) {
-      Scratch<T> scratch(Tile<T>::size(s.head_dim));
+      Scratch<T> scratch(QueryTile<T>::size(s.head_dim));
       for (Index job = begin; job < end; ++job) {
         const Index pair = job / tiles, head = pair % s.heads, row = pair / s.heads;
-        const Tile<T> tile(s, in, row, head, job % tiles * query_tile, scratch.data());
+        const QueryTile<T> tile(s, in, row, head, job % tiles * query_tile, scratch.data());
         forward_tile(s, in, tile, k[pair], v[pair], r[head], y, log_sum);
       }
     });
@@ -88,12 +52,12 @@ struct FusedAttention {
     Scratch<T> dr(to.r ? s.batch * part : 0), du(s.batch * e), dw(s.batch * e);
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
       const Index stride = panel_stride<T>(s.keys), across = D * stride;
-      Scratch<T> scratch(Tile<T>::size(D) + 5 * across + s.keys * padded<T>(D));
+      Scratch<T> scratch(QueryTile<T>::size(D) + 5 * across + s.keys * padded<T>(D));
       for (Index job = begin; job < end; ++job) {
         const Index head = job % s.heads, row = job / s.heads, column = head * D;
         const T *const keys = in.k + row * part + column, *const values =
                                                               in.v + row * part + column;
-        T* const memory = scratch.data() + Tile<T>::size(D);
+        T* const memory = scratch.data() + QueryTile<T>::size(D);
         const Known<T> known{pack_across(s.keys, D, keys, e, memory),
                              pack_across(s.keys, D, values, e, memory + across),
                              r_across[head],
@@ -109,7 +73,7 @@ struct FusedAttention {
         std::fill_n(d_w, D, T(0));
         const Sums<T> d{sums, sums + across, sums + 2 * across, stride, to.q, d_u, d_w};
         for (Index first = 0; first < s.queries; first += query_tile) {
-          const Tile<T> tile(s, in, row, head, first, scratch.data());
+          const QueryTile<T> tile(s, in, row, head, first, scratch.data());
           backward_tile(s, in, tile, known, d);
         }
         if (to.k) add_across(s.keys, D, d.k, stride, to.k + row * part + column, e);
@@ -160,31 +124,6 @@ struct FusedAttention {
     });
   }
 
-  /// The panels of all heads of x [count / H, K, H D].
-  template <class T>
-  class Panels {
-   public:
-    template <class Size, class Pack>
-    Panels(const Size& s, const T* x, Index count, const Pack& pack)
-        : each_(std::max(s.head_dim * panel_stride<T>(s.keys), s.keys * padded<T>(s.head_dim))),
-          memory_(count * each_),
-          panels_(count) {
-      const Index e = s.model(), heads = s.heads;
-      parallel_for(count, 1, [&](Index begin, Index end) {
-        for (Index i = begin; i < end; ++i)
-          panels_.data()[i] =
-              pack(s.keys, s.head_dim, x + i / heads * s.keys * e + i % heads * s.head_dim, e,
-                   memory_.data() + i * each_);
-      });
-    }
-    Panel<T> operator[](Index i) const { return panels_.data()[i]; }
-
-   private:
-    Index each_;
-    Scratch<T> memory_;
-    Scratch<Panel<T>> panels_;
-  };
-
   /// What a backward pass is given of one row and head.
   template <class T>
   struct Known {
@@ -201,119 +140,19 @@ struct FusedAttention {
     T *q, *u, *w;
   };
 
-  /// A tile of queries of one row and head, with the scratch memory that it works in.
-  template <class T>
-  struct Tile {
-    Index batch_row, head, first, count;  ///< of its queries
-    Index head_dim, model, queries, width;
-    T factor;
-    T *qu, *qw;         ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
-    T *out, *position;  ///< [query_tile, width]
-    T* scores;          ///< [query_tile, key_tile]
-    T* distance;        ///< [query_tile, band], scores and then gradients by distance
-    T *top, *sum;       ///< [query_tile]
-
-    static Index size(Index head_dim) {
-      return query_tile * (2 * head_dim + 2 * padded<T>(head_dim) + key_tile + band + 2);
-    }
-
-    template <class Size, class Inputs>
-    Tile(const Size& s, const Inputs& in, Index row, Index head_, Index first_, T* memory)
-        : batch_row(row),
-          head(head_),
-          first(first_),
-          count(std::min(query_tile, s.queries - first_)),
-          head_dim(s.head_dim),
-          model(s.model()),
-          queries(s.queries),
-          width(padded<T>(s.head_dim)),
-          factor(T(1) / std::sqrt(static_cast<T>(s.head_dim))),
-          qu(memory),
-          qw(qu + query_tile * head_dim),
-          out(qw + query_tile * head_dim),
-          position(out + query_tile * width),
-          scores(position + query_tile * width),
-          distance(scores + query_tile * key_tile),
-          top(distance + query_tile * band),
-          sum(top + query_tile) {
-      const T *const q = of_queries(in.q), *const u = in.u + head * head_dim,
-                     *const w = in.w + head * head_dim;
-      for (Index i = 0; i < count; ++i)
-        for (Index d = 0; d < head_dim; ++d) {
-          qu[i * head_dim + d] = (q[i * model + d] + u[d]) * factor;
-          qw[i * head_dim + d] = (q[i * model + d] + w[d]) * factor;
-        }
-    }
-
-    /// Its part of a matrix [B, L, H D].
-    template <class P>
-    P* of_queries(P* x) const {
-      return x + (batch_row * queries + first) * model + head * head_dim;
-    }
-    /// The place of its first query in a matrix [B, L, H].
-    template <class Size>
-    Index of_heads(const Size& s) const {
-      return (batch_row * queries + first) * s.heads + head;
-    }
-  };
-
-  /// Keys [begin, begin + count) as a tile of queries meets them.
-  template <class T>
-  struct Meeting {
-    Index begin, count, wide;              ///< wide: with padding
-    Index distance, distances, wide_band;  ///< rows of r from the last query's first key on
-
-    template <class Size>
-    Meeting(const Size& s, const Tile<T>& tile, Index first, Index end)
-        : begin(first),
-          count(std::min(key_tile, end - first)),
-          wide(padded<T>(count)),
-          distance(s.queries - tile.first - tile.count + first),
-          distances(std::min(tile.count + count - 1, s.keys - distance)),
-          wide_band(padded<T>(distances)) {}
-
-    /// How many of the keys query i of the tile sees.
-    template <class Size>
-    Index visible(const Size& s, const Tile<T>& tile, Index i) const {
-      return std::clamp<Index>(s.memory() + tile.first + i + 1 - begin, 0, count);
-    }
-  };
-
-  /// The two products of the scores: by key and by distance.
-  template <class T>
-  static void products(const Tile<T>& tile, const Meeting<T>& with, Panel<T> k, Panel<T> r) {
-    const Index D = tile.head_dim;
-    product_in_cache(tile.count, with.count, D, TileView<T>{tile.qu, D, 1}, k.data + with.begin,
-                     k.stride, false, tile.scores, key_tile);
-    product_in_cache(tile.count, with.distances, D, TileView<T>{tile.qw, D, 1},
-                     r.data + with.distance, r.stride, false, tile.distance, band);
-  }
-
-  /// The scores of the keys that query i sees, in place, and -infinity behind them: as many as fill
-  /// vectors, so that no loop over them has a remainder. Returns how many.
-  template <class T>
-  static Index finish_scores(const Tile<T>& tile, Index i, Index visible) {
-    T* const x = tile.scores + i * key_tile;
-    const T* const far = tile.distance + i * band + tile.count - 1 - i;
-    const Index whole = (visible + row_lanes - 1) / row_lanes * row_lanes;
-    for (Index j = 0; j < whole; ++j) x[j] += far[j];
-    std::fill(x + visible, x + whole, -std::numeric_limits<T>::infinity());
-    return whole;
-  }
-
   template <class Size, class Inputs, class T>
-  static void forward_tile(const Size& s, const Inputs& in, const Tile<T>& tile, Panel<T> k,
+  static void forward_tile(const Size& s, const Inputs& in, const QueryTile<T>& tile, Panel<T> k,
                            Panel<T> v, Panel<T> r, T* y, T* log_sum) {
     const Index end = s.memory() + tile.first + tile.count;
     std::fill_n(tile.out, tile.count * tile.width, T(0));
     std::fill_n(tile.top, tile.count, -std::numeric_limits<T>::infinity());
     std::fill_n(tile.sum, tile.count, T(0));
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const Meeting<T> with(s, tile, key, end);
-      products(tile, with, k, r);
+      const KeyTile<T> with(s, tile, key, end);
+      with.products(tile, k, r);
       for (Index i = 0; i < tile.count; ++i) {
         T* const x = tile.scores + i * key_tile;
-        const Index whole = finish_scores(tile, i, with.visible(s, tile, i));
+        const Index whole = tile.finish_scores(i, with.visible(s, tile, i));
         if (whole > 0) {
           const T before = tile.top[i];
           const T top = std::max(before, Simd<T>::largest(x, whole));
@@ -339,7 +178,7 @@ struct FusedAttention {
   }
 
   template <class Size, class Inputs, class T>
-  static void backward_tile(const Size& s, const Inputs& in, const Tile<T>& tile,
+  static void backward_tile(const Size& s, const Inputs& in, const QueryTile<T>& tile,
                             const Known<T>& known, const Sums<T>& to) {
     const Index e = tile.model, D = tile.head_dim, end = s.memory() + tile.first + tile.count;
     T *const content = tile.out, *const position = tile.position;  // d(q + u) and d(q + w)
@@ -356,11 +195,11 @@ struct FusedAttention {
     const Index shifted = band - 1;
     T* const d_scores = tile.distance + tile.count - 1;
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const Meeting<T> with(s, tile, key, end);
-      products(tile, with, known.k_across, known.r_across);
+      const KeyTile<T> with(s, tile, key, end);
+      with.products(tile, known.k_across, known.r_across);
       for (Index i = 0; i < tile.count; ++i) {
         T* const x = tile.scores + i * key_tile;
-        const Index whole = finish_scores(tile, i, with.visible(s, tile, i));
+        const Index whole = tile.finish_scores(i, with.visible(s, tile, i));
         const T log_of_sum = logs[i * s.heads];
         for (Index j = 0; j < whole; ++j) {
           // Scores of 1e30 may lie above the sum that the forward pass rounded in its own way.

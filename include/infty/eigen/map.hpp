@@ -7,8 +7,8 @@
 
 namespace infty {
 
-/// The tensor's own memory as a row-major Eigen matrix, without a copy: the last dimension are the
-/// columns, all others the rows. The tensor must outlive the map.
+/// Maps the tensor's own memory as a row-major Eigen matrix, without a copy: the last dimension are
+/// the columns, all others the rows. The tensor must outlive the map.
 /// @throws infty::ShapeError for a scalar's shape
 template <class T>
 auto matrix(Tensor<T, EigenBackend>& tensor) {
@@ -17,7 +17,9 @@ auto matrix(Tensor<T, EigenBackend>& tensor) {
                                          columns);
 }
 
-/// The same, read-only.
+/// Maps the tensor's own memory as a read-only row-major Eigen matrix: the last dimension are the
+/// columns, all others the rows. The tensor must outlive the map.
+/// @throws infty::ShapeError for a scalar's shape
 template <class T>
 auto matrix(const Tensor<T, EigenBackend>& tensor) {
   const Index columns = tensor.dim(-1);
@@ -25,7 +27,8 @@ auto matrix(const Tensor<T, EigenBackend>& tensor) {
                                                tensor.shape().size(0, tensor.rank() - 1), columns);
 }
 
-/// A row-major Eigen matrix as a tensor [rows, cols], without a copy; it must outlive the tensor.
+/// Wraps a row-major Eigen matrix as a tensor [rows, cols], without a copy; it must outlive the
+/// tensor.
 template <class T>
 Tensor<T, EigenBackend> wrap(detail::RowMajor<T>& matrix) {
   return Tensor<T, EigenBackend>::wrap(matrix.data(), Shape{matrix.rows(), matrix.cols()});

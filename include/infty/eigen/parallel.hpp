@@ -32,7 +32,8 @@ inline std::atomic<int>& thread_limit() {
 
 }  // namespace detail
 
-/// Threads that EigenBackend uses; until set, what OpenMP would. 1 without OpenMP.
+/// Returns the number of threads that EigenBackend uses; until set, what OpenMP would. 1 without
+/// OpenMP.
 inline int num_threads() {
 #if defined(_OPENMP)
   const int limit = detail::thread_limit().load(std::memory_order_relaxed);
@@ -49,8 +50,9 @@ inline void set_num_threads(int n) {
   detail::thread_limit().store(n, std::memory_order_relaxed);
 }
 
-/// body(begin, end) over the pieces of [0, n) that are `grain` long, the last one shorter. Pieces
-/// do not depend on the number of threads, so neither does any result. `body` must not throw.
+/// Calls body(begin, end) for the pieces of [0, n) that are `grain` long, the last one shorter.
+/// Pieces do not depend on the number of threads, so neither does any result. `body` must not
+/// throw.
 template <class Body>
   requires std::invocable<const Body&, Index, Index>
 void parallel_for(Index n, Index grain, const Body& body) {
@@ -69,8 +71,8 @@ void parallel_for(Index n, Index grain, const Body& body) {
     body(piece * grain, std::min(n, (piece + 1) * grain));
 }
 
-/// task(i) for all i in [0, n), each of them in one thread and all that it calls too. What a task
-/// throws is thrown from here, once all have ended; of several the one with the smallest i.
+/// Calls task(i) for all i in [0, n), each of them in one thread and all that it calls too. What a
+/// task throws is thrown from here, once all have ended; of several the one with the smallest i.
 template <class Task>
   requires std::invocable<const Task&, Index>
 void parallel_tasks(Index n, const Task& task) {

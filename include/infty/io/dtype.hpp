@@ -75,7 +75,7 @@ struct Bool8 {
   std::uint8_t bits;
 };
 
-/// f(std::type_identity<S>) with the type S that an element of `type` is stored as.
+/// Calls f(std::type_identity<S>) with the type S that an element of `type` is stored as.
 template <class F>
 decltype(auto) with_stored_type(DType type, F&& f) {
   switch (type) {
@@ -134,29 +134,29 @@ bool convert(S from, T& to) {
 
 }  // namespace detail
 
-/// The name in a safetensors header, such as "F32".
+/// Returns the name in a safetensors header, such as "F32".
 constexpr std::string_view dtype_name(DType type) {
   return detail::dtype_entries[static_cast<std::size_t>(type)].name;
 }
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 constexpr Index dtype_bytes(DType type) {
   return detail::dtype_entries[static_cast<std::size_t>(type)].bytes;
 }
 
-/// Whether elements are floating-point numbers.
+/// Returns whether elements are floating-point numbers.
 constexpr bool dtype_is_float(DType type) {
   return type == DType::F16 || type == DType::BF16 || type == DType::F32 || type == DType::F64;
 }
 
-/// The type of that name, nothing if infty does not know it.
+/// Finds the type of that name, nothing if infty does not know it.
 constexpr std::optional<DType> dtype_from_name(std::string_view name) {
   for (std::size_t i = 0; i < detail::dtype_entries.size(); ++i)
     if (detail::dtype_entries[i].name == name) return static_cast<DType>(i);
   return std::nullopt;
 }
 
-/// The DType of a C++ type.
+/// Returns the DType of a C++ type.
 template <StoredScalar T>
 constexpr DType dtype_of() {
   if constexpr (std::same_as<T, bool>) {

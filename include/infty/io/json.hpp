@@ -12,7 +12,7 @@
 
 namespace infty::detail {
 
-/// Number of bytes of the well-formed UTF-8 sequence that `text` begins with, 0 if there is none
+/// Counts the bytes of the well-formed UTF-8 sequence that `text` begins with, 0 if there is none
 /// (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
 inline std::size_t utf8_sequence(std::string_view text) {
   const auto byte = [&](std::size_t i) {
@@ -36,7 +36,7 @@ inline std::size_t utf8_sequence(std::string_view text) {
   return 0;
 }
 
-/// Position of the first byte that is not well-formed UTF-8; `text.size()` if all of it is.
+/// Finds the first byte that is not well-formed UTF-8; `text.size()` if all of it is.
 inline std::size_t utf8_prefix(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -47,7 +47,7 @@ inline std::size_t utf8_prefix(std::string_view text) {
   return at;
 }
 
-/// `text` as a JSON string with its quotation marks. @pre `text` is UTF-8
+/// Writes `text` as a JSON string with its quotation marks. @pre `text` is UTF-8
 inline std::string to_json(std::string_view text) {
   constexpr std::string_view hex = "0123456789abcdef";
   std::string out = "\"";
@@ -67,8 +67,8 @@ inline std::string to_json(std::string_view text) {
   return out += '"';
 }
 
-/// `text` fit for a message: in quotation marks, at most 80 characters, nothing unprintable. What a
-/// hostile file calls its tensors must not reach a terminal as it is.
+/// Makes `text` fit for a message: in quotation marks, at most 80 characters, nothing unprintable.
+/// What a hostile file calls its tensors must not reach a terminal as it is.
 inline std::string printable(std::string_view text) {
   constexpr std::size_t limit = 80;
   std::string out = "'";
@@ -92,7 +92,7 @@ class JsonReader {
     at_ = 0;
   }
 
-  /// What the next value is, without taking it.
+  /// Looks at what the next value is, without taking it.
   Kind peek() {
     skip_space();
     const char c = at_ < text_.size() ? text_[at_] : '\0';

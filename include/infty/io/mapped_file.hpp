@@ -19,6 +19,7 @@ namespace infty {
 /// the first look behind its new end.
 class MappedFile {
  public:
+  /// Maps the file.
   /// @throws infty::IoError if `path` is missing, is no regular file or cannot be mapped
   explicit MappedFile(const std::filesystem::path& path) {
     const detail::InputFile file(path);
@@ -37,7 +38,7 @@ class MappedFile {
     if (!text_.empty()) ::munmap(const_cast<char*>(text_.data()), text_.size());
   }
 
-  /// All bytes, for as long as this object lives.
+  /// Returns all bytes, which are there for as long as this object lives.
   std::string_view text() const { return text_; }
 
  private:

@@ -30,6 +30,7 @@ namespace infty {
 /// Every function throws infty::IoError, naming the file, the tensor and what is wrong.
 class SafetensorsFile {
  public:
+  /// Opens a file and reads its header.
   /// @throws infty::IoError if the file is missing, not a regular file, or not exactly the format
   explicit SafetensorsFile(const std::filesystem::path& path) : file_(path) {
     const std::string where = path.string();
@@ -52,7 +53,7 @@ class SafetensorsFile {
   /// The file's string metadata, by key.
   const auto& metadata() const { return header_.metadata; }
 
-  /// The value of a metadata key. @throws infty::IoError if there is none
+  /// Returns the value of a metadata key. @throws infty::IoError if there is none
   const std::string& metadata(std::string_view key) const {
     const auto at = header_.metadata.find(key);
     if (at == header_.metadata.end()) fail("no metadata ", detail::printable(key));
@@ -62,7 +63,7 @@ class SafetensorsFile {
   /// All entries, by name.
   const auto& tensors() const { return header_.tensors; }
 
-  /// All names, sorted.
+  /// Lists all names, sorted.
   std::vector<std::string> names() const {
     std::vector<std::string> out;
     out.reserve(header_.tensors.size());
@@ -70,17 +71,17 @@ class SafetensorsFile {
     return out;
   }
 
-  /// Whether the file holds a tensor of this name.
+  /// Returns whether the file holds a tensor of this name.
   bool has(std::string_view name) const { return header_.tensors.contains(name); }
 
-  /// @throws infty::IoError if there is no such tensor
+  /// Returns the shape of a tensor. @throws infty::IoError if there is no such tensor
   const Shape& shape(std::string_view name) const { return entry(name).shape; }
 
-  /// @throws infty::IoError if there is no such tensor
+  /// Returns the type of a tensor's elements. @throws infty::IoError if there is no such tensor
   DType dtype(std::string_view name) const { return entry(name).dtype; }
 
-  /// The elements in row-major order. Floating-point T reads F64, F32, F16 and BF16 (F64 is rounded
-  /// to float), integer T reads every integer type and BOOL (as 0 and 1).
+  /// Reads the elements in row-major order. Floating-point T reads F64, F32, F16 and BF16 (F64 is
+  /// rounded to float), integer T reads every integer type and BOOL (as 0 and 1).
   /// @throws infty::IoError if there is no such tensor, if it would have to be turned from integers
   /// into fractions or back, or if T cannot hold an element
   template <StoredScalar T>
@@ -101,14 +102,16 @@ class SafetensorsFile {
     return values;
   }
 
-  /// The tensor in a backend's memory. @throws infty::IoError as read()
+  /// Reads a tensor into a backend's memory.
+  /// @throws infty::IoError if there is no such tensor, or T cannot hold an element (see `read`)
   template <StoredScalar T, class B = EigenBackend>
   Tensor<T, B> tensor(std::string_view name) const {
     return Tensor<T, B>::from(shape(name), read<T>(name));
   }
 
-  /// Reads into a tensor of the very same shape.
-  /// @throws infty::IoError as read(), or if the shapes differ; then `to` is as it was
+  /// Reads into a tensor of the file's shape.
+  /// @throws infty::IoError if there is no such tensor, if T cannot hold an element (see `read`),
+  /// or if the shapes differ; then `to` is as it was
   template <StoredScalar T, class B>
   void read_into(std::string_view name, Tensor<T, B>& to) const {
     check_shape(name, to.shape());
@@ -116,14 +119,15 @@ class SafetensorsFile {
     B::from_host(to.data(), values.data(), to.size());
   }
 
-  /// @throws infty::IoError unless there is a tensor of that name and shape
+  /// Checks a shape. @throws infty::IoError unless there is a tensor of that name and shape
   void check_shape(std::string_view name, const Shape& expected) const {
     const Shape& stored = shape(name);
     if (!(stored == expected))
       fail("tensor ", detail::printable(name), " is ", stored, ", ", expected, " is needed");
   }
 
-  /// The bytes as they stand in the file, little-endian. @throws infty::IoError
+  /// Reads the bytes as they stand in the file, little-endian.
+  /// @throws infty::IoError if there is no such tensor, or the file ends before it
   std::vector<std::byte> read_bytes(std::string_view name) const {
     const SafetensorsEntry& stored = entry(name);
     std::vector<std::byte> bytes(static_cast<std::size_t>(stored.end - stored.begin));

@@ -47,13 +47,16 @@ class SafetensorsWriter {
     add(std::move(name), shape, std::span<const T>(values));
   }
 
-  /// The same from any contiguous memory.
+  /// Adds a copy of row-major values from any contiguous memory.
+  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8, or if the number of
+  /// values is not the shape's
   template <StoredScalar T>
   void add(std::string name, const Shape& shape, std::span<const T> values) {
     add_bytes(std::move(name), dtype_of<T>(), shape, std::as_bytes(values));
   }
 
-  /// Adds a copy of a tensor in any backend's memory. @throws infty::IoError as above
+  /// Adds a copy of a tensor in any backend's memory.
+  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8
   template <StoredScalar T, class B>
   void add(std::string name, const Tensor<T, B>& tensor) {
     auto values = std::make_shared<const std::vector<T>>(tensor.to_vector());
@@ -62,14 +65,16 @@ class SafetensorsWriter {
   }
 
   /// Adds values without copying them: they must stay in place until the file is saved.
-  /// @throws infty::IoError as above
+  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8, or if the number of
+  /// values is not the shape's
   template <StoredScalar T>
   void add_view(std::string name, const Shape& shape, std::span<const T> values) {
     insert(std::move(name), {dtype_of<T>(), shape, std::as_bytes(values), nullptr});
   }
 
   /// Adds a copy of little-endian bytes, for the types that C++ has no name for.
-  /// @throws infty::IoError as above
+  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8, or if the number of
+  /// bytes is not the shape's
   void add_bytes(std::string name, DType dtype, const Shape& shape,
                  std::span<const std::byte> bytes) {
     auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());

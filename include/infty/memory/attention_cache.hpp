@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <infty/autograd/snapshot.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/memory/fifo.hpp>
-#include <infty/memory/memory.hpp>
+#include <infty/nn/input_norm.hpp>
+#include <infty/nn/relative_attention.hpp>
 
 namespace infty::detail {
 
@@ -20,35 +23,34 @@ template <class T, class Backend>
 class HeldKeys {
  public:
   using V = Variable<T, Backend>;
+  using Norm = InputNorm<T, Backend>;
+  using Maps = RelativeAttention<T, Backend>;
 
   /// Makes those of `past` anew unless they are held. The row with most has `longest` vectors.
-  template <class Biases>
-  void hold(const RowSequences<T, Backend>& past, Index longest,
-            const Segment<T, Backend, Biases>& segment) {
-    if (holds(past, longest, segment)) return;
+  void hold(const RowSequences<T, Backend>& past, Index longest, const Maps& attention,
+            const Norm& norm) {
+    if (holds(past, longest, attention, norm)) return;
     const V vectors(past.vectors);
     const Index batch = vectors.dim(0), most = vectors.dim(1);
     const auto mapped = [&](const auto& map) {
       V all(Tensor<T, Backend>::zeros(Shape{batch, most - longest, map.weight.dim(0)}));
       if (longest == 0) return all.value();
-      const V seen = segment.normed(narrow(vectors, most - longest, most));
+      const V seen = norm(narrow(vectors, most - longest, most));
       return concat(all, map.forward(seen)).value();
     };
-    keys_ = mapped(segment.attention.key);
-    values_ = mapped(segment.attention.value);
+    keys_ = mapped(attention.key);
+    values_ = mapped(attention.value);
     vectors_ = Snapshot(past.vectors);
     longest_ = longest;
-    of_ = {
-        Snapshot(segment.attention.key.weight), Snapshot(segment.attention.value.weight), {}, {}};
-    if (segment.norm) {
-      of_.norm_weight = Snapshot(segment.norm->weight);
-      of_.norm_bias = Snapshot(segment.norm->bias);
-    }
+    key_ = Snapshot(attention.key.weight);
+    value_ = Snapshot(attention.value.weight);
+    norm_.clear();
+    for (const V& parameter : norm.parameters()) norm_.emplace_back(parameter);
   }
 
   /// [B, most held, H D], those of shorter rows to the right.
   const Tensor<T, Backend>& keys() const { return keys_; }
-  /// The same.
+  /// The values, [B, most held, H D], aligned as the keys.
   const Tensor<T, Backend>& values() const { return values_; }
 
   /// Moves both on as the memory did that took in vectors of the given keys and values, which it
@@ -69,24 +71,21 @@ class HeldKeys {
   }
 
  private:
-  struct Parameters {
-    Snapshot<T, Backend> key, value, norm_weight, norm_bias;
-  };
-
-  template <class Biases>
-  bool holds(const RowSequences<T, Backend>& past, Index longest,
-             const Segment<T, Backend, Biases>& segment) const {
-    const auto& attention = segment.attention;
-    const auto* const norm = segment.norm;
-    return keys_.rank() == 3 && vectors_.holds(past.vectors) && longest <= longest_ &&
-           of_.key.holds(attention.key.weight) && of_.value.holds(attention.value.weight) &&
-           (!norm || (of_.norm_weight.holds(norm->weight) && of_.norm_bias.holds(norm->bias)));
+  bool holds(const RowSequences<T, Backend>& past, Index longest, const Maps& attention,
+             const Norm& norm) const {
+    if (keys_.rank() != 3 || !vectors_.holds(past.vectors) || longest > longest_ ||
+        !key_.holds(attention.key.weight) || !value_.holds(attention.value.weight))
+      return false;
+    const auto parameters = norm.parameters();
+    return std::equal(norm_.begin(), norm_.end(), parameters.begin(), parameters.end(),
+                      [](const auto& held, const V& now) { return held.holds(now); });
   }
 
   Snapshot<T, Backend> vectors_;      ///< [B, most held, d]
   Index longest_ = 0;                 ///< most vectors that a row had of these
   Tensor<T, Backend> keys_, values_;  ///< [B, most held, H D]
-  Parameters of_;
+  Snapshot<T, Backend> key_, value_;  ///< the maps' weights
+  std::vector<Snapshot<T, Backend>, PoolAllocator<Snapshot<T, Backend>>> norm_;
 };
 
 /// Encodings of distances as attention projects them.
@@ -123,12 +122,12 @@ class AttentionCache {
 
   /// The context of a segment behind a memory.
   /// @param past    what the memory holds; `memory` vectors of it are held by the row with most
-  /// @param normed  [B, L, d], the segment as attention sees it
-  template <class Biases>
+  /// @param normed    [B, L, d], the segment as attention sees it
+  /// @param encoding  as `RelativeAttention::encoding` has them
   Context extend(const RowSequences<T, Backend>& past, Index memory,
-                 const Segment<T, Backend, Biases>& segment, const V& normed) {
-    held_.hold(past, memory, segment);
-    const auto& attention = segment.attention;
+                 const RelativeAttention<T, Backend>& attention, const InputNorm<T, Backend>& norm,
+                 const V& normed, const Tensor<T, Backend>& encoding) {
+    held_.hold(past, memory, attention, norm);
     new_keys_ = attention.key.forward(normed).value();
     new_values_ = attention.value.forward(normed).value();
     const auto behind = [&](const Tensor<T, Backend>& held, const Tensor<T, Backend>& added) {
@@ -136,14 +135,17 @@ class AttentionCache {
       return concat(narrow(V(held), most - memory, most), V(added));
     };
     return {behind(held_.keys(), new_keys_), behind(held_.values(), new_values_),
-            positions_.last(memory + normed.dim(1), segment.encoding, attention)};
+            positions_.last(memory + normed.dim(1), encoding, attention)};
   }
 
-  /// Moves keys and values on as the memory did with the segment of the last `extend`.
+  /// Moves keys and values on as the memory did with vectors [begin, end) of the segment of the
+  /// last `extend`.
   /// @param held  numbers of vectors that its rows held before
   void remember(const Fifo<T, Backend>& memory, const RowCounts& held,
-                const RowSequences<T, Backend>& now) {
-    const RowCounts length(held.size(), new_keys_.dim(1));
+                const RowSequences<T, Backend>& now, Index begin, Index end) {
+    const RowCounts length(held.size(), end - begin);
+    new_keys_ = narrow(V(new_keys_), begin, end).value();
+    new_values_ = narrow(V(new_values_), begin, end).value();
     held_.move(memory, held, {std::move(new_keys_), length}, {std::move(new_values_), length}, now);
     new_keys_ = new_values_ = {};
   }

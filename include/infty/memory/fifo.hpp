@@ -8,6 +8,8 @@
 #include <infty/core/checked.hpp>
 #include <infty/core/state.hpp>
 #include <infty/memory/fwd.hpp>
+#include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/pass.hpp>
 
 namespace infty {
 
@@ -52,6 +54,20 @@ Tensor<T, Backend> right_aligned(const Tensor<T, Backend>& held,
     copy(segment, length - skip[first] - last, last, width - last);
   }
   return y;
+}
+
+/// Throws infty::ShapeError that names `op` unless x is [batch, L, d] with at least as many vectors
+/// as the pass says are memory tokens.
+template <class T, class B>
+void require_segment(const char* op, const Variable<T, B>& x, Index batch,
+                     const AttentionSizes& sizes, const Pass<T, B>& pass) {
+  const Shape& shape = x.shape();
+  require<ShapeError>(shape.rank() == 3 && shape == Shape{batch, shape[1], sizes.model_dim}, op,
+                      "the segment is ", shape, ": it must be [", batch, ", L, ", sizes.model_dim,
+                      "]");
+  require<ShapeError>(pass.before >= 0 && pass.behind >= 0 && pass.before + pass.behind <= shape[1],
+                      op, "of ", shape[1], " vectors, ", pass.before, " and ", pass.behind,
+                      " are said to be memory tokens");
 }
 
 }  // namespace detail

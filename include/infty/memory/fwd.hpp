@@ -34,13 +34,4 @@ struct LaMemoState;
 template <class T, class Backend = EigenBackend>
 class LaMemo;
 
-template <class Recent, class LongTerm>
-class MemoryPair;
-
-/// The ∞-former's memory: a short-term memory and the long-term memory that takes in what leaves it
-/// [Martins et al. 2022, §3]. With another density it is another alias.
-template <class T, class Backend = EigenBackend>
-using InftyMemory =
-    MemoryPair<ShortTermMemory<T, Backend>, LongTermMemory<T, GaussianDensity, Backend>>;
-
 }  // namespace infty

@@ -24,6 +24,7 @@
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/nn/linear.hpp>
+#include <infty/nn/pass.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
@@ -40,6 +41,9 @@ namespace infty {
 template <class T, class Density, class Backend>
 class LongTermMemory {
  public:
+  using Scalar = T;
+  using BackendType = Backend;
+  using Config = LongTermConfig;
   using State = LongTermState<T, Backend>;
   using Psi = GaussianBasis<T>;
 
@@ -50,21 +54,12 @@ class LongTermMemory {
 
   /// @throws infty::ValueError if the configuration is not valid
   explicit LongTermMemory(LongTermConfig config, Random random = Random(0))
-      : config_((config.validate(), std::move(config))),
-        cache_(Psi(config_.basis, config_.widths), config_.ridge_settings()),
-        waiting_(config_.model_dim, 0, config_.group) {
-    const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
-    if (config_.gate) {
-      gate_weight = detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
-      gate_bias = detail::uniform_parameter<T, Backend>(Shape{d}, 3 * d, random.split(1));
-    }
-    key = Linear<T, Backend>(d, e, random.split(2), false);
-    value = Linear<T, Backend>(d, e, random.split(3), false);
-    if (config_.parameters == DensityParameters::affine)
-      density_weight = detail::uniform_parameter<T, Backend>(Shape{2, config_.basis}, config_.basis,
-                                                             random.split(4));
-    out = Linear<T, Backend>(e, d, random.split(5), false);
-  }
+      : LongTermMemory(config, make_cache(config), random) {}
+
+  /// Another memory of the same configuration, with parameters of its own, drawn from `random` as
+  /// the constructor draws them. Both share the ridge matrices, which are solved and kept once: the
+  /// layers of a model are made so.
+  LongTermMemory sibling(Random random) const { return LongTermMemory(config_, cache_, random); }
 
   /// The constants as given.
   const LongTermConfig& config() const { return config_; }
@@ -172,7 +167,22 @@ class LongTermMemory {
     return attend(state, queries).context;
   }
 
-  /// The same, with the densities that were used; `kl` turns these into the regulariser.
+  /// What `read` reads, in a pass that is shown the "density" of every query and head, [2, B, H, Q],
+  /// and if it wants losses is given their "divergence" from the prior, summed over all of them
+  /// [Martins et al. 2022, Eq. 20, 21].
+  Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries,
+                            Pass<T, Backend>& pass) const {
+    const auto reading = attend(state, queries);
+    pass.show("density", reading.density);
+    if (pass.wants_losses())
+      pass.lose("divergence", sum(divergence(reading.density)));
+    return reading.context;
+  }
+
+  /// Whether a read moves the state on: sticky memories remember where it looked.
+  bool changed_by_reading() const { return sticky(); }
+
+  /// What `read` reads, with the densities that were used; `divergence` turns these into the regulariser.
   Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
     const Index batch = state.coefficients.dim(0);
     const Index e = config_.heads * config_.resolved_head_dim();
@@ -189,6 +199,15 @@ class LongTermMemory {
     if (sticky() && queries.dim(1) > 0)
       state.attention = detail::attention_since<Density>(state.attention, density.value());
     return {read, density, state.waiting.length};
+  }
+
+  /// How far densities, those of a `Reading`, are from their prior of width sigma0, as `Density`
+  /// says [Martins et al. 2022, Eq. 20, 21]. @param density  [2, B, H, Q]; @return  [B, H, Q], >= 0
+  /// @throws infty::ShapeError
+  Variable<T, Backend> divergence(const Variable<T, Backend>& density) const
+    requires DensityWithPrior<Density>
+  {
+    return infty::divergence<Density>(density, static_cast<T>(config_.sigma0));
   }
 
   /// Where the next write will sample what is written now: evenly, or for sticky memories by the
@@ -209,6 +228,29 @@ class LongTermMemory {
 
  private:
   using V = Variable<T, Backend>;
+  using Cache = RidgeCache<T, Backend, Psi>;
+
+  LongTermMemory(LongTermConfig config, Cache cache, Random random)
+      : config_(std::move(config)),
+        cache_(std::move(cache)),
+        waiting_(config_.model_dim, 0, config_.group) {
+    const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
+    if (config_.gate) {
+      gate_weight = detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
+      gate_bias = detail::uniform_parameter<T, Backend>(Shape{d}, 3 * d, random.split(1));
+    }
+    key = Linear<T, Backend>(d, e, random.split(2), false);
+    value = Linear<T, Backend>(d, e, random.split(3), false);
+    if (config_.parameters == DensityParameters::affine)
+      density_weight = detail::uniform_parameter<T, Backend>(Shape{2, config_.basis}, config_.basis,
+                                                             random.split(4));
+    out = Linear<T, Backend>(e, d, random.split(5), false);
+  }
+
+  static Cache make_cache(const LongTermConfig& config) {
+    config.validate();
+    return Cache(Psi(config.basis, config.widths), config.ridge_settings());
+  }
 
   detail::LongTermFlops flops(Index batch, Index length) const {
     return {batch,
@@ -321,7 +363,7 @@ class LongTermMemory {
   }
 
   LongTermConfig config_;
-  RidgeCache<T, Backend, Psi> cache_;
+  Cache cache_;
   Fifo<T, Backend> waiting_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <utility>
+
 #include <infty/memory/short_term_memory.hpp>
 
 namespace infty {
@@ -8,8 +10,8 @@ namespace infty {
 /// There is nothing to choose.
 struct NoMemoryConfig {};
 
-/// No memory: attention sees the segment alone. It is a short-term memory of no vectors, whose
-/// state holds none.
+/// No memory: attention with relative positions over the segment alone. It is a short-term memory
+/// of no vectors, whose state holds none.
 template <class T, class Backend>
 class NoMemory : public ShortTermMemory<T, Backend> {
  public:
@@ -18,6 +20,15 @@ class NoMemory : public ShortTermMemory<T, Backend> {
   /// @throws infty::ValueError if the sizes are not valid
   explicit NoMemory(NoMemoryConfig, AttentionSizes sizes, Random random = Random(0))
       : ShortTermMemory<T, Backend>({.capacity = 0}, sizes, random) {}
+
+  /// The attention of another layer of the same model, which shares what attention shares.
+  NoMemory sibling(Random random) const {
+    return NoMemory(ShortTermMemory<T, Backend>::sibling(random));
+  }
+
+ private:
+  explicit NoMemory(ShortTermMemory<T, Backend> like)
+      : ShortTermMemory<T, Backend>(std::move(like)) {}
 };
 
 }  // namespace infty

@@ -48,9 +48,9 @@ struct ShortTermState {
   }
 };
 
-/// The short-term memory (STM) of Transformer-XL: the last vectors of every row, first in, first
-/// out, attended to together with the segment by their distance [Dai et al. 2019, §3.2, 3.3]. It
-/// has no parameters, and no gradient flows into what it holds.
+/// The short-term memory (STM) of Transformer-XL: attention over the segment and the last vectors
+/// of every row, first in, first out, by their distance [Dai et al. 2019, §3.2, 3.3]. No gradient
+/// flows into what it holds, which are its inputs as they were; memory tokens are not among them.
 template <class T, class Backend>
 class ShortTermMemory {
  public:
@@ -59,83 +59,107 @@ class ShortTermMemory {
   using V = Variable<T, Backend>;
   using Config = ShortTermConfig;
   using State = ShortTermState<T, Backend>;
+  using Norm = InputNorm<T, Backend>;
+
+  RelativeAttention<T, Backend> attention;
 
   /// @throws infty::ValueError if sizes or configuration are not valid
-  explicit ShortTermMemory(ShortTermConfig config, AttentionSizes sizes, Random = Random(0))
-      : sizes_((sizes.validate(), config.validate(), sizes)),
-        fifo_(sizes.model_dim, config.capacity, std::max<Index>(config.stride, 1)) {}
+  explicit ShortTermMemory(ShortTermConfig config, AttentionSizes sizes, Random random = Random(0))
+      : ShortTermMemory(config, sizes, RelativeAttention<T, Backend>(sizes, random.split(0))) {}
+
+  /// The memory of another layer of the same model, which shares what attention shares.
+  ShortTermMemory sibling(Random random) const {
+    return ShortTermMemory(config_, sizes_, attention.sibling(random.split(0)));
+  }
 
   /// What holds the vectors.
   const Fifo<T, Backend>& fifo() const { return fifo_; }
   /// Vectors leave in groups of so many.
   Index stride() const { return fifo_.stride(); }
-  /// Most past vectors that a query sees, capacity + stride - 1.
-  Index reach() const { return fifo_.most_held(); }
 
   template <class Visitor>
-  void visit(Visitor&&) {}
+  void visit(Visitor&& see) {
+    attention.visit(see);
+  }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index = 0) const { return {fifo_.make_state(batch)}; }
 
   /// Causal attention over the segment and the vectors before it, which then go out as the segment
-  /// comes in. @throws infty::ShapeError; then the state is as it was
-  MemoryReading<T, Backend> forward(State& state, const Segment<T, Backend>& segment) const {
-    fifo_.check("ShortTermMemory", state.recent);
-    const RowCounts held = state.recent.length;
-    const Index memory = *std::max_element(held.begin(), held.end());
-    const bool recorded = Tape::active() != nullptr;
-    MemoryReading<T, Backend> reading;
-    reading.context = segment.attention.out.forward(
-        recorded ? attend(state.recent, memory, segment, reading.queries)
-                 : attend_cached(state, memory, segment, reading.queries));
-    reading.leaving = fifo_.write(state.recent, segment.x.value());
-    if (recorded)
-      state.cache = {};  // a backward pass needs the memory more
-    else
-      state.cache.remember(fifo_, held, state.recent);
-    return reading;
+  /// comes in: x [B, L, d] -> [B, L, d].
+  /// @throws infty::ShapeError; then the state is as it was
+  V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const {
+    return attend(state, x, norm, pass).context;
   }
 
-  /// What `forward` does to the state and no more; returns the vectors that leave.
-  /// @throws infty::ShapeError; then the state is as it was
-  RowSequences<T, Backend> observe(State& state, const Segment<T, Backend>& segment) const {
-    return fifo_.write(state.recent, segment.x.value());
+  /// What `forward` does, with the queries and the vectors that went out.
+  Attended<T, Backend> attend(State& state, const V& x, const Norm& norm,
+                              Pass<T, Backend>& pass) const {
+    fifo_.check("ShortTermMemory", state.recent);
+    detail::require_segment("ShortTermMemory", x, state.recent.vectors.dim(0), sizes_, pass);
+    const RowCounts held = state.recent.length;
+    const Index begin = pass.before, end = x.dim(1) - pass.behind;
+    const bool recorded = Tape::active() != nullptr;
+    Attended<T, Backend> attended;
+    if (pass.answer) {
+      const Index memory = *std::max_element(held.begin(), held.end());
+      const auto encoding = attention.encoding(fifo_.most_held() + x.dim(1));
+      attended.context = attention.out.forward(
+          recorded ? read(state, memory, x, norm, encoding, attended.queries)
+                   : read_cached(state, memory, x, norm, encoding, attended.queries));
+    }
+    attended.leaving = fifo_.write(state.recent, narrow(x, begin, end).value());
+    if (recorded)
+      state.cache = {};  // a backward pass needs the memory more
+    else if (pass.answer)
+      state.cache.remember(fifo_, held, state.recent, begin, end);
+    return attended;
   }
+
+  /// The queries of vectors as attention sees them, [B, L, d] -> [B, L, H D].
+  V queries(const V& x) const { return attention.query.forward(x); }
 
   /// Of `forward` behind a full memory: see memory/flops.hpp.
   double flops(Index batch, Index length) const {
     return detail::projected_attention_flops(
-        sizes_.model_dim, {batch, length, reach() + length, sizes_.heads, sizes_.head_dim});
+        sizes_.model_dim,
+        {batch, length, fifo_.most_held() + length, sizes_.heads, sizes_.head_dim});
   }
 
  private:
+  ShortTermMemory(const ShortTermConfig& config, const AttentionSizes& sizes,
+                  RelativeAttention<T, Backend> maps)
+      : attention(std::move(maps)),
+        config_((config.validate(), config)),
+        sizes_(sizes),
+        fifo_(sizes.model_dim, config.capacity, std::max<Index>(config.stride, 1)) {}
+
   /// What the heads read from the segment and the vectors before it, and the queries.
-  V attend(const RowSequences<T, Backend>& past, Index memory, const Segment<T, Backend>& segment,
-           V& queries) const {
-    const V vectors(past.vectors);
-    const Index most = vectors.dim(1), K = memory + segment.length(),
-                longest = segment.encoding.dim(0);
+  V read(const State& state, Index memory, const V& x, const Norm& norm,
+         const Tensor<T, Backend>& encoding, V& queries) const {
+    const V vectors(state.recent.vectors);
+    const Index most = vectors.dim(1), K = memory + x.dim(1), longest = encoding.dim(0);
     // Normed at once, where it is normed.
-    const V context = segment.normed(concat(narrow(vectors, most - memory, most), segment.x));
-    queries =
-        segment.attention.query.forward(segment.norm ? narrow(context, memory, K) : segment.x);
-    return segment.attention.read(queries, context, segment.biases.content, segment.biases.position,
-                                  segment.encoding.slice(longest - K, longest),
-                                  detail::visible<Backend>(past.length, memory));
+    const V context = norm(concat(narrow(vectors, most - memory, most), x));
+    queries = attention.query.forward(norm ? narrow(context, memory, K) : x);
+    const V keys = attention.key.forward(context), values = attention.value.forward(context);
+    return attention.read(queries, keys, values,
+                          attention.position.forward(V(encoding.slice(longest - K, longest))),
+                          detail::visible<Backend>(state.recent.length, memory));
   }
 
   /// The same where no gradient is recorded, with keys and values of the memory from the last call.
-  V attend_cached(State& state, Index memory, const Segment<T, Backend>& segment,
-                  V& queries) const {
-    const V normed = segment.normed(segment.x);
-    queries = segment.attention.query.forward(normed);
-    const auto context = state.cache.extend(state.recent, memory, segment, normed);
-    return relative_attention(queries, context.keys, context.values, context.positions,
-                              segment.biases.content, segment.biases.position,
-                              detail::visible<Backend>(state.recent.length, memory));
+  V read_cached(State& state, Index memory, const V& x, const Norm& norm,
+                const Tensor<T, Backend>& encoding, V& queries) const {
+    const V normed = norm(x);
+    queries = attention.query.forward(normed);
+    const auto context =
+        state.cache.extend(state.recent, memory, attention, norm, normed, encoding);
+    return attention.read(queries, context.keys, context.values, context.positions,
+                          detail::visible<Backend>(state.recent.length, memory));
   }
 
+  ShortTermConfig config_;
   AttentionSizes sizes_;
   Fifo<T, Backend> fifo_;
 };

@@ -7,9 +7,9 @@ namespace infty {
 
 struct TransformerConfig;
 
-template <class MemoryState>
-struct TransformerState;
-template <class T, template <class, class> class M = InftyMemory, class Backend = EigenBackend>
+template <class... L>
+class Layers;
+template <class Mixer>
 class TransformerLM;
 
 }  // namespace infty

@@ -5,8 +5,8 @@
 
 #include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
-#include <infty/memory/memory.hpp>
 #include <infty/nn/adaptive_config.hpp>
+#include <infty/nn/attention_sizes.hpp>
 
 namespace infty {
 

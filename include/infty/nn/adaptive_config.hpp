@@ -20,7 +20,7 @@ struct ClusterBounds {
   Index clusters = 1;
   Index bound[most_clusters + 1] = {};
 
-  /// The cluster of a token, -1 if it is outside of the vocabulary.
+  /// Finds the cluster of a token, -1 if it is outside of the vocabulary.
   INFTY_HOST_DEVICE Index cluster_of(Index token) const {
     if (token < bound[0]) return -1;
     for (Index i = 0; i < clusters; ++i)
@@ -41,23 +41,23 @@ struct AdaptiveConfig {
   Index div_value = 1;  ///< vectors of cluster i are embedding_dim / div_value^i wide, rounded down
   Index embedding_dim = 0;  ///< width in the first cluster; 0 stands for model_dim
 
-  /// Number of clusters, cutoffs + 1.
+  /// Returns the number of clusters, cutoffs + 1.
   Index clusters() const { return static_cast<Index>(cutoffs.size()) + 1; }
-  /// First token of cluster i.
+  /// Returns the first token of cluster i.
   Index begin(Index i) const { return i == 0 ? 0 : cutoffs[static_cast<std::size_t>(i - 1)]; }
-  /// Behind the last token of cluster i.
+  /// Returns the number behind the last token of cluster i.
   Index end(Index i) const {
     return i + 1 == clusters() ? vocabulary : cutoffs[static_cast<std::size_t>(i)];
   }
-  /// Number of tokens in cluster i.
+  /// Counts the tokens in cluster i.
   Index size(Index i) const { return end(i) - begin(i); }
-  /// Width of the vectors of cluster i.
+  /// Computes the width of the vectors of cluster i, embedding_dim / div_value^i.
   Index width(Index i) const {
     Index width = embedding_dim > 0 ? embedding_dim : model_dim;
     for (; i > 0; --i) width /= div_value;
     return width;
   }
-  /// Whether vectors are mapped to width d.
+  /// Returns whether vectors are mapped to width d.
   bool projected() const { return div_value > 1 || width(0) != model_dim; }
 
   /// @throws infty::ValueError that names the first constant out of its range
@@ -81,7 +81,7 @@ struct AdaptiveConfig {
     }
   }
 
-  /// The same for kernels; the configuration must be valid.
+  /// Returns the clusters' bounds for kernels; the configuration must be valid.
   detail::ClusterBounds bounds() const {
     detail::ClusterBounds bounds{clusters(), {}};
     for (Index i = 0; i < clusters(); ++i) bounds.bound[i + 1] = end(i);

@@ -30,8 +30,9 @@ class AdaptiveEmbedding {
 
   AdaptiveEmbedding() = default;
 
-  /// Normal draws whose deviations give the elements of embedded tokens that of 1 / sqrt(d) in all
-  /// clusters. @throws infty::ValueError if the configuration is not valid
+  /// Draws normal numbers whose deviations give the elements of embedded tokens that of 1 / sqrt(d)
+  /// in all clusters.
+  /// @throws infty::ValueError if the configuration is not valid
   explicit AdaptiveEmbedding(AdaptiveConfig config, Random random = Random(0))
       : config_((config.validate(), std::move(config))) {
     const auto draw = [](Shape shape, Index width, Random from) {
@@ -53,13 +54,13 @@ class AdaptiveEmbedding {
   /// The constants as given.
   const AdaptiveConfig& config() const { return config_; }
 
-  /// The map of cluster i, [d, width], empty if there is none.
+  /// Returns the map of cluster i, [d, width], empty if there is none.
   V projection(Index i) const {
     if (projections.empty()) return {};
     return projections[projections.size() == 1 ? 0 : static_cast<std::size_t>(i)];
   }
 
-  /// tokens [...] -> factor * their vectors [..., d].
+  /// Embeds tokens, [...] -> factor * their vectors [..., d]   [Baevski and Auli 2019].
   /// @throws infty::ValueError for a token outside of the vocabulary
   V forward(const Tensor<Index, Backend>& tokens, T factor = T(1)) const {
     require(static_cast<Index>(weights.size()) == config_.clusters(), "AdaptiveEmbedding",

@@ -243,14 +243,14 @@ AttentionInputs<T> attention_inputs(const Variable<T, B>& q, const Variable<T, B
 
 }  // namespace detail
 
-/// Causal attention with relative positions, the scores of Transformer-XL [Dai et al. 2019, §3.3]:
-/// query i, at place M + i behind M = K - L memory vectors, weighs key j <= M + i by
+/// Computes causal attention with relative positions, the scores of Transformer-XL [Dai et al.
+/// 2019, §3.3]: query i, at place M + i behind M = K - L memory vectors, weighs key j <= M + i by
 /// softmax(((q_i + u) · k_j + (q_i + w) · r_(M + i - j)) / sqrt(D)) and reads the sum of values.
 /// @param q        [B, L, H D]   @param k, v  [B, K, H D], K >= L: memory first
 /// @param r        [K, H D], projected encodings of the distances K - 1, ..., 0
 /// @param u, w     [H, D], the biases of the content and of the position scores
 /// @param visible  [B], how many of the M memory vectors (the last ones) a row may see, in [0, M];
-///                 empty for all
+/// empty for all
 /// @param log_sum  where not null, receives the logarithms of the denominators, [B, L, H]
 /// @return         [B, L, H D]
 /// @throws infty::ShapeError if the shapes do not fit

@@ -30,8 +30,8 @@ struct ClusteredRows {
   Index at(Index cluster) const { return begin[static_cast<std::size_t>(cluster)]; }
 };
 
-/// Which rows hold tokens of which cluster, in their order; rows whose token lies in none are left
-/// out. The host waits once, for the numbers of rows.
+/// Finds which rows hold tokens of which cluster, in their order; rows whose token lies in none are
+/// left out. The host waits once, for the numbers of rows.
 template <class B>
 ClusteredRows<B> clustered_rows(const ClusterBounds& bounds, const Tensor<Index, B>& tokens) {
   const Index n = tokens.size(), clusters = bounds.clusters;

@@ -59,9 +59,9 @@ struct DropoutMask {
 
 }  // namespace detail
 
-/// Zero with the given probability, x / (1 - probability) otherwise [Srivastava et al. 2014].
-/// Which elements fall is drawn from `random`, which moves on by one draw an element; the backward
-/// pass draws again. Probability 0 draws nothing.
+/// Sets elements to zero with the given probability, to x / (1 - probability) otherwise [Srivastava
+/// et al. 2014]. Which elements fall is drawn from `random`, which moves on by one draw an element;
+/// the backward pass draws again. Probability 0 draws nothing.
 /// @throws infty::ValueError unless 0 <= probability < 1
 template <class T, class B>
 Variable<T, B> dropout(const Variable<T, B>& x, double probability, Random& random) {
@@ -81,8 +81,9 @@ Variable<T, B> dropout(const Variable<T, B>& x, double probability, Random& rand
       Unread(x));
 }
 
-/// a + dropout(b), in one pass. @throws infty::ShapeError unless the shapes are equal;
-/// infty::ValueError unless 0 <= probability < 1
+/// Computes a + dropout(b), in one pass.
+/// @throws infty::ShapeError unless the shapes are equal; infty::ValueError unless 0 <= probability
+/// < 1
 template <class T, class B>
 Variable<T, B> add_dropped(const Variable<T, B>& a, const Variable<T, B>& b, double probability,
                            Random& random) {

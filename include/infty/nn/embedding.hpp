@@ -36,7 +36,8 @@ inline Shape with_last(const Shape& shape, Index extent) {
 
 }  // namespace detail
 
-/// Row tokens[...] of a table, times `factor`: [...] -> [..., d], as torch.nn.functional.embedding.
+/// Looks up row tokens[...] of a table, times `factor`: [...] -> [..., d], as
+/// torch.nn.functional.embedding.
 /// @param table  [vocabulary, d]
 /// @throws infty::ValueError for a token outside [0, vocabulary)
 template <class T, class B>
@@ -76,7 +77,7 @@ struct Embedding {
 
   Embedding() = default;
 
-  /// Drawn from a normal distribution of the given standard deviation.
+  /// Draws the table from a normal distribution of the given standard deviation.
   /// @throws infty::ValueError unless vocabulary, d >= 1
   Embedding(Index vocabulary, Index d, Random random, double deviation = 1) {
     require(vocabulary >= 1 && d >= 1, "Embedding", "vocabulary is ", vocabulary, ", d is ", d,
@@ -86,7 +87,8 @@ struct Embedding {
     weight = Variable<T, Backend>(std::move(table), true);
   }
 
-  /// tokens [...] -> factor * rows [..., d]. @throws infty::ValueError for a token out of range
+  /// Embeds tokens, [...] -> factor * rows [..., d]. @throws infty::ValueError for a token out of
+  /// range
   Variable<T, Backend> forward(const Tensor<Index, Backend>& tokens, T factor = T(1)) const {
     return embedding(tokens, weight, factor);
   }

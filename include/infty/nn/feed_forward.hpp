@@ -4,6 +4,7 @@
 #include <infty/autograd/linear.hpp>
 #include <infty/nn/dropout.hpp>
 #include <infty/nn/linear.hpp>
+#include <infty/nn/pass.hpp>
 
 namespace infty {
 
@@ -40,9 +41,12 @@ Variable<T, B> linear_relu(const Variable<T, B>& x, const Variable<T, B>& weight
 }
 
 /// The position-wise network of a transformer layer: W2 relu(W1 x + b1) + b2 [Vaswani et al. 2017,
-/// Eq. 2], with dropout behind each of the two maps.
+/// Eq. 2], with dropout behind the first map; a block has it behind the second.
 template <class T, class Backend>
 struct FeedForward {
+  using Scalar = T;
+  using BackendType = Backend;
+
   Linear<T, Backend> inner, outer;
 
   FeedForward() = default;
@@ -52,26 +56,16 @@ struct FeedForward {
       : inner(d, hidden, random.split(0)), outer(hidden, d, random.split(1)) {}
 
   /// [..., d] -> [..., d]. @throws infty::ShapeError
-  Variable<T, Backend> forward(const Variable<T, Backend>& x, double drop, Random& random) const {
-    return dropout(outer.forward(hidden(x, drop, random)), drop, random);
-  }
-
-  /// residual + forward(x). @throws infty::ShapeError
-  Variable<T, Backend> add_forward(const Variable<T, Backend>& residual,
-                                   const Variable<T, Backend>& x, double drop,
-                                   Random& random) const {
-    return add_dropped(residual, outer.forward(hidden(x, drop, random)), drop, random);
+  Variable<T, Backend> forward(const Variable<T, Backend>& x, Pass<T, Backend>& pass) const {
+    Random unused(0);
+    return outer.forward(
+        linear_relu(x, inner.weight, inner.bias, pass.drop(), pass.random ? *pass.random : unused));
   }
 
   template <class Visitor>
   void visit(Visitor&& see) {
     see("inner", inner);
     see("outer", outer);
-  }
-
- private:
-  Variable<T, Backend> hidden(const Variable<T, Backend>& x, double drop, Random& random) const {
-    return linear_relu(x, inner.weight, inner.bias, drop, random);
   }
 };
 

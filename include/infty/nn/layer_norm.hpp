@@ -124,7 +124,7 @@ struct LayerNorm {
     bias = Variable<T, Backend>(Tensor<T, Backend>::zeros(Shape{d}), true);
   }
 
-  /// [..., d] -> [..., d]. @throws infty::ShapeError
+  /// Normalises x, [..., d] -> [..., d]. @throws infty::ShapeError for another d
   Variable<T, Backend> forward(const Variable<T, Backend>& x) const {
     return layer_norm(x, weight, bias);
   }

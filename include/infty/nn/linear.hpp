@@ -11,7 +11,7 @@ namespace infty {
 
 namespace detail {
 
-/// A parameter drawn uniformly from [-1/sqrt(fan_in), 1/sqrt(fan_in)), PyTorch's default.
+/// Draws a parameter uniformly from [-1/sqrt(fan_in), 1/sqrt(fan_in)), PyTorch's default.
 template <class T, class B>
 Variable<T, B> uniform_parameter(Shape shape, Index fan_in, Random random) {
   Tensor<T, B> value(shape);
@@ -29,14 +29,15 @@ struct Linear {
 
   Linear() = default;
 
-  /// Drawn uniformly within 1/sqrt(in). @throws infty::ValueError unless in, out >= 1
+  /// Draws the parameters uniformly within 1/sqrt(in). @throws infty::ValueError unless in, out >=
+  /// 1
   Linear(Index in, Index out, Random random, bool with_bias = true) {
     require(in >= 1 && out >= 1, "Linear", "in is ", in, ", out is ", out, ": both must be >= 1");
     weight = detail::uniform_parameter<T, Backend>(Shape{out, in}, in, random.split(0));
     if (with_bias) bias = detail::uniform_parameter<T, Backend>(Shape{out}, in, random.split(1));
   }
 
-  /// [..., in] -> [..., out]. @throws infty::ShapeError
+  /// Computes x Wᵀ + b, [..., in] -> [..., out]. @throws infty::ShapeError for another `in`
   Variable<T, Backend> forward(const Variable<T, Backend>& x) const {
     return linear(x, weight, bias);
   }

@@ -6,45 +6,14 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/tape.hpp>
-#include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/nn/attention.hpp>
+#include <infty/nn/memory_interpolation.hpp>
 
 namespace infty {
 
-/// What vectors have read by attention until now: the averages of the values, and the logarithms of
-/// their softmaxes' denominators, by which further keys can be averaged in.
-template <class T, class B = EigenBackend>
-struct RunningAttention {
-  Tensor<T, B> context;  ///< [B, M, H D]
-  Tensor<T, B> log_sum;  ///< [B, M, H]
-};
-
 namespace detail {
-
-/// The share that what was read before keeps when as many exp(score) have come to its denominator
-/// as `fresh` is the logarithm of, a / (a + b + 1e-6) with the larger of a and b scaled to 1, and
-/// its derivative by `fresh`   [Ji et al. 2022].
-template <class T>
-struct KeptShare {
-  T share, derivative;
-
-  INFTY_HOST_DEVICE KeptShare(T kept, T fresh) {
-    constexpr T epsilon = T(1e-6);  // the authors'; it counts the more the less there is to average
-    const T a = fresh > kept ? math::exp(kept - fresh) : T(1);
-    const T b = fresh > kept ? T(1) : math::exp(fresh - kept);
-    const T inverse = T(1) / (a + b + epsilon);
-    share = a * inverse;
-    derivative = -(fresh > kept ? a * (T(1) + epsilon) : b) * inverse * inverse;
-  }
-};
-
-/// log(e^a + e^b).
-template <class T>
-INFTY_HOST_DEVICE T log_add(T a, T b) {
-  return a > b ? a + std::log1p(math::exp(b - a)) : b + std::log1p(math::exp(a - b));
-}
 
 // Below, AttentionSize counts M past vectors as queries and W keys, those at places M - W + 1 to M.
 // Query i, at place i, sees the keys to its right: key c, at distance M - W + 1 + c - i, if that is
@@ -220,55 +189,24 @@ void ahead_backward(const AttentionSize& s, const AttentionInputs<T>& in,
       s, [&](const AheadBlock& block) { ahead_positions_grad(s, in, block, scores, to); });
 }
 
-/// y (B, M, H D) = share kept + (1 - share) fresh, and log_sum (B, M, H) of both denominators.
-template <class T, class B>
-void interpolate(const AttentionSize& s, const RunningAttention<T, B>& kept, const T* fresh,
-                 const T* fresh_log, T* y, T* log_sum) {
-  const T *const context = kept.context.data(), *const kept_log = kept.log_sum.data();
-  const Index D = s.head_dim;
-  B::for_each_row(s.batch * s.queries * s.heads, 2 * D, [=] INFTY_HOST_DEVICE(Index row) {
-    const T share = KeptShare<T>(kept_log[row], fresh_log[row]).share;
-    for (Index d = row * D; d < (row + 1) * D; ++d)
-      y[d] = context[d] * share + fresh[d] * (T(1) - share);
-    log_sum[row] = log_add(kept_log[row], fresh_log[row]);
-  });
-}
-
-/// From dy (B, M, H D) the gradients of what was read ahead, d_fresh, and of its denominators'
-/// logarithms, d_log (B, M, H).
-template <class T, class B>
-void interpolate_grad(const AttentionSize& s, const RunningAttention<T, B>& kept, const T* fresh,
-                      const T* fresh_log, const T* dy, T* d_fresh, T* d_log) {
-  const T *const context = kept.context.data(), *const kept_log = kept.log_sum.data();
-  const Index D = s.head_dim;
-  B::for_each_row(s.batch * s.queries * s.heads, 3 * D, [=] INFTY_HOST_DEVICE(Index row) {
-    const KeptShare<T> kept_share(kept_log[row], fresh_log[row]);
-    const T others = T(1) - kept_share.share;
-    const Index at = row * D;
-    for (Index d = at; d < at + D; ++d) d_fresh[d] = others * dy[d];
-    d_log[row] = kept_share.derivative * row_sum<T>(D, [=](Index d) {
-                   return dy[at + d] * (context[at + d] - fresh[at + d]);
-                 });
-  });
-}
-
 }  // namespace detail
 
-/// Look-ahead attention with memory interpolation [Ji et al. 2022]: vectors of the past read the
-/// keys to their right that they have not seen yet, and what they read is averaged with what they
-/// had read, by the denominators of the two softmaxes. Query i of M weighs the key at place p > i,
-/// of the places M - W + 1, ..., M, by softmax(((q_i + u) · k_p + (q_i + w) · r_(p - i)) /
-/// sqrt(D)). Place M is the first behind the past. No gradient flows to what had been read.
+/// Computes look-ahead attention with memory interpolation [Ji et al. 2022, Eq. 7-12]: vectors of
+/// the past read the keys to their right that they have not seen yet, and what they read is
+/// averaged with what they had read, by the denominators of the two softmaxes. Query i of M weighs
+/// the key at place p > i, of the places M - W + 1, ..., M, by softmax(((q_i + u) · k_p + (q_i + w)
+/// · r_(p - i)) / sqrt(D)). Place M is the first behind the past. No gradient flows to what had
+/// been read.
 /// @param q        [B, M, H D]   @param k, v  [B, W, H D], 1 <= W <= M
 /// @param r        [R, H D], R > M, projected encodings of the distances R - 1, ..., 0
 /// @param u, w     [H, D], the biases of the content scores and of the position scores to the right
 /// @param past     what the queries have read until now
 /// @param visible  [B], how many of the keys (the last ones) a row may see, in [0, W]; empty for
-/// all.
-///                 A query that could see none sees the last one
+/// all. A query that could see none sees the last one
 /// @param log_sum  where not null, receives the logarithms of the denominators by now, [B, M, H]
 /// @return         [B, M, H D], what the queries have read by now
-/// @throws infty::ShapeError if the shapes do not fit
+/// @throws infty::ShapeError if the shapes do not fit; infty::ValueError for `visible` out of its
+/// range
 template <class T, class B>
 Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                                     const Variable<T, B>& v, const Variable<T, B>& r,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
@@ -32,13 +33,6 @@ template <template <class...> class S, class... Arguments, class Other>
 struct Rebind<S<Arguments...>, Other> {
   using type = S<typename Rebind<Arguments, Other>::type...>;
 };
-// A layer that is made of one by template: TransformerLM.
-template <template <class, template <class, class> class, class> class S, class T,
-          template <class, class> class M, Backend B, class Other>
-struct Rebind<S<T, M, B>, Other> {
-  using type = S<T, M, Other>;
-};
-
 /// A parameter of which neither scalar nor backend is known.
 struct AnyParameter {
   std::string name;
@@ -90,16 +84,18 @@ void copy_parameters(const From& from, To& to) {
   });
 }
 
-/// A copy of a layer on another backend (or on the same one): made from its configuration, and that
-/// of its memory where it has one, with the values of its parameters, which need a gradient where
+/// A copy of a layer on another backend (or on the same one): made from its `config()`, or its
+/// `configs()` where it has several, with the values of its parameters, which need a gradient where
 /// the layer's do.
 template <class Other, Layer L>
-  requires requires(const L& layer) { L(layer.config()); }
+  requires(
+      requires(const L& layer) { L(layer.config()); } ||
+      requires(const L& layer) { layer.configs(); })
 typename detail::Rebind<L, Other>::type to(const L& layer) {
   using Out = typename detail::Rebind<L, Other>::type;
   Out out = [&] {
-    if constexpr (requires { Out(layer.config(), layer.memory_config()); })
-      return Out(layer.config(), layer.memory_config());
+    if constexpr (requires { layer.configs(); })
+      return std::make_from_tuple<Out>(layer.configs());
     else
       return Out(layer.config());
   }();

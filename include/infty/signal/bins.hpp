@@ -94,14 +94,14 @@ Tensor<Index, B> draw_keys(std::span<const Random> random) {
 
 }  // namespace detail
 
-/// How much of a row's densities lies in each of `bins` equal parts of [0, 1]: the sum over the
-/// densities of their probability of the bin, normalised   [Martins et al. 2022, Eq. 16, 17]. The
-/// papers print erf(b / sqrt 2) for erf((b - mu) / (sigma sqrt 2)); the outermost edges reach 1e-6
-/// past the ends, as in the authors' program. A row all of whose densities are so far away that
-/// no probability is left is uniform.
+/// Computes how much of a row's densities lies in each of `bins` equal parts of [0, 1]: the sum
+/// over the densities of their probability of the bin, normalised   [Martins et al. 2022, Eq. 16,
+/// 17]. The paper prints erf(b / sqrt 2) for erf((b - mu) / (sigma sqrt 2)); the outermost edges
+/// reach 1e-6 past the ends, as in the authors' program. A row all of whose densities are so far
+/// away that no probability is left is uniform.
 /// @param mu, sigma  [rows, n], sigma > 0
 /// @return           [rows, bins]
-/// @throws infty::ShapeError, infty::ValueError if bins < 1
+/// @throws infty::ShapeError if mu and sigma differ; infty::ValueError if bins < 1
 /// @post   each row is >= 0 and sums to 1
 template <Density D = GaussianDensity, class T, class B>
 Tensor<T, B> bin_probability(const Tensor<T, B>& mu, const Tensor<T, B>& sigma, Index bins) {
@@ -137,8 +137,8 @@ Tensor<T, B> bin_probability(const Tensor<T, B>& mu, const Tensor<T, B>& sigma, 
   return out;
 }
 
-/// Draws bins with replacement and gives their left edges, sorted   [Martins et al. 2022, on sticky
-/// memories]. Each row draws from a generator of its own, so that it does not depend on the others.
+/// Draws bins with replacement and gives their left edges, sorted   [Martins et al. 2022, §3.3].
+/// Each row draws from a generator of its own, so that it does not depend on the others.
 /// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
 /// @param samples      >= 1
 /// @param random       one generator a row, moved on by `samples` draws
@@ -217,8 +217,12 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
   return out;
 }
 
-/// The same with generators split off `random`, which moves on by one draw: row i of a batch draws
-/// the same numbers whatever the number of rows.
+/// Draws bins with replacement and gives their left edges, sorted   [Martins et al. 2022, §3.3],
+/// with generators split off `random`, which moves on by one draw: row i of a batch draws the same
+/// numbers whatever the number of rows.
+/// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
+/// @return             [rows, samples], in [0, 1), rising
+/// @throws infty::ShapeError, infty::ValueError, infty::NonFiniteError
 template <class T, class B>
 Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples, Random& random) {
   const Random call = random.split(random.counter());
@@ -230,9 +234,9 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples, Ra
   return out;
 }
 
-/// Locations without chance: the quantiles m / samples, m = 1, ..., samples, of the density that is
-/// even inside each bin. Equal probabilities give `even_locations`, so that sticky memories become
-/// plain ones.
+/// Finds locations without chance: the quantiles m / samples, m = 1, ..., samples, of the density
+/// that is even inside each bin. Equal probabilities give `even_locations`, so that sticky memories
+/// become plain ones.
 /// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
 /// @param samples      >= 1
 /// @return             [rows, samples], in [0, 1], rising

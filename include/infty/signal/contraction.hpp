@@ -21,7 +21,8 @@
 
 namespace infty {
 
-/// The locations m / samples, m = 1, ..., samples, that sample a signal evenly.
+/// Returns the locations m / samples, m = 1, ..., samples, that sample a signal evenly [Martins et
+/// al. 2022, §3.2].
 /// @return [samples]
 /// @throws infty::ValueError if samples < 1
 template <class T, class B>
@@ -59,7 +60,7 @@ void require_vectors(const char* op, const char* name, const Tensor<T, B>& X, In
 
 }  // namespace detail
 
-/// The coefficients B = Gᵀ X that the ridge regression fits to X   [Martins et al. 2022, Eq. 5].
+/// Fits coefficients to X by ridge regression, B = Gᵀ X   [Martins et al. 2022, Eq. 5, 23].
 /// @param G  [L, N], see ridge_matrix
 /// @param X  [batch, L, e]
 /// @return   [batch, N, e]
@@ -73,7 +74,7 @@ Tensor<T, B> fit(const Tensor<T, B>& G, const Tensor<T, B>& X) {
   return out;
 }
 
-/// The signal X(t) = Bᵀ psi(t) at given locations   [Martins et al. 2022, Eq. 14].
+/// Computes the signal X(t) = Bᵀ psi(t) at given locations   [Martins et al. 2022, Eq. 14].
 /// @param old  coefficients [batch, N, e]
 /// @param t    [M], shared by the batch, or [batch, M]
 /// @return     [batch, M, e]
@@ -126,8 +127,9 @@ struct NextMatrices {
   WriteLimits limits;
 };
 
-/// One write, evenly resampled: B' = A B + G_newᵀ X. Contraction, resampling and fit are linear
-/// in the old coefficients, so that they are one matrix   [Martins et al. 2022, Eq. 13-15, 5].
+/// Writes to an evenly resampled signal: B' = A B + G_newᵀ X. Contraction, resampling and fit are
+/// linear in the old coefficients, so that they are one matrix   [Martins et al. 2022, Eq. 13-15,
+/// 5].
 /// @param old  [batch, N, e]
 /// @param X    new vectors [batch, L, e]
 /// @return     [batch, N, e]
@@ -154,9 +156,11 @@ Tensor<T, B> update(const NextMatrices<T, B>& next, const Tensor<T, B>& old,
   return out;
 }
 
-/// One write, resampled where `t` says: B' = G_oldᵀ X(t) + G_newᵀ X. With even locations it is
-/// the other update.
-/// @param t  [samples] or [batch, samples]
+/// Writes to a signal that is resampled where `t` says: B' = G_oldᵀ X(t) + G_newᵀ X   [Martins et
+/// al. 2022, Eq. 13-15, 5]. With even locations it is the update without `t`.
+/// @param t    [samples] or [batch, samples]
+/// @param X    new vectors [batch, L, e]
+/// @return     [batch, N, e]
 /// @throws infty::ShapeError if a shape does not fit
 template <Basis Psi, class B>
 Tensor<typename Psi::Scalar, B> update(const NextMatrices<typename Psi::Scalar, B>& next,

@@ -8,12 +8,6 @@
 
 namespace infty {
 
-/// An expectation E_p[psi_j] and its gradient to the density's location and variance parameter.
-template <class T>
-struct Expectation {
-  T value, d_mu, d_var;
-};
-
 /// A probability density on the line with a location mu and a scale parameter var > 0 (sigma^2 of
 /// the paper): a type with static functions and no state, taken as a template parameter.
 template <class D>
@@ -29,5 +23,12 @@ concept DensityOver =
     Density<D> && Basis<Psi> && requires(const Psi& psi, Index j, typename Psi::Scalar t) {
       { D::expectation_gradient(psi, j, t, t) } -> std::same_as<Expectation<typename Psi::Scalar>>;
     };
+
+/// A density that says how far it is from the prior that the memory's regulariser draws to, a
+/// density of width sigma0 at the same place: KL(p || prior) >= 0, and its gradient.
+template <class D>
+concept DensityWithPrior = Density<D> && requires(double t) {
+  { D::divergence(t, t, t) } -> std::same_as<Expectation<double>>;  // mu, var, sigma0 > 0
+};
 
 }  // namespace infty

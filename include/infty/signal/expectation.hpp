@@ -31,9 +31,9 @@ struct ToMatrix {
   INFTY_HOST_DEVICE void operator()(Index i, Index j) const { to[i * columns + j] = f(i, j); }
 };
 
-/// The same for a band of rows, a column at a time: with j fixed, what of f depends on it stays in
-/// registers, and a compiler turns the loop over the rows into vector code. Columns go through a
-/// tile, so that they are written along memory.
+/// to(i, j) = f(i, j) for a band of rows, a column at a time: with j fixed, what of f depends on it
+/// stays in registers, and a compiler turns the loop over the rows into vector code. Columns go
+/// through a tile, so that they are written along memory.
 template <class T, class F>
 struct ToBandOfMatrix {
   static constexpr Index tile = 16;
@@ -69,7 +69,7 @@ void fill_matrix(Index rows, Index columns, T* to, F f) {
 
 }  // namespace detail
 
-/// All basis functions at all locations: psi_j(t_i).
+/// Evaluates all basis functions at all locations: psi_j(t_i).
 /// @param t  [...], up to rank 5
 /// @return   [..., N]
 /// @throws infty::ShapeError if t has rank 6
@@ -83,8 +83,8 @@ Tensor<typename Psi::Scalar, B> evaluate(const Psi& psi, const Tensor<typename P
   return out;
 }
 
-/// The expectation of every basis function under every density, E_p[psi_j]
-/// [Martins et al. 2022, Eq. 6 and 11].
+/// Computes the expectation of every basis function under every density, E_p[psi_j] [Martins et al.
+/// 2022, Eq. 6 and 11].
 /// @param mu, var  [...], one density each, var > 0
 /// @return         [..., N]
 /// @throws infty::ShapeError if mu and var differ in shape or have rank 6

@@ -5,6 +5,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/math.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/gauss_legendre.hpp>
 
@@ -16,39 +17,39 @@ class FourierBasis {
  public:
   using Scalar = T;
 
-  /// @throws infty::ValueError if n < 1
+  /// Makes a basis of n functions. @throws infty::ValueError if n < 1
   explicit FourierBasis(Index n) : size_(n) {
     require_at_least(Sine ? "SineBasis" : "CosineBasis", "N", n, 1);
   }
 
-  /// N, the number of functions.
+  /// Returns N, the number of functions.
   INFTY_HOST_DEVICE Index size() const { return size_; }
 
-  /// Periods in [0, 1]: j + 1 for the sines, j for the cosines.
+  /// Counts the periods in [0, 1]: j + 1 for the sines, j for the cosines.
   INFTY_HOST_DEVICE Index frequency(Index j) const { return Sine ? j + 1 : j; }
-  /// 2 pi frequency(j)
+  /// Computes 2 pi frequency(j).
   INFTY_HOST_DEVICE T angular(Index j) const { return two_pi * T(frequency(j)); }
 
-  /// psi_j(t)
+  /// Computes psi_j(t).
   INFTY_HOST_DEVICE T operator()(Index j, T t) const {
     const T angle = reduced(j, t);
     return Sine ? std::sin(angle) : std::cos(angle);
   }
-  /// psi_j'(t)
+  /// Computes psi_j'(t).
   INFTY_HOST_DEVICE T derivative(Index j, T t) const {
     const T angle = reduced(j, t);
     return angular(j) * (Sine ? std::cos(angle) : -std::sin(angle));
   }
-  /// psi_j''(t)
+  /// Computes psi_j''(t).
   INFTY_HOST_DEVICE T second_derivative(Index j, T t) const {
     return -angular(j) * angular(j) * (*this)(j, t);
   }
-  /// Whether Gauss-Legendre integrates psi_j over [a, b] to rounding: about one period.
+  /// Returns whether Gauss-Legendre integrates psi_j over [a, b] to rounding: about one period.
   INFTY_HOST_DEVICE bool smooth(Index j, T a, T b) const {
     return angular(j) * std::fabs(b - a) <= T(7);
   }
 
-  /// The integrals of (t - origin)^k psi_j(t) over [a, b], k = 0, 1, 2.
+  /// Computes the integrals of (t - origin)^k psi_j(t) over [a, b], k = 0, 1, 2.
   INFTY_HOST_DEVICE Integrals<T> integrals(Index j, T a, T b, T origin = 0) const {
     if (!smooth(j, a, b)) {
       const Integrals<T> end = antiderivatives(j, b, b - origin);
@@ -65,6 +66,14 @@ class FourierBasis {
       sum.second += mass * u * u;
     });
     return sum;
+  }
+
+  /// E[psi_j] under N(mu, var) and its gradient: a harmonic keeps its phase and loses height,
+  /// psi_j(mu) exp(-omega² var / 2).
+  INFTY_HOST_DEVICE Expectation<T> gaussian_expectation(Index j, T mu, T var) const {
+    const T omega = angular(j), decay = math::exp(T(-0.5) * omega * omega * var);
+    const T value = (*this)(j, mu) * decay;
+    return {value, derivative(j, mu) * decay, T(-0.5) * omega * omega * value};
   }
 
   /// The same basis in another scalar type.
@@ -103,6 +112,6 @@ using SineBasis = FourierBasis<T, true>;
 template <class T>
 using CosineBasis = FourierBasis<T, false>;
 
-static_assert(SmoothBasis<SineBasis<float>> && SmoothBasis<CosineBasis<double>>);
+static_assert(SmoothBasis<SineBasis<float>> && GaussianExpectationBasis<CosineBasis<double>>);
 
 }  // namespace infty

@@ -24,6 +24,8 @@ class GaussianBasis {
   using Scalar = T;
   static constexpr Index max_widths = 8;
 
+  /// Makes a basis of n functions, every width at each of n / widths centres, evenly from 0 to 1
+  /// [Martins et al. 2022, App. C].
   /// @param n       N >= 1, a multiple of the number of widths
   /// @param widths  1 to 8 standard deviations, in units of the signal's length [0, 1]
   /// @throws infty::ValueError if either is out of its range
@@ -31,43 +33,44 @@ class GaussianBasis {
   GaussianBasis(Index n, const Widths& widths) {
     assign(n, std::ranges::data(widths), static_cast<Index>(std::ranges::size(widths)));
   }
-  /// The same, with widths in braces.
+  /// Makes a basis of n functions from widths in braces, as from a range.
+  /// @throws infty::ValueError if n or the widths are out of their range
   GaussianBasis(Index n, std::initializer_list<double> widths) {
     assign(n, widths.begin(), static_cast<Index>(widths.size()));
   }
 
-  /// N, the number of functions.
+  /// Returns N, the number of functions.
   INFTY_HOST_DEVICE Index size() const { return size_; }
-  /// Number of widths at each centre.
+  /// Returns the number of widths at each centre.
   INFTY_HOST_DEVICE Index widths() const { return widths_; }
-  /// Standard deviation of psi_j.
+  /// Returns the standard deviation of psi_j.
   INFTY_HOST_DEVICE T width(Index j) const { return width_[j % widths_]; }
-  /// Where psi_j is highest, in [0, 1].
+  /// Returns where psi_j is highest, in [0, 1].
   INFTY_HOST_DEVICE T centre(Index j) const { return T(j / widths_) / last_; }
 
-  /// psi_j(t)
+  /// Computes psi_j(t).
   INFTY_HOST_DEVICE T operator()(Index j, T t) const {
     const T s = width(j);
     return detail::normal_pdf((t - centre(j)) / s) / s;
   }
-  /// psi_j'(t)
+  /// Computes psi_j'(t).
   INFTY_HOST_DEVICE T derivative(Index j, T t) const {
     const T s = width(j), z = (t - centre(j)) / s;
     return -z / s * (detail::normal_pdf(z) / s);
   }
-  /// psi_j''(t)
+  /// Computes psi_j''(t).
   INFTY_HOST_DEVICE T second_derivative(Index j, T t) const {
     const T s = width(j), z = (t - centre(j)) / s;
     return (z * z - 1) / (s * s) * (detail::normal_pdf(z) / s);
   }
-  /// Whether Gauss-Legendre integrates psi_j over [a, b] to rounding.
+  /// Returns whether Gauss-Legendre integrates psi_j over [a, b] to rounding.
   INFTY_HOST_DEVICE bool smooth(Index j, T a, T b) const {
     const T s = width(j);
     return detail::normal_smooth((a - centre(j)) / s, (b - a) / s);
   }
 
-  /// The integrals of (t - origin)^k psi_j(t) over [a, b], k = 0, 1, 2; precise in the far tails,
-  /// on tiny intervals and for infinite ends alike. Swapped ends change the sign.
+  /// Computes the integrals of (t - origin)^k psi_j(t) over [a, b], k = 0, 1, 2; precise in the far
+  /// tails, on tiny intervals and for infinite ends alike. Swapped ends change the sign.
   INFTY_HOST_DEVICE Integrals<T> integrals(Index j, T a, T b, T origin = 0) const {
     if (b < a) {
       const Integrals<T> m = integrals(j, b, a, origin);
@@ -80,6 +83,31 @@ class GaussianBasis {
     const Integrals<T> m = detail::normal_integrals<T>((end - c) / side, length,
                                                        (end - origin) / side, (c - origin) / side);
     return {m.zeroth, side * m.first, side * side * m.second};
+  }
+
+  /// E[psi_j] under N(mu, var) and its gradient. The product of two Gaussians integrates to a
+  /// Gaussian: N(mu; centre, width² + var).
+  INFTY_HOST_DEVICE Expectation<T> gaussian_expectation(Index j, T mu, T var) const {
+    return gaussian_expectation_at(j, mu, inverse_spread(j, var));
+  }
+  /// 1 / sqrt(width² + var), what the expectations of all functions of psi_j's width share.
+  INFTY_HOST_DEVICE T inverse_spread(Index j, T var) const {
+    const T s = width(j);
+    return 1 / std::sqrt(s * s + var);
+  }
+  /// `gaussian_expectation` where the inverse spread r is known.
+  INFTY_HOST_DEVICE Expectation<T> gaussian_expectation_at(Index j, T mu, T r) const {
+    constexpr T peak = T(0.39894228040143267793994606L);  // 1 / sqrt(2 pi)
+    const T z = (mu - centre(j)) * r;
+    const T value = math::exp_decay(T(-0.5) * z * z) * (peak * r);
+    return {value, -value * z * r, value * (z * z - 1) * r * r / 2};
+  }
+  /// How far from mu a centre must lie for the expectation to be `tail` times its largest value,
+  /// for the widest functions; with tail in (0, 1).
+  INFTY_HOST_DEVICE T gaussian_reach(T var, T tail) const {
+    T widest = 0;
+    for (Index j = 0; j < widths_; ++j) widest = width(j) > widest ? width(j) : widest;
+    return std::sqrt(-2 * std::log(tail) * (widest * widest + var));
   }
 
   /// The same basis in another scalar type.
@@ -111,6 +139,7 @@ class GaussianBasis {
   T width_[max_widths] = {};
 };
 
-static_assert(SmoothBasis<GaussianBasis<float>> && SmoothBasis<GaussianBasis<double>>);
+static_assert(SmoothBasis<GaussianBasis<float>> && SpreadBasis<GaussianBasis<float>> &&
+              LocalBasis<GaussianBasis<double>>);
 
 }  // namespace infty

@@ -11,14 +11,14 @@
 /// Integrals of the standard normal density phi without cancellation.
 namespace infty::detail {
 
-/// phi(z) = exp(-z^2 / 2) / sqrt(2 pi)
+/// Computes phi(z) = exp(-z^2 / 2) / sqrt(2 pi).
 template <class T>
 INFTY_HOST_DEVICE inline T normal_pdf(T z) {
   return math::exp(T(-0.5) * z * z) * T(0.39894228040143267793994606L);
 }
 
-/// The normal probability of [x, y], x <= y: a difference of the two values of erf or erfc that
-/// are small, so that it stays precise far from 0.
+/// Computes the normal probability of [x, y], x <= y: a difference of the two values of erf or erfc
+/// that are small, so that it stays precise far from 0.
 template <class T>
 INFTY_HOST_DEVICE inline T normal_mass(T x, T y) {
   constexpr T r = T(0.70710678118654752440084436L);  // 1 / sqrt(2)

@@ -101,7 +101,7 @@ inline double largest_of(const std::vector<double>& x) {
 
 }  // namespace detail
 
-/// Λ and reach of a fit. @param G  [n, N], as `ridge_matrix` gives it
+/// Computes Λ and reach of a fit. @param G  [n, N], as `ridge_matrix` gives it
 template <class B, Basis Psi>
 FitSize fit_size(const Psi& psi, const Tensor<double, B>& G) {
   const Index n = G.dim(0), N = G.dim(1);
@@ -141,6 +141,7 @@ struct RunSize {
   double of_old = std::numeric_limits<double>::infinity();  ///< s
 };
 
+/// Computes how far writes in a row can carry a signal, s and h of docs/stability.md.
 /// @param S  [M, M], what a write makes of the samples
 /// @param C  [M, L], what it makes of new vectors
 template <class B>
@@ -180,7 +181,8 @@ RunSize run_size(const Tensor<double, B>& S, const Tensor<double, B>& C) {
   return {};
 }
 
-/// The spectral radius of S [M, M], by squaring: the limit of |S^k|^(1/k), to some parts in 10^6.
+/// Computes the spectral radius of S [M, M], by squaring: the limit of |S^k|^(1/k), to some parts
+/// in 10^6.
 template <class B>
 double spectral_radius(const Tensor<double, B>& S) {
   auto power = S.clone();

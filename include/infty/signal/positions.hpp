@@ -18,8 +18,9 @@ struct Positions {
   std::vector<double> inside, before, after;
 };
 
-/// Positions of a memory's first `length` vectors: of the midpoints of 2 length cells on
-/// [-1/2, 3/2], all but length / 2 (rounded down) at the front are theirs, for as many as they are.
+/// Places a memory's first `length` vectors: of the midpoints of 2 length cells on [-1/2, 3/2], all
+/// but length / 2 (rounded down) at the front are theirs, for as many as they are. The paper leaves
+/// places open [Martins et al. 2022, §2.2]; these are the authors' programs'.
 /// @throws infty::ValueError if length is not in [1, `largest_size`]
 inline Positions first_positions(Index length) {
   require_at_least("first_positions", "length", length, 1);
@@ -33,9 +34,9 @@ inline Positions first_positions(Index length) {
   return p;
 }
 
-/// Positions of every later write: `samples` of the contracted past at tau m / samples, then the
-/// `length` new vectors at tau + (1 - tau) i / length, m and i from 1; zeros at the points outside
-/// of [0, 1] of an even grid on [-1/2, 3/2] of twice as many   [Martins et al. 2022, Eq. 13-15].
+/// Places every later write: `samples` of the contracted past at tau m / samples, then the `length`
+/// new vectors at tau + (1 - tau) i / length, m and i from 1; zeros at the points outside of [0, 1]
+/// of an even grid on [-1/2, 3/2] of twice as many   [Martins et al. 2022, Eq. 13-15].
 /// @throws infty::ValueError if length or samples is not in [1, `largest_size`], or tau in (0, 1)
 inline Positions next_positions(Index length, Index samples, double tau) {
   require_at_least("next_positions", "length", length, 1);
@@ -60,12 +61,12 @@ inline Positions next_positions(Index length, Index samples, double tau) {
   return p;
 }
 
-/// Places that a write of `length` vectors needs so that its part of the signal, (tau, 1], is as
-/// densely covered as the contracted past: at least samples (1 - tau) / tau of them, which is not
-/// asked beyond eight times the samples. Fewer vectors are held, each over several places; with
-/// nothing in most of (tau, 1] the regression would extrapolate there.
+/// Counts the places that a write of `length` vectors needs so that its part of the signal, (tau,
+/// 1], is as densely covered as the contracted past: at least samples (1 - tau) / tau of them,
+/// which is not asked beyond eight times the samples. Fewer vectors are held, each over several
+/// places; with nothing in most of (tau, 1] the regression would extrapolate there.
 /// @return  >= length
-/// @throws infty::ValueError as `next_positions`
+/// @throws infty::ValueError if length or samples is not in [1, `largest_size`], or tau in (0, 1)
 inline Index held_points(Index length, Index samples, double tau) {
   require_at_least("held_points", "length", length, 1);
   require_at_least("held_points", "samples", samples, 1);

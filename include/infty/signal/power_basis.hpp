@@ -16,28 +16,28 @@ class PowerBasis {
  public:
   using Scalar = T;
 
-  /// @throws infty::ValueError if n < 1
+  /// Makes a basis of n functions. @throws infty::ValueError if n < 1
   explicit PowerBasis(Index n) : size_(n) { require_at_least("PowerBasis", "N", n, 1); }
 
-  /// N, the number of functions.
+  /// Returns N, the number of functions.
   INFTY_HOST_DEVICE Index size() const { return size_; }
 
-  /// t^j
+  /// Computes t^j.
   INFTY_HOST_DEVICE T operator()(Index j, T t) const { return std::pow(t, T(j)); }
-  /// j t^(j-1)
+  /// Computes j t^(j-1).
   INFTY_HOST_DEVICE T derivative(Index j, T t) const {
     return j < 1 ? T(0) : T(j) * std::pow(t, T(j - 1));
   }
-  /// j (j-1) t^(j-2)
+  /// Computes j (j-1) t^(j-2).
   INFTY_HOST_DEVICE T second_derivative(Index j, T t) const {
     return j < 2 ? T(0) : T(j) * T(j - 1) * std::pow(t, T(j - 2));
   }
-  /// Whether Gauss-Legendre integrates t^j over [a, b] to rounding: exactly up to t^21, times a
-  /// square, and where t^j changes little.
+  /// Returns whether Gauss-Legendre integrates t^j over [a, b] to rounding: exactly up to t^21,
+  /// times a square, and where t^j changes little.
   INFTY_HOST_DEVICE bool smooth(Index j, T a, T b) const { return pieces(j, a, b) == 1; }
 
-  /// The integrals of (t - origin)^k t^j over [a, b], k = 0, 1, 2. Antiderivatives cancel where
-  /// origin and ends are close together, Gauss-Legendre on few pieces does not.
+  /// Computes the integrals of (t - origin)^k t^j over [a, b], k = 0, 1, 2. Antiderivatives cancel
+  /// where origin and ends are close together, Gauss-Legendre on few pieces does not.
   INFTY_HOST_DEVICE Integrals<T> integrals(Index j, T a, T b, T origin = 0) const {
     const Index count = pieces(j, a, b);
     const T half = (b - a) / T(2 * count), from = a - origin;
@@ -52,6 +52,20 @@ class PowerBasis {
       });
     }
     return sum;
+  }
+
+  /// E[psi_j] under N(mu, var) and its gradient, the moments of a normal variable:
+  /// m_j = mu m_{j-1} + (j - 1) var m_{j-2}, of terms with the same sign, and
+  /// d m_j = j m_{j-1} dmu + j (j - 1) / 2 m_{j-2} dvar.
+  INFTY_HOST_DEVICE Expectation<T> gaussian_expectation(Index j, T mu, T var) const {
+    T moment = 1, last = 0, before = 0;  // m_i, m_{i-1}, m_{i-2}
+    for (Index i = 1; i <= j; ++i) {
+      const T next = mu * moment + T(i - 1) * var * last;
+      before = last;
+      last = moment;
+      moment = next;
+    }
+    return {moment, T(j) * last, T(j) * T(j - 1) / 2 * before};
   }
 
   /// The same basis in another scalar type.
@@ -71,6 +85,6 @@ class PowerBasis {
   Index size_;
 };
 
-static_assert(SmoothBasis<PowerBasis<float>> && SmoothBasis<PowerBasis<double>>);
+static_assert(SmoothBasis<PowerBasis<float>> && GaussianExpectationBasis<PowerBasis<double>>);
 
 }  // namespace infty

@@ -17,7 +17,7 @@ namespace infty {
 
 namespace detail {
 
-/// The basis in double, in which every ridge regression is solved.
+/// Returns the basis in double, in which every ridge regression is solved.
 template <Basis Psi>
 auto in_double(const Psi& psi) {
   if constexpr (requires { psi.template cast<double>(); }) {
@@ -110,13 +110,13 @@ double largest_eigenvalue(const Tensor<double, B>& A) {
 
 }  // namespace detail
 
-/// The matrix G of the ridge fit B = Gᵀ X with G = ((F Fᵀ + λI)^-1 F)ᵀ, F(j, i) = psi_j(t_i) over
-/// all positions, of which only those inside carry vectors; by Cholesky in double, whatever the
-/// scalar of psi   [Martins et al. 2022, Eq. 5].
+/// Solves for the matrix G of the ridge fit B = Gᵀ X with G = ((F Fᵀ + λI)^-1 F)ᵀ, F(j, i) =
+/// psi_j(t_i) over all positions, of which only those inside carry vectors; by Cholesky in double,
+/// whatever the scalar of psi   [Martins et al. 2022, Eq. 5, 23].
 /// @param penalty  λ > 0
 /// @return         [positions.inside, N]
-/// @throws infty::ValueError if there is no position inside, penalty is not positive and finite,
-///         or so small that F Fᵀ + λI is not positive definite in double
+/// @throws infty::ValueError if there is no position inside, penalty is not positive and finite, or
+/// so small that F Fᵀ + λI is not positive definite in double
 /// @post   (F Fᵀ + λI) Gᵀ == F within rounding times the condition number
 template <class B, Basis Psi>
 Tensor<double, B> ridge_matrix(const Psi& psi, const Positions& positions, double penalty) {
@@ -133,9 +133,10 @@ Tensor<double, B> ridge_matrix(const Psi& psi, const Positions& positions, doubl
   return G;
 }
 
-/// Condition number of F Fᵀ + λI in the 2-norm, largest eigenvalue over smallest; the cost is some
-/// dozens of products of N x N matrices.
-/// @throws infty::ValueError as ridge_matrix
+/// Computes the condition number of F Fᵀ + λI in the 2-norm, largest eigenvalue over smallest; the
+/// cost is some dozens of products of N x N matrices.
+/// @throws infty::ValueError if there is no position inside, penalty is not positive and finite, or
+/// so small that F Fᵀ + λI is not positive definite in double
 template <class B, Basis Psi>
 double condition_number(const Psi& psi, const Positions& positions, double penalty) {
   const auto A = detail::normal_matrix<B>(psi, positions, penalty);

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <infty/core/config.hpp>
@@ -25,33 +26,64 @@ namespace infty {
 
 namespace detail {
 
-/// Values by length, the most recently used in front.
+/// Values by length, the most recently used in front, for several threads at once.
 template <class Value>
 class RecentlyUsed {
  public:
-  /// The value for `length`, from `make()` if it is not there. @param bytes  of a value
+  /// The value for `length`, from `make()` if it is not there. `make` runs outside of the lock, so
+  /// that nobody waits for it who asks for another length; of several threads that make one value,
+  /// the first to come back gives it to all. @param bytes  of a value
   template <class Make, class Bytes>
   Value get(Index length, const RidgeSettings& limits, Make make, Bytes bytes) {
-    for (auto it = values_.begin(); it != values_.end(); ++it) {
-      if (it->first != length) continue;
-      values_.splice(values_.begin(), values_, it);
-      return values_.front().second;
-    }
-    values_.emplace_front(length, make());
-    held_ += bytes(values_.front().second);
+    if (auto kept = find(length)) return *std::move(kept);
+    Value made = make();
+    const std::size_t size = bytes(made);
+    const std::lock_guard lock(mutex_);
+    if (auto kept = locked_find(length)) return *std::move(kept);
+    values_.emplace_front(length, size, made);
+    held_ += size;
     while (values_.size() > 1 &&
            (static_cast<Index>(values_.size()) > limits.entries || held_ > limits.bytes)) {
-      held_ -= bytes(values_.back().second);
+      held_ -= values_.back().bytes;
       values_.pop_back();
     }
-    return values_.front().second;
+    return made;
   }
 
-  std::size_t size() const { return values_.size(); }
-  std::size_t bytes() const { return held_; }
+  /// How many values are kept.
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return values_.size();
+  }
+  /// Bytes of them.
+  std::size_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
 
  private:
-  std::list<std::pair<Index, Value>> values_;
+  struct Kept {
+    Index length;
+    std::size_t bytes;
+    Value value;
+  };
+
+  std::optional<Value> find(Index length) {
+    const std::lock_guard lock(mutex_);
+    return locked_find(length);
+  }
+
+  std::optional<Value> locked_find(Index length) {
+    for (auto it = values_.begin(); it != values_.end(); ++it) {
+      if (it->length != length) continue;
+      values_.splice(values_.begin(), values_, it);
+      return values_.front().value;
+    }
+    return std::nullopt;
+  }
+
+  mutable std::mutex mutex_;
+  std::list<Kept> values_;
   std::size_t held_ = 0;
 };
 
@@ -79,9 +111,10 @@ Tensor<double, B> held_rows(const Tensor<double, B>& G, Index old, Index length)
 
 }  // namespace detail
 
-/// The ridge matrices of every length that is written, solved once in double and kept in T.
-/// Copies share what they keep; several threads may ask at once. One that was moved from throws
-/// infty::ValueError when it is asked.
+/// The ridge matrices of every length that is written, solved in double when they are first asked
+/// for, and kept in T. A handle: copies are cheap and share what is kept. Several threads may ask
+/// at once, and wait for each other only while a list is searched, never for a matrix to be solved.
+/// One that was moved from throws infty::ValueError when it is asked.
 template <class T, class B, Basis Psi>
 class RidgeCache {
  public:
@@ -109,9 +142,7 @@ class RidgeCache {
 
   /// The matrices of every later write. @throws infty::ValueError if length < 1
   NextMatrices<T, B> next(Index length) const {
-    Kept& all = kept();
-    const std::lock_guard lock(all.mutex);
-    return all.next.get(
+    return kept().next.get(
         length, settings_, [&] { return make_next(length); },
         [](const NextMatrices<T, B>& m) {
           return m.next_old.bytes() + m.next_new.bytes() + m.carry.bytes();
@@ -119,16 +150,8 @@ class RidgeCache {
   }
 
   /// Number of matrices, and the bytes, that are kept now.
-  std::size_t entries() const {
-    Kept& all = kept();
-    const std::lock_guard lock(all.mutex);
-    return all.first.size() + all.next.size();
-  }
-  std::size_t bytes() const {
-    Kept& all = kept();
-    const std::lock_guard lock(all.mutex);
-    return all.first.bytes() + all.next.bytes();
-  }
+  std::size_t entries() const { return kept().first.size() + kept().next.size(); }
+  std::size_t bytes() const { return kept().first.bytes() + kept().next.bytes(); }
 
  private:
   struct First {
@@ -136,7 +159,6 @@ class RidgeCache {
     WriteLimits limits;
   };
   struct Kept {
-    std::mutex mutex;
     detail::RecentlyUsed<First> first;
     detail::RecentlyUsed<NextMatrices<T, B>> next;
   };
@@ -146,11 +168,6 @@ class RidgeCache {
   };
 
   First first_entry(Index length) const {
-    const std::lock_guard lock(kept().mutex);
-    return locked_first(length);
-  }
-
-  First locked_first(Index length) const {
     return kept().first.get(
         length, settings_,
         [&] {
@@ -210,7 +227,7 @@ class RidgeCache {
       limits.of_new = run.of_new;
       limits.of_old = run.of_old;
       limits.multiplies =
-          limits.run(std::max(limits.lebesgue, locked_first(length).limits.lebesgue)) <= most_run;
+          limits.run(std::max(limits.lebesgue, first_entry(length).limits.lebesgue)) <= most_run;
     }
     return {rounded(old), rounded(added), rounded(detail::matrix_product(old, true, F, true)),
             limits};

@@ -5,6 +5,7 @@
 #include <concepts>
 
 #include <infty/core/config.hpp>
+#include <infty/core/math.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/density.hpp>
 #include <infty/signal/gauss_legendre.hpp>
@@ -17,25 +18,34 @@ namespace infty {
 struct TruncatedParabola {
   static constexpr const char* name = "truncated_parabola";
 
-  /// Half the length of the support, (3 var / 2)^(1/3).
+  /// Computes half the length of the support, (3 var / 2)^(1/3)   [Martins et al. 2020].
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T half_width(T var) {
     return std::cbrt(T(1.5) * var);
   }
 
-  /// p(t), var > 0.
+  /// Computes p(t), var > 0.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T pdf(T t, T mu, T var) {
     const T h = half_width(var), u = std::fabs(t - mu);
     return u < h ? (h - u) * (h + u) / (2 * var) : T(0);
   }
 
-  /// The probability of [a, b], a <= b.
+  /// Computes the probability of [a, b], a <= b.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T mass(T a, T b, T mu, T var) {
     const T h = half_width(var);
     const T x = clamped((a - mu) / h), y = clamped((b - mu) / h);
     return (y - x) * (3 - (x * x + x * y + y * y)) / 4;
+  }
+
+  /// KL(p || N(mu, sigma0²)), the paper's prior: E_p[log p] = log(3 / h) - 5/3, and E_p[(t - mu)²]
+  /// is the variance h² / 5. Least, .046, where that is sigma0²: a parabola is no Gaussian.
+  template <std::floating_point T>
+  INFTY_HOST_DEVICE static Expectation<T> divergence(T, T var, T sigma0) {
+    constexpr T constant = T(0.35088415520611576L);  // log 3 - 5/3 + log(2 pi) / 2
+    const T ratio = half_width(var) / sigma0, square = ratio * ratio;
+    return {constant - math::log(ratio) + square / 10, T(0), (square / 5 - 1) / (3 * var)};
   }
 
   /// E_p[psi_j].
@@ -46,8 +56,8 @@ struct TruncatedParabola {
     return expectation_gradient(psi, j, mu, var).value;
   }
 
-  /// E_p[psi_j] and its gradient. With t = mu + h v the expectation is 3/4 of the integral of
-  /// (1 - v^2) psi(mu + h v) over [-1, 1]; the ends contribute nothing to a derivative.
+  /// Computes E_p[psi_j] and its gradient. With t = mu + h v the expectation is 3/4 of the integral
+  /// of (1 - v^2) psi(mu + h v) over [-1, 1]; the ends contribute nothing to a derivative.
   template <IntegrableBasis Psi>
   INFTY_HOST_DEVICE static Expectation<typename Psi::Scalar> expectation_gradient(
       const Psi& psi, Index j, typename Psi::Scalar mu, typename Psi::Scalar var) {
@@ -90,6 +100,6 @@ struct TruncatedParabola {
   }
 };
 
-static_assert(Density<TruncatedParabola>);
+static_assert(Density<TruncatedParabola> && DensityWithPrior<TruncatedParabola>);
 
 }  // namespace infty

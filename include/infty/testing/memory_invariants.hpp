@@ -11,24 +11,29 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
-#include <infty/memory/memory.hpp>
+#include <infty/memory/no_memory.hpp>
+#include <infty/memory/with_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/testing/gradient_check.hpp>
 #include <infty/testing/invariants.hpp>
 #include <infty/train/checkpoint.hpp>
 
-// What every `Memory` keeps to, tried inside a language model of two small layers:
-// `require_memory<MyMemory>(config, file)` is a whole test of a memory of your own. It needs
-// exceptions: that wrong states are refused is tried, too.
+// What every mixer that remembers, and every `Memory`, keeps to, tried inside a language model of
+// two small layers: `require_mixer<MyMixer<double>>(config, file)` is a whole test of a mixer of
+// your own, `require_memory<MyMemory<double>>(config, file)` one of a memory. They need exceptions:
+// that wrong states are refused is tried, too.
 
 namespace infty::testing {
 
 /// A small language model as a memory of tokens, as the streams of testing/invariants.hpp want it:
 /// it is written by observing and read by answering, of which the state does not come to know.
-template <template <class, class> class M, class T = double, class Backend = EigenBackend>
+template <class Mixer>
 class TokenMemory {
+  using T = typename Mixer::Scalar;
+  using Backend = typename Mixer::BackendType;
+
  public:
-  using Model = TransformerLM<T, M, Backend>;
+  using Model = TransformerLM<Mixer>;
   using Tokens = typename Model::Tokens;
 
   /// Parameters are drawn, those that start as zeros and ones too.
@@ -59,7 +64,7 @@ class TokenMemory {
   }
   Variable<T, Backend> read(const typename Model::State& state, const Tokens& tokens) const {
     auto branch = state;
-    return model_.forward(branch, tokens).hidden;
+    return model_.forward(branch, tokens);
   }
 
  private:
@@ -126,17 +131,18 @@ double state_difference(const State& a, const State& b) {
 
 /// `observe` leaves the state that `forward` leaves, with a tape and without one, and what is read
 /// does not depend on the tape.
-template <template <class, class> class M, class T, class B>
-double observe_equals_forward(const TokenMemory<M, T, B>& memory) {
+template <class Mixer>
+double observe_equals_forward(const TokenMemory<Mixer>& memory) {
+  using B = typename Mixer::BackendType;
   const auto stream = some_stream<B>();
   auto observed = memory.make_state(3), read = observed, recorded = observed;
   double worst = 0;
   for (const auto& piece : stream.pieces) {
     memory.write(observed, piece);
-    const auto answer = memory.model().forward(read, piece).hidden;
+    const auto answer = memory.model().forward(read, piece);
     {
       Tape tape;
-      const auto same = memory.model().forward(recorded, piece).hidden;
+      const auto same = memory.model().forward(recorded, piece);
       detail::raise_to(worst, detail::difference(answer.value(), same.value()));
     }
     detail::raise_to(worst, detail::state_difference(observed, read));
@@ -148,8 +154,9 @@ double observe_equals_forward(const TokenMemory<M, T, B>& memory) {
 /// The gradients of all parameters of a model with the memory, of the losses of a segment and of
 /// the regulariser, against central differences; a loss of the memory's own is left out, for it
 /// may stop gradients on purpose. The largest difference, relative to a parameter's largest one.
-template <template <class, class> class M, class B>
-double model_gradient(TokenMemory<M, double, B>& memory) {
+template <class Mixer>
+double model_gradient(TokenMemory<Mixer>& memory) {
+  using B = typename Mixer::BackendType;
   Random random(4);
   auto before = memory.make_state(2);
   for (const Index length : {7, 8}) {
@@ -159,16 +166,18 @@ double model_gradient(TokenMemory<M, double, B>& memory) {
   const auto tokens = some_tokens<B>(2, 3, random), targets = some_tokens<B>(2, 3, random);
   const auto loss = [&] {
     auto state = before;
-    const auto output = memory.model().forward(state, tokens);
-    return mean(memory.model().losses(output.hidden, targets)) +
-           scale(memory.model().kl_regulariser(output), 1e-3);
+    Pass<double, B> pass{.regularised = true};
+    const auto hidden = memory.model().forward(state, tokens, pass);
+    return mean(memory.model().losses(hidden, targets)) +
+           scale(loss_named(pass, "divergence"), 1e-3);
   };
   return gradient_check(loss, parameters<double, B>(memory.model()));
 }
 
 /// Whether a state stays as large as it was, once its memories are full, and finite.
-template <template <class, class> class M, class T, class B>
-bool stays_bounded(const TokenMemory<M, T, B>& memory) {
+template <class Mixer>
+bool stays_bounded(const TokenMemory<Mixer>& memory) {
+  using B = typename Mixer::BackendType;
   Random random(5);
   auto state = memory.make_state(1);
   const auto tokens = some_tokens<B>(1, 7, random);
@@ -199,11 +208,12 @@ bool throws(const F& f) {
 
 /// Whether a model with a wider embedding refuses a state, as infty::ShapeError, and leaves it as
 /// it was.
-template <template <class, class> class M, class T, class B>
-bool refuses_foreign_states(const TokenMemory<M, T, B>& memory) {
+template <class Mixer>
+bool refuses_foreign_states(const TokenMemory<Mixer>& memory) {
+  using B = typename Mixer::BackendType;
   auto config = memory.model().config();
   config.model_dim += 2;
-  const typename TokenMemory<M, T, B>::Model other(config, memory.model().memory_config());
+  const typename TokenMemory<Mixer>::Model other(config, memory.model().memory_config());
   Random random(6);
   const auto tokens = some_tokens<B>(2, 9, random);
   auto state = memory.make_state(2);
@@ -217,23 +227,24 @@ bool refuses_foreign_states(const TokenMemory<M, T, B>& memory) {
   return true;
 }
 
-/// Tries memory M with a configuration of few vectors, so that a dozen tokens fill it, in a model
+/// Tries a mixer with a configuration of few vectors, so that a dozen tokens fill it, in a model
 /// with its norms behind and in one with its norms in front: the invariants of a stream (a batch is
 /// its rows one by one, a reset row is fresh, a state that was saved and loaded continues, copies
 /// branch, outputs do not depend on later input), gradients, that `observe` is `forward` without an
 /// answer, that a state stays as large as it is and another model's is refused, that products are
-/// counted.
+/// counted where the mixer has `flops`.
 /// @param file       where states are saved; is overwritten
 /// @param tolerance  of what is computed in another order, as in a batch and row by row
 /// @throws infty::testing::InvariantError that names what is broken
-template <template <class, class> class M>
-void require_memory(const typename M<double, EigenBackend>::Config& config,
-                    const std::filesystem::path& file, double tolerance = 1e-12) {
+template <class Mixer>
+void require_mixer(const typename Mixer::Config& config, const std::filesystem::path& file,
+                   double tolerance = 1e-12) {
+  static_assert(std::is_same_v<typename Mixer::Scalar, double>);
   const auto hold = [](bool good, const char* what, const auto&... more) {
     require<InvariantError>(good, what, "does not hold", more...);
   };
   for (const bool pre_norm : {false, true}) {
-    TokenMemory<M> memory(config, pre_norm);
+    TokenMemory<Mixer> memory(config, pre_norm);
     const auto through = [&](const auto& state) {
       save_state(file, state);
       auto loaded = memory.make_state(1);
@@ -250,12 +261,23 @@ void require_memory(const typename M<double, EigenBackend>::Config& config,
     const double gradient = model_gradient(memory);
     hold(gradient < 1e-6, "model_gradient", ": a difference of ", gradient, ", allowed is 1e-6");
   }
-  const M<double, EigenBackend> memory(config, {.model_dim = 4, .heads = 2, .head_dim = 3},
-                                       Random(1));
-  const double count = memory.flops(2, 8);
-  hold(count > 0 && memory.flops(4, 8) > count && memory.flops(2, 16) > count, "flops",
-       ": they are ", count, " for 2 rows of 8, ", memory.flops(4, 8), " for 4 rows of 8, ",
-       memory.flops(2, 16), " for 2 rows of 16");
+  if constexpr (requires(const Mixer& mixer) { mixer.flops(Index(2), Index(8)); }) {
+    const Mixer mixer(config, {.model_dim = 4, .heads = 2, .head_dim = 3}, Random(1));
+    const double count = mixer.flops(2, 8);
+    hold(count > 0 && mixer.flops(4, 8) > count && mixer.flops(2, 16) > count, "flops",
+         ": they are ", count, " for 2 rows of 8, ", mixer.flops(4, 8), " for 4 rows of 8, ",
+         mixer.flops(2, 16), " for 2 rows of 16");
+  }
+}
+
+/// Tries a memory beside attention over each segment alone, as `require_mixer` does.
+/// @throws infty::testing::InvariantError that names what is broken
+template <Memory M>
+void require_memory(const typename M::Config& config, const std::filesystem::path& file,
+                    double tolerance = 1e-12) {
+  using T = typename M::Scalar;
+  using B = typename M::BackendType;
+  require_mixer<WithMemory<NoMemory<T, B>, M>>({.memory = config}, file, tolerance);
 }
 
 }  // namespace infty::testing

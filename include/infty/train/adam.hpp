@@ -107,7 +107,8 @@ struct ChosenAdam<B> {
 template <class T, class Backend>
 class Adam {
  public:
-  /// Optimises all parameters of a layer. @throws infty::ValueError for a bad configuration
+  /// Makes an optimiser of all parameters of a layer [Kingma and Ba 2015, Algorithm 1].
+  /// @throws infty::ValueError for a bad configuration
   template <class L>
   explicit Adam(L& layer, AdamConfig config = {})
       : config_(config), parameters_(named_parameters<T, Backend>(layer)) {
@@ -133,10 +134,10 @@ class Adam {
   /// The constants as given.
   const AdamConfig& config() const { return config_; }
 
-  /// What is optimised, each parameter once.
+  /// Lists what is optimised, each parameter once.
   const std::vector<NamedParameter<T, Backend>>& parameters() const { return parameters_; }
 
-  /// Number of calls of `step`.
+  /// Counts the calls of `step`.
   Index steps() const { return steps_; }
 
   /// Forgets the gradients of all parameters.
@@ -144,11 +145,12 @@ class Adam {
     for (auto& parameter : parameters_) parameter.variable.zero_grad();
   }
 
-  /// One step along the gradients, with the learning rate of the configuration.
+  /// Takes a step along the gradients, with the learning rate of the configuration.
   void step() { step(config_.learning_rate); }
 
-  /// One step with a learning rate >= 0. @throws infty::ValueError if the rate is negative or not
-  /// finite, or if a restored count of steps is negative; then nothing has changed
+  /// Takes a step along the gradients with a learning rate >= 0.
+  /// @throws infty::ValueError if the rate is negative or not finite, or if a restored count of
+  /// steps is negative; then nothing has changed
   void step(double learning_rate) {
     require(std::isfinite(learning_rate) && learning_rate >= 0, "Adam::step", "learning_rate is ",
             learning_rate, ": it must be finite and at least 0");

@@ -53,7 +53,8 @@ void save_parameters(SafetensorsWriter& writer, const L& layer, const std::strin
 }
 
 /// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
-/// gradient that would flow to the last write is not kept. @throws infty::IoError as above
+/// gradient that would flow to the last write is not kept. @throws infty::IoError if a name is
+/// taken
 template <Layer State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
   mark_checkpoint(writer);
@@ -73,7 +74,7 @@ void save_state(SafetensorsWriter& writer, const State& state, const std::string
 }
 
 /// Adds the state of an optimiser such as Adam: counts and moments, by the names of its `visit`
-/// behind `prefix`; its configuration is not part of it. @throws infty::IoError as above
+/// behind `prefix`; its configuration is not part of it. @throws infty::IoError if a name is taken
 template <Layer Optimizer>
 void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
                     const std::string& prefix = "") {
@@ -86,7 +87,7 @@ void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
   });
 }
 
-/// Adds a random generator: its seed, stream and counter. @throws infty::IoError as above
+/// Adds a random generator: its seed, stream and counter. @throws infty::IoError if a name is taken
 inline void save_random(SafetensorsWriter& writer, const Random& random, const std::string& name) {
   mark_checkpoint(writer);
   writer.add(name, Shape{3},
@@ -101,13 +102,14 @@ inline void save_random(SafetensorsWriter& writer, const Random& random, const s
 ///     loader.apply();
 class CheckpointLoader {
  public:
+  /// Opens a checkpoint, of which nothing is loaded yet.
   /// @throws infty::IoError if the file is missing, is not exactly safetensors, or is a checkpoint
   /// of another version
   explicit CheckpointLoader(const std::filesystem::path& path) : file_(path) {
     require_checkpoint(file_, false);
   }
 
-  /// The file, for its string metadata.
+  /// Returns the file, for its string metadata.
   const SafetensorsFile& file() const { return file_; }
 
   /// Takes all parameters of a layer, written by `save_parameters` or under the same names by
@@ -264,7 +266,7 @@ class CheckpointLoader {
   std::vector<std::function<void()>> writes_;
 };
 
-/// A file of the parameters of a layer alone; an old one is replaced when the new one is complete.
+/// Saves the parameters of a layer as a file; an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
 template <Layer L>
 void save_parameters(const std::filesystem::path& path, const L& layer) {
@@ -281,7 +283,8 @@ void load_parameters(const std::filesystem::path& path, L& layer, const std::str
   CheckpointLoader(path).parameters(layer, prefix).apply();
 }
 
-/// A file of a state alone. @throws infty::IoError as above
+/// Saves a state as a file; an old one is replaced when the new one is complete.
+/// @throws infty::IoError such as for a missing folder; then the old file is there still
 template <Layer State>
 void save_state(const std::filesystem::path& path, const State& state) {
   SafetensorsWriter writer;
@@ -290,7 +293,8 @@ void save_state(const std::filesystem::path& path, const State& state) {
 }
 
 /// Replaces a state by that of a file, of the same memory; copies of it keep what they have.
-/// @throws infty::IoError as above; then the state is as it was
+/// @throws infty::IoError that names the first tensor that is missing, does not fit, or is too
+/// much; then the state is as it was
 template <Layer State>
 void load_state(const std::filesystem::path& path, State& state, const std::string& prefix = "") {
   CheckpointLoader(path).state(state, prefix).apply();

@@ -73,8 +73,8 @@ inline void check_max_norm(double max_norm) {
 
 }  // namespace detail
 
-/// The Euclidean norm of all gradients together, summed in double; parameters without one count 0.
-/// It is read from the backend once, whatever the number of parameters.
+/// Computes the Euclidean norm of all gradients together, summed in double; parameters without one
+/// count 0. It is read from the backend once, whatever the number of parameters.
 /// @throws infty::NonFiniteError that names the first parameter whose gradient is not finite
 template <class T, class B>
 double grad_norm(const std::vector<NamedParameter<T, B>>& parameters) {
@@ -98,7 +98,10 @@ double clip_grad_norm(const std::vector<NamedParameter<T, B>>& parameters, doubl
   return norm;
 }
 
-/// The same for all parameters of a layer.
+/// Scales the gradients of all parameters of a layer by min(1, max_norm / (norm + 1e-6)), and
+/// returns the norm before.
+/// @throws infty::ValueError unless max_norm > 0; infty::NonFiniteError that names the first
+/// parameter whose gradient is not finite; then no gradient has changed
 template <class T, class B = EigenBackend, Layer L>
 double clip_grad_norm(L& layer, double max_norm) {
   return clip_grad_norm(named_parameters<T, B>(layer), max_norm);

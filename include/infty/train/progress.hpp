@@ -16,7 +16,8 @@
 
 namespace infty {
 
-/// Seconds as people read them: `8s`, `1:38`, `2:03:05`; `?` if they are not finite or negative.
+/// Writes seconds as people read them: `8s`, `1:38`, `2:03:05`; `?` if they are not finite or
+/// negative.
 inline std::string format_duration(double seconds) {
   if (!(seconds >= 0 && seconds < 1e15)) return "?";
   const auto whole = static_cast<long long>(std::llround(seconds));
@@ -74,7 +75,7 @@ class Progress {
                      : std::numeric_limits<double>::infinity();
   }
 
-  /// One line, without a line break: `step 300/1500  loss 1.234  12.3 steps/s  1:38 left`.
+  /// Writes one line, without a line break: `step 300/1500  loss 1.234  12.3 steps/s  1:38 left`.
   /// @param fields  names and values that go between the step and the rate
   std::string line(std::initializer_list<Field> fields = {}) const {
     std::ostringstream out;

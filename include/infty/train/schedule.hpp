@@ -20,8 +20,8 @@ concept Schedule = requires(const S& schedule, Index step) {
 
 namespace detail {
 
-/// The part of the peak that step `step` of a linear warm-up gets: 1 / warmup_steps in step 0, all
-/// of it from step warmup_steps - 1 on.
+/// Computes the part of the peak that step `step` of a linear warm-up gets: 1 / warmup_steps in
+/// step 0, all of it from step warmup_steps - 1 on.
 inline double warmup(Index step, Index warmup_steps) {
   return step >= warmup_steps ? 1
                               : static_cast<double>(step + 1) / static_cast<double>(warmup_steps);

@@ -6,6 +6,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/memory/ops/density.hpp>
 #include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/truncated_parabola.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
@@ -149,6 +150,62 @@ TEST_CASE("kl: by hand, zero for the prior itself, and its gradient") {
   CHECK(infty::gradient_check(loss, std::vector{mild}) < 1e-7);
 }
 
+namespace {
+
+/// A density whose divergence depends on its place, as it does where a density ends at 0 and 1.
+struct Placed {
+  static double pdf(double, double, double) { return 0; }
+  static double mass(double, double, double, double) { return 0; }
+  template <class T>
+  INFTY_HOST_DEVICE static infty::Expectation<T> divergence(T mu, T var, T sigma0) {
+    return {mu * mu * var / sigma0, 2 * mu * var / sigma0, mu * mu / sigma0};
+  }
+};
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("divergence: each density's own, value and gradient", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto check = [&]<class D>(std::type_identity<D>) {
+    Random random(infty::tests::seed);
+    auto x = infty::tests::uniform_variable<T, B>({2, 2, 3, 5}, random, .1, .9);
+    const auto by = infty::tests::uniform_tensor<T, B>({2, 3, 5}, random);
+    infty::Tape tape;
+    const auto y = infty::divergence<D>(x, T(.3));
+    CHECK(y.shape() == Shape{2, 3, 5});
+    tape.backward(infty::sum(y * Variable<T, B>(by)));
+    const auto in = x.value().to_vector(), out = y.value().to_vector(), d = by.to_vector(),
+               grad = x.grad().to_vector();
+    for (std::size_t i = 0; i < 30; ++i) {
+      const auto at = D::divergence(static_cast<double>(in[i]), static_cast<double>(in[30 + i]),
+                                    static_cast<double>(T(.3)));
+      const double scale = 1 + std::abs(at.value) + std::abs(at.d_var) + std::abs(at.d_mu),
+                   weight = static_cast<double>(d[i]);
+      CHECK(std::abs(static_cast<double>(out[i]) - at.value) < infty::tests::tolerance<T> * scale);
+      CHECK(std::abs(static_cast<double>(grad[i]) - weight * at.d_mu) <
+            infty::tests::tolerance<T> * scale);
+      CHECK(std::abs(static_cast<double>(grad[30 + i]) - weight * at.d_var) <
+            infty::tests::tolerance<T> * scale);
+    }
+  };
+  check(std::type_identity<infty::GaussianDensity>{});
+  check(std::type_identity<infty::TruncatedParabola>{});
+  check(std::type_identity<Placed>{});
+}
+
+TEST_CASE("divergence: gradients of each density's own") {
+  Random random(infty::tests::seed);
+  auto x = infty::tests::uniform_variable<double>({2, 1, 2, 4}, random, .1, .9);
+  const auto inputs = std::vector<Variable<double>>{x};
+  CHECK(infty::gradient_check(
+            [&] { return infty::sum(infty::divergence<infty::TruncatedParabola>(x, .2)); },
+            inputs) < 1e-7);
+  CHECK(infty::gradient_check([&] { return infty::sum(infty::divergence<Placed>(x, .2)); },
+                              inputs) < 1e-7);
+}
+
 TEST_CASE("densities: shapes that do not fit") {
   const auto zeros = [](Shape shape) { return Variable<float>(Tensor<float>::zeros(shape)); };
   CHECK_THROWS_WITH(infty::affine_density(zeros({1, 2, 4}), zeros({1, 2, 6}), 2, 1e-6f),
@@ -163,5 +220,5 @@ TEST_CASE("densities: shapes that do not fit") {
                     "[moment_density] queries are [1, 2, 4], keys [1, 2, 4], heads 2: they must be "
                     "[B, Q, HD] and [B, N, HD], N = 3");
   CHECK_THROWS_WITH(infty::kl(zeros({3, 1, 1, 1}), 1.0f),
-                    "[kl] density is [3, 1, 1, 1]: it must be [2, B, H, Q]");
+                    "[divergence] density is [3, 1, 1, 1]: it must be [2, B, H, Q]");
 }

@@ -7,6 +7,9 @@
 #include <infty/core/for_each.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
+#include <infty/signal/basis.hpp>
+#include <infty/signal/density.hpp>
+#include <infty/signal/gaussian_density.hpp>
 
 namespace infty {
 
@@ -105,10 +108,10 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
 /// that softmax(K q / sqrt(D)) weighs (the authors' option; no floor).
 /// @param queries  [B, Q, H D]
 /// @param keys     [B, N, H D]
-/// @param psi      N functions with `centre(j)` and `width(j)`
+/// @param psi      N functions with centres and widths
 /// @return         [2, B, H, Q], mu and sigma²
 /// @throws infty::ShapeError
-template <class T, class B, class Psi>
+template <class T, class B, CentredBasis Psi>
 Variable<T, B> moment_density(const Variable<T, B>& queries, const Variable<T, B>& keys,
                               const Psi& psi, Index heads) {
   const Index N = psi.size();
@@ -200,33 +203,40 @@ Variable<T, B> moment_density(const Variable<T, B>& queries, const Variable<T, B
       queries, keys, result);
 }
 
-/// KL(N(mu, sigma²) || N(mu, sigma0²)) of every density, ½ (σ²/σ0² - log(σ²/σ0²) - 1)
-/// [Martins et al. 2022, Eq. 20, 21; their log(σ/σ0) is a misprint for the ratio of variances].
+/// The divergence of every density from its prior of width sigma0 [Martins et al. 2022, Eq. 20,
+/// 21], as the density says: `D::divergence`.
 /// @param density  [2, B, H, Q], mu and sigma²
 /// @return         [B, H, Q], >= 0
-template <class T, class B>
-Variable<T, B> kl(const Variable<T, B>& density, T sigma0) {
-  require<ShapeError>(density.shape().rank() == 4 && density.dim(0) == 2, "kl", "density is ",
-                      density.shape(), ": it must be [2, B, H, Q]");
+/// @throws infty::ShapeError
+template <DensityWithPrior D, class T, class B>
+Variable<T, B> divergence(const Variable<T, B>& density, T sigma0) {
+  require<ShapeError>(density.shape().rank() == 4 && density.dim(0) == 2, "divergence",
+                      "density is ", density.shape(), ": it must be [2, B, H, Q]");
   const Index n = density.size() / 2;
-  const T inverse = T(1) / (sigma0 * sigma0);
   Variable<T, B> y(Tensor<T, B>(Shape{density.dim(1), density.dim(2), density.dim(3)}));
-  const T* const var = density.value().data() + n;
+  const T *const mu = density.value().data(), *const var = mu + n;
   T* const out = y.value().data();
-  B::for_each(n, [=] INFTY_HOST_DEVICE(Index i) {
-    const T ratio = var[i] * inverse;
-    out[i] = T(0.5) * (ratio - math::log(ratio) - T(1));
-  });
+  B::for_each(
+      n, [=] INFTY_HOST_DEVICE(Index i) { out[i] = D::divergence(mu[i], var[i], sigma0).value; });
   return record(
       y,
-      [density, n, inverse](const Tensor<T, B>& dy) {
-        const T *const v = density.value().data() + n, *const d = dy.data();
-        T* const dv = density.grad().data() + n;
+      [density, n, sigma0](const Tensor<T, B>& dy) {
+        const T *const m = density.value().data(), *const v = m + n, *const d = dy.data();
+        T *const dm = density.grad().data(), *const dv = dm + n;
         B::for_each(n, [=] INFTY_HOST_DEVICE(Index i) {
-          dv[i] += d[i] * T(0.5) * (inverse - T(1) / v[i]);
+          const Expectation<T> at = D::divergence(m[i], v[i], sigma0);
+          dm[i] += d[i] * at.d_mu;
+          dv[i] += d[i] * at.d_var;
         });
       },
       density);
+}
+
+/// The divergence of Gaussians, whatever the density that reads: what the authors' programs use for
+/// every density. @see divergence
+template <class T, class B>
+Variable<T, B> kl(const Variable<T, B>& density, T sigma0) {
+  return divergence<GaussianDensity>(density, sigma0);
 }
 
 }  // namespace infty

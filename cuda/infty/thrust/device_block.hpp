@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+#include <infty/core/config.hpp>
+#include <infty/thrust/host_block.hpp>
+
+namespace infty::detail {
+
+/// A block of the device. Its functions are marked for the host as well, as kernels are, and do
+/// nothing there.
+template <int threads>
+class DeviceBlock {
+ public:
+  static_assert(threads % 32 == 0 && threads <= 1024);
+
+  __host__ __device__ DeviceBlock(Index index, unsigned char* memory, unsigned char* exchange)
+      : index_(index), memory_(memory), exchange_(exchange) {}
+
+  /// As `HostBlock::index`.
+  __host__ __device__ Index index() const { return index_; }
+
+  /// As `HostBlock::shared`.
+  template <class T>
+  __host__ __device__ T* shared(Index n) {
+    static_assert(std::is_trivially_copyable_v<T> && shared_alignment % alignof(T) == 0);
+    T* const piece = reinterpret_cast<T*>(memory_);
+    memory_ += shared_bytes<T>(n);
+    return piece;
+  }
+
+  /// As `HostBlock::each`.
+  template <class I, class F>
+  __host__ __device__ void each(I n, const F& f) {
+    for (I i = static_cast<I>(thread()); i < n; i += threads) f(i);
+    barrier();
+  }
+
+  /// As `HostBlock::reduce`.
+  template <class T, class I, class Fold, class F>
+  __host__ __device__ T reduce(I n, T init, const Fold& fold, const F& f) {
+    static_assert(sizeof(T) <= 16);
+    if (n <= 0) return init;
+    const int lanes = n < threads ? static_cast<int>(n) : threads;
+    const int lane = thread() % 32, warp = thread() / 32, warps = (lanes + 31) / 32;
+    T sum = init;
+    if (thread() < lanes) sum = strided<T>(thread(), threads, n, fold, f);
+    sum = join<32>(sum, lane, lanes - 32 * warp, fold);
+    T* const of_warp = reinterpret_cast<T*>(exchange_);
+    if (lane == 0 && warp < warps) of_warp[warp] = sum;
+    barrier();
+    // Every warp joins the warps' sums for itself: that spares a second exchange.
+    sum = join<32>(of_warp[lane < warps ? lane : 0], lane, warps, fold);
+    sum = from_lane(sum, 0);
+    barrier();
+    return fold(init, sum);
+  }
+
+  /// As `HostBlock::fold_rows`.
+  template <class T, class Fold, class F, class Take>
+  __host__ __device__ void fold_rows(int rows, int n, const Fold& fold, const F& f,
+                                     const Take& take) {
+    constexpr int groups = threads / fold_lanes;
+    const int lane = thread() % fold_lanes, lanes = n < fold_lanes ? n : fold_lanes;
+    // All threads go round as often: a shuffle needs its whole warp.
+    for (int first = 0; first < rows; first += groups) {
+      const int row = first + thread() / fold_lanes;
+      T sum{};
+      if (row < rows && lane < lanes)
+        sum = strided<T>(lane, fold_lanes, n, fold, [&](int j) { return f(row, j); });
+      sum = join<fold_lanes>(sum, lane, lanes, fold);
+      if (lane == 0 && row < rows) take(row, sum);
+    }
+    barrier();
+  }
+
+ private:
+  __host__ __device__ static int thread() {
+#if defined(__CUDA_ARCH__)
+    return static_cast<int>(threadIdx.x);
+#else
+    return 0;
+#endif
+  }
+  __host__ __device__ static void barrier() {
+#if defined(__CUDA_ARCH__)
+    __syncthreads();
+#endif
+  }
+
+  template <class T, class I, class Fold, class F>
+  __host__ __device__ static T strided(int first, int stride, I n, const Fold& fold, const F& f) {
+    T sum = f(static_cast<I>(first));
+    for (I i = static_cast<I>(first) + stride; i < n; i += stride) sum = fold(sum, f(i));
+    return sum;
+  }
+
+  // Lane 0 of every `width` lanes gets the fold of the first `count` of them.
+  template <int width, class T, class Fold>
+  __host__ __device__ static T join(T sum, int lane, int count, const Fold& fold) {
+    for (int half = width / 2; half > 0; half /= 2) {
+      const T other = from_lane<width>(sum, lane + half);
+      if (lane + half < count) sum = fold(sum, other);
+    }
+    return sum;
+  }
+
+  // The value of another lane of the same `width` lanes, word by word.
+  template <int width = 32, class T>
+  __host__ __device__ static T from_lane(const T& x, int lane) {
+    static_assert(sizeof(T) % 4 == 0);
+    unsigned words[sizeof(T) / 4];
+    std::memcpy(words, &x, sizeof(T));
+#if defined(__CUDA_ARCH__)
+    for (unsigned& word : words) word = __shfl_sync(~0u, word, lane, width);
+#else
+    (void)lane;
+#endif
+    T out;
+    std::memcpy(&out, words, sizeof(T));
+    return out;
+  }
+
+  Index index_;
+  unsigned char* memory_;
+  unsigned char* exchange_;
+};
+
+}  // namespace infty::detail

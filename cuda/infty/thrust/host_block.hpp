@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <infty/core/config.hpp>
+
+namespace infty::detail {
+
+/// Pieces of shared memory begin at multiples of this: no load is wider.
+inline constexpr std::size_t shared_alignment = 16;
+
+/// The bytes that a piece of n elements takes of a block's shared memory.
+template <class T>
+INFTY_HOST_DEVICE constexpr std::size_t shared_bytes(Index n) {
+  return (static_cast<std::size_t>(n) * sizeof(T) + shared_alignment - 1) / shared_alignment *
+         shared_alignment;
+}
+
+/// In which order the host runs the items of an `each`. A kernel without a race gives the same bits
+/// in all of them; in the latter two, which are for tests, shared memory starts as NaN.
+enum class ItemOrder { forward, reverse, shuffled };
+
+/// The order of a system: a test specialises it for a tag of its own.
+template <class System>
+inline constexpr ItemOrder item_order = ItemOrder::forward;
+
+/// Where item `i` of n stands in an order.
+template <ItemOrder order, class I>
+INFTY_HOST_DEVICE inline I ordered(I i, I n) {
+  if constexpr (order == ItemOrder::reverse) return n - 1 - i;
+  // A step without a common divisor visits every item once.
+  if constexpr (order == ItemOrder::shuffled) {
+    const long long step = n % 7919 == 0 ? 1 : 7919;
+    return static_cast<I>((static_cast<long long>(i) * step + n / 3) % n);
+  }
+  return i;
+}
+
+/// Lanes that fold one row in `fold_rows`.
+inline constexpr int fold_lanes = 16;
+
+/// A block of the host: one thread does the work of all.
+template <int threads, ItemOrder order = ItemOrder::forward>
+class HostBlock {
+ public:
+  INFTY_HOST_DEVICE HostBlock(Index index, unsigned char* memory)
+      : index_(index), memory_(memory) {}
+
+  /// Which block of the launch this is.
+  INFTY_HOST_DEVICE Index index() const { return index_; }
+
+  /// The next n elements of shared memory, the same for all threads, with no defined contents.
+  template <class T>
+  INFTY_HOST_DEVICE T* shared(Index n) {
+    static_assert(std::is_trivially_copyable_v<T> && shared_alignment % alignof(T) == 0);
+    T* const piece = reinterpret_cast<T*>(memory_ + used_);
+    used_ += shared_bytes<T>(n);
+    return piece;
+  }
+  /// Bytes of shared memory given out.
+  INFTY_HOST_DEVICE std::size_t used() const { return used_; }
+
+  /// f(i) for i in [0, n) over the threads, then a barrier.
+  template <class I, class F>
+  INFTY_HOST_DEVICE void each(I n, const F& f) {
+    for (I i = 0; i < n; ++i) f(ordered<order>(i, n));
+  }
+
+  /// fold(init, f(0), ..., f(n - 1)), known to all threads, in an order that n alone determines.
+  template <class T, class I, class Fold, class F>
+  INFTY_HOST_DEVICE T reduce(I n, T init, const Fold& fold, const F& f) {
+    if (n <= 0) return init;
+    T lane[threads];
+    const int lanes = n < threads ? static_cast<int>(n) : threads;
+    for (int l = 0; l < lanes; ++l) lane[l] = strided<T>(l, threads, n, fold, f);
+    // As the device does it: within warps, then over warps.
+    const int warps = (lanes + 31) / 32;
+    for (int warp = 0; warp < warps; ++warp) {
+      join(lane + 32 * warp, 32, lanes - 32 * warp, fold);
+      lane[warp] = lane[32 * warp];
+    }
+    join(lane, 32, warps, fold);
+    return fold(init, lane[0]);
+  }
+
+  /// take(row, fold over j in [0, n) of f(row, j)) for row in [0, rows), n >= 1, then a barrier:
+  /// for many short rows, each by a few neighbouring threads. Every f(row, j) is called once, and
+  /// every take(row, ...) by one thread when all of the row's have been.
+  template <class T, class Fold, class F, class Take>
+  INFTY_HOST_DEVICE void fold_rows(int rows, int n, const Fold& fold, const F& f,
+                                   const Take& take) {
+    const int lanes = n < fold_lanes ? n : fold_lanes;
+    for (int i = 0; i < rows; ++i) {
+      const int row = ordered<order>(i, rows);
+      T lane[fold_lanes];
+      for (int l = 0; l < lanes; ++l)
+        lane[l] = strided<T>(l, fold_lanes, n, fold, [&](int j) { return f(row, j); });
+      join(lane, fold_lanes, lanes, fold);
+      take(row, lane[0]);
+    }
+  }
+
+ private:
+  template <class T, class I, class Fold, class F>
+  INFTY_HOST_DEVICE static T strided(int first, int stride, I n, const Fold& fold, const F& f) {
+    T sum = f(static_cast<I>(first));
+    for (I i = static_cast<I>(first) + stride; i < n; i += stride) sum = fold(sum, f(i));
+    return sum;
+  }
+  template <class T, class Fold>
+  INFTY_HOST_DEVICE static void join(T* lane, int width, int count, const Fold& fold) {
+    for (int half = width / 2; half > 0; half /= 2)
+      for (int l = 0; l < half && l + half < count; ++l) lane[l] = fold(lane[l], lane[l + half]);
+  }
+
+  Index index_;
+  unsigned char* memory_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace infty::detail

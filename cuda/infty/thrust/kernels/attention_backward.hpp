@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+
+#include <infty/core/fold.hpp>
+#include <infty/core/math.hpp>
+#include <infty/thrust/kernels/attention_tiles.hpp>
+#include <infty/thrust/kernels/banded_tiles.hpp>
+#include <infty/thrust/tile.hpp>
+#include <infty/thrust/tile_product.hpp>
+
+namespace infty::detail {
+
+/// What the kernels of the backward pass share.
+template <class T>
+struct AttentionBackward : AttentionTiles<T> {
+  const T *log_sum, *delta;  ///< [B, L, H], delta = d_out · y
+  const T* d_out;            ///< [B, L, H D]
+  AttentionGradients<T> to;
+
+  INFTY_HOST_DEVICE TileSource<T> output_gradient(int b, int h, int first, T* tile) const {
+    return this->source(d_out + b * this->size.queries * this->size.model(), h, first,
+                        this->tile_rows, 0, this->count_queries(), tile);
+  }
+  /// log_sum and delta of the queries from `first` on.
+  template <class Block>
+  INFTY_HOST_DEVICE void copy_row_sums(Block& block, int b, int h, int first, T* log_sums,
+                                       T* deltas) const {
+    const AttentionSize& s = this->size;
+    block.each(this->tile_rows, [&](int i) {
+      const Index at = (b * s.queries + first + i) * s.heads + h;
+      log_sums[i] = first + i < s.queries ? log_sum[at] : T(0);
+      deltas[i] = first + i < s.queries ? delta[at] : T(0);
+    });
+  }
+};
+
+/// dq of a tile of queries.
+template <class T>
+struct AttentionQueryGradient : AttentionBackward<T> {
+  Index blocks() const { return this->size.batch * this->size.heads * this->query_tiles(); }
+  std::size_t shared_bytes() const {
+    return 3 * detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
+           detail::shared_bytes<T>(this->vectors(this->keys())) +
+           detail::shared_bytes<T>(this->band()) + detail::shared_bytes<T>(this->scores()) +
+           2 * detail::shared_bytes<T>(this->tile_rows);
+  }
+
+  template <class Block>
+  INFTY_HOST_DEVICE void operator()(Block& block) const {
+    const AttentionSize& s = this->size;
+    const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
+    const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
+    // Late queries see more keys: their blocks start first.
+    const int tiles = this->query_tiles();
+    const int tile = tiles - 1 - static_cast<int>(block.index() % tiles);
+    const Index row = block.index() / this->query_tiles();
+    const int h = static_cast<int>(row % s.heads), b = static_cast<int>(row / s.heads);
+    const int first = tile * rows, begin = this->first_key(b);
+    const int last = first + rows < this->count_queries() ? first + rows : this->count_queries();
+    T* const q = block.template shared<T>(this->vectors(rows));
+    T* const dy = block.template shared<T>(this->vectors(rows));
+    T* const dq = block.template shared<T>(this->vectors(rows));
+    T* const kv = block.template shared<T>(this->vectors(keys));
+    T* const band = block.template shared<T>(this->band());
+    T* const p = block.template shared<T>(this->scores());
+    T* const log_sums = block.template shared<T>(rows);
+    T* const deltas = block.template shared<T>(rows);
+
+    copy_tile(block, this->queries(b, h, first, q));
+    copy_tile(block, this->output_gradient(b, h, first, dy));
+    this->copy_row_sums(block, b, h, first, log_sums, deltas);
+    block.each(rows * leading, [&](int i) { dq[i] = T(0); });
+    for (int key = begin / keys * keys; key < this->memory() + last; key += keys) {
+      copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, kv));
+      tile_product<T>(block, rows, keys, width, ByRows<T>{dy, leading}, ByRows<T>{kv, leading},
+                      [&](int i, int j, T value) { p[i * of_scores + j] = value; });
+      copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, begin, kv));
+      copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys, 0,
+                                    band));
+      banded_scores<true, true>(block, rows, width, q, kv, band, [&](int i, int j, T products) {
+        T& x = p[i * of_scores + j];
+        x = this->visible(first + i, key + j, begin)
+                ? math::exp(this->score(h, this->distance(first + i, key + j), products) -
+                            log_sums[i]) *
+                      (x - deltas[i]) * this->factor
+                : T(0);
+      });
+      banded_sums(block, rows, width, p, kv, band, dq);
+    }
+    add_tile(block, dq, rows, this->head_dim(), first, this->count_queries(),
+             this->to.q + b * s.queries * s.model() + h * s.head_dim, s.model());
+  }
+};
+
+/// dk and dv of a tile of keys, and its share of du.
+template <class T>
+struct AttentionKeyGradient : AttentionBackward<T> {
+  T* du;  ///< [B key_tiles, H D] or null
+
+  Index blocks() const { return this->size.batch * this->size.heads * this->key_tiles(); }
+  std::size_t shared_bytes() const {
+    return 4 * detail::shared_bytes<T>(this->vectors(this->keys())) +
+           detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
+           detail::shared_bytes<T>(this->band()) + detail::shared_bytes<T>(this->scores()) +
+           2 * detail::shared_bytes<T>(this->tile_rows) + detail::shared_bytes<T>(this->keys());
+  }
+
+  template <class Block>
+  INFTY_HOST_DEVICE void operator()(Block& block) const {
+    const AttentionSize& s = this->size;
+    const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
+    const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
+    const int tile = static_cast<int>(block.index() % this->key_tiles());
+    const Index row = block.index() / this->key_tiles();
+    const int h = static_cast<int>(row % s.heads), b = static_cast<int>(row / s.heads);
+    const int key = tile * keys, begin = this->first_key(b);
+    T* const k = block.template shared<T>(this->vectors(keys));
+    T* const v = block.template shared<T>(this->vectors(keys));
+    T* const dk = block.template shared<T>(this->vectors(keys));
+    T* const dv = block.template shared<T>(this->vectors(keys));
+    T* const x = block.template shared<T>(this->vectors(rows));  // q or dy
+    T* const band = block.template shared<T>(this->band());
+    T* const p = block.template shared<T>(this->scores());
+    T* const log_sums = block.template shared<T>(rows);
+    T* const deltas = block.template shared<T>(rows);
+    T* const sums = block.template shared<T>(keys);
+
+    copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, begin, k));
+    copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, v));
+    block.each(keys * leading, [&](int i) { dk[i] = dv[i] = T(0); });
+    block.each(keys, [&](int j) { sums[j] = T(0); });
+    // The first query that sees one of these keys, if any does.
+    const int nearest = key > this->memory() ? key - this->memory() : 0;
+    const int from = key + keys > begin ? nearest / rows * rows : this->count_queries();
+    for (int first = from; first < this->count_queries(); first += rows) {
+      this->copy_row_sums(block, b, h, first, log_sums, deltas);
+      copy_tile(block, this->queries(b, h, first, x));
+      copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys, 0,
+                                    band));
+      banded_scores<true, true>(block, rows, width, x, k, band, [&](int i, int j, T products) {
+        p[i * of_scores + j] =
+            this->visible(first + i, key + j, begin)
+                ? math::exp(this->score(h, this->distance(first + i, key + j), products) -
+                            log_sums[i])
+                : T(0);
+      });
+      copy_tile(block, this->output_gradient(b, h, first, x));
+      tile_product<T>(
+          block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
+          [&](int j, int d, const Four<T>& value) { add_four(dv + j * leading + d, value); });
+      if (!this->to.k && !du) continue;
+      tile_product<T>(block, rows, keys, width, ByRows<T>{x, leading}, ByRows<T>{v, leading},
+                      [&](int i, int j, T value) {
+                        T& weight = p[i * of_scores + j];
+                        if (weight != T(0)) weight *= (value - deltas[i]) * this->factor;
+                      });
+      copy_tile(block, this->queries(b, h, first, x));
+      tile_product<T>(
+          block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
+          [&](int j, int d, const Four<T>& value) { add_four(dk + j * leading + d, value); });
+      block.template fold_rows<T>(
+          keys, rows, Plus{}, [&](int j, int i) { return p[i * of_scores + j]; },
+          [&](int j, T sum) { sums[j] += sum; });
+    }
+    const Index at = this->of_keys(b) + h * s.head_dim;
+    if (this->to.k)
+      add_tile(block, dk, keys, this->head_dim(), key, this->count_keys(), this->to.k + at,
+               s.model());
+    if (this->to.v)
+      add_tile(block, dv, keys, this->head_dim(), key, this->count_keys(), this->to.v + at,
+               s.model());
+    if (du)
+      block.each(this->head_dim(), [&](int d) {
+        T sum = T(0);
+        for (int j = 0; j < keys; ++j) sum += sums[j] * k[j * leading + d];
+        du[(b * this->key_tiles() + tile) * s.model() + h * s.head_dim + d] = sum;
+      });
+  }
+};
+
+/// dr of a tile of distances from a part of the batch, and its share of dw. Here the scores of a
+/// tile are those of query i and distance row c, whose key is j = c - (L - 1) + i: keys and values
+/// are the band.
+template <class T>
+struct AttentionDistanceGradient : AttentionBackward<T> {
+  Index parts;  ///< of the batch
+  T* dr;        ///< [parts, K, H D]
+  T* dw;        ///< [parts key_tiles, H D] or null
+
+  Index blocks() const { return parts * this->size.heads * this->key_tiles(); }
+  std::size_t shared_bytes() const {
+    return 2 * detail::shared_bytes<T>(this->vectors(this->keys())) +
+           detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
+           detail::shared_bytes<T>(this->band()) + detail::shared_bytes<T>(this->scores()) +
+           2 * detail::shared_bytes<T>(this->tile_rows) + detail::shared_bytes<T>(this->keys());
+  }
+
+  template <class Block>
+  INFTY_HOST_DEVICE void operator()(Block& block) const {
+    const AttentionSize& s = this->size;
+    const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
+    const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
+    const int tile = static_cast<int>(block.index() % this->key_tiles());
+    const Index row = block.index() / this->key_tiles();
+    const int h = static_cast<int>(row % s.heads), part = static_cast<int>(row / s.heads);
+    const int distance = tile * keys;
+    T* const r = block.template shared<T>(this->vectors(keys));
+    T* const sum_r = block.template shared<T>(this->vectors(keys));
+    T* const x = block.template shared<T>(this->vectors(rows));  // dy or q
+    T* const band = block.template shared<T>(this->band());
+    T* const p = block.template shared<T>(this->scores());
+    T* const log_sums = block.template shared<T>(rows);
+    T* const deltas = block.template shared<T>(rows);
+    T* const sums = block.template shared<T>(keys);
+
+    copy_tile(block, this->places(this->in.r, h, distance, keys, 0, r));
+    block.each(keys * leading, [&](int i) { sum_r[i] = T(0); });
+    block.each(keys, [&](int c) { sums[c] = T(0); });
+    const int end = static_cast<int>((part + 1) * s.batch / parts);
+    for (int b = static_cast<int>(part * s.batch / parts); b < end; ++b) {
+      const int begin = this->first_key(b);
+      // The first query for which one of these distances is not before the first key.
+      const int nearest = begin + this->count_queries() - distance - keys;
+      const int from = nearest > 0 ? nearest / rows * rows : 0;
+      for (int first = from; first < this->count_queries(); first += rows) {
+        const int key = distance - (this->count_queries() - 1) + first;  // of the band's first row
+        this->copy_row_sums(block, b, h, first, log_sums, deltas);
+        copy_tile(block, this->output_gradient(b, h, first, x));
+        copy_tile(block,
+                  this->places(this->in.v + this->of_keys(b), h, key, rows + keys, begin, band));
+        banded_scores<false, false>(block, rows, width, x, r, band,
+                                    [&](int i, int c, T value) { p[i * of_scores + c] = value; });
+        copy_tile(block, this->queries(b, h, first, x));
+        copy_tile(block,
+                  this->places(this->in.k + this->of_keys(b), h, key, rows + keys, begin, band));
+        banded_scores<false, true>(block, rows, width, x, r, band, [&](int i, int c, T products) {
+          T& weight = p[i * of_scores + c];
+          weight = this->visible(first + i, key + i + c, begin)
+                       ? math::exp(this->score(h, distance + c, products) - log_sums[i]) *
+                             (weight - deltas[i]) * this->factor
+                       : T(0);
+        });
+        tile_product<T>(
+            block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
+            [&](int c, int d, const Four<T>& value) { add_four(sum_r + c * leading + d, value); });
+        block.template fold_rows<T>(
+            keys, rows, Plus{}, [&](int c, int i) { return p[i * of_scores + c]; },
+            [&](int c, T sum) { sums[c] += sum; });
+      }
+    }
+    // The queries stood with u and belong here with w.
+    block.each(keys * this->head_dim(), [&](int item) {
+      const int c = item / this->head_dim(), d = item % this->head_dim();
+      const Index column = h * s.head_dim + d;
+      if (distance + c < s.keys)
+        dr[(part * s.keys + distance + c) * s.model() + column] =
+            sum_r[c * leading + d] + sums[c] * (this->in.w[column] - this->in.u[column]);
+    });
+    if (dw)
+      block.each(this->head_dim(), [&](int d) {
+        T sum = T(0);
+        for (int c = 0; c < keys; ++c) sum += sums[c] * r[c * leading + d];
+        dw[(part * this->key_tiles() + tile) * s.model() + h * s.head_dim + d] = sum;
+      });
+  }
+};
+
+}  // namespace infty::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+
+#include <infty/core/config.hpp>
+#include <infty/eigen/parallel.hpp>
+#include <infty/eigen/register_tile.hpp>
+#include <infty/eigen/scratch.hpp>
+#include <infty/eigen/transpose.hpp>
+
+namespace infty::detail {
+
+/// The right operand of products in cache: row p, padded with zeros, at data + p * stride.
+template <class T>
+struct Panel {
+  const T* data;
+  Index stride;
+};
+
+/// Elements between two rows of a panel of n columns, so that a tile may begin at any of them.
+template <class T>
+constexpr Index panel_stride(Index n) {
+  return padded<T>(n) + Simd<T>::width;
+}
+
+/// A head's columns of x [rows, ...], whose rows are `leading` elements apart, as the panel
+/// [D, rows], in `to` of D * panel_stride(rows).
+template <class T>
+Panel<T> pack_across(Index rows, Index head_dim, const T* x, Index leading, T* to) {
+  const Index stride = panel_stride<T>(rows);
+  transpose(rows, head_dim, x, leading, to, stride);
+  for (Index d = 0; d < head_dim; ++d)
+    std::fill(to + d * stride + rows, to + (d + 1) * stride, T(0));
+  return {to, stride};
+}
+
+/// The same as the panel [rows, D], in `to` of rows * padded(D), for which x itself serves if there
+/// is nothing to pad.
+template <class T>
+Panel<T> pack_along(Index rows, Index head_dim, const T* x, Index leading, T* to) {
+  const Index width = padded<T>(head_dim);
+  if (width == head_dim) return {x, leading};
+  for (Index row = 0; row < rows; ++row) {
+    std::copy_n(x + row * leading, head_dim, to + row * width);
+    std::fill(to + row * width + head_dim, to + (row + 1) * width, T(0));
+  }
+  return {to, width};
+}
+
+/// The panels of all heads of x [count / H, K, H D].
+template <class T>
+class Panels {
+ public:
+  template <class Size, class Pack>
+  Panels(const Size& s, const T* x, Index count, const Pack& pack)
+      : each_(std::max(s.head_dim * panel_stride<T>(s.keys), s.keys * padded<T>(s.head_dim))),
+        memory_(count * each_),
+        panels_(count) {
+    const Index e = s.model(), heads = s.heads;
+    parallel_for(count, 1, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i)
+        panels_.data()[i] =
+            pack(s.keys, s.head_dim, x + i / heads * s.keys * e + i % heads * s.head_dim, e,
+                 memory_.data() + i * each_);
+    });
+  }
+  Panel<T> operator[](Index i) const { return panels_.data()[i]; }
+
+ private:
+  Index each_;
+  Scratch<T> memory_;
+  Scratch<Panel<T>> panels_;
+};
+
+}  // namespace infty::detail

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <infty/core/config.hpp>
+#include <infty/core/row.hpp>
+#include <infty/eigen/panel.hpp>
+#include <infty/eigen/register_tile.hpp>
+
+namespace infty::detail {
+
+/// How many queries and keys meet at once, and the distances between them.
+struct AttentionTiling {
+  static constexpr Index query_tile = 64, key_tile = 256, band = query_tile + key_tile;
+};
+
+/// A tile of queries of one row and head, with the scratch memory that it works in.
+template <class T>
+struct QueryTile : AttentionTiling {
+  Index batch_row, head, first, count;  ///< of its queries
+  Index head_dim, model, queries, width;
+  T factor;
+  T *qu, *qw;         ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
+  T *out, *position;  ///< [query_tile, width]
+  T* scores;          ///< [query_tile, key_tile]
+  T* distance;        ///< [query_tile, band], scores and then gradients by distance
+  T *top, *sum;       ///< [query_tile]
+
+  static Index size(Index head_dim) {
+    return query_tile * (2 * head_dim + 2 * padded<T>(head_dim) + key_tile + band + 2);
+  }
+
+  template <class Size, class Inputs>
+  QueryTile(const Size& s, const Inputs& in, Index row, Index head_, Index first_, T* memory)
+      : batch_row(row),
+        head(head_),
+        first(first_),
+        count(std::min(query_tile, s.queries - first_)),
+        head_dim(s.head_dim),
+        model(s.model()),
+        queries(s.queries),
+        width(padded<T>(s.head_dim)),
+        factor(T(1) / std::sqrt(static_cast<T>(s.head_dim))),
+        qu(memory),
+        qw(qu + query_tile * head_dim),
+        out(qw + query_tile * head_dim),
+        position(out + query_tile * width),
+        scores(position + query_tile * width),
+        distance(scores + query_tile * key_tile),
+        top(distance + query_tile * band),
+        sum(top + query_tile) {
+    const T *const q = of_queries(in.q), *const u = in.u + head * head_dim,
+                   *const w = in.w + head * head_dim;
+    for (Index i = 0; i < count; ++i)
+      for (Index d = 0; d < head_dim; ++d) {
+        qu[i * head_dim + d] = (q[i * model + d] + u[d]) * factor;
+        qw[i * head_dim + d] = (q[i * model + d] + w[d]) * factor;
+      }
+  }
+
+  /// Its part of a matrix [B, L, H D].
+  template <class P>
+  P* of_queries(P* x) const {
+    return x + (batch_row * queries + first) * model + head * head_dim;
+  }
+  /// The place of its first query in a matrix [B, L, H].
+  template <class Size>
+  Index of_heads(const Size& s) const {
+    return (batch_row * queries + first) * s.heads + head;
+  }
+
+  /// The scores of the keys that query i sees, in place, and -infinity behind them: as many as fill
+  /// vectors, so that no loop over them has a remainder. Returns how many.
+  Index finish_scores(Index i, Index visible) const {
+    T* const x = scores + i * key_tile;
+    const T* const far = distance + i * band + count - 1 - i;
+    const Index whole = (visible + row_lanes - 1) / row_lanes * row_lanes;
+    for (Index j = 0; j < whole; ++j) x[j] += far[j];
+    std::fill(x + visible, x + whole, -std::numeric_limits<T>::infinity());
+    return whole;
+  }
+};
+
+/// Keys [begin, begin + count) as a tile of queries meets them.
+template <class T>
+struct KeyTile : AttentionTiling {
+  Index begin, count, wide;              ///< wide: with padding
+  Index distance, distances, wide_band;  ///< rows of r from the last query's first key on
+
+  template <class Size>
+  KeyTile(const Size& s, const QueryTile<T>& tile, Index first, Index end)
+      : begin(first),
+        count(std::min(key_tile, end - first)),
+        wide(padded<T>(count)),
+        distance(s.queries - tile.first - tile.count + first),
+        distances(std::min(tile.count + count - 1, s.keys - distance)),
+        wide_band(padded<T>(distances)) {}
+
+  /// How many of the keys query i of the tile sees.
+  template <class Size>
+  Index visible(const Size& s, const QueryTile<T>& tile, Index i) const {
+    return std::clamp<Index>(s.memory() + tile.first + i + 1 - begin, 0, count);
+  }
+
+  /// The two products of the scores: by key and by distance.
+  void products(const QueryTile<T>& tile, Panel<T> k, Panel<T> r) const {
+    const Index D = tile.head_dim;
+    product_in_cache(tile.count, count, D, TileView<T>{tile.qu, D, 1}, k.data + begin, k.stride,
+                     false, tile.scores, key_tile);
+    product_in_cache(tile.count, distances, D, TileView<T>{tile.qw, D, 1}, r.data + distance,
+                     r.stride, false, tile.distance, band);
+  }
+};
+
+}  // namespace infty::detail

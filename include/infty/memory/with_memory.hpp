@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <infty/autograd/shape.hpp>
+#include <infty/memory/memory.hpp>
+#include <infty/memory/merge.hpp>
+#include <infty/nn/attention_sizes.hpp>
+
+namespace infty {
+
+/// The constants of a `WithMemory`.
+template <class AttentionConfig, class MemoryConfig>
+struct WithMemoryConfig {
+  AttentionConfig attention = {};
+  /// Empty for none. Its model_dim, heads and head_dim, where it has these, are the attention's.
+  std::optional<MemoryConfig> memory = MemoryConfig{};
+
+  /// The memory's constants, with these sizes.
+  MemoryConfig resolved_memory(const AttentionSizes& sizes) const {
+    MemoryConfig config = memory.value_or(MemoryConfig{});
+    if constexpr (requires { config.model_dim = sizes.model_dim; })
+      config.model_dim = sizes.model_dim;
+    if constexpr (requires { config.heads = sizes.heads; }) config.heads = sizes.heads;
+    if constexpr (requires { config.head_dim = sizes.head_dim; }) config.head_dim = sizes.head_dim;
+    return config;
+  }
+
+  /// The attention's constants: some depend on whether there is a memory to take in what leaves.
+  AttentionConfig resolved_attention() const {
+    if constexpr (requires { attention.resolved(true); })
+      return attention.resolved(memory.has_value());
+    else
+      return attention;
+  }
+};
+
+/// A memory's state, and what has left the attention beside it since it was last written.
+template <class T, class Backend, class MemoryState>
+struct MemoryPast {
+  RowSequences<T, Backend> leaving;  ///< is written first thing in the next segment
+  MemoryState memory;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("leaving", leaving);
+    see("memory", memory);
+  }
+};
+
+/// What a `WithMemory` remembers.
+template <class AttentionState, class Past>
+struct WithMemoryState {
+  AttentionState attention;
+  std::optional<Past> past;  ///< empty where there is no memory
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("attention", attention);
+    see("past", past);
+  }
+};
+
+/// Attention and beside it a memory, which takes in the vectors that the former lets go. The same
+/// queries read both, and `Merge` makes one of what they read, by default the sum
+/// Z = Z_T + Z_LTM [Martins et al. 2022, Eq. 12].
+template <Attention A, Memory M,
+          class Merge = SumMerge<typename A::Scalar, typename A::BackendType>>
+class WithMemory {
+ public:
+  using Scalar = typename A::Scalar;
+  using BackendType = typename A::BackendType;
+  using V = Variable<Scalar, BackendType>;
+  using Config = WithMemoryConfig<typename A::Config, typename M::Config>;
+  using Past = MemoryPast<Scalar, BackendType, typename M::State>;
+  using State = WithMemoryState<typename A::State, Past>;
+  using Norm = InputNorm<Scalar, BackendType>;
+  using PassType = Pass<Scalar, BackendType>;
+
+  A attention;
+  std::optional<M> memory;
+  Merge merge;
+
+  /// @throws infty::ValueError if sizes or configuration are not valid
+  explicit WithMemory(const Config& config, AttentionSizes sizes, Random random = Random(0))
+      : attention(config.resolved_attention(), sizes, random),
+        merge(sizes),
+        model_dim_(sizes.model_dim) {
+    if (!config.memory) return;
+    if constexpr (requires { config.memory->group; })
+      require(config.memory->group == 1, "WithMemory", "memory.group is ", config.memory->group,
+              ": it must be 1, for vectors wait, and are read, in the attention (its stride)");
+    memory.emplace(config.resolved_memory(sizes), random.split(2));
+  }
+
+  /// Of parts that exist. @param d  width of the vectors
+  WithMemory(A attention_, std::optional<M> memory_, Merge merge_, Index d)
+      : attention(std::move(attention_)),
+        memory(std::move(memory_)),
+        merge(std::move(merge_)),
+        model_dim_(d) {}
+
+  /// The same of another layer of the same model, which shares what each part shares.
+  WithMemory sibling(Random random) const
+    requires requires {
+      attention.sibling(random);
+      memory->sibling(random);
+    }
+  {
+    std::optional<M> other;
+    if (memory) other.emplace(memory->sibling(random.split(2)));
+    return {attention.sibling(random), std::move(other), merge.sibling(), model_dim_};
+  }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("attention", attention);
+    see("memory", memory);
+    see("merge", merge);
+  }
+
+  /// A state of fresh rows; row i draws the random numbers of stream `first_stream` + i.
+  /// @throws infty::ValueError unless batch >= 1
+  State make_state(Index batch, Index first_stream = 0) const {
+    State state{attention.make_state(batch, first_stream), {}};
+    if (memory) state.past.emplace(Past{nothing(batch), memory->make_state(batch, first_stream)});
+    return state;
+  }
+
+  /// Reads both behind what has left the attention, and moves both on: [B, L, d] -> [B, L, d].
+  /// @throws infty::ShapeError; then the state is as it was
+  V forward(State& state, const V& x, const Norm& norm, PassType& pass) const {
+    return attend(state, x, norm, pass).context;
+  }
+
+  /// What `forward` does, with the queries; nothing leaves where there is a memory.
+  Attended<Scalar, BackendType> attend(State& state, const V& x, const Norm& norm,
+                                       PassType& pass) const {
+    State next = written(state, norm);
+    auto attended = attention.attend(next.attention, x, norm, pass);
+    if (memory) {
+      if (pass.answer)
+        attended.context =
+            merge.forward(attended.context, read(next.past->memory, attended.queries, pass));
+      else if (changed_by_reading())
+        read(next.past->memory, attention.queries(norm(x)), pass);
+      next.past->leaving = std::exchange(attended.leaving, {});
+    }
+    state = std::move(next);
+    return attended;
+  }
+
+  /// The attention's queries, of vectors as it sees them.
+  V queries(const V& x) const { return attention.queries(x); }
+
+  /// Of `forward` behind full memories. A write of a group of vectors, which comes once in several
+  /// short segments, counts with its share.
+  double flops(Index batch, Index length) const {
+    double count = attention.flops(batch, length);
+    if (!memory) return count;
+    Index rate = 1;  // vectors that go into one that leaves
+    if constexpr (requires { attention.rate(); }) rate = attention.rate();
+    Index group = std::max<Index>(1, length / rate);
+    if constexpr (requires { attention.stride(); }) group = std::max(group, attention.stride());
+    const double share =
+        static_cast<double>(length) / (static_cast<double>(rate) * static_cast<double>(group));
+    return count + memory->read_flops(batch, length) + share * memory->write_flops(batch, group);
+  }
+
+ private:
+  bool changed_by_reading() const {
+    if constexpr (requires { memory->changed_by_reading(); })
+      return memory->changed_by_reading();
+    else
+      return false;
+  }
+
+  V read(typename M::State& state, const V& queries, PassType& pass) const {
+    if constexpr (requires { memory->read(state, queries, pass); })
+      return memory->read(state, queries, pass);
+    else
+      return memory->read(state, queries);
+  }
+
+  RowSequences<Scalar, BackendType> nothing(Index batch) const {
+    return {Tensor<Scalar, BackendType>::zeros(Shape{batch, 0, model_dim_}),
+            RowCounts(static_cast<std::size_t>(batch), 0)};
+  }
+
+  /// The state with what has left the attention written to the memory: here and not when it left,
+  /// so that the gradient of this segment's loss reaches what the memory makes of new vectors.
+  State written(const State& state, const Norm& norm) const {
+    require<ShapeError>(state.past.has_value() == memory.has_value(), "WithMemory",
+                        "the state has ", state.past ? "a" : "no", " memory, the layer ",
+                        memory ? "one" : "none");
+    const Index batch = detail::checked_rows("WithMemory", state);
+    State next = state;
+    if (!memory) return next;
+    auto& [leaving, past] = *next.past;
+    const Shape& waiting = leaving.vectors.shape();
+    require<ShapeError>(waiting.rank() == 3 && waiting == Shape{batch, waiting[1], model_dim_},
+                        "WithMemory", "the state's leaving vectors are ", waiting,
+                        ": they must be [", batch, ", L, ", model_dim_, "]");
+    if constexpr (requires { memory->check("WithMemory", past); })
+      memory->check("WithMemory", past);
+    if (leaving.vectors.dim(1) == 0) return next;
+    V vectors(leaving.vectors);
+    if (norm) vectors = masked(norm(vectors), leaving.length);
+    memory->write(past, vectors, leaving.length);
+    leaving = nothing(vectors.dim(0));
+    return next;
+  }
+
+  /// Zeros again in front of the shorter rows, where the norm's bias has come in.
+  static V masked(const V& x, const RowCounts& length) {
+    const Index L = x.dim(1), d = x.dim(2);
+    if (std::all_of(length.begin(), length.end(), [=](Index n) { return n == L; })) return x;
+    auto keep = Tensor<Scalar, BackendType>::zeros(x.shape());
+    for (std::size_t row = 0; row < length.size(); ++row)
+      BackendType::fill(keep.data() + ((static_cast<Index>(row) + 1) * L - length[row]) * d,
+                        length[row] * d, Scalar(1));
+    return multiply(x, V(keep));
+  }
+
+  Index model_dim_;
+};
+
+}  // namespace infty

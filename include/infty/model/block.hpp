@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <utility>
+
+#include <infty/autograd/shape.hpp>
+#include <infty/nn/feed_forward.hpp>
+#include <infty/nn/layer_norm.hpp>
+#include <infty/nn/sequence_layer.hpp>
+
+namespace infty {
+
+/// What a `Block` remembers.
+template <class MixerState, class FeedState>
+struct BlockState {
+  MixerState mixer;
+  FeedState feed;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("mixer", mixer);
+    see("feed", feed);
+  }
+};
+
+/// One layer of a transformer: y = x + mixer(x), then y + feed(y), each with a norm, in front of
+/// the mixer and the feed (`norms_in_front`) or behind the sums, and with dropout behind both.
+///
+/// A mixer that holds its inputs holds them as they are, and norms them where it uses them.
+template <class Mixer,
+          class Feed = FeedForward<typename Mixer::Scalar, typename Mixer::BackendType>,
+          class Norm = LayerNorm<typename Mixer::Scalar, typename Mixer::BackendType>>
+  requires SequenceLayer<Mixer> &&
+           SequenceLayer<Feed, typename Mixer::Scalar, typename Mixer::BackendType>
+struct Block {
+  using Scalar = typename Mixer::Scalar;
+  using BackendType = typename Mixer::BackendType;
+  using V = Variable<Scalar, BackendType>;
+  using State = BlockState<StateOf<Mixer>, StateOf<Feed>>;
+
+  Mixer mixer;
+  Norm mixer_norm;
+  Feed feed;
+  Norm feed_norm;
+  bool norms_in_front = true;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("mixer", mixer);
+    see("mixer_norm", mixer_norm);
+    see("feed", feed);
+    see("feed_norm", feed_norm);
+  }
+
+  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  State make_state(Index batch, Index first_stream = 0) const {
+    return {infty::make_state(mixer, batch, first_stream),
+            infty::make_state(feed, batch, first_stream)};
+  }
+
+  /// [B, L, d] -> [B, L, d], moving the state on; without the first vectors if a mixer leaves the
+  /// answers out that the pass does not want. @throws infty::ShapeError; then the state is as it
+  /// was
+  V forward(State& state, const V& x, Pass<Scalar, BackendType>& pass) const {
+    State next = state;
+    const bool answer = pass.answer;
+    pass.answer = answer || remembers<Feed>;
+    const V mixed = run_layer(mixer, next.mixer, x, in_front(mixer_norm), pass);
+    pass.answer = answer;
+    V y;
+    if (answer || remembers<Feed>) {
+      const Index left_out = x.dim(1) - mixed.dim(1);
+      const V input = left_out > 0 ? narrow(x, left_out, x.dim(1)) : x;
+      y = behind(mixer_norm, pass.add_dropped(input, mixed));
+      const V fed = run_layer(feed, next.feed, y, in_front(feed_norm), pass);
+      y = answer ? behind(feed_norm, pass.add_dropped(y, fed)) : V();
+    }
+    state = std::move(next);
+    return y;
+  }
+
+ private:
+  InputNorm<Scalar, BackendType> in_front(const Norm& norm) const {
+    return norms_in_front ? InputNorm<Scalar, BackendType>(norm) : InputNorm<Scalar, BackendType>();
+  }
+
+  V behind(const Norm& norm, const V& x) const { return norms_in_front ? x : norm.forward(x); }
+};
+
+}  // namespace infty

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/shape.hpp>
+#include <infty/core/pool.hpp>
+#include <infty/nn/sequence_layer.hpp>
+
+namespace infty {
+
+/// What a `LanguageModel` remembers of every row's tokens.
+template <class EmbeddingState, class BodyState>
+struct LanguageModelState {
+  EmbeddingState embedding;
+  BodyState body;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("embedding", embedding);
+    body.visit(see);
+  }
+};
+
+/// A language model of three parts: an embedding, tokens [B, L] -> [B, L, d]; a body, which is any
+/// `SequenceLayer`; and a head, which scores the next token.
+///
+/// - The embedding has `forward(tokens, pass)`, or `forward(state, tokens, pass)` and `make_state`
+///   if it remembers something, a position say.
+/// - The head has `logits(hidden)`, [..., d] -> [..., vocabulary], and `losses(hidden, targets)`,
+///   [B, L, d] and [B, L] -> [B, L].
+template <class Embedding, class Body, class Head>
+  requires SequenceLayer<Body>
+class LanguageModel {
+ public:
+  using Scalar = typename Body::Scalar;
+  using BackendType = typename Body::BackendType;
+  using V = Variable<Scalar, BackendType>;
+  using Tokens = Tensor<Index, BackendType>;
+  using PassType = Pass<Scalar, BackendType>;
+  using State = LanguageModelState<StateOf<Embedding>, StateOf<Body>>;
+
+  Embedding embedding;
+  Body body;
+  Head head;
+
+  LanguageModel(Embedding embedding_, Body body_, Head head_)
+      : embedding(std::move(embedding_)), body(std::move(body_)), head(std::move(head_)) {}
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("embedding", embedding);
+    body.visit(see);
+    head.visit(see);
+  }
+
+  /// A state of fresh rows; row i draws its random numbers from stream `first_stream` + i.
+  /// @throws infty::ValueError unless batch >= 1
+  State make_state(Index batch, Index first_stream = 0) const {
+    return {infty::make_state(embedding, batch, first_stream),
+            infty::make_state(body, batch, first_stream)};
+  }
+
+  /// Reads a segment behind what the state remembers, and moves the state on.
+  /// @param tokens  [B, L], L >= 1
+  /// @param pass    what layers are told, and report
+  /// @return        [B, L, d], behind the body
+  /// @throws infty::ShapeError, infty::ValueError for a token out of range, infty::NonFiniteError
+  /// that names the layer for NaN or infinity (while a tape records, the loss tells of these); then
+  /// the state is as it was
+  V forward(State& state, const Tokens& tokens, PassType& pass) const {
+    check(state, tokens);
+    StateOf<Embedding> places = state.embedding;
+    const V x = embed(places, tokens, pass);
+    V y = run_layer(body, state.body, x, pass);
+    state.embedding = std::move(places);
+    return y;
+  }
+
+  /// Reads a segment in a pass of which nobody wants to know more than the answer.
+  V forward(State& state, const Tokens& tokens) const {
+    PassType pass;
+    return forward(state, tokens, pass);
+  }
+
+  /// Moves the state on as `forward` does, without an answer: no gradient, and work that no state
+  /// depends on is left out. For the text that only the memory is to see.
+  /// @param tokens   [B, L], L >= 1
+  /// @param segment  >= 0; tokens are read in segments of so many, the last one shorter; 0 reads
+  ///                 them as one
+  /// @throws as `forward`; infty::ValueError for a negative segment
+  void observe(State& state, const Tokens& tokens, Index segment = 0) const {
+    check(state, tokens);
+    require(segment >= 0, "LanguageModel::observe", "segment is ", segment, ": it must be >= 0");
+    const Index batch = tokens.dim(0);
+    if constexpr (requires { BackendType::for_each_task(batch, [](Index) {}); }) {
+      // Rows share nothing. Parts of a few rows, as many as the batch says and not the threads, go
+      // through all segments without waiting for each other.
+      constexpr Index most_parts = 8;
+      const Index rows = (batch + most_parts - 1) / most_parts;
+      if (batch > 1 && batch_of(state) == batch) {
+        std::vector<State, PoolAllocator<State>> parts(
+            static_cast<std::size_t>((batch + rows - 1) / rows));
+        BackendType::for_each_task(std::ssize(parts), [&](Index i) {
+          const Index begin = i * rows, end = std::min(batch, begin + rows);
+          State& part = parts[static_cast<std::size_t>(i)];
+          part = take_rows(state, begin, end);
+          observe_rows(part, tokens.slice(begin, end), segment);
+        });
+        state = join_rows(parts);
+        return;
+      }
+    }
+    State next = state;
+    observe_rows(next, tokens, segment);
+    state = std::move(next);
+  }
+
+  /// Scores of the next token, [..., d] -> [..., vocabulary]: logits or log probabilities, as the
+  /// head has them. @throws infty::ShapeError
+  V logits(const V& hidden) const { return head.logits(hidden); }
+
+  /// The losses of next tokens, -log p: hidden [B, L, d] and targets [B, L] -> [B, L]; 0 where the
+  /// target is `ignore_index`. @throws infty::ShapeError, infty::ValueError for a target out of
+  /// range
+  V losses(const V& hidden, const Tokens& targets) const { return head.losses(hidden, targets); }
+
+ private:
+  V embed(StateOf<Embedding>& state, const Tokens& tokens, PassType& pass) const {
+    if constexpr (remembers<Embedding>)
+      return embedding.forward(state, tokens, pass);
+    else
+      return embedding.forward(tokens, pass);
+  }
+
+  void check(const State& state, const Tokens& tokens) const {
+    const Index rows = detail::checked_rows("LanguageModel", state);  // 0: nothing is remembered
+    const Index batch = rows > 0 ? rows : tokens.rank() == 2 ? tokens.dim(0) : 1;
+    require<ShapeError>(tokens.rank() == 2 && tokens.dim(0) == batch && tokens.dim(1) >= 1,
+                        "LanguageModel", "tokens are ", tokens.shape(), ": they must be [", batch,
+                        ", L], L >= 1");
+  }
+
+  void observe_rows(State& state, const Tokens& tokens, Index segment) const {
+    const auto guard = no_grad();
+    const Index length = tokens.dim(1), step = segment > 0 ? segment : length;
+    for (Index begin = 0; begin < length; begin += step) {
+      PassType pass{.answer = false};
+      const Tokens piece = columns(tokens, begin, std::min(length, begin + step));
+      const V x = embed(state.embedding, piece, pass);
+      run_layer(body, state.body, x, pass);
+    }
+  }
+
+  /// Columns [begin, end) of tokens [B, L].
+  static Tokens columns(const Tokens& tokens, Index begin, Index end) {
+    const Index batch = tokens.dim(0), length = tokens.dim(1), width = end - begin;
+    if (width == length) return tokens;
+    Tokens out(Shape{batch, width});
+    detail::copy_rows<BackendType>(batch, width, tokens.data() + begin, length, out.data(), width);
+    return out;
+  }
+};
+
+}  // namespace infty

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <infty/core/error.hpp>
+#include <infty/core/finite.hpp>
+#include <infty/core/pool.hpp>
+#include <infty/nn/sequence_layer.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// f(), whose NonFiniteError names the layer.
+template <class F>
+auto in_layer(std::size_t i, F&& f) {
+  return explained<NonFiniteError>(
+      f, [&](const char* what) { raise<NonFiniteError>("Layers", "layer ", i, ": ", what); });
+}
+
+/// What layer i of a stack makes of x, which is finite while no tape records; while one does, the
+/// loss tells.
+template <class L, class T, class B>
+Variable<T, B> run_layer_of(std::size_t i, const L& layer, StateOf<L>& state,
+                            const Variable<T, B>& x, Pass<T, B>& pass) {
+  return in_layer(i, [&] {
+    auto y = run_layer(layer, state, x, pass);
+    if (!Tape::active() && y.size() > 0)
+      require_finite(y.value(),
+                     [] { raise<NonFiniteError>("forward", "NaN or infinity came up"); });
+    return y;
+  });
+}
+
+}  // namespace detail
+
+/// What a stack of layers of one type remembers.
+template <class LayerState>
+struct StackState {
+  std::vector<LayerState, PoolAllocator<LayerState>> layers;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("layers", layers);
+  }
+};
+
+/// What a stack of layers of several types remembers.
+template <class... LayerStates>
+struct MixedStackState {
+  std::tuple<LayerStates...> layers;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (see(std::to_string(I), std::get<I>(layers)), ...);
+    }(std::index_sequence_for<LayerStates...>());
+  }
+};
+
+/// Layers one behind the other: of one type as many as wanted, `Layers<L>{{a, b, c}}`, or of
+/// several types, `Layers<A, B, C>(a, b, c)`. Each is a `SequenceLayer`; so is the stack. Where the
+/// pass wants no answer, the last layers' work is left out as far as no state depends on it.
+template <class... L>
+class Layers;
+
+template <class L>
+  requires SequenceLayer<L>
+class Layers<L> {
+ public:
+  using Scalar = typename L::Scalar;
+  using BackendType = typename L::BackendType;
+  using V = Variable<Scalar, BackendType>;
+  using State = StackState<StateOf<L>>;
+
+  std::vector<L> layers;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("layers", layers);
+  }
+
+  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  State make_state(Index batch, Index first_stream = 0) const {
+    State state;
+    for (const L& layer : layers)
+      state.layers.push_back(infty::make_state(layer, batch, first_stream));
+    return state;
+  }
+
+  /// [B, L, d] -> [B, L, d], moving the state on.
+  /// @throws infty::ShapeError, infty::NonFiniteError that names the layer; then the state is as it
+  /// was
+  V forward(State& state, const V& x, Pass<Scalar, BackendType>& pass) const {
+    require<ShapeError>(state.layers.size() == layers.size(), "Layers", "the state has ",
+                        state.layers.size(), " layers, the model ", layers.size());
+    require(!layers.empty(), "Layers", "there are no layers: the model was moved from");
+    State next = state;
+    V y = x;
+    const bool answer = pass.answer, answer_before = pass.answer_before;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const bool last = i + 1 == layers.size();
+      pass.answer = answer || !last;
+      pass.answer_before = answer_before || !last;
+      y = detail::run_layer_of(i, layers[i], next.layers[i], y, pass);
+    }
+    state = std::move(next);
+    return y;
+  }
+};
+
+template <class First, class Second, class... More>
+class Layers<First, Second, More...> {
+ public:
+  using Scalar = typename First::Scalar;
+  using BackendType = typename First::BackendType;
+  using V = Variable<Scalar, BackendType>;
+  using State = MixedStackState<StateOf<First>, StateOf<Second>, StateOf<More>...>;
+  static_assert(SequenceLayer<First> && SequenceLayer<Second, Scalar, BackendType> &&
+                (SequenceLayer<More, Scalar, BackendType> && ...));
+
+  std::tuple<First, Second, More...> layers;
+
+  explicit Layers(First first, Second second, More... more)
+      : layers(std::move(first), std::move(second), std::move(more)...) {}
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+      see(std::to_string(I), std::get<I>(layers));
+    });
+  }
+
+  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  State make_state(Index batch, Index first_stream = 0) const {
+    State state;
+    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+      std::get<I>(state.layers) = infty::make_state(std::get<I>(layers), batch, first_stream);
+    });
+    return state;
+  }
+
+  /// [B, L, d] -> [B, L, d], moving the state on. @throws as of layers of one type
+  V forward(State& state, const V& x, Pass<Scalar, BackendType>& pass) const {
+    State next = state;
+    V y = x;
+    const bool answer = pass.answer, answer_before = pass.answer_before;
+    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+      if (!answer && I > last_that_remembers) {
+        y = V();
+        return;
+      }
+      pass.answer = answer || I < last_that_remembers;
+      pass.answer_before = answer_before || I + 1 < count;
+      y = detail::run_layer_of(I, std::get<I>(layers), std::get<I>(next.layers), y, pass);
+    });
+    pass.answer = answer;
+    pass.answer_before = answer_before;
+    state = std::move(next);
+    return y;
+  }
+
+ private:
+  static constexpr std::size_t count = 2 + sizeof...(More);
+  static constexpr std::size_t last_that_remembers = [] {
+    const bool remember[] = {remembers<First>, remembers<Second>, remembers<More>...};
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      if (remember[i]) last = i;
+    return last;
+  }();
+
+  template <class F>
+  static void each(F&& f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (f(std::integral_constant<std::size_t, I>()), ...);
+    }(std::make_index_sequence<count>());
+  }
+};
+
+}  // namespace infty

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <mutex>
+
+#include <infty/autograd/variable.hpp>
+#include <infty/core/for_each.hpp>
+
+namespace infty {
+
+/// Sinusoidal encodings of the distances length - 1, ..., 0 -> [length, d]: the sines of all
+/// frequencies 10000^(-2i/d), then the cosines [Dai et al. 2019; Vaswani et al. 2017, §3.5].
+/// @throws infty::ValueError unless d is even and >= 2
+template <class T, class B = EigenBackend>
+Tensor<T, B> distance_encoding(Index length, Index d) {
+  require(d >= 2 && d % 2 == 0, "distance_encoding", "d is ", d, ": it must be even, >= 2");
+  Tensor<T, B> out(Shape{length, d});
+  T* const to = out.data();
+  const Index half = d / 2;
+  B::for_each_row(length, 32 * d, [=] INFTY_HOST_DEVICE(Index row) {
+    const double distance = static_cast<double>(length - 1 - row);
+    for (Index i = 0; i < half; ++i) {
+      const double frequency =
+          std::pow(10000.0, -2 * static_cast<double>(i) / static_cast<double>(d));
+      to[row * d + i] = static_cast<T>(std::sin(distance * frequency));
+      to[row * d + half + i] = static_cast<T>(std::cos(distance * frequency));
+    }
+  });
+  return out;
+}
+
+/// Encodings of distances, which grow as they are asked for. Copies share them, so that the layers
+/// of a model have one table; any number of threads may ask.
+template <class T, class Backend = EigenBackend>
+class DistanceTable {
+ public:
+  /// Those of the distances R - 1, ..., 0 for some R >= `longest` -> [R, d], the last row that of
+  /// distance 0. @throws infty::ValueError as `distance_encoding`
+  Tensor<T, Backend> reaching(Index longest, Index d) const {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->table.dim(0) < longest) shared_->table = distance_encoding<T, Backend>(longest, d);
+    return shared_->table;
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    Tensor<T, Backend> table{Shape{0, 0}};
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+}  // namespace infty

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/reduce.hpp>
+#include <infty/autograd/tape.hpp>
+#include <infty/core/pool.hpp>
+#include <infty/nn/dropout.hpp>
+
+namespace infty {
+
+/// One call of a model: what all of its layers are told, and what they report. A call that throws
+/// leaves it spent.
+template <class T, class Backend = EigenBackend>
+struct Pass {
+  using V = Variable<T, Backend>;
+
+  /// Something that a layer reports, under a name that is a literal.
+  struct Entry {
+    std::string_view name;
+    V value;
+  };
+  using Entries = std::vector<Entry, PoolAllocator<Entry>>;
+
+  Random* random = nullptr;  ///< for dropout, while training; null for none
+  double dropout = 0;        ///< share that is dropped where `random` is given, in [0, 1)
+  /// Whether anybody wants a layer's answer. Without it a layer moves its state on and may return
+  /// nothing.
+  bool answer = true;
+  Index before = 0;  ///< first vectors of the segment that are memory tokens
+  Index behind = 0;  ///< last ones that are
+  /// Whether anybody wants the answers of the first `before` vectors. Without it a mixer may leave
+  /// them out.
+  bool answer_before = true;
+  bool traced = false;       ///< whether layers fill `trace`
+  bool regularised = false;  ///< whether losses are wanted even while no tape records
+
+  Entries losses = {};  ///< of layers' own, scalars; made if `wants_losses()`
+  Entries trace = {};   ///< what layers let one look at, densities and the like
+
+  /// The share that is dropped.
+  double drop() const { return random ? dropout : 0; }
+
+  /// x with dropout.
+  V dropped(const V& x) const { return random ? infty::dropout(x, dropout, *random) : x; }
+
+  /// residual + dropout(x).
+  V add_dropped(const V& residual, const V& x) const {
+    Random unused(0);
+    return infty::add_dropped(residual, x, drop(), random ? *random : unused);
+  }
+
+  /// Whether layers are to compute losses of their own.
+  bool wants_losses() const { return answer && (regularised || Tape::active()); }
+
+  /// Keeps a loss of a layer's own.
+  void lose(std::string_view name, V value) { losses.push_back({name, std::move(value)}); }
+
+  /// Keeps what one may look at, if anybody does.
+  void show(std::string_view name, const V& value) {
+    if (traced) trace.push_back({name, value});
+  }
+};
+
+/// The sum of all losses of a name -> scalar; 0 where there is none.
+template <class T, class B>
+Variable<T, B> loss_named(const Pass<T, B>& pass, std::string_view name) {
+  Variable<T, B> total(Tensor<T, B>::zeros(Shape{}));
+  for (const auto& loss : pass.losses)
+    if (loss.name == name) total = total + loss.value;
+  return total;
+}
+
+}  // namespace infty
