@@ -114,9 +114,6 @@ Layers<GptBlock> gpt_blocks(bool with_memory = true) {
   return stack;
 }
 
-infty::TransformerConfig transformer{
-    .vocabulary = vocabulary, .model_dim = d, .layers = 2, .heads = 2, .feed_forward = 16};
-
 Tensor<Index> some(Index batch, Index length, Random& random) {
   Tensor<Index> tokens(infty::Shape{batch, length});
   for (Index i = 0; i < tokens.size(); ++i) tokens.data()[i] = random.below(vocabulary);

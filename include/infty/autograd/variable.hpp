@@ -80,8 +80,9 @@ class Variable {
     return body_ && body_->has_grad && body_->grad.shape() == body_->value.shape();
   }
 
-  /// The gradient, of the value's shape, to be read and added to through any handle. If none has
-  /// arrived these are zeros, and they have arrived now: `has_grad` asks without changing anything.
+  /// Returns the gradient, of the value's shape, to be read and added to through any handle. If
+  /// none has arrived these are zeros, and they have arrived now: `has_grad` asks without changing
+  /// anything.
   TensorType& grad() const {
     if (const GradTarget<T> to = grad_target(); !to.add) body().grad.fill(T(0));
     return body().grad;

@@ -63,7 +63,7 @@ std::vector<AnyParameter> any_parameters(L& layer) {
 /// another shape or scalar; then `to` is as it was
 template <Layer From, Layer To>
 void copy_parameters(const From& from, To& to) {
-  const auto sources = detail::any_parameters(const_cast<From&>(from));
+  const auto sources = detail::any_parameters(from);
   const auto targets = detail::any_parameters(to);
   for (std::size_t i = 0; i < sources.size() || i < targets.size(); ++i) {
     const auto name_in = [i](const auto& all) { return i < all.size() ? all[i].name : "missing"; };
@@ -101,7 +101,7 @@ typename detail::Rebind<L, Other>::type to(const L& layer) {
   }();
   copy_parameters(layer, out);
   std::vector<bool> trained;
-  for_each_parameter(const_cast<L&>(layer), [&](const std::string&, const auto& parameter) {
+  for_each_parameter(layer, [&](const std::string&, const auto& parameter) {
     trained.push_back(parameter.requires_grad());
   });
   std::size_t next = 0;
