@@ -4,7 +4,7 @@
 #include <infty/memory/memory.hpp>
 #include <infty/nn/layer_norm.hpp>
 
-#include "support/types.hpp"
+#include "support/catch.hpp"
 
 namespace infty::tests {
 
