@@ -167,22 +167,23 @@ class LongTermMemory {
     return attend(state, queries).context;
   }
 
-  /// What `read` reads, in a pass that is shown the "density" of every query and head, [2, B, H, Q],
-  /// and if it wants losses is given their "divergence" from the prior, summed over all of them
-  /// [Martins et al. 2022, Eq. 20, 21].
+  /// What `read` reads, in a pass that is shown the "density" of every query and head, [2, B, H,
+  /// Q], and if it wants losses is given their "divergence" from the prior, where the density has
+  /// one, summed over all of them [Martins et al. 2022, Eq. 20, 21].
   Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries,
                             Pass<T, Backend>& pass) const {
     const auto reading = attend(state, queries);
     pass.show("density", reading.density);
-    if (pass.wants_losses())
-      pass.lose("divergence", sum(divergence(reading.density)));
+    if constexpr (DensityWithPrior<Density>)
+      if (pass.wants_losses()) pass.lose("divergence", sum(divergence(reading.density)));
     return reading.context;
   }
 
   /// Whether a read moves the state on: sticky memories remember where it looked.
   bool changed_by_reading() const { return sticky(); }
 
-  /// What `read` reads, with the densities that were used; `divergence` turns these into the regulariser.
+  /// What `read` reads, with the densities that were used; `divergence` turns these into the
+  /// regulariser.
   Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
     const Index batch = state.coefficients.dim(0);
     const Index e = config_.heads * config_.resolved_head_dim();

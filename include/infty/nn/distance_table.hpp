@@ -31,8 +31,8 @@ Tensor<T, B> distance_encoding(Index length, Index d) {
   return out;
 }
 
-/// Encodings of distances of one width, which grow as they are asked for. Copies share them, so that
-/// the layers of a model have one table; any number of threads may ask.
+/// Encodings of distances of one width, which grow as they are asked for. Copies share them, so
+/// that the layers of a model have one table; any number of threads may ask.
 template <class T, class Backend = EigenBackend>
 class DistanceTable {
  public:
