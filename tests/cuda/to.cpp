@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/to.hpp>
@@ -32,25 +33,27 @@ using infty::tests::uniform_tensor;
 namespace {
 
 template <class T, class B>
-TransformerLM<T, InftyMemory, B> make_model(std::uint64_t seed) {
-  return TransformerLM<T, InftyMemory, B>(
-      {.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 12},
-      {.short_term = {.capacity = 4, .stride = 1},
-       .long_term = LongTermConfig{.basis = 6,
-                                   .widths = {.1, .2},
-                                   .samples = 8,
-                                   .resampling = Resampling::sticky,
-                                   .bins = 16}},
-      Random(seed));
+using Model = TransformerLM<InftyMemory<T, B>>;
+
+template <class T, class B>
+Model<T, B> make_model(std::uint64_t seed) {
+  return Model<T, B>({.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 12},
+                     {.attention = {.capacity = 4, .stride = 1},
+                      .memory = LongTermConfig{.basis = 6,
+                                               .widths = {.1, .2},
+                                               .samples = 8,
+                                               .resampling = Resampling::sticky,
+                                               .bins = 16}},
+                     Random(seed));
 }
 
 /// A training run: everything that a checkpoint has to bring back.
 template <class T, class B>
 struct Run {
-  TransformerLM<T, InftyMemory, B> model;
+  Model<T, B> model;
   Adam<T, B> adam;
   Random random{infty::tests::seed, 9};
-  typename TransformerLM<T, InftyMemory, B>::State state;
+  typename Model<T, B>::State state;
 
   explicit Run(std::uint64_t seed)
       : model(make_model<T, B>(seed)), adam(model), state(model.make_state(2)) {}
@@ -65,7 +68,7 @@ struct Run {
   double step() {
     const auto input = tokens(), target = tokens();
     const auto loss = [&] {
-      return cross_entropy(model.logits(model.forward(state, input).hidden), target);
+      return cross_entropy(model.logits(model.forward(state, input)), target);
     };
     return train_step(adam, {.learning_rate = 1e-2}, loss).loss;
   }
@@ -128,7 +131,7 @@ TEMPLATE_LIST_TEST_CASE("to: a model and its state read on where they were", "",
   const auto tokens = run.tokens();
   const auto here = run.model.forward(run.state, tokens);
   const auto there = model.forward(state, tokens.template to<B>());
-  CHECK(error(there.hidden.value().to_vector(), here.hidden.value().to_vector()) < tolerance<T>);
+  CHECK(error(there.value().to_vector(), here.value().to_vector()) < tolerance<T>);
   CHECK(error(numbers_of(state), numbers_of(run.state)) < tolerance<T>);
 
   const auto back = to<EigenBackend>(to<B>(run.state));

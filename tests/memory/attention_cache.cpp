@@ -4,6 +4,7 @@
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/short_term_memory.hpp>
 
+#include "support/around.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 #include "support/types.hpp"
@@ -19,19 +20,14 @@ TEMPLATE_LIST_TEST_CASE(
   using T = typename TestType::T;
   using B = typename TestType::B;
   constexpr infty::AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 4};
-  const infty::RelativeAttention<T, B> attention(6, 2, 4, Random(1));
-  const infty::LayerNorm<T, B> norm(6);
-  infty::AttentionBiases<T, B> biases(sizes);
-  const auto encoding = infty::distance_encoding<T, B>(20, 6);
-  const infty::ShortTermMemory<T, B> memory({.capacity = 5}, sizes);
+  infty::tests::Around<T, B> attend(6);
+  auto memory = attend.drawn(infty::ShortTermMemory<T, B>({.capacity = 5}, sizes, Random(1)));
+  auto& attention = memory.attention;
   Random random(infty::tests::seed);
-  fill_uniform(biases.position.value(), -1, 1, random);
   auto state = memory.make_state(2);
   const auto forward = [&](auto& from) {
     const Variable<T, B> x(infty::tests::uniform_tensor<T, B>({2, 1, 6}, random));
-    return memory.forward(from, {x, attention, &norm, biases, encoding})
-        .context.value()
-        .to_vector();
+    return attend(memory, from, x, true).context.value().to_vector();
   };
   for (int i = 0; i < 4; ++i) forward(state);
   const auto next = [&](bool forget) {
@@ -41,14 +37,10 @@ TEMPLATE_LIST_TEST_CASE(
     return forward(copy);
   };
   // Handles of what keys, values and positions are computed from, none of them a variable's.
-  Tensor<T, B> handles[] = {attention.key.weight.value(),
-                            attention.value.weight.value(),
-                            attention.position.weight.value(),
-                            norm.weight.value(),
-                            norm.bias.value(),
-                            state.recent.vectors,
-                            encoding,
-                            state.recent.vectors.slice(1, 2)};
+  Tensor<T, B> handles[] = {attention.key.weight.value(),      attention.value.weight.value(),
+                            attention.position.weight.value(), attend.layer_norm.weight.value(),
+                            attend.layer_norm.bias.value(),    state.recent.vectors,
+                            attention.encoding(5 + 1),         state.recent.vectors.slice(1, 2)};
   for (Index i = 0; auto& handle : handles) {
     CAPTURE(i++);
     const auto before = next(false);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include <infty/memory/compressive_memory.hpp>
-#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/to.hpp>
+#include <infty/memory/with_memory.hpp>
 #include <infty/testing/memory_invariants.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 
 using infty::Compression;
-using infty::CompressiveConfig;
 using infty::CompressiveMemory;
 using infty::Index;
 
@@ -16,27 +16,25 @@ TEST_CASE("CompressiveMemory: keeps to what every memory keeps to") {
   // The others go the ways of the convolution.
   const auto compression = GENERATE(Compression::convolution, Compression::most_used);
   const infty::tests::TemporaryFolder folder;
-  infty::testing::require_memory<CompressiveMemory>(
+  infty::testing::require_mixer<CompressiveMemory<double>>(
       {.capacity = 4, .compressed_capacity = 3, .rate = 2, .compression = compression},
       folder / "state.safetensors");
 }
 
 namespace {
 
-template <class T, class Backend>
-using CompressiveInfty = infty::MemoryPair<
-    CompressiveMemory<T, Backend>,
-    infty::LongTermMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, Backend>>;
+using CompressiveInfty =
+    infty::WithMemory<CompressiveMemory<double>, infty::LongTermMemory<double>>;
 
 }  // namespace
 
 TEST_CASE("CompressiveMemory: a long-term memory takes in what leaves it") {
-  infty::MemoryPairConfig<CompressiveConfig> config{
-      .short_term = {.capacity = 2, .compressed_capacity = 2, .rate = 2},
-      .long_term = infty::LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}};
-  const CompressiveInfty<double, infty::EigenBackend> memory(
-      config, {.model_dim = 4, .heads = 2, .head_dim = 3}, infty::Random(3));
-  CHECK(memory.short_term.stride() == 2);
+  const CompressiveInfty::Config config{
+      .attention = {.capacity = 2, .compressed_capacity = 2, .rate = 2},
+      .memory = infty::LongTermConfig{.basis = 8, .widths = {.05, .2}, .samples = 6}};
+  const CompressiveInfty memory(config, {.model_dim = 4, .heads = 2, .head_dim = 3},
+                                infty::Random(3));
+  CHECK(memory.attention.stride() == 2);
   const infty::testing::TokenMemory<CompressiveInfty> model(config, true);
   CHECK(infty::testing::batch_equals_rows(model, infty::testing::some_stream()) < 1e-11);
   CHECK(infty::testing::reset_equals_fresh(model, infty::testing::some_stream()) < 1e-11);
@@ -46,12 +44,12 @@ TEST_CASE("CompressiveMemory: a long-term memory takes in what leaves it") {
   model.write(state, tokens);
   model.write(state, tokens);
   // 30 vectors: 2 stay, 28 become 14, of which 12 leave in groups of 2.
-  for (const auto& layer : state.layers)
-    CHECK(layer.long_term->memory.written == infty::RowCounts{12});
+  for (const auto& layer : state.body.layers)
+    CHECK(layer.mixer.past->memory.written == infty::RowCounts{12});
 }
 
 TEST_CASE("CompressiveMemory: a copy of model and state on a backend goes on as they do") {
-  using Model = infty::TransformerLM<double, CompressiveMemory>;
+  using Model = infty::TransformerLM<CompressiveMemory<double>>;
   const Model model({.vocabulary = 9,
                      .model_dim = 4,
                      .layers = 1,
@@ -67,6 +65,6 @@ TEST_CASE("CompressiveMemory: a copy of model and state on a backend goes on as 
   model.observe(state, tokens);
   const auto copy = infty::to<infty::EigenBackend>(model);
   auto copied = infty::to<infty::EigenBackend>(state);
-  const auto a = model.forward(state, tokens).hidden, b = copy.forward(copied, tokens).hidden;
+  const auto a = model.forward(state, tokens), b = copy.forward(copied, tokens);
   CHECK(copy.losses(b, tokens).value().to_vector() == model.losses(a, tokens).value().to_vector());
 }

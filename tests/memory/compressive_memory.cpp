@@ -11,6 +11,7 @@
 #include <infty/memory/compressive_memory.hpp>
 #include <infty/testing/gradient_check.hpp>
 
+#include "support/around.hpp"
 #include "support/catch.hpp"
 #include "support/states.hpp"
 #include "support/tensors.hpp"
@@ -27,44 +28,29 @@ using infty::RowCounts;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::tests::Around;
+using infty::tests::numbers_of;
 
-static_assert(infty::Memory<CompressiveMemory<float>>);
+static_assert(infty::Attention<CompressiveMemory<float>>);
 
 namespace {
 
 constexpr AttentionSizes few{.model_dim = 4, .heads = 2, .head_dim = 3};
-
-/// A layer's part of what a memory is given; biases and norm are no zeros and ones.
-template <class T, class B = infty::EigenBackend>
-struct LayerAround {
-  infty::RelativeAttention<T, B> attention{few.model_dim, few.heads, few.head_dim, Random(1)};
-  infty::LayerNorm<T, B> norm{few.model_dim};
-  infty::AttentionBiases<T, B> biases{few};
-  Tensor<T, B> encoding = infty::distance_encoding<T, B>(60, few.model_dim);
-
-  LayerAround() {
-    Random random(2);
-    for (auto* x : {&norm.bias, &biases.content, &biases.position})
-      fill_uniform(x->value(), -1, 1, random);
-  }
-
-  infty::Segment<T, B> segment(const Variable<T, B>& x, bool normed) const {
-    return {x, attention, normed ? &norm : nullptr, biases, encoding};
-  }
-};
 
 using Vector = std::vector<double>;
 
 /// One row of the memory in plain loops.
 class PlainRow {
  public:
-  PlainRow(const LayerAround<double>& layer, const CompressiveMemory<double>& memory, bool normed)
-      : layer_(&layer), memory_(&memory), normed_(normed) {}
+  PlainRow(const Around<double>& around, const CompressiveMemory<double>& memory, bool normed)
+      : around_(&around), memory_(&memory), normed_(normed) {}
 
   void forget() { held_.clear(), compressed_.clear(); }
 
-  /// What the segment reads; `leaving` gets the compressed vectors that go for it.
-  std::vector<Vector> read(const std::vector<Vector>& segment, std::vector<Vector>& leaving) {
+  /// What the segment reads; `leaving` gets the compressed vectors that go for it. The first
+  /// `before` and the last `behind` of its vectors are memory tokens.
+  std::vector<Vector> read(const std::vector<Vector>& segment, std::vector<Vector>& leaving,
+                           std::size_t before, std::size_t behind) {
     const CompressiveConfig& config = memory_->config();
     std::vector<Vector> all = compressed_;
     for (const Held& held : held_) all.push_back(held.x);
@@ -82,7 +68,7 @@ class PlainRow {
         }
         Vector sum(static_cast<std::size_t>(few.head_dim), 0.0);
         for (std::size_t j = 0; j <= i; ++j) {
-          const Vector value = projected(layer_->attention.value, normed(all[j]), h);
+          const Vector value = projected(memory_->attention.value, normed(all[j]), h);
           for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += weights[j] / total * value[c];
           if (j >= compressed_.size() && j < past)
             held_[j - compressed_.size()].attention += weights[j] / total / few.heads;
@@ -90,9 +76,10 @@ class PlainRow {
         heads.insert(heads.end(), sum.begin(), sum.end());
       }
       for (Held& held : held_) ++held.queries;
-      out.push_back(times(layer_->attention.out, heads));
+      out.push_back(times(memory_->attention.out, heads));
     }
-    for (const Vector& x : segment) held_.push_back({x, 0, 0});
+    for (std::size_t i = before; i + behind < segment.size(); ++i)
+      held_.push_back({segment[i], 0, 0});
     std::vector<Held> old;
     while (static_cast<Index>(held_.size()) >= config.capacity + config.rate)
       for (Index i = 0; i < config.rate; ++i) {
@@ -132,8 +119,8 @@ class PlainRow {
     Vector y;
     for (std::size_t i = 0; i < x.size(); ++i)
       y.push_back((x[i] - mean) / std::sqrt(variance + 1e-5) *
-                      layer_->norm.weight.value().data()[i] +
-                  layer_->norm.bias.value().data()[i]);
+                      around_->layer_norm.weight.value().data()[i] +
+                  around_->layer_norm.bias.value().data()[i]);
     return y;
   }
 
@@ -144,13 +131,13 @@ class PlainRow {
   }
 
   double score(const Vector& query, const Vector& key, Index distance, Index head) const {
-    const auto& attention = layer_->attention;
-    const double* const row = layer_->encoding.data() + (60 - 1 - distance) * few.model_dim;
+    const auto& attention = memory_->attention;
+    const double* const row = encoding_.data() + (60 - 1 - distance) * few.model_dim;
     const Vector q = projected(attention.query, normed(query), head),
                  k = projected(attention.key, normed(key), head),
                  r = projected(attention.position, {row, row + few.model_dim}, head);
-    const double* const u = layer_->biases.content.value().data() + head * few.head_dim;
-    const double* const w = layer_->biases.position.value().data() + head * few.head_dim;
+    const double* const u = attention.content_bias.value().data() + head * few.head_dim;
+    const double* const w = attention.position_bias.value().data() + head * few.head_dim;
     double sum = 0;
     for (std::size_t c = 0; c < q.size(); ++c) sum += (q[c] + u[c]) * k[c] + (q[c] + w[c]) * r[c];
     return sum / std::sqrt(static_cast<double>(few.head_dim));
@@ -185,9 +172,10 @@ class PlainRow {
     return out;
   }
 
-  const LayerAround<double>* layer_;
+  const Around<double>* around_;
   const CompressiveMemory<double>* memory_;
   bool normed_;
+  Tensor<double> encoding_ = infty::distance_encoding<double>(60, few.model_dim);
   std::vector<Held> held_;
   std::vector<Vector> compressed_;
 };
@@ -212,6 +200,7 @@ TEST_CASE("CompressiveMemory: reads and compresses as plain loops do, in segment
     CompressiveConfig config;
     std::vector<Index> lengths;
   };
+  using Tokens = std::pair<Index, Index>;
   const auto& [sizes, lengths] = GENERATE(
       Stream{{.capacity = 6, .compressed_capacity = 4, .rate = 2}, {5, 5, 5, 5, 5, 5}},
       Stream{{.capacity = 4, .compressed_capacity = 3, .rate = 3}, {2, 1, 7, 1, 1, 11, 3, 1, 4}},
@@ -221,14 +210,16 @@ TEST_CASE("CompressiveMemory: reads and compresses as plain loops do, in segment
       Stream{{.capacity = 0, .compressed_capacity = 0, .rate = 1}, {3, 1, 2}},
       Stream{{.capacity = 2, .compressed_capacity = 2, .rate = 2, .stride = 3}, {7, 2, 9, 1, 8}});
   const bool normed = GENERATE(false, true);
-  const LayerAround<double> layer;
+  // Memory tokens in front of and behind each segment: they are seen, and not held.
+  const auto [before, behind] = GENERATE(Tokens{0, 0}, Tokens{2, 1});
+  const Around<double> attend(few.model_dim);
   for (const auto compression : all_compressions) {
     CompressiveConfig config = sizes;
     config.compression = compression;
-    CAPTURE(config.capacity, config.compressed_capacity, config.rate, normed,
+    CAPTURE(config.capacity, config.compressed_capacity, config.rate, normed, before,
             static_cast<int>(compression));
-    const CompressiveMemory<double> memory(config, few, Random(3));
-    std::vector<PlainRow> plain(3, PlainRow(layer, memory, normed));
+    const auto memory = attend.drawn(CompressiveMemory<double>(config, few, Random(3)));
+    std::vector<PlainRow> plain(3, PlainRow(attend, memory, normed));
     auto state = memory.make_state(3);
     Random random(infty::tests::seed);
     for (std::size_t step = 0; step < lengths.size(); ++step) {
@@ -238,13 +229,36 @@ TEST_CASE("CompressiveMemory: reads and compresses as plain loops do, in segment
           reset_row(state, static_cast<Index>(row));
           plain[row].forget();
         }
+      const Index length = before + lengths[step] + behind;
       const Variable<double> x(
-          infty::tests::uniform_tensor<double>({3, lengths[step], few.model_dim}, random));
-      const auto reading = memory.forward(state, layer.segment(x, normed));
+          infty::tests::uniform_tensor<double>({3, length, few.model_dim}, random));
+      infty::Pass<double> pass{.before = before, .behind = behind};
+      auto forgetful = state, recorded = state, silent = state;
+      const auto reading = attend(memory, state, x, normed, pass);
+      CHECK(reading.queries.shape() == Shape{3, length, 6});
+      // The same without kept keys and values, and where a tape records.
+      forgetful.cache = {};
+      const auto check_same = [&](const auto& other, const auto& left_behind) {
+        CHECK(infty::tests::error(other.context.value().to_vector(),
+                                  reading.context.value().to_vector()) < 1e-12);
+        CHECK(infty::tests::error(other.leaving.vectors.to_vector(),
+                                  reading.leaving.vectors.to_vector()) < 1e-12);
+        CHECK(infty::tests::error(numbers_of(left_behind), numbers_of(state)) < 1e-12);
+      };
+      check_same(attend(memory, forgetful, x, normed, pass), forgetful);
+      {
+        infty::Tape tape;
+        check_same(attend(memory, recorded, x, normed, pass), recorded);
+      }
+      infty::Pass<double> unanswered{.answer = false, .before = before, .behind = behind};
+      attend(memory, silent, x, normed, unanswered);
+      CHECK(infty::tests::error(numbers_of(silent), numbers_of(state)) < 1e-12);
       for (Index row = 0; row < 3; ++row) {
         const auto at = static_cast<std::size_t>(row);
         std::vector<Vector> leaving;
-        const auto expected = plain[at].read(row_vectors(x.value(), row), leaving);
+        const auto expected =
+            plain[at].read(row_vectors(x.value(), row), leaving, static_cast<std::size_t>(before),
+                           static_cast<std::size_t>(behind));
         const auto got = row_vectors(reading.context.value(), row);
         REQUIRE(got.size() == expected.size());
         for (std::size_t i = 0; i < got.size(); ++i)
@@ -265,13 +279,13 @@ TEMPLATE_LIST_TEST_CASE("CompressiveMemory: the same on every backend, its loss 
   const auto run = [](auto scalar, auto backend, Compression compression, ReconstructionLoss loss) {
     using U = decltype(scalar);
     using C = decltype(backend);
-    const LayerAround<U, C> layer;
-    CompressiveMemory<U, C> memory({.capacity = 4,
-                                    .compressed_capacity = 3,
-                                    .rate = 2,
-                                    .compression = compression,
-                                    .loss = loss},
-                                   few, Random(3));
+    const Around<U, C> attend(few.model_dim);
+    auto memory = attend.drawn(CompressiveMemory<U, C>({.capacity = 4,
+                                                        .compressed_capacity = 3,
+                                                        .rate = 2,
+                                                        .compression = compression,
+                                                        .loss = loss},
+                                                       few, Random(3)));
     auto state = memory.make_state(2);
     Random random(infty::tests::seed);
     std::vector<double> all;
@@ -282,15 +296,14 @@ TEMPLATE_LIST_TEST_CASE("CompressiveMemory: the same on every backend, its loss 
       const Variable<U, C> x(infty::tests::uniform_tensor<U, C>({2, length, few.model_dim}, random),
                              true);
       infty::Tape tape;
-      const auto reading = memory.forward(state, layer.segment(x, true));
-      auto sum = infty::sum(reading.context * reading.context);
-      if (reading.auxiliary.size() > 0) sum = sum + reading.auxiliary;
-      tape.backward(sum);
+      infty::Pass<U, C> pass{.before = length > 3 ? 1 : 0, .behind = length > 3 ? 1 : 0};
+      const auto context = attend(memory, state, x, true, pass).context;
+      tape.backward(infty::sum(context * context) + loss_named(pass, "compression"));
       add(x.grad().to_vector());
       if (length == 5) reset_row(state, 1);
     }
     for (const auto& p : infty::parameters<U, C>(memory)) add(p.grad().to_vector());
-    add(infty::tests::numbers_of(state));
+    add(numbers_of(state));
     return all;
   };
   for (const auto compression : all_compressions)
@@ -304,28 +317,41 @@ TEST_CASE("CompressiveMemory: its losses teach the compression and nothing else"
   const auto loss = GENERATE(ReconstructionLoss::attention, ReconstructionLoss::auto_encoding);
   const auto compression = GENERATE(Compression::convolution, Compression::dilated);
   const bool normed = GENERATE(false, true);
-  LayerAround<double> layer;
-  CompressiveMemory<double> memory({.capacity = 3,
-                                    .compressed_capacity = 4,
-                                    .rate = 3,
-                                    .compression = compression,
-                                    .loss = loss},
-                                   few, Random(3));
+  const Around<double> attend(few.model_dim);
+  auto memory = attend.drawn(CompressiveMemory<double>({.capacity = 3,
+                                                        .compressed_capacity = 4,
+                                                        .rate = 3,
+                                                        .compression = compression,
+                                                        .loss = loss},
+                                                       few, Random(3)));
   auto before = memory.make_state(2);
   Random random(infty::tests::seed);
   const auto draw = [&](Index length) {
     return infty::tests::uniform_variable<double>({2, length, few.model_dim}, random);
   };
-  memory.observe(before, layer.segment(draw(7), normed));
+  const auto observe = [&](Index length) {
+    infty::Pass<double> pass{.answer = false};
+    attend(memory, before, draw(length), normed, pass);
+    CHECK(pass.losses.empty());
+  };
+  observe(7);
   reset_row(before, 1);  // which then lets fewer vectors go
-  memory.observe(before, layer.segment(draw(1), normed));
+  observe(1);
   const auto x = draw(7);
   const auto auxiliary = [&] {
     auto state = before;
-    return memory.forward(state, layer.segment(x, normed)).auxiliary;
+    infty::Pass<double> pass;
+    attend(memory, state, x, normed, pass);
+    CHECK(pass.losses.size() == 1);
+    return loss_named(pass, "compression");
   };
-  const auto learned = infty::parameters<double>(memory);
+  std::vector<Variable<double>> learned, others{attend.layer_norm.weight, attend.layer_norm.bias};
+  infty::for_each_parameter(memory, [&](const std::string& name, const Variable<double>& p) {
+    const bool learns = name.rfind("compression.", 0) == 0 || name.rfind("decoder.", 0) == 0;
+    (learns ? learned : others).push_back(p);
+  });
   REQUIRE(!learned.empty());
+  CHECK(others.size() == 2 + 7);
   // Numbers without a tape are not computed: the check's own tape is for the gradient alone.
   const auto with_tape = [&] {
     infty::Tape tape;
@@ -340,12 +366,7 @@ TEST_CASE("CompressiveMemory: its losses teach the compression and nothing else"
   }
   for (const auto& p : learned) CHECK(p.has_grad());
   CHECK_FALSE(x.has_grad());
-  infty::for_each_parameter(layer.attention, [](const std::string&, const Variable<double>& p) {
-    CHECK_FALSE(p.has_grad());
-  });
-  for (const auto& p :
-       {layer.norm.weight, layer.norm.bias, layer.biases.content, layer.biases.position})
-    CHECK_FALSE(p.has_grad());
+  for (const auto& p : others) CHECK_FALSE(p.has_grad());
   // Against differences: what `forward` computes where a tape records.
   for (auto& p : learned) {
     const auto gradient = p.grad().to_vector();
@@ -366,9 +387,9 @@ TEST_CASE("CompressiveMemory: its losses teach the compression and nothing else"
 
 TEST_CASE("CompressiveMemory: the attention loss, by hand") {
   // Of two equal vectors and their mean every query reads the same; of others it does not.
-  const LayerAround<double> layer;
-  CompressiveMemory<double> memory({.capacity = 0, .compressed_capacity = 1, .rate = 2}, few,
-                                   Random(3));
+  const Around<double> attend(few.model_dim);
+  auto memory = attend.drawn(CompressiveMemory<double>(
+      {.capacity = 0, .compressed_capacity = 1, .rate = 2}, few, Random(3)));
   // The convolution that is the mean.
   auto& map = memory.compressor.maps[0];
   map.bias.value().fill(0);
@@ -378,58 +399,66 @@ TEST_CASE("CompressiveMemory: the attention loss, by hand") {
       map.weight.value().data()[i * 2 * few.model_dim + part + i] = 0.5;
   auto state = memory.make_state(1);
   infty::Tape tape;
-  const Variable<double> equal(Tensor<double>::from({1, 2, 4}, {1, 2, 3, 4, 1, 2, 3, 4}));
-  CHECK(memory.forward(state, layer.segment(equal, false)).auxiliary.value().item() < 1e-25);
-  const Variable<double> other(Tensor<double>::from({1, 2, 4}, {1, 2, 3, 4, 4, 3, 2, 1}));
-  CHECK(memory.forward(state, layer.segment(other, false)).auxiliary.value().item() > 1e-6);
+  const auto loss = [&](const Tensor<double>& x) {
+    infty::Pass<double> pass;
+    attend(memory, state, x, false, pass);
+    REQUIRE(pass.losses.size() == 1);
+    return loss_named(pass, "compression").value().item();
+  };
+  CHECK(loss(Tensor<double>::from({1, 2, 4}, {1, 2, 3, 4, 1, 2, 3, 4})) < 1e-25);
+  CHECK(loss(Tensor<double>::from({1, 2, 4}, {1, 2, 3, 4, 4, 3, 2, 1})) > 1e-6);
 }
 
 TEST_CASE(
     "CompressiveMemory: nothing to learn, no loss; nothing leaves, no loss; no tape, no loss") {
-  const LayerAround<float> layer;
-  const Variable<float> x(Tensor<float>::full({1, 6, few.model_dim}, 1));
+  const Around<float> attend(few.model_dim);
+  const auto x = Tensor<float>::full({1, 6, few.model_dim}, 1);
   for (const auto compression : all_compressions) {
     const CompressiveMemory<float> memory(
         {.capacity = 2, .compressed_capacity = 2, .rate = 2, .compression = compression}, few,
         Random(3));
     auto state = memory.make_state(1);
-    CHECK(memory.forward(state, layer.segment(x, false)).auxiliary.size() == 0);
+    const auto losses = [&](const Tensor<float>& segment) {
+      infty::Pass<float> pass;
+      attend(memory, state, segment, false, pass);
+      return pass.losses.size();
+    };
+    CHECK(losses(x) == 0);
     infty::Tape tape;
     const bool learns =
         compression == Compression::convolution || compression == Compression::dilated;
-    CHECK(memory.forward(state, layer.segment(x, false)).auxiliary.size() == (learns ? 1 : 0));
-    const Variable<float> one(Tensor<float>::full({1, 1, few.model_dim}, 1));
-    CHECK(memory.forward(state, layer.segment(one, false)).auxiliary.size() == 0);
+    CHECK(losses(x) == (learns ? 1 : 0));
+    CHECK(losses(Tensor<float>::full({1, 1, few.model_dim}, 1)) == 0);
   }
 }
 
 TEST_CASE("CompressiveMemory: kept keys and values are made anew when what makes them changes") {
-  LayerAround<double> layer;
-  const CompressiveMemory<double> memory({.capacity = 3, .compressed_capacity = 2, .rate = 2}, few,
-                                         Random(3));
+  Around<double> attend(few.model_dim);
+  auto memory = attend.drawn(CompressiveMemory<double>(
+      {.capacity = 3, .compressed_capacity = 2, .rate = 2}, few, Random(3)));
   auto state = memory.make_state(1);
   Random random(infty::tests::seed);
   const Variable<double> x(infty::tests::uniform_tensor<double>({1, 8, few.model_dim}, random));
   for (const Index length : {8, 1, 2}) {
     const Variable<double> piece(Tensor<double>::full({1, length, few.model_dim}, 0.5));
-    memory.forward(state, layer.segment(length == 8 ? x : piece, true));
+    attend(memory, state, length == 8 ? x : piece, true);
   }
   const Variable<double> next(Tensor<double>::full({1, 1, few.model_dim}, 0.25));
   const auto unlike_before = [&](Variable<double>& parameter) {
     auto kept = state, fresh = state;
-    const auto before = memory.forward(kept, layer.segment(next, true)).context.value().to_vector();
+    const auto before = attend(memory, kept, next, true).context.value().to_vector();
     parameter.value().data()[0] += 1;
     kept = state;
     fresh.cache = {};
-    const auto after = memory.forward(kept, layer.segment(next, true)).context.value().to_vector();
-    CHECK(after == memory.forward(fresh, layer.segment(next, true)).context.value().to_vector());
+    const auto after = attend(memory, kept, next, true).context.value().to_vector();
+    CHECK(after == attend(memory, fresh, next, true).context.value().to_vector());
     return after != before;
   };
-  CHECK(unlike_before(layer.attention.key.weight));
-  CHECK(unlike_before(layer.attention.value.weight));
-  CHECK(unlike_before(layer.attention.position.weight));
-  CHECK(unlike_before(layer.norm.weight));
-  CHECK(unlike_before(layer.norm.bias));
+  CHECK(unlike_before(memory.attention.key.weight));
+  CHECK(unlike_before(memory.attention.value.weight));
+  CHECK(unlike_before(memory.attention.position.weight));
+  CHECK(unlike_before(attend.layer_norm.weight));
+  CHECK(unlike_before(attend.layer_norm.bias));
 }
 
 TEST_CASE("CompressiveMemory: counts its products") {
@@ -437,7 +466,7 @@ TEST_CASE("CompressiveMemory: counts its products") {
   // positions, pairs three times, and 3 groups of 2 compressed in each of 2 rows.
   const CompressiveMemory<float> memory({.capacity = 4, .compressed_capacity = 3, .rate = 2}, few,
                                         Random(0));
-  CHECK(memory.reach() == 8);
+  CHECK(memory.most_seen() == 8);
   const double d = 4, e = 6, maps = 2 * d * e * (2 * 6 * 2 + 2 * 14 * 2 + 14),
                pairs = 3 * 2 * 2 * e * (6 * 8 + 6 * 7 / 2.0), groups = 2 * 3 * 2 * (2 * d) * d;
   CHECK(memory.flops(2, 6) == maps + pairs + groups);
@@ -460,19 +489,23 @@ TEST_CASE("CompressiveMemory: what cannot be is refused") {
                     Catch::Contains("] compressed_capacity is "));
   CHECK_THROWS_WITH(make({.rate = huge}), Catch::Contains("[CompressiveConfig] rate is "));
   CHECK_THROWS_WITH(make({.stride = huge}), Catch::Contains("[CompressiveConfig] stride is "));
-  const LayerAround<float> layer;
+  const Around<float> attend(few.model_dim);
   const CompressiveMemory<float> memory({.capacity = 2, .compressed_capacity = 2}, few, Random(0)),
       used({.capacity = 2, .compressed_capacity = 2, .compression = Compression::most_used}, few,
            Random(0));
   auto state = used.make_state(1);
   const Variable<float> x(Tensor<float>::full({1, 2, few.model_dim}, 1));
   CHECK_THROWS_WITH(
-      memory.forward(state, layer.segment(x, false)),
+      attend(memory, state, x, false),
       "[CompressiveMemory] the state holds compressed vectors [1, 2, 4] and usage [1, 5, 2]: "
       "another memory made it, ours are [1, 2, 4] and [1, 0, 2]");
   state = memory.make_state(1);
   state.compressed = memory.make_state(2).compressed;
-  CHECK_THROWS_AS(memory.forward(state, layer.segment(x, false)), infty::ShapeError);
-  CHECK_THROWS_AS(memory.observe(state, layer.segment(x, false)), infty::ShapeError);
+  CHECK_THROWS_AS(attend(memory, state, x, false), infty::ShapeError);
+  infty::Pass<float> unanswered{.answer = false}, tokens{.before = 2, .behind = 1};
+  CHECK_THROWS_AS(attend(memory, state, x, false, unanswered), infty::ShapeError);
+  state = memory.make_state(1);
+  CHECK_THROWS_WITH(attend(memory, state, x, false, tokens),
+                    "[CompressiveMemory] of 2 vectors, 2 and 1 are said to be memory tokens");
   CHECK_THROWS_AS(used.make_state(0), infty::ValueError);
 }

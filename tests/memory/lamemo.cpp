@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include <infty/memory/lamemo.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/testing/gradient_check.hpp>
 
+#include "support/around.hpp"
 #include "support/catch.hpp"
 #include "support/states.hpp"
 #include "support/tensors.hpp"
@@ -22,44 +22,64 @@ using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::tests::Around;
 
-static_assert(infty::Memory<LaMemo<float>>);
+static_assert(infty::SequenceLayer<LaMemo<float>>);
+static_assert(!infty::Attention<LaMemo<float>>);  // it lets nothing go that another could take in
 
 namespace {
 
-/// A layer's part of what a LaMemo is given, in which biases and norm are no zeros.
+/// A LaMemo in the first layer of a stack, and what a `RenewedPast` does for it: it holds the last
+/// inputs, which the layer sees in front of each segment.
 template <class T, class B = infty::EigenBackend>
-struct LaMemoLayer {
-  AttentionSizes sizes;
-  infty::RelativeAttention<T, B> attention;
-  infty::LayerNorm<T, B> norm;
-  infty::LaMemoBiases<T, B> biases;
-  Tensor<T, B> encoding;
+class FirstLayer {
+ public:
+  using V = Variable<T, B>;
 
-  explicit LaMemoLayer(AttentionSizes s)
-      : sizes(s),
-        attention(s.model_dim, s.heads, s.head_dim, Random(1)),
-        norm(s.model_dim),
-        biases(s),
-        encoding(infty::distance_encoding<T, B>(40, s.model_dim)) {
-    Random random(infty::tests::seed);
-    for (auto* x : {&norm.bias, &biases.content, &biases.position, &biases.future})
-      fill_uniform(x->value(), -1, 1, random);
+  struct State {
+    infty::LaMemoState<T, B> memory;
+    infty::RowSequences<T, B> input;
+
+    template <class Visitor>
+    void visit(Visitor&& see) {
+      see("memory", memory);
+      see("input", input);
+    }
+  };
+
+  Around<T, B> around;
+  LaMemo<T, B> memory;
+
+  FirstLayer(Index capacity, const AttentionSizes& sizes)
+      : around(sizes.model_dim),
+        memory(around.drawn(LaMemo<T, B>({.capacity = capacity}, sizes, Random(1)))),
+        fifo_(sizes.model_dim, capacity) {}
+
+  State make_state(Index batch) const {
+    return {memory.make_state(batch), fifo_.make_state(batch)};
   }
 
-  infty::Segment<T, B, infty::LaMemoBiases<T, B>> segment(const Variable<T, B>& x, bool normed,
-                                                          const Variable<T, B>* past = nullptr,
-                                                          bool renew = true) const {
-    return {x, attention, normed ? &norm : nullptr, biases, encoding, past, renew};
+  /// What is added to the past [B, M, d] and to the segment behind it.
+  V forward(State& state, const V& x, bool normed) const {
+    const auto& held = state.input.length;
+    const Index past = *std::max_element(held.begin(), held.end()), most = fifo_.capacity();
+    infty::Pass<T, B> pass{.before = past};
+    const V all = concat(narrow(V(state.input.vectors), most - past, most), x);
+    const V y = memory.forward(state.memory, all, around.norm(normed), pass);
+    fifo_.write(state.input, x.value());
+    return y;
   }
+
+ private:
+  infty::Fifo<T, B> fifo_;
 };
 
 /// The same layer in plain loops: every vector of the past knows up to which place it has read, and
 /// reads what has come since, one key after the other.
 class PlainLaMemo {
  public:
-  PlainLaMemo(const LaMemoLayer<double>& layer, bool normed, Index capacity)
-      : layer_(layer), normed_(normed), capacity_(capacity) {}
+  PlainLaMemo(const FirstLayer<double>& layer, AttentionSizes sizes, bool normed)
+      : layer_(layer), sizes_(sizes), normed_(normed), capacity_(layer.memory.capacity()) {}
 
   void forget() { held_.clear(); }
 
@@ -72,16 +92,16 @@ class PlainLaMemo {
       Vector& vector = held_[i];
       const bool old = i < past;
       // The past reads up to the segment's first vector; the segment's read up to themselves.
-      for (Index h = 0; h < layer_.sizes.heads; ++h) {
+      for (Index h = 0; h < sizes_.heads; ++h) {
         const Index until = old ? first : vector.place;
         double total = 0;
-        std::vector<double> sum(static_cast<std::size_t>(layer_.sizes.head_dim), 0.0);
+        std::vector<double> sum(static_cast<std::size_t>(sizes_.head_dim), 0.0);
         for (const Vector& key : held_) {
           if (key.place > until || (old && key.place <= vector.read_until)) continue;
           const double weight = std::exp(score(vector, key, h));
           total += weight;
           for (std::size_t d = 0; d < sum.size(); ++d)
-            sum[d] += weight * projected(layer_.attention.value, key.input, h)[d];
+            sum[d] += weight * projected(layer_.memory.attention.value, key.input, h)[d];
         }
         for (double& x : sum) x /= total;
         if (!old) {
@@ -101,7 +121,7 @@ class PlainLaMemo {
     std::vector<std::vector<double>> out;
     for (Vector& vector : held_) {
       vector.read_until = std::max(first, vector.place);
-      out.push_back(times(layer_.attention.out, vector.context));
+      out.push_back(times(layer_.memory.attention.out, vector.context));
     }
     while (static_cast<Index>(held_.size()) > capacity_) held_.erase(held_.begin());
     return out;
@@ -137,37 +157,40 @@ class PlainLaMemo {
     std::vector<double> y;
     for (std::size_t i = 0; i < x.size(); ++i)
       y.push_back((x[i] - mean) / std::sqrt(variance + 1e-5) *
-                      layer_.norm.weight.value().data()[i] +
-                  layer_.norm.bias.value().data()[i]);
+                      layer_.around.layer_norm.weight.value().data()[i] +
+                  layer_.around.layer_norm.bias.value().data()[i]);
     return y;
   }
 
   std::vector<double> projected(const infty::Linear<double, infty::EigenBackend>& map,
                                 const std::vector<double>& x, Index head) const {
     const auto all = times(map, normed(x));
-    const auto begin = all.begin() + head * layer_.sizes.head_dim;
-    return {begin, begin + layer_.sizes.head_dim};
+    const auto begin = all.begin() + head * sizes_.head_dim;
+    return {begin, begin + sizes_.head_dim};
   }
 
   double score(const Vector& query, const Vector& key, Index head) const {
-    const Index D = layer_.sizes.head_dim, d = layer_.sizes.model_dim;
+    const Index D = sizes_.head_dim, d = sizes_.model_dim;
     const Index distance = std::abs(query.place - key.place);
-    const double* const row = layer_.encoding.data() + (layer_.encoding.dim(0) - 1 - distance) * d;
-    const auto r = times(layer_.attention.position, {row, row + d});
-    const auto q = projected(layer_.attention.query, query.input, head),
-               k = projected(layer_.attention.key, key.input, head);
-    const auto& position = key.place > query.place ? layer_.biases.future : layer_.biases.position;
+    const double* const row = encoding_.data() + (encoding_.dim(0) - 1 - distance) * d;
+    const auto r = times(layer_.memory.attention.position, {row, row + d});
+    const auto q = projected(layer_.memory.attention.query, query.input, head),
+               k = projected(layer_.memory.attention.key, key.input, head);
+    const auto& position =
+        key.place > query.place ? layer_.memory.future_bias : layer_.memory.attention.position_bias;
     double sum = 0;
     for (Index i = 0; i < D; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      sum += (q[at] + layer_.biases.content.value().data()[head * D + i]) * k[at];
+      sum += (q[at] + layer_.memory.attention.content_bias.value().data()[head * D + i]) * k[at];
       sum += (q[at] + position.value().data()[head * D + i]) *
              r[static_cast<std::size_t>(head * D + i)];
     }
     return sum / std::sqrt(static_cast<double>(D));
   }
 
-  const LaMemoLayer<double>& layer_;
+  const FirstLayer<double>& layer_;
+  AttentionSizes sizes_;
+  Tensor<double> encoding_ = infty::distance_encoding<double>(40, sizes_.model_dim);
   bool normed_;
   Index capacity_;
   std::size_t seen_in_all_ = 0;
@@ -184,7 +207,7 @@ std::vector<std::vector<double>> vectors_of(const Tensor<double>& x, Index row) 
   return out;
 }
 
-using SmallModel = infty::TransformerLM<double, LaMemo>;
+using SmallModel = infty::TransformerLM<LaMemo<double>>;
 
 SmallModel small_model(bool pre_norm, Index capacity) {
   SmallModel model({.vocabulary = 5,
@@ -196,7 +219,9 @@ SmallModel small_model(bool pre_norm, Index capacity) {
                     .pre_norm = pre_norm},
                    {.capacity = capacity}, Random(infty::tests::seed));
   Random random(3);
-  for (auto* x : {&model.biases.content, &model.biases.position, &model.biases.future})
+  auto& memory = model.body.inner.layers.front().mixer;  // whose biases are all layers'
+  for (auto* x :
+       {&memory.attention.content_bias, &memory.attention.position_bias, &memory.future_bias})
     fill_uniform(x->value(), -1, 1, random);
   return model;
 }
@@ -224,27 +249,22 @@ TEST_CASE("LaMemo: reads and renews as plain loops do, in segments of any length
                Stream{{.model_dim = 4, .heads = 2, .head_dim = 2}, 0, {4, 1, 4}});
   const bool normed = GENERATE(false, true);
   CAPTURE(capacity, lengths, normed);
-  const LaMemoLayer<double> layer(sizes);
-  const LaMemo<double> memory({.capacity = capacity}, sizes, Random(0));
-  std::vector<PlainLaMemo> plain(2, PlainLaMemo(layer, normed, capacity));
-  auto state = memory.make_state(2);
+  const FirstLayer<double> layer(capacity, sizes);
+  std::vector<PlainLaMemo> plain(2, PlainLaMemo(layer, sizes, normed));
+  auto state = layer.make_state(2);
   Random random(infty::tests::seed);
   for (std::size_t step = 0; step < lengths.size(); ++step) {
     if (step == 2) {
       // A new text begins in row 1, whose memory is then shorter.
-      reset_row(state, 1);
+      infty::reset_row(state, 1);
       plain[1].forget();
     }
     const Variable<double> x(
         infty::tests::uniform_tensor<double>({2, lengths[step], sizes.model_dim}, random));
-    const auto reading = memory.forward(state, layer.segment(x, normed));
+    const auto added = layer.forward(state, x, normed);
     for (Index row = 0; row < 2; ++row) {
       const auto expected = plain[static_cast<std::size_t>(row)].read(vectors_of(x.value(), row));
-      auto all = vectors_of(reading.context.value(), row);
-      if (reading.past.size() > 0) {
-        const auto past = vectors_of(reading.past_context.value(), row);
-        all.insert(all.begin(), past.begin(), past.end());
-      }
+      const auto all = vectors_of(added.value(), row);
       REQUIRE(all.size() >= expected.size());
       for (std::size_t i = 0; i < expected.size(); ++i)
         CHECK(infty::tests::error(all[all.size() - expected.size() + i], expected[i]) < 1e-12);
@@ -259,20 +279,21 @@ TEMPLATE_LIST_TEST_CASE("LaMemo: the same on every backend", "", infty::tests::T
   const auto run = [&](auto scalar, auto backend) {
     using U = decltype(scalar);
     using C = decltype(backend);
-    const LaMemoLayer<U, C> layer(sizes);
-    const LaMemo<U, C> memory({.capacity = 7}, sizes, Random(0));
-    auto state = memory.make_state(3);
+    const FirstLayer<U, C> layer(7, sizes);
+    auto state = layer.make_state(3);
     Random random(infty::tests::seed);
     std::vector<double> all;
     for (const Index length : {5, 3, 1, 6}) {
       const Variable<U, C> x(infty::tests::uniform_tensor<U, C>({3, length, 6}, random), true);
       infty::Tape tape;
-      const auto reading = memory.forward(state, layer.segment(x, true));
-      auto sum = infty::sum(reading.context * reading.context);
-      if (reading.past.size() > 0) sum = sum + infty::sum(reading.past_context);
+      const auto added = layer.forward(state, x, true);
+      const Index past = added.dim(1) - length;
+      const auto read = narrow(added, past, past + length);
+      auto sum = infty::sum(read * read);
+      if (past > 0) sum = sum + infty::sum(narrow(added, 0, past));
       tape.backward(sum);
       for (const auto g : x.grad().to_vector()) all.push_back(static_cast<double>(g));
-      if (length == 5) reset_row(state, 1);
+      if (length == 5) infty::reset_row(state, 1);
     }
     const auto held = infty::tests::numbers_of(state);
     all.insert(all.end(), held.begin(), held.end());
@@ -288,12 +309,12 @@ TEST_CASE("LaMemo: gradients through two layers, also where a row has begun anew
   auto state = model.make_state(2);
   Random random(infty::tests::seed);
   model.observe(state, drawn_tokens(2, 3, random));
-  reset_row(state, 0);
+  infty::reset_row(state, 0);
   model.observe(state, drawn_tokens(2, 2, random));
   const auto input = drawn_tokens(2, 3, random), target = drawn_tokens(2, 3, random);
   const auto loss = [&] {
     auto branch = state;
-    const auto first = model.forward(branch, input).hidden;
+    const auto first = model.forward(branch, input);
     return infty::mean(model.losses(first, target));
   };
   CAPTURE(pre_norm);
@@ -309,38 +330,43 @@ TEST_CASE("LaMemo: with and without a tape, and observed, the memory moves on al
     std::vector<double> with_tape;
     {
       infty::Tape tape;
-      with_tape = model.forward(taped, x).hidden.value().to_vector();
+      with_tape = model.forward(taped, x).value().to_vector();
     }
-    CHECK(model.forward(untaped, x).hidden.value().to_vector() == with_tape);
+    CHECK(model.forward(untaped, x).value().to_vector() == with_tape);
     model.observe(observed, x);
     CHECK(infty::tests::numbers_of(taped) == infty::tests::numbers_of(untaped));
     // Rows are observed one by one, in products of other sizes.
     CHECK(infty::tests::error(infty::tests::numbers_of(observed),
                               infty::tests::numbers_of(untaped)) < 1e-13);
   }
-  // Inputs are held by the first layer alone.
-  CHECK(taped.layers[0].input.vectors.shape() == Shape{2, 5, 4});
-  CHECK(taped.layers[1].input.vectors.shape() == Shape{2, 0, 4});
+  // Inputs are held in front of the first layer alone.
+  CHECK(taped.body.input.vectors.shape() == Shape{2, 5, 4});
+  CHECK(taped.body.inner.layers.size() == 2);
 }
 
-TEST_CASE("LaMemo: lets the oldest vectors go") {
-  constexpr AttentionSizes sizes{.model_dim = 2, .heads = 1, .head_dim = 2};
-  const LaMemoLayer<double> layer(sizes);
-  const LaMemo<double> memory({.capacity = 3}, sizes, Random(0));
-  CHECK(memory.reach() == 3);
-  auto state = memory.make_state(1), same = state;
-  std::vector<double> left;
-  double next = 0;
-  for (const Index length : {2, 2, 5}) {
-    Variable<double> x(Tensor<double>(Shape{1, length, 2}));
-    for (Index i = 0; i < x.size(); ++i) x.value().data()[i] = next++;
-    const auto leaving = memory.forward(state, layer.segment(x, false)).leaving;
-    CHECK(memory.observe(same, layer.segment(x, false)).vectors.to_vector() ==
-          leaving.vectors.to_vector());
-    for (const double v : leaving.vectors.to_vector()) left.push_back(v);
-  }
-  CHECK(left == std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
-  CHECK(state.input.vectors.to_vector() == std::vector<double>{12, 13, 14, 15, 16, 17});
+TEST_CASE("LaMemo: where nobody wants the past\'s answers, the segment\'s are the same") {
+  constexpr AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 4};
+  const FirstLayer<double> layer(4, sizes);
+  auto state = layer.make_state(2);
+  Random random(infty::tests::seed);
+  layer.forward(state, infty::tests::uniform_variable<double>({2, 3, 6}, random), true);
+  const auto x = infty::tests::uniform_variable<double>({2, 5, 6}, random);  // behind a past of 3
+  const auto run = [&](bool answer, bool answer_before) {
+    auto memory = state.memory;
+    infty::Pass<double> pass{.answer = answer, .before = 3, .answer_before = answer_before};
+    const auto y = layer.memory.forward(memory, x, layer.around.norm(true), pass);
+    return std::pair(y, infty::tests::numbers_of(memory));
+  };
+  const auto [all, after] = run(true, true);
+  const auto [segment, after_segment] = run(true, false);
+  const auto [nothing, after_nothing] = run(false, true);
+  CHECK(all.shape() == Shape{2, 5, 6});
+  CHECK(segment.shape() == Shape{2, 2, 6});
+  CHECK(infty::tests::error(segment.value().to_vector(), narrow(all, 3, 5).value().to_vector()) <
+        1e-14);
+  CHECK(nothing.size() == 0);
+  CHECK(after_segment == after);
+  CHECK(after_nothing == after);
 }
 
 TEST_CASE("LaMemo: counts its products") {
@@ -360,31 +386,40 @@ TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
                   infty::ValueError);
   CHECK_THROWS_WITH(LaMemo<float>({.capacity = Index{1} << 62}, sizes, Random(0)),
                     Catch::Contains("[LaMemoConfig] capacity is 4611686018427387904"));
-  const LaMemoLayer<double> layer(sizes);
   const LaMemo<double> memory({.capacity = 3}, sizes, Random(0));
   CHECK_THROWS_WITH(memory.make_state(0), "[LaMemo::make_state] batch is 0: it must be >= 1");
   const auto x = [](Index batch, Index length, Index d) {
     return Variable<double>(Tensor<double>::full({batch, length, d}, 1));
   };
-  const auto two = x(2, 2, 4);
+  const auto forward = [&](auto& state, const Variable<double>& segment, Index before,
+                           Index behind = 0, bool answer = true) {
+    infty::Pass<double> pass{.answer = answer, .before = before, .behind = behind};
+    memory.forward(state, segment, {}, pass);
+  };
+  const auto two = x(2, 2, 4), four = x(2, 4, 4);
   auto state = memory.make_state(2);
-  memory.observe(state, layer.segment(two, false));
+  forward(state, two, 0, 0, false);
   const auto before = infty::tests::numbers_of(state);
-  const auto one = x(1, 2, 4), narrow = x(2, 2, 3), empty = x(2, 0, 4), past = x(2, 1, 4);
-  for (const auto* wrong : {&one, &narrow, &empty})
-    CHECK_THROWS_AS(memory.forward(state, layer.segment(*wrong, false)), infty::ShapeError);
-  CHECK_THROWS_WITH(memory.observe(state, layer.segment(two, false, &past)),
-                    "[LaMemo::observe] the renewed past is [2, 1, 4]: they must be [2, 2, 4]");
+  const auto one = x(1, 4, 4), narrow = x(2, 4, 3), empty = x(2, 2, 4), flat = x(1, 8, 4);
+  for (const auto* wrong : {&one, &narrow, &empty, &flat})
+    for (const bool answer : {true, false})
+      CHECK_THROWS_AS(forward(state, *wrong, 2, 0, answer), infty::ShapeError);
+  CHECK_THROWS_WITH(
+      forward(state, four, 1),
+      "[LaMemo::forward] of 4 vectors 1 are the past and 0 are memory tokens behind: the state "
+      "holds 2 vectors, which must stand in front of at least one (RenewedPast does that)");
+  CHECK_THROWS_WITH(forward(state, four, 2, 1), Catch::Contains("1 are memory tokens behind"));
+  CHECK_THROWS_WITH(forward(state, four, 3, 2),
+                    "[LaMemo::forward] of 4 vectors, 3 and 2 are said to be memory tokens");
   auto other = LaMemo<double>({.capacity = 4}, sizes, Random(0)).make_state(2);
-  CHECK_THROWS_AS(memory.forward(other, layer.segment(two, false)), infty::ShapeError);
+  CHECK_THROWS_WITH(forward(other, two, 0), Catch::Contains("another memory made it"));
   auto broken = state;
   broken.unseen[0] = 3;
-  CHECK_THROWS_WITH(memory.forward(broken, layer.segment(two, false)),
+  CHECK_THROWS_WITH(forward(broken, four, 2),
                     "[LaMemo::forward] row 0 holds 2 vectors, 3 of them unseen: they must be <= 3 "
                     "and <= the former, and >= 1 unless there are none");
   broken = state;
-  broken.input.length.pop_back();
-  CHECK_THROWS_WITH(memory.observe(broken, layer.segment(two, false)),
-                    "[LaMemo::observe] the state's input.length has 1 rows, its input.vectors 2");
+  broken.unseen.pop_back();
+  CHECK_THROWS_WITH(forward(broken, four, 2, 0, false), Catch::Contains("of 2 and 1 rows"));
   CHECK(infty::tests::numbers_of(state) == before);
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include <infty/autograd/shape.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
 
+#include "support/around.hpp"
 #include "support/catch.hpp"
+#include "support/states.hpp"
 #include "support/tensors.hpp"
 #include "support/types.hpp"
 
@@ -22,27 +26,7 @@ namespace {
 
 constexpr infty::AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 4};
 
-/// A layer's part of what a memory is given, in which biases and norm are no zeros.
-template <class T, class B>
-struct Attention {
-  infty::RelativeAttention<T, B> attention{sizes.model_dim, sizes.heads, sizes.head_dim, Random(1)};
-  infty::LayerNorm<T, B> norm{sizes.model_dim};
-  infty::AttentionBiases<T, B> biases{sizes};
-  Tensor<T, B> encoding = infty::distance_encoding<T, B>(20, sizes.model_dim);
-
-  Attention() {
-    Random random(infty::tests::seed);
-    for (auto* x : {&norm.bias, &biases.content, &biases.position})
-      fill_uniform(x->value(), -1, 1, random);
-  }
-
-  template <class M>
-  infty::MemoryReading<T, B> operator()(const M& memory, typename M::State& state,
-                                        const Tensor<T, B>& x, bool normed) const {
-    const Variable<T, B> in(x);
-    return memory.forward(state, {in, attention, normed ? &norm : nullptr, biases, encoding});
-  }
-};
+using infty::tests::Around;
 
 /// Places [begin, end) of x [batch, L, d].
 template <class T, class B>
@@ -56,20 +40,21 @@ TEMPLATE_LIST_TEST_CASE("ShortTermMemory: a segment sees what it would see in a 
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  const Attention<T, B> attend;
-  const ShortTermMemory<T, B> memory({.capacity = 5}, sizes);
-  CHECK(memory.reach() == 5);
+  const Around<T, B> attend(sizes.model_dim);
+  const auto memory = attend.drawn(ShortTermMemory<T, B>({.capacity = 5}, sizes, Random(1)));
+  CHECK(memory.fifo().most_held() == 5);
   Random random(infty::tests::seed);
   const auto x = uniform_tensor<T, B>({2, 9, 6}, random);
   for (const bool normed : {false, true}) {
     // The last place of a segment of six sees five before it and itself, however it came to that.
     auto whole = memory.make_state(2), pieces = memory.make_state(2);
     attend(memory, whole, part(x, 0, 3), normed);
-    const auto at_once = attend(memory, whole, part(x, 3, 9), normed);
+    infty::Pass<T, B> pass{.traced = true, .regularised = true};
+    const auto at_once = attend(memory, whole, part(x, 3, 9), normed, pass);
     CHECK(at_once.context.shape() == Shape{2, 6, 6});
     CHECK(at_once.queries.shape() == Shape{2, 6, 8});
-    CHECK(at_once.density.size() == 0);
-    CHECK(at_once.auxiliary.size() == 0);
+    CHECK(pass.trace.empty());
+    CHECK(pass.losses.empty());
     Tensor<T, B> last;
     for (Index i = 0; i < 9; ++i) {
       const auto one = attend(memory, pieces, part(x, i, i + 1), normed);
@@ -77,7 +62,7 @@ TEMPLATE_LIST_TEST_CASE("ShortTermMemory: a segment sees what it would see in a 
       last = one.context.value();
     }
     // Place 8 sees 3..8 both times: there by memory and segment, here by memory alone.
-    const infty::NoMemory<T, B> none({}, sizes);
+    const auto none = attend.drawn(infty::NoMemory<T, B>({}, sizes, Random(1)));
     auto nothing = none.make_state(2);
     const auto alone = attend(none, nothing, part(x, 3, 9), normed);
     CHECK(infty::tests::error(part(alone.context.value(), 5, 6).to_vector(), last.to_vector()) <
@@ -92,8 +77,8 @@ TEST_CASE("ShortTermMemory: the stride is 1 unless a long-term memory takes in w
   CHECK(ShortTermConfig{.capacity = 12, .stride = 5}.resolved(true).stride == 5);
   CHECK(ShortTermConfig{.capacity = 12, .stride = 5}.resolved(false).stride == 1);
   CHECK(ShortTermConfig{.capacity = 0}.resolved(true).stride == 1);
-  CHECK(ShortTermMemory<float>({.capacity = 4, .stride = 3}, sizes).reach() == 6);
-  CHECK(infty::NoMemory<float>({}, sizes).reach() == 0);
+  CHECK(ShortTermMemory<float>({.capacity = 4, .stride = 3}, sizes).fifo().most_held() == 6);
+  CHECK(infty::NoMemory<float>({}, sizes).fifo().most_held() == 0);
 }
 
 TEST_CASE("ShortTermMemory: what cannot be is refused") {
@@ -112,11 +97,108 @@ TEST_CASE("ShortTermMemory: what cannot be is refused") {
     CHECK_THROWS_WITH(ShortTermMemory<float>({}, {.model_dim = 6, .heads = huge, .head_dim = 4}),
                       Catch::Contains("[AttentionSizes] heads is "));
   }
-  const Attention<float, infty::EigenBackend> attend;
+  const Around<float> attend(sizes.model_dim);
   const ShortTermMemory<float> memory({.capacity = 3}, sizes), other({.capacity = 4}, sizes);
   CHECK_THROWS_AS(memory.make_state(0), infty::ValueError);
   auto state = other.make_state(2);
   CHECK_THROWS_AS(attend(memory, state, Tensor<float>::zeros({2, 3, 6}), false), infty::ShapeError);
+}
+
+TEST_CASE("ShortTermMemory: a segment that does not fit is refused, and the state is as it was") {
+  const Around<float> attend(sizes.model_dim);
+  const ShortTermMemory<float> memory({.capacity = 3}, sizes);
+  auto state = memory.make_state(2);
+  attend(memory, state, Tensor<float>::full({2, 2, 6}, 1), false);
+  const auto before = infty::tests::numbers_of(state);
+  for (const bool answer : {true, false})
+    for (const Shape& shape : {Shape{1, 2, 6}, Shape{2, 2, 5}, Shape{2, 6}}) {
+      infty::Pass<float> pass{.answer = answer};
+      CAPTURE(answer, shape);
+      CHECK_THROWS_AS(attend(memory, state, Tensor<float>::zeros(shape), false, pass),
+                      infty::ShapeError);
+    }
+  for (const auto& [front, back] : {std::pair<Index, Index>{2, 1}, {-1, 1}, {1, -1}}) {
+    infty::Pass<float> pass{.before = front, .behind = back};
+    CHECK_THROWS_AS(attend(memory, state, Tensor<float>::zeros({2, 2, 6}), false, pass),
+                    infty::ShapeError);
+  }
+  infty::Pass<float> pass{.before = 2, .behind = 1};
+  CHECK_THROWS_WITH(attend(memory, state, Tensor<float>::zeros({2, 2, 6}), false, pass),
+                    "[ShortTermMemory] of 2 vectors, 2 and 1 are said to be memory tokens");
+  CHECK(infty::tests::numbers_of(state) == before);
+}
+
+TEMPLATE_LIST_TEST_CASE("ShortTermMemory: memory tokens are attended to, and not held", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  using Pass = infty::Pass<T, B>;
+  const Around<T, B> attend(sizes.model_dim);
+  const auto memory =
+      attend.drawn(ShortTermMemory<T, B>({.capacity = 4, .stride = 2}, sizes, Random(1)));
+  constexpr Index before = 2, behind = 1;
+  const auto error = [](const Tensor<T, B>& a, const Tensor<T, B>& b) {
+    return infty::tests::error(a.to_vector(), b.to_vector());
+  };
+  Random random(infty::tests::seed);
+  for (const bool normed : {false, true}) {
+    // A call on a copy of a state: what it says, and where it leaves the state.
+    const auto call = [&](auto from, const Tensor<T, B>& x, Pass pass) {
+      const auto attended = attend(memory, from, x, normed, pass);
+      return std::pair(attended, from);
+    };
+    auto state = memory.make_state(2), words_alone = state;
+    for (const Index words : {3, 1, 0, 5, 2}) {
+      CAPTURE(normed, words);
+      const Index end = before + words, L = end + behind;
+      const auto x = uniform_tensor<T, B>({2, L, 6}, random);
+      const Pass tokens{.before = before, .behind = behind};
+      const auto [got, next] = call(state, x, tokens);
+
+      // Attention takes them for vectors like any others, behind kept keys and without them.
+      const auto [plain, with_tokens] = call(state, x, {});
+      CHECK(got.context.value().to_vector() == plain.context.value().to_vector());
+      CHECK(got.queries.value().to_vector() == plain.queries.value().to_vector());
+      auto forgetful = state;
+      forgetful.cache = {};
+      const auto [anew, next_anew] = call(forgetful, x, tokens);
+      CHECK(error(anew.context.value(), got.context.value()) < infty::tests::tolerance<T>);
+      const auto recorded = [&] {
+        infty::Tape tape;
+        return call(state, x, tokens);
+      }();
+      CHECK(error(recorded.first.context.value(), got.context.value()) <
+            infty::tests::tolerance<T>);
+      const auto changed = [&](Index place) {
+        const Variable<T, B> one(Tensor<T, B>::full({2, 1, 6}, T(.5)));
+        const auto other = concat(concat(Variable<T, B>(part(x, 0, place)), one),
+                                  Variable<T, B>(part(x, place + 1, L)))
+                               .value();
+        return call(state, other, tokens).first.context.value();
+      };
+      const auto seen = [&](const Tensor<T, B>& y) { return part(y, 0, end).to_vector(); };
+      CHECK(seen(changed(0)) != seen(got.context.value()));
+      CHECK(seen(changed(end)) == seen(got.context.value()));  // they see nothing behind them
+
+      // What is held, and what leaves, are the words.
+      const auto left = attend(memory, words_alone, part(x, before, end), normed).leaving;
+      const auto held = infty::tests::numbers_of(words_alone);
+      CHECK(infty::tests::numbers_of(with_tokens) != held);
+      const auto silent = call(state, x, {.answer = false, .before = before, .behind = behind});
+      for (const auto* one : {&got, &anew, &recorded.first, &silent.first}) {
+        CHECK(one->leaving.length == left.length);
+        CHECK(one->leaving.vectors.to_vector() == left.vectors.to_vector());
+      }
+      for (const auto* one : {&next, &next_anew, &recorded.second, &silent.second})
+        CHECK(infty::tests::numbers_of(*one) == held);
+
+      state = next;
+      if (words == 3) {  // rows of different lengths from here on
+        reset_row(state, 1);
+        reset_row(words_alone, 1);
+      }
+    }
+  }
 }
 
 TEST_CASE("ShortTermMemory: counts its products") {

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/model/transformer_lm.hpp>
 
@@ -85,9 +86,9 @@ TEST_CASE("to: the same backend gives a state with memory of its own") {
 }
 
 TEST_CASE("to: a model's state moves, layers and what waits to be written included") {
-  const TransformerLM<double> model(
+  const TransformerLM<InftyMemory<double>> model(
       {.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16},
-      {.short_term = {.capacity = 3}, .long_term = LongTermConfig{.basis = 16, .samples = 16}},
+      {.attention = {.capacity = 3}, .memory = LongTermConfig{.basis = 16, .samples = 16}},
       Random(3));
   const auto other = to<OtherBackend>(model);
   const auto tokens = Tensor<Index>::from({2, 5}, {0, 1, 2, 3, 4, 5, 6, 0, 1, 2});
@@ -97,11 +98,11 @@ TEST_CASE("to: a model's state moves, layers and what waits to be written includ
 
   auto moved = to<OtherBackend>(state);
   CHECK((std::is_same_v<decltype(moved), decltype(other)::State>));
-  CHECK(moved.layers.size() == 2);
+  CHECK(moved.body.layers.size() == 2);
   CHECK(numbers_of(moved) == numbers_of(state));
   const auto here = model.forward(state, tokens);
   const auto there = other.forward(moved, tokens.to<OtherBackend>());
-  CHECK(there.hidden.value().to_vector() == here.hidden.value().to_vector());
+  CHECK(there.value().to_vector() == here.value().to_vector());
   CHECK(numbers_of(moved) == numbers_of(state));
 }
 

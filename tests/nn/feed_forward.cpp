@@ -22,9 +22,9 @@ TEMPLATE_LIST_TEST_CASE("FeedForward: W2 relu(W1 x + b1) + b2 by hand", "", inft
   layer.inner.bias.value().copy_from(Tensor<T, B>::from({2}, {1, 0}));
   layer.outer.weight.value().copy_from(Tensor<T, B>::from({1, 2}, {3, 5}));
   layer.outer.bias.value().copy_from(Tensor<T, B>::from({1}, {7}));
-  Random random(1);
+  infty::Pass<T, B> pass;
   // 2: relu(5, -2) -> 3 * 5 + 7; -2: relu(-3, 2) -> 5 * 2 + 7
-  const auto y = layer.forward(Tensor<T, B>::from({2, 1}, {2, -2}), 0, random);
+  const auto y = layer.forward(Tensor<T, B>::from({2, 1}, {2, -2}), pass);
   CHECK(y.value().to_vector() == std::vector<T>{22, 17});
 }
 
@@ -38,7 +38,8 @@ TEST_CASE("FeedForward: gradients, with and without dropout") {
   for (const double drop : {0.0, 0.3}) {
     const auto loss = [&] {
       Random draws(5);
-      const auto y = layer.forward(x, drop, draws);
+      infty::Pass<double> pass{.random = &draws, .dropout = drop};
+      const auto y = layer.forward(x, pass);
       return infty::sum(y * y);
     };
     CAPTURE(drop);
@@ -46,11 +47,29 @@ TEST_CASE("FeedForward: gradients, with and without dropout") {
   }
 }
 
+TEST_CASE("FeedForward: drops out behind the first map, where the pass brings random numbers") {
+  Random random(infty::tests::seed);
+  const infty::FeedForward<double> layer(3, 7, random.split(1));
+  const auto x = infty::tests::uniform_variable<double>({2, 4, 3}, random);
+  Random draws(5), same(5), unused(5);
+  infty::Pass<double> dropping{.random = &draws, .dropout = .3}, plain{.dropout = .3};
+  const auto outer = [&](const auto& hidden) {
+    return layer.outer.forward(hidden).value().to_vector();
+  };
+  const auto &W = layer.inner.weight, &b = layer.inner.bias;
+  CHECK(layer.forward(x, dropping).value().to_vector() ==
+        outer(infty::linear_relu(x, W, b, .3, same)));
+  CHECK(draws.counter() == same.counter());
+  CHECK(draws.counter() > 0);
+  CHECK(layer.forward(x, plain).value().to_vector() ==
+        outer(infty::linear_relu(x, W, b, 0, unused)));
+}
+
 TEST_CASE("FeedForward: sizes that do not fit") {
   CHECK_THROWS_AS(infty::FeedForward<float>(3, 0, Random(1)), infty::ValueError);
   const infty::FeedForward<float> layer(3, 4, Random(1));
-  Random random(1);
-  CHECK_THROWS_AS(layer.forward(Tensor<float>::zeros({2, 4}), 0, random), infty::ShapeError);
+  infty::Pass<float> pass;
+  CHECK_THROWS_AS(layer.forward(Tensor<float>::zeros({2, 4}), pass), infty::ShapeError);
 }
 
 TEMPLATE_LIST_TEST_CASE("linear_relu and add_dropped: the values and gradients of what they join",

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/to.hpp>
 #include <infty/train/named_parameters.hpp>
@@ -30,22 +31,26 @@ std::vector<std::pair<std::string, std::vector<double>>> contents(L& layer) {
   return all;
 }
 
+template <class T, class B = EigenBackend>
+using Model = TransformerLM<InftyMemory<T, B>>;
+
 template <class T>
-TransformerLM<T> small_model() {
-  return TransformerLM<T>(
+Model<T> small_model() {
+  return Model<T>(
       {.vocabulary = 7, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16},
-      {.short_term = {.capacity = 4}, .long_term = LongTermConfig{.basis = 16, .samples = 16}},
+      {.attention = {.capacity = 4}, .memory = LongTermConfig{.basis = 16, .samples = 16}},
       Random(3));
 }
 
 }  // namespace
 
 TEST_CASE("Rebind: the backend is replaced wherever it stands") {
-  using State = TransformerLM<float>::State;
-  using Other = TransformerLM<float, InftyMemory, OtherBackend>::State;
+  using State = Model<float>::State;
+  using Other = Model<float, OtherBackend>::State;
   CHECK((std::is_same_v<infty::detail::Rebind<State, OtherBackend>::type, Other>));
-  CHECK((std::is_same_v<infty::detail::Rebind<decltype(State::layers), OtherBackend>::type,
-                        decltype(Other::layers)>));
+  using Layers = decltype(State().body.layers);
+  CHECK((std::is_same_v<infty::detail::Rebind<Layers, OtherBackend>::type,
+                        decltype(Other().body.layers)>));
   CHECK((std::is_same_v<
          infty::detail::Rebind<LongTermMemory<double, GaussianDensity>, OtherBackend>::type,
          LongTermMemory<double, GaussianDensity, GaussianBasis<double>, OtherBackend>>));
@@ -98,19 +103,23 @@ TEST_CASE("copy_parameters: one parameter more or less is refused") {
 
 TEMPLATE_TEST_CASE("to: a model moves with its configuration and parameters", "", float, double) {
   auto model = small_model<TestType>();
-  model.biases.content.set_requires_grad(false);
+  auto& layers = model.body.layers;
+  layers[0].mixer.attention.attention.content_bias.set_requires_grad(false);
   auto moved = to<OtherBackend>(model);
-  CHECK((std::is_same_v<decltype(moved), TransformerLM<TestType, InftyMemory, OtherBackend>>));
+  CHECK((std::is_same_v<decltype(moved), Model<TestType, OtherBackend>>));
   CHECK(contents(moved) == contents(model));
-  CHECK(moved.memory_config().short_term.capacity == 4);
-  CHECK_FALSE(moved.biases.content.requires_grad());
-  CHECK(moved.biases.position.requires_grad());
-  CHECK(contents(*moved.layers[1].memory.long_term) == contents(*model.layers[1].memory.long_term));
+  CHECK(moved.memory_config().attention.capacity == 4);
+  auto& moved_layers = moved.body.layers;
+  for (const auto& layer : moved_layers) {  // which share the biases
+    CHECK_FALSE(layer.mixer.attention.attention.content_bias.requires_grad());
+    CHECK(layer.mixer.attention.attention.position_bias.requires_grad());
+  }
+  CHECK(contents(*moved_layers[1].mixer.memory) == contents(*layers[1].mixer.memory));
 
-  const auto memory = to<OtherBackend>(*model.layers[0].memory.long_term);
+  const auto memory = to<OtherBackend>(*layers[0].mixer.memory);
   CHECK(memory.config().basis == 16);
   CHECK(memory.key.weight.value().to_vector() ==
-        model.layers[0].memory.long_term->key.weight.value().to_vector());
+        layers[0].mixer.memory->key.weight.value().to_vector());
 }
 
 TEST_CASE("to: the same backend gives a model with parameters of its own") {
@@ -118,6 +127,6 @@ TEST_CASE("to: the same backend gives a model with parameters of its own") {
   auto copy = to<EigenBackend>(model);
   const auto before = contents(model);
   CHECK(contents(copy) == before);
-  copy.biases.content.value().fill(1);
+  copy.body.layers[0].mixer.attention.attention.content_bias.value().fill(1);
   CHECK(contents(model) == before);
 }

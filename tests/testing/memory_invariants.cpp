@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include <string>
 
+#include <infty/autograd/shape.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/no_memory.hpp>
+#include <infty/memory/short_term_memory.hpp>
 #include <infty/testing/memory_invariants.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
+#include "support/mean_memory.hpp"
 
 using infty::Index;
 using infty::LongTermConfig;
 using infty::Random;
 using infty::Resampling;
 using infty::testing::require_memory;
+using infty::testing::require_mixer;
+using infty::tests::MeanMemory;
 
 // Not without a name: a model that is made of these is a type with a name.
 namespace slips {
@@ -38,6 +44,7 @@ class SlippingMemory {
   using Scalar = T;
   using BackendType = B;
   using Config = SlippingConfig;
+  using V = infty::Variable<T, B>;
 
   struct State {
     infty::ShortTermState<T, B> recent;
@@ -50,11 +57,14 @@ class SlippingMemory {
     }
   };
 
-  explicit SlippingMemory(SlippingConfig config, infty::AttentionSizes sizes, Random = Random(0))
-      : slip_(config.slip), memory_({.capacity = 4}, sizes), dim_(sizes.model_dim) {}
+  explicit SlippingMemory(SlippingConfig config, infty::AttentionSizes sizes,
+                          Random random = Random(0))
+      : slip_(config.slip), memory_({.capacity = 4}, sizes, random), dim_(sizes.model_dim) {}
 
   template <class Visitor>
-  void visit(Visitor&&) {}
+  void visit(Visitor&& see) {
+    memory_.visit(see);
+  }
 
   State make_state(Index batch, Index = 0) const {
     return {memory_.make_state(batch),
@@ -62,45 +72,32 @@ class SlippingMemory {
              infty::RowCounts(static_cast<std::size_t>(batch), 0)}};
   }
 
-  infty::MemoryReading<T, B> forward(State& state, const infty::Segment<T, B>& segment) const {
+  V forward(State& state, const V& x, const infty::InputNorm<T, B>& norm,
+            infty::Pass<T, B>& pass) const {
+    if (slip_ == Slip::observes_nothing && !pass.answer) return {};
     if (slip_ == Slip::takes_any && state.recent.recent.vectors.dim(2) != dim_)
-      state = make_state(segment.x.dim(0));
-    if (slip_ == Slip::shares)  // in place, of rows that hold some
-      for (Index row = 0; row < segment.x.dim(0); ++row)
+      state = make_state(x.dim(0));
+    if (slip_ == Slip::shares && pass.answer)  // in place, of rows that hold some
+      for (Index row = 0; row < x.dim(0); ++row)
         if (state.recent.recent.length[static_cast<std::size_t>(row)] > 0)
           state.recent.recent.vectors.slice(row, row + 1).data()[4 * dim_ - 1] += 1;
-    auto reading = memory_.forward(state.recent, segment);
-    const Index last = segment.length() - 1;
-    if (slip_ == Slip::sees_later)
-      reading.context =
-          reading.context + concat(narrow(segment.x, last, last + 1), narrow(segment.x, 0, last));
-    if (slip_ == Slip::detaches)
-      reading.context = infty::Variable<T, B>(reading.context.value().clone());
-    keep(state, segment);
-    return reading;
+    V y = memory_.forward(state.recent, x, norm, pass);
+    const Index last = x.dim(1) - 1;
+    if (slip_ == Slip::sees_later && pass.answer)
+      y = y + concat(narrow(x, last, last + 1), narrow(x, 0, last));
+    if (slip_ == Slip::detaches) y = V(y.value().clone());
+    if (slip_ == Slip::grows) {
+      state.all.vectors = concat(V(state.all.vectors), V(x.value())).value();
+      for (Index& length : state.all.length) length += x.dim(1);
+    }
+    return y;
   }
 
-  infty::RowSequences<T, B> observe(State& state, const infty::Segment<T, B>& segment) const {
-    if (slip_ == Slip::observes_nothing) return {};
-    if (slip_ == Slip::takes_any && state.recent.recent.vectors.dim(2) != dim_)
-      state = make_state(segment.x.dim(0));
-    keep(state, segment);
-    return memory_.observe(state.recent, segment);
-  }
-
-  Index reach() const { return memory_.reach(); }
   double flops(Index batch, Index length) const {
     return slip_ == Slip::no_count ? 1 : memory_.flops(batch, length);
   }
 
  private:
-  void keep(State& state, const infty::Segment<T, B>& segment) const {
-    if (slip_ != Slip::grows) return;
-    using V = infty::Variable<T, B>;
-    state.all.vectors = concat(V(state.all.vectors), V(segment.x.value())).value();
-    for (Index& length : state.all.length) length += segment.length();
-  }
-
   Slip slip_;
   infty::ShortTermMemory<T, B> memory_;
   Index dim_;
@@ -110,11 +107,11 @@ class SlippingMemory {
 
 using namespace slips;
 
-TEST_CASE("require_memory: what the kit finds in a memory with a mistake") {
+TEST_CASE("require_mixer: what the kit finds in a mixer with a mistake") {
   const infty::tests::TemporaryFolder folder;
   const auto broken = [&](Slip slip) {
     try {
-      require_memory<SlippingMemory>({slip}, folder / "state");
+      require_mixer<SlippingMemory<double>>({slip}, folder / "state");
     } catch (const infty::testing::InvariantError& error) {
       const std::string text = error.what();
       return text.substr(0, text.find(']') + 1);
@@ -131,29 +128,43 @@ TEST_CASE("require_memory: what the kit finds in a memory with a mistake") {
   CHECK(broken(Slip::no_count) == "[flops]");
 }
 
-TEST_CASE("NoMemory, ShortTermMemory: are memories") {
+TEST_CASE("NoMemory, ShortTermMemory: keep to what every mixer keeps to") {
   const infty::tests::TemporaryFolder folder;
-  require_memory<infty::NoMemory>({}, folder / "state");
-  require_memory<infty::ShortTermMemory>({.capacity = 4}, folder / "state");
-  require_memory<infty::ShortTermMemory>({.capacity = 3, .stride = 3}, folder / "state");
+  require_mixer<infty::NoMemory<double>>({}, folder / "state");
+  require_mixer<infty::ShortTermMemory<double>>({.capacity = 4}, folder / "state");
+  require_mixer<infty::ShortTermMemory<double>>({.capacity = 3, .stride = 3}, folder / "state");
 }
 
-TEST_CASE("InftyMemory: is a memory, whatever is set") {
+TEST_CASE("InftyMemory: keeps to what every mixer keeps to, whatever is set") {
   const infty::tests::TemporaryFolder folder;
-  infty::InftyConfig config{
-      .short_term = {.capacity = 4},
-      .long_term = LongTermConfig{.basis = 6, .widths = {.1, .3}, .samples = 5}};
-  SECTION("both memories, cleared after some vectors") { config.long_term->threshold = 7; }
+  infty::InftyConfig config{.attention = {.capacity = 4},
+                            .memory = LongTermConfig{.basis = 6, .widths = {.1, .3}, .samples = 5}};
+  SECTION("both memories, cleared after some vectors") { config.memory->threshold = 7; }
   SECTION("vectors leave one by one, sticky") {
-    config.short_term.stride = 1;
-    config.long_term->resampling = Resampling::sticky;
+    config.attention.stride = 1;
+    config.memory->resampling = Resampling::sticky;
   }
-  SECTION("long-term only") { config.short_term.capacity = 0; }
-  SECTION("short-term only") { config.long_term.reset(); }
-  require_memory<infty::InftyMemory>(config, folder / "state");
+  SECTION("long-term only") { config.attention.capacity = 0; }
+  SECTION("short-term only") { config.memory.reset(); }
+  require_mixer<infty::InftyMemory<double>>(config, folder / "state");
+}
+
+TEST_CASE("LongTermMemory: is a memory, beside attention over each segment alone") {
+  const infty::tests::TemporaryFolder folder;
+  LongTermConfig config{.basis = 6, .widths = {.1, .3}, .samples = 5};
+  SECTION("as it is") {}
+  SECTION("sticky") { config.resampling = Resampling::sticky; }
+  require_memory<infty::LongTermMemory<double>>(config, folder / "state");
+}
+
+TEST_CASE("require_memory: a memory of one's own need not count products nor share anything") {
+  const infty::tests::TemporaryFolder folder;
+  require_memory<MeanMemory<double>>({}, folder / "state");
+  CHECK_THROWS_WITH(require_memory<MeanMemory<double>>({.counts_rows = false}, folder / "state"),
+                    Catch::Contains("[reset_equals_fresh]"));
 }
 
 TEST_CASE("TransformerLM: with a short-term memory that holds all, pieces are the whole") {
-  const infty::testing::TokenMemory<infty::ShortTermMemory> memory({.capacity = 30});
+  const infty::testing::TokenMemory<infty::ShortTermMemory<double>> memory({.capacity = 30});
   CHECK(pieces_equal_whole(memory, infty::testing::some_stream()) < 1e-12);
 }

@@ -44,12 +44,14 @@ struct RowSequences {
 
 namespace detail {
 
-/// Returns the tensor that a member is, or that it is a handle of, as a variable is.
+/// Returns the tensor that a member is, or that it is a handle of, as a variable is; an optional is
+/// no such handle, for it may be empty.
 template <class T, class B>
 const Tensor<T, B>& tensor_of(const Tensor<T, B>& tensor) {
   return tensor;
 }
 template <class V>
+  requires(!is_optional<V>)
 auto tensor_of(const V& variable) -> decltype(tensor_of(variable.value())) {
   return variable.value();
 }

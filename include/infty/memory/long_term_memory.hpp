@@ -172,13 +172,14 @@ class LongTermMemory {
   }
 
   /// What `read` reads, in a pass that is shown the "density" of every query and head, [2, B, H,
-  /// Q], and if it wants losses is given their "divergence" from the prior, summed over all of them
-  /// [Martins et al. 2022, Eq. 20, 21].
+  /// Q], and if it wants losses is given their "divergence" from the prior, where the density has
+  /// one, summed over all of them [Martins et al. 2022, Eq. 20, 21].
   Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries,
                             Pass<T, Backend>& pass) const {
     const auto reading = attend(state, queries);
     pass.show("density", reading.density);
-    if (pass.wants_losses()) pass.lose("divergence", sum(divergence(reading.density)));
+    if constexpr (DensityWithPrior<Density>)
+      if (pass.wants_losses()) pass.lose("divergence", sum(divergence(reading.density)));
     return reading.context;
   }
 

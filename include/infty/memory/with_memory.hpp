@@ -176,8 +176,14 @@ class WithMemory : public detail::AroundAttention<A> {
   V queries(const V& x) const { return attention.queries(x); }
 
   /// Of `forward` behind full memories. A write of a group of vectors, which comes once in several
-  /// short segments, counts with its share.
-  double flops(Index batch, Index length) const {
+  /// short segments, counts with its share. Where attention and memory count theirs.
+  double flops(Index batch, Index length) const
+    requires requires {
+      attention.flops(batch, length);
+      memory->read_flops(batch, length);
+      memory->write_flops(batch, length);
+    }
+  {
     double count = attention.flops(batch, length);
     if (!memory) return count;
     Index rate = 1;  // vectors that go into one that leaves
@@ -231,6 +237,9 @@ class WithMemory : public detail::AroundAttention<A> {
         waiting.rank() == 3 && waiting == Shape{batch, waiting[1], sizes_.model_dim}, "WithMemory",
         "the state's leaving vectors are ", waiting, ": they must be [", batch, ", L, ",
         sizes_.model_dim, "]");
+    for (const Index n : leaving.length)
+      require<ShapeError>(n >= 0 && n <= waiting[1], "WithMemory", "of a row ", n,
+                          " vectors are said to leave: they must be 0 to ", waiting[1]);
     if constexpr (requires { memory->check("WithMemory", past); })
       memory->check("WithMemory", past);
     if (leaving.vectors.dim(1) == 0) return next;

@@ -31,8 +31,8 @@ Tensor<T, B> distance_encoding(Index length, Index d) {
   return out;
 }
 
-/// Encodings of distances, which grow as they are asked for. Copies share them, so that the layers
-/// of a model have one table; any number of threads may ask.
+/// Encodings of distances of one width, which grow as they are asked for. Copies share them, so
+/// that the layers of a model have one table; any number of threads may ask.
 template <class T, class Backend = EigenBackend>
 class DistanceTable {
  public:
@@ -40,7 +40,8 @@ class DistanceTable {
   /// distance 0. @throws infty::ValueError as `distance_encoding`
   Tensor<T, Backend> reaching(Index longest, Index d) const {
     const std::lock_guard lock(shared_->mutex);
-    if (shared_->table.dim(0) < longest) shared_->table = distance_encoding<T, Backend>(longest, d);
+    if (shared_->table.dim(0) < longest || shared_->table.dim(1) != d)
+      shared_->table = distance_encoding<T, Backend>(longest, d);
     return shared_->table;
   }
 
