@@ -42,8 +42,8 @@ using V = Variable<double>;
 
 namespace {
 
-constexpr Index d = 8, vocabulary = 11;
-constexpr infty::AttentionSizes sizes{.model_dim = d, .heads = 2, .head_dim = 4};
+constexpr Index d = 4, vocabulary = 5;
+constexpr infty::AttentionSizes sizes{.model_dim = d, .heads = 2, .head_dim = 2};
 
 /// GPT-2's feed: no member of the library, and not its `FeedForward`.
 struct GeluFeed {
@@ -78,7 +78,7 @@ struct TiedHead {
   }
 };
 
-const infty::LongTermConfig long_term{.basis = 8, .widths = {.1}, .samples = 8};
+const infty::LongTermConfig long_term{.basis = 4, .widths = {.2}, .samples = 4};
 
 template <class Mixer, class Feed>
 Block<Mixer, Feed> block(Mixer mixer, Feed feed) {
@@ -88,12 +88,12 @@ Block<Mixer, Feed> block(Mixer mixer, Feed feed) {
           .feed_norm = LayerNorm<double>(d)};
 }
 
-GeluFeed gelu_feed(Random random) { return {{d, 16, random.split(0)}, {16, d, random.split(1)}}; }
+GeluFeed gelu_feed(Random random) { return {{d, 5, random.split(0)}, {5, d, random.split(1)}}; }
 
 /// An embedding with places, a body, a norm behind it, and a head that is tied.
 template <class Body>
 auto gpt_around(Body body) {
-  const infty::PositionedEmbedding<double> embedding(vocabulary, 32, d, Random(1), 1);
+  const infty::PositionedEmbedding<double> embedding(vocabulary, 8, d, Random(1), 1);
   using All = Layers<Body, LayerNorm<double>>;
   return infty::LanguageModel<infty::PositionedEmbedding<double>, All, TiedHead>(
       embedding, All(std::move(body), LayerNorm<double>(d)), TiedHead{embedding.tokens.weight});
@@ -199,7 +199,7 @@ TEST_CASE("composed: GPT-2 without a memory remembers nothing, and needs no stat
   CHECK(model.forward(state, tokens).value().to_vector() == first);
   CHECK(infty::bytes_of(state) == 0);
   CHECK_NOTHROW(model.observe(state, some(3, 4, random)));
-  CHECK_THROWS_AS(model.forward(state, some(1, 33, random)), infty::ShapeError);
+  CHECK_THROWS_AS(model.forward(state, some(1, 9, random)), infty::ShapeError);
 }
 
 TEST_CASE("composed: memory tokens around a Transformer-XL, and around GPT-2") {
@@ -212,7 +212,7 @@ TEST_CASE("composed: memory tokens around a Transformer-XL, and around GPT-2") {
     };
     stack.layers.push_back(
         block(i == 0 ? make(random) : sibling_of(stack.layers[0].mixer, random, make),
-              infty::FeedForward<double>(d, 16, random.split(1))));
+              infty::FeedForward<double>(d, 5, random.split(1))));
   }
   auto xl = gpt_around(infty::RecurrentTokens<Layers<Xl>>(stack, 2, d, Random(5)));
   require_model(xl);
@@ -231,7 +231,7 @@ TEST_CASE("composed: a different memory in each layer, and feeds that are no net
       block(infty::ShortTermMemory<double>({.capacity = 3}, sizes, Random(1)), Halve{}),
       block(infty::CompressiveMemory<double>({.capacity = 2, .compressed_capacity = 2, .rate = 2},
                                              sizes, Random(2)),
-            infty::FeedForward<double>(d, 16, Random(3))),
+            infty::FeedForward<double>(d, 5, Random(3))),
       block(infty::InftyMemory<double>({.attention = {.capacity = 2}, .memory = long_term}, sizes,
                                        Random(4)),
             gelu_feed(Random(5)))));
