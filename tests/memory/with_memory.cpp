@@ -114,7 +114,7 @@ TEMPLATE_LIST_TEST_CASE("WithMemory: answers the sum of what both read of the sa
     CHECK(silent.trace.empty());
     CHECK(silent.losses.empty());
   }
-  CHECK(past.written == RowCounts{9, 9});  // in groups of 3, but for those that left last
+  CHECK(past.written == RowCounts{6, 6});  // 9 have left in groups of 3; the last waits
 }
 
 TEST_CASE("WithMemory: without a memory it is the attention") {
@@ -403,8 +403,8 @@ TEST_CASE("WithMemory: what cannot be is refused, and a state that does not fit 
     wrong = state;
     wrong.past->leaving.length[1] = n;
     refused(infty, wrong, x,
-            "[WithMemory] of a row " + std::to_string(n) +
-                " vectors are said to leave: they must be 0 to 3");
+            "[WithMemory] the state's past.leaving.vectors is [2, 3, 6], and a row of it has " +
+                std::to_string(n) + " vectors");
   }
   wrong = state;
   wrong.past->memory = infty.memory->make_state(1);
