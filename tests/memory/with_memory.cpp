@@ -11,6 +11,7 @@
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/with_memory.hpp>
+#include <infty/signal/gaussian_density.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/around.hpp"
@@ -58,6 +59,14 @@ struct GatedMerge {
   V forward(const V& attended, const V& read) const { return attended + gate * read; }
   GatedMerge sibling() const { return *this; }
 };
+
+/// A density that has no prior to be drawn to.
+struct WithoutPrior : infty::GaussianDensity {
+  template <class T>
+  static infty::Expectation<T> divergence(T, T, T) = delete;
+};
+
+static_assert(infty::Density<WithoutPrior> && !infty::DensityWithPrior<WithoutPrior>);
 
 template <class M>
 concept CountsProducts = requires(const M& mixer, Index n) { mixer.flops(n, n); };
@@ -333,6 +342,28 @@ TEST_CASE("WithMemory: a sibling shares what its parts share") {
         other.attention.attention.query.weight.value().to_vector());
   const InftyMemory<float> none({.attention = {}, .memory = {}}, small, Random(1));
   CHECK_FALSE(none.sibling(Random(2)).memory);
+}
+
+TEST_CASE("WithMemory: a density without a prior is read, and loses nothing") {
+  using Plain = WithMemory<ShortTermMemory<double>, infty::LongTermMemory<double, WithoutPrior>>;
+  const Around<double> around(6);
+  const Plain plain({.attention = {.capacity = 2, .stride = 1}, .memory = signal}, small,
+                    Random(1));
+  const InftyMemory<double> infty({.attention = {.capacity = 2, .stride = 1}, .memory = signal},
+                                  small, Random(1));
+  auto a = plain.make_state(1);
+  auto b = infty.make_state(1);
+  Random random(infty::tests::seed);
+  for (const Index length : {4, 3}) {
+    const Variable<double> x(uniform_tensor<double>({1, length, 6}, random));
+    infty::Pass<double> pass{.traced = true, .regularised = true}, other = pass;
+    const auto got = around(plain, a, x, false, pass), same = around(infty, b, x, false, other);
+    CHECK(infty::tests::error(got.context.value().to_vector(), same.context.value().to_vector()) <
+          1e-14);
+    CHECK(pass.trace.size() == 1);
+    CHECK(pass.losses.empty());
+    CHECK(other.losses.size() == 1);
+  }
 }
 
 TEST_CASE("WithMemory: parts that exist are put together") {
