@@ -164,9 +164,8 @@ TEST_CASE("coverage: no component is missing") {
   // What is templated on a backend and computes; the rest declares, names parameters or moves
   // elements through `to_host` and `from_host`.
   const std::set<std::string> no_component = {
-      "core/finite.hpp",       "testing/gradient_check.hpp", "autograd/parameters.hpp",
-      "nn/to.hpp",             "memory/to.hpp",              "train/named_parameters.hpp",
-      "train/checkpoint.hpp"};
+      "core/finite.hpp", "testing/gradient_check.hpp", "autograd/parameters.hpp", "nn/to.hpp",
+      "memory/to.hpp",   "train/named_parameters.hpp", "train/checkpoint.hpp"};
   static const std::regex templated("class (B|Backend|Backend_)\\b");
   for (const char* folder : {"core", "signal", "autograd", "nn", "memory", "train"})
     for (const auto& entry : fs::directory_iterator(root / "include/infty" / folder)) {
