@@ -4,10 +4,13 @@
 // or basis functions where a memory has such. Forward without a tape, and forward and backward.
 // LaMemo is the first layer of two: the past that it renews is counted with it.
 
+#include <algorithm>
+
 #include <infty/autograd/reduce.hpp>
+#include <infty/autograd/shape.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo.hpp>
-#include <infty/memory/memory_pair.hpp>
 #include <infty/memory/no_memory.hpp>
 
 #include "../support/against.hpp"
@@ -26,29 +29,33 @@ struct Attending {
 
   infty::AttentionSizes sizes;
   M memory;
-  infty::RelativeAttention<float> attention{sizes.model_dim, sizes.heads, sizes.head_dim,
-                                            infty::Random(2)};
-  infty::BiasesOf<M> biases{sizes};
   V x{normal<float>({batch, length, sizes.model_dim}), true};
-  infty::Tensor<float> encoding =
-      infty::distance_encoding<float>(memory.reach() + length, sizes.model_dim);
+  V past{normal<float>({batch, vectors, sizes.model_dim})};  // a LaMemo sees it in front
   typename M::State state = memory.make_state(batch, 0);
 
   explicit Attending(const typename M::Config& config) : memory(config, sizes, infty::Random(1)) {
-    for (Index seen = 0; seen < 2 * vectors + length; seen += length)
-      memory.observe(state, segment());
+    for (Index seen = 0; seen < 2 * vectors + length; seen += length) forward(false);
   }
 
-  infty::SegmentOf<M> segment() const { return {x, attention, nullptr, biases, encoding}; }
+  V forward(bool answer = true) {
+    infty::Pass<float> pass{.answer = answer};
+    if constexpr (requires { state.unseen; }) {
+      pass.before = *std::max_element(state.held.begin(), state.held.end());
+      return memory.forward(state, concat(narrow(past, vectors - pass.before, vectors), x), {},
+                            pass);
+    } else {
+      return memory.forward(state, x, {}, pass);
+    }
+  }
 };
 
 /// The constants of each.
 template <class M>
 typename M::Config config() {
   typename M::Config all;
-  if constexpr (requires { all.long_term; }) {
-    all.short_term.capacity = half;
-    all.long_term->basis = half;
+  if constexpr (requires { all.memory; }) {
+    all.attention.capacity = half;
+    all.memory->basis = half;
   } else if constexpr (requires { all.compressed_capacity; }) {
     all.capacity = all.compressed_capacity = half;
   } else if constexpr (requires { all.capacity; }) {
@@ -60,8 +67,7 @@ typename M::Config config() {
 template <class M>
 void forward(benchmark::State& run) {
   Attending<M> layer(config<M>());
-  against_matrix_product<float>(run, layer.memory.flops(batch, length),
-                                [&] { layer.memory.forward(layer.state, layer.segment()); });
+  against_matrix_product<float>(run, layer.memory.flops(batch, length), [&] { layer.forward(); });
 }
 
 template <class M>
@@ -70,7 +76,7 @@ void forward_and_backward(benchmark::State& run) {
   // Both factors of every product: an upper bound, since no gradient goes to what was remembered.
   against_matrix_product<float>(run, 3 * layer.memory.flops(batch, length), [&] {
     infty::Tape tape;
-    tape.backward(infty::sum(layer.memory.forward(layer.state, layer.segment()).context));
+    tape.backward(infty::sum(layer.forward()));
   });
 }
 

@@ -21,7 +21,7 @@ infty::presets::Experiment experiment() { return infty::presets::sorting(4000); 
 void next_token(benchmark::State& run) {
   const Index batch = run.range(0);
   const auto [config, memory] = std::pair(experiment().model, experiment().memory);
-  const infty::TransformerLM<float> model(config, memory, infty::Random(1));
+  const infty::TransformerLM<infty::InftyMemory<float>> model(config, memory, infty::Random(1));
   auto state = model.make_state(batch);
   const auto guard = infty::no_grad();
   model.observe(state, Tensor<Index>::full({batch, 3 * 1024}, 5), 1024);
@@ -31,13 +31,13 @@ void next_token(benchmark::State& run) {
   const double flops = token_flops(config, memory, batch);
   against_matrix_product<float>(run, flops, [&] {
     state = start;  // so that every call sees memories as full
-    model.logits(model.forward(state, token).hidden);
+    model.logits(model.forward(state, token));
   });
 }
 
 void long_term_read(benchmark::State& run) {
   const Index batch = run.range(0);
-  const auto c = experiment().memory.resolved_long_term(experiment().model.attention_sizes());
+  const auto c = experiment().memory.resolved_memory(experiment().model.attention_sizes());
   const infty::LongTermMemory<float> memory(c, infty::Random(1));
   auto state = memory.make_state(batch);
   memory.write(state, normal<float>({batch, 1024, c.model_dim}));

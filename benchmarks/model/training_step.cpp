@@ -29,12 +29,12 @@ Task demo(bool long_term) {
              .heads = 4,
              .feed_forward = 128,
              .pre_norm = true},
-            {.short_term = {.capacity = 64, .stride = 1}, .long_term = {}},
+            {.attention = {.capacity = 64, .stride = 1}, .memory = {}},
             64,
             8,
             10};
   if (long_term)
-    task.memory.long_term = infty::LongTermConfig{.basis = 32, .widths = {.05, .2}, .samples = 48};
+    task.memory.memory = infty::LongTermConfig{.basis = 32, .widths = {.05, .2}, .samples = 48};
   return task;
 }
 
@@ -48,7 +48,7 @@ Task paper() {
 
 template <class B>
 void step(benchmark::State& run, const Task& task) {
-  using Model = infty::TransformerLM<float, infty::InftyMemory, B>;
+  using Model = infty::TransformerLM<infty::InftyMemory<float, B>>;
   const Index batch = run.range(0), symbol = task.model.vocabulary / 2;
   Model model(task.model, task.memory, infty::Random(1));
   infty::Adam<float, B> optimizer(model);
@@ -60,9 +60,10 @@ void step(benchmark::State& run, const Task& task) {
     auto state = model.make_state(batch);
     model.observe(state, tokens, task.segment);
     train_step(optimizer, {.learning_rate = 1e-4, .max_norm = 1}, [&] {
-      const auto output = model.forward(state, answer);
-      return infty::cross_entropy(model.logits(output.hidden), answer) +
-             infty::scale(model.kl_regulariser(output), 1e-6F);
+      infty::Pass<float, B> pass;
+      const auto hidden = model.forward(state, answer, pass);
+      return infty::cross_entropy(model.logits(hidden), answer) +
+             infty::scale(loss_named(pass, "divergence"), 1e-6F);
     });
   });
 }

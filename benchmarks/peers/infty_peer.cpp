@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -42,16 +43,16 @@ infty::presets::Experiment experiment(const infty::SafetensorsFile& file) {
   model.head_dim = whole(file, "head_dim");
   model.layers = whole(file, "layers");
   model.feed_forward = whole(file, "feed_forward");
-  e.memory.short_term.capacity = e.segment = whole(file, "length");
-  e.memory.long_term->basis = whole(file, "basis");
-  e.memory.long_term->samples = whole(file, "samples");
+  e.memory.attention.capacity = e.segment = whole(file, "length");
+  e.memory.memory->basis = whole(file, "basis");
+  e.memory.memory->samples = whole(file, "samples");
   model.dropout = 0;
   e.batch = whole(file, "batch");
   return e;
 }
 
 infty::LongTermConfig long_term_of(const infty::presets::Experiment& e) {
-  return e.memory.resolved_long_term(e.model.attention_sizes());
+  return e.memory.resolved_memory(e.model.attention_sizes());
 }
 
 template <class L>
@@ -102,8 +103,8 @@ class LayerCase {
     state_ = old_;
     memory_.write(state_, x_);
     reading_ = memory_.attend(state_, queries_);
-    const auto sigma0 = static_cast<float>(memory_.config().sigma0);
-    return sum(multiply(reading_.context, weight_)) + sum(kl(reading_.density, sigma0), kl_weight_);
+    return sum(multiply(reading_.context, weight_)) +
+           sum(memory_.divergence(reading_.density), kl_weight_);
   }
 
   infty::LongTermMemory<float> memory_;
@@ -134,9 +135,9 @@ class ModelCase {
     const infty::TrainStepConfig config{.learning_rate = experiment_.learning_rate,
                                         .max_norm = experiment_.max_norm};
     last_step_ = train_step(adam_, config, [&] {
-      const auto output = model_.forward(state, last_);
-      logits_ = model_.logits(output.hidden);
-      return cross_entropy(logits_, targets_) + scale(model_.kl_regulariser(output), kl_weight);
+      infty::Pass<float> pass;
+      logits_ = model_.logits(model_.forward(state, last_, pass));
+      return cross_entropy(logits_, targets_) + scale(loss_named(pass, "divergence"), kl_weight);
     });
     return true;
   }
@@ -158,7 +159,7 @@ class ModelCase {
 
  private:
   infty::presets::Experiment experiment_;
-  infty::TransformerLM<float> model_;
+  infty::TransformerLM<infty::InftyMemory<float>> model_;
   infty::Adam<float> adam_;
   Tensor<Index> earlier_, last_, targets_;
   Variable<float> logits_;

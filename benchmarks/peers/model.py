@@ -81,14 +81,13 @@ class FeedForward(nn.Module):
         return self.outer(F.relu(self.inner(x)))
 
 
-class Layer(nn.Module):
+class Mixer(nn.Module):
+    """Attention, and beside it the long-term memory, which takes in what leaves the former."""
+
     def __init__(self, sizes: Sizes, attention: str):
         super().__init__()
         self.attention = RelativeAttention(sizes, attention)
-        self.attention_norm = nn.LayerNorm(sizes.dim)
-        self.feed_forward = FeedForward(sizes.dim, sizes.feed_forward)
-        self.feed_forward_norm = nn.LayerNorm(sizes.dim)
-        self.memory = nn.ModuleDict({"long_term": LongTermMemory(sizes)})  # as infty names it
+        self.memory = LongTermMemory(sizes)
 
     def forward(
         self, x: Tensor, state: State, u: Tensor, w: Tensor, encoding: Tensor
@@ -98,19 +97,34 @@ class Layer(nn.Module):
         context = x if state.recent is None else torch.cat([state.recent, x], 1)
         queries = self.attention.query(x)
         z = self.attention(queries, context, u, w, encoding)
-        kl = x.new_zeros(())
-        if moved.coefficients is not None:
-            read, density = self.memory["long_term"].read(moved.coefficients, queries)
-            z, kl = z + read, divergence(density)
-        x = self.attention_norm(x + z)
-        return self.feed_forward_norm(x + self.feed_forward(x)), kl, moved
+        if moved.coefficients is None:
+            return z, x.new_zeros(()), moved
+        read, density = self.memory.read(moved.coefficients, queries)
+        return z + read, divergence(density), moved
 
     def observe(self, x: Tensor, state: State) -> State:
         """The next state alone."""
         coefficients = state.coefficients
         if state.leaving is not None:
-            coefficients = self.memory["long_term"].write(coefficients, state.leaving)
+            coefficients = self.memory.write(coefficients, state.leaving)
         return State(x.detach(), state.recent, coefficients)
+
+
+class Layer(nn.Module):
+    def __init__(self, sizes: Sizes, attention: str):
+        super().__init__()
+        self.mixer = Mixer(sizes, attention)
+        self.mixer_norm = nn.LayerNorm(sizes.dim)
+        self.feed = FeedForward(sizes.dim, sizes.feed_forward)
+        self.feed_norm = nn.LayerNorm(sizes.dim)
+
+    def forward(
+        self, x: Tensor, state: State, u: Tensor, w: Tensor, encoding: Tensor
+    ) -> tuple[Tensor, Tensor, State]:
+        """x [B, L, d] -> [B, L, d], the divergence of the long-term read, and the next state."""
+        z, kl, moved = self.mixer(x, state, u, w, encoding)
+        x = self.mixer_norm(x + z)
+        return self.feed_norm(x + self.feed(x)), kl, moved
 
 
 class TransformerLM(nn.Module):
@@ -118,14 +132,21 @@ class TransformerLM(nn.Module):
         super().__init__()
         vocabulary, d = sizes.symbols + 1, sizes.dim
         self.embedding = nn.Embedding(vocabulary, d)
-        self.content_bias = nn.Parameter(torch.randn(sizes.heads, sizes.head_dim) * 0.02)
-        self.position_bias = nn.Parameter(torch.randn(sizes.heads, sizes.head_dim) * 0.02)
         self.layers = nn.ModuleList(Layer(sizes, attention) for _ in range(sizes.layers))
+        # All layers', and named in the first one, as infty does.
+        for name in ("content_bias", "position_bias"):
+            bias = nn.Parameter(torch.randn(sizes.heads, sizes.head_dim) * 0.02)
+            self.layers[0].mixer.attention.register_parameter(name, bias)
         self.output_weight = nn.Parameter(torch.randn(vocabulary, d) / math.sqrt(d))
         self.output_bias = nn.Parameter(torch.zeros(vocabulary))
         nn.init.normal_(self.embedding.weight, std=1 / math.sqrt(d))
         encoding = distance_encoding(2 * sizes.length, d)
         self.register_buffer("encoding", encoding, persistent=False)
+
+    def shared(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What all layers share: the biases of content and position scores, and the encoding."""
+        first = self.layers[0].mixer.attention
+        return first.content_bias, first.position_bias, self.encoding
 
     def fresh(self) -> list[State]:
         return [State() for _ in self.layers]
@@ -137,7 +158,7 @@ class TransformerLM(nn.Module):
         """Scores of the next token [B, L, vocabulary], and the divergence of all reads."""
         x, kl = self.embed(tokens), torch.zeros(())
         for layer, state in zip(self.layers, states):
-            x, more, _ = layer(x, state, self.content_bias, self.position_bias, self.encoding)
+            x, more, _ = layer(x, state, *self.shared())
             kl = kl + more
         return F.linear(x, self.output_weight, self.output_bias), kl
 
@@ -146,6 +167,6 @@ class TransformerLM(nn.Module):
         """Reads a segment that only the memory is to see."""
         x, moved = self.embed(tokens), []
         for layer, state in zip(self.layers[:-1], states):
-            x, _, state = layer(x, state, self.content_bias, self.position_bias, self.encoding)
+            x, _, state = layer(x, state, *self.shared())
             moved.append(state)
-        return [*moved, self.layers[-1].observe(x, states[-1])]
+        return [*moved, self.layers[-1].mixer.observe(x, states[-1])]

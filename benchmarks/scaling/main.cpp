@@ -99,20 +99,21 @@ class Csv {
 /// One layer's attention over a segment, with or without memory.
 struct Layer {
   explicit Layer(const Options& o)
-      : options(o),
-        attention(o.dim, o.heads, o.dim / o.heads, infty::Random(1)),
-        bias(normal<float>({o.heads, o.dim / o.heads})) {}
+      : options(o), attention({o.dim, o.heads, o.dim / o.heads}, infty::Random(1)) {
+    for (auto* bias : {&attention.content_bias, &attention.position_bias})
+      bias->value().copy_from(normal<float>({o.heads, o.dim / o.heads}));
+  }
 
   Tensor<float> operator()(const Tensor<float>& segment, const Tensor<float>& context,
                            const Tensor<float>& encoding) const {
-    const auto queries = attention.query.forward(segment);
-    return attention.out.forward(attention.read(queries, context, bias, bias, encoding, {}))
-        .value();
+    const auto read =
+        attention.read(attention.query.forward(segment), attention.key.forward(context),
+                       attention.value.forward(context), attention.position.forward(encoding), {});
+    return attention.out.forward(read).value();
   }
 
   const Options& options;
   infty::RelativeAttention<float, infty::EigenBackend> attention;
-  infty::Variable<float> bias;
 };
 
 /// A layer with a long-term memory.

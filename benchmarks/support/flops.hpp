@@ -2,7 +2,7 @@
 #pragma once
 
 #include <infty/memory/flops.hpp>
-#include <infty/memory/memory_pair.hpp>
+#include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_config.hpp>
 
 /// What there is to compute, as the memories themselves count it (infty/memory/flops.hpp), and what
@@ -57,8 +57,8 @@ inline double training_step_flops(const TransformerConfig& c, const InftyConfig&
     const bool answers = layer + 1 < c.layers;
     for (Index segment = 0; answers && segment < observed; ++segment)
       flops += layer_flops(c, batch, length, segment == 0 ? 0 : length, false);
-    if (!memory.long_term) continue;
-    const Index basis = memory.long_term->basis;
+    if (!memory.memory) continue;
+    const Index basis = memory.memory->basis;
     const LongTermFlops of_segment{{batch, length, basis, d, e}};
     const LongTermFlops of_answer{{batch, answer, basis, d, e}};
     flops += static_cast<double>(observed - 1) * of_segment.write() - of_segment.carry() +
@@ -74,8 +74,8 @@ inline double training_step_flops(const TransformerConfig& c, const InftyConfig&
 inline double token_flops(const TransformerConfig& c, const InftyConfig& memory, Index batch) {
   const Index d = c.model_dim, e = c.attention_sizes().inner();
   const double pairs =
-      attention_flops({batch, 1, memory.short_term.capacity + 1, c.heads, c.resolved_head_dim()});
-  const Index basis = memory.long_term ? memory.long_term->basis : 0;
+      attention_flops({batch, 1, memory.attention.capacity + 1, c.heads, c.resolved_head_dim()});
+  const Index basis = memory.memory ? memory.memory->basis : 0;
   return static_cast<double>(c.layers) *
              (product_flops(batch, 4 * e + 2 * c.feed_forward, d) + pairs +
               product_flops(batch, e, basis) + product_flops(batch, e, d)) +

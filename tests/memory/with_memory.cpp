@@ -11,6 +11,7 @@
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/with_memory.hpp>
+#include <infty/signal/gaussian_density.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/around.hpp"
@@ -58,6 +59,14 @@ struct GatedMerge {
   V forward(const V& attended, const V& read) const { return attended + gate * read; }
   GatedMerge sibling() const { return *this; }
 };
+
+/// A density that has no prior to be drawn to.
+struct WithoutPrior : infty::GaussianDensity {
+  template <class T>
+  static infty::Expectation<T> divergence(T, T, T) = delete;
+};
+
+static_assert(infty::Density<WithoutPrior> && !infty::DensityWithPrior<WithoutPrior>);
 
 template <class M>
 concept CountsProducts = requires(const M& mixer, Index n) { mixer.flops(n, n); };
@@ -114,7 +123,7 @@ TEMPLATE_LIST_TEST_CASE("WithMemory: answers the sum of what both read of the sa
     CHECK(silent.trace.empty());
     CHECK(silent.losses.empty());
   }
-  CHECK(past.written == RowCounts{9, 9});  // in groups of 3, but for those that left last
+  CHECK(past.written == RowCounts{6, 6});  // 9 have left in groups of 3; the last waits
 }
 
 TEST_CASE("WithMemory: without a memory it is the attention") {
@@ -335,6 +344,28 @@ TEST_CASE("WithMemory: a sibling shares what its parts share") {
   CHECK_FALSE(none.sibling(Random(2)).memory);
 }
 
+TEST_CASE("WithMemory: a density without a prior is read, and loses nothing") {
+  using Plain = WithMemory<ShortTermMemory<double>, infty::LongTermMemory<double, WithoutPrior>>;
+  const Around<double> around(6);
+  const Plain plain({.attention = {.capacity = 2, .stride = 1}, .memory = signal}, small,
+                    Random(1));
+  const InftyMemory<double> infty({.attention = {.capacity = 2, .stride = 1}, .memory = signal},
+                                  small, Random(1));
+  auto a = plain.make_state(1);
+  auto b = infty.make_state(1);
+  Random random(infty::tests::seed);
+  for (const Index length : {4, 3}) {
+    const Variable<double> x(uniform_tensor<double>({1, length, 6}, random));
+    infty::Pass<double> pass{.traced = true, .regularised = true}, other = pass;
+    const auto got = around(plain, a, x, false, pass), same = around(infty, b, x, false, other);
+    CHECK(infty::tests::error(got.context.value().to_vector(), same.context.value().to_vector()) <
+          1e-14);
+    CHECK(pass.trace.size() == 1);
+    CHECK(pass.losses.empty());
+    CHECK(other.losses.size() == 1);
+  }
+}
+
 TEST_CASE("WithMemory: parts that exist are put together") {
   const ShortTermMemory<float> attention({.capacity = 2, .stride = 1}, small, Random(1));
   LongTermConfig config = signal;
@@ -403,8 +434,8 @@ TEST_CASE("WithMemory: what cannot be is refused, and a state that does not fit 
     wrong = state;
     wrong.past->leaving.length[1] = n;
     refused(infty, wrong, x,
-            "[WithMemory] of a row " + std::to_string(n) +
-                " vectors are said to leave: they must be 0 to 3");
+            "[WithMemory] the state's past.leaving.vectors is [2, 3, 6], and a row of it has " +
+                std::to_string(n) + " vectors");
   }
   wrong = state;
   wrong.past->memory = infty.memory->make_state(1);

@@ -237,9 +237,6 @@ class WithMemory : public detail::AroundAttention<A> {
         waiting.rank() == 3 && waiting == Shape{batch, waiting[1], sizes_.model_dim}, "WithMemory",
         "the state's leaving vectors are ", waiting, ": they must be [", batch, ", L, ",
         sizes_.model_dim, "]");
-    for (const Index n : leaving.length)
-      require<ShapeError>(n >= 0 && n <= waiting[1], "WithMemory", "of a row ", n,
-                          " vectors are said to leave: they must be 0 to ", waiting[1]);
     if constexpr (requires { memory->check("WithMemory", past); })
       memory->check("WithMemory", past);
     if (leaving.vectors.dim(1) == 0) return next;
