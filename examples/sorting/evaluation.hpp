@@ -118,8 +118,8 @@ Tokens<B> make_tokens(Index rows, Index columns, Column&& column) {
 template <class Model>
 typename Model::State read_sequences(const Model& model, const Settings& s,
                                      const infty::SortingBatch& batch, Index rows,
-                                     Index first_stream) {
-  auto state = model.make_state(rows, first_stream);
+                                     Index first_row) {
+  auto state = model.make_state(rows, first_row);
   const Index length = s.task.length;
   model.observe(state,
                 make_tokens<typename Model::V::BackendType>(

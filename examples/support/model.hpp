@@ -75,7 +75,7 @@ class Model {
   /// The parameters, for a trainer.
   virtual std::vector<infty::NamedParameter<float>> named_parameters() = 0;
 
-  virtual State make_state(Index batch, Index first_stream = 0) const = 0;
+  virtual State make_state(Index batch, Index first_row = 0) const = 0;
   virtual void reset_row(State& state, Index row) const = 0;
   virtual std::size_t bytes_of(const State& state) const = 0;
 

@@ -81,11 +81,11 @@
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/ops/density.hpp>
 #include <infty/memory/ops/expected_values.hpp>
-#include <infty/memory/ops/fold.hpp>
 #include <infty/memory/ops/gate.hpp>
-#include <infty/memory/ops/head_values.hpp>
 #include <infty/memory/ops/largest.hpp>
+#include <infty/memory/ops/project_heads.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
+#include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/renewed_past.hpp>

@@ -55,7 +55,7 @@ struct Transpose {
         to[c * rows + r] = square[i % tile_size * tile_size + i / tile_size];
     });
     const int count = static_cast<int>(rows - row < tile_size ? rows - row : tile_size);
-    block.template fold_rows<double>(
+    block.template reduce_rows<double>(
         count, tile_size, [](double a, double b) { return a + b; },
         [&](int r, int c) { return square[r * tile_size + c]; },
         [&](int r, double sum) { sums[(row + r) * column_tiles() + column / tile_size] = sum; });

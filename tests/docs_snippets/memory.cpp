@@ -87,7 +87,7 @@ class AverageMemory {
     see("out", out_);
   }
 
-  State make_state(Index batch, Index /*first_stream*/) const {
+  State make_state(Index batch, Index /*first_row*/) const {
     return {Tensor<T, B>::zeros({batch, out_.weight.dim(1)}), Tensor<T, B>::zeros({batch, 1})};
   }
 

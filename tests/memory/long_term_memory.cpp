@@ -209,14 +209,15 @@ TEST_CASE("LongTermMemory: the threshold clears a row that has reached it") {
                             fresh.coefficients.value().slice(0, 1).to_vector()) < 1e-14);
 }
 
-TEST_CASE("LongTermMemory: folded keys are made anew when what they were made of is written") {
+TEST_CASE(
+    "LongTermMemory: keys of densities are made anew when what they were made of is written") {
   Random random(infty::tests::seed);
   const LongTermMemory<double> memory(small_config());
   auto state = memory.make_state(1);
   memory.write(state, uniform_tensor<double>({1, 5, 4}, random));
   const auto q = uniform_tensor<double>({1, 2, 6}, random);
   const auto read = [&](bool forget) {
-    if (forget) state.folded = {};
+    if (forget) state.density_keys = {};
     return memory.read(state, q).value().to_vector();
   };
   Tensor<double> handles[] = {state.coefficients.value(), memory.density_weight.value(),
@@ -259,7 +260,7 @@ TEST_CASE("LongTermMemory: every member of a state is checked before it is used"
   refused("the state's written has 1 rows, its coefficients 2");
   state.writes = {1, 1, 1};
   refused("the state's writes has 3 rows, its coefficients 2");
-  state.stream.id.clear();
+  state.row_id.id.clear();
   refused("the state's stream has 0 rows, its coefficients 2");
   state.written = {3, -1};
   refused("row 1 has taken in -1 vectors in 1 writes, 3 in the last: none may be negative");

@@ -59,19 +59,19 @@ class DeviceBlock {
     return fold(init, sum);
   }
 
-  /// As `HostBlock::fold_rows`.
+  /// As `HostBlock::reduce_rows`.
   template <class T, class Fold, class F, class Take>
-  __host__ __device__ void fold_rows(int rows, int n, const Fold& fold, const F& f,
-                                     const Take& take) {
-    constexpr int groups = threads / fold_lanes;
-    const int lane = thread() % fold_lanes, lanes = n < fold_lanes ? n : fold_lanes;
+  __host__ __device__ void reduce_rows(int rows, int n, const Fold& fold, const F& f,
+                                       const Take& take) {
+    constexpr int groups = threads / row_lanes;
+    const int lane = thread() % row_lanes, lanes = n < row_lanes ? n : row_lanes;
     // All threads go round as often: a shuffle needs its whole warp.
     for (int first = 0; first < rows; first += groups) {
-      const int row = first + thread() / fold_lanes;
+      const int row = first + thread() / row_lanes;
       T sum{};
       if (row < rows && lane < lanes)
-        sum = strided<T>(lane, fold_lanes, n, fold, [&](int j) { return f(row, j); });
-      sum = join<fold_lanes>(sum, lane, lanes, fold);
+        sum = strided<T>(lane, row_lanes, n, fold, [&](int j) { return f(row, j); });
+      sum = join<row_lanes>(sum, lane, lanes, fold);
       if (lane == 0 && row < rows) take(row, sum);
     }
     barrier();

@@ -38,8 +38,8 @@ INFTY_HOST_DEVICE inline I ordered(I i, I n) {
   return i;
 }
 
-/// Lanes that fold one row in `fold_rows`.
-inline constexpr int fold_lanes = 16;
+/// Lanes that fold one row in `reduce_rows`.
+inline constexpr int row_lanes = 16;
 
 /// A block of the host: one thread does the work of all.
 template <int threads, ItemOrder order = ItemOrder::forward>
@@ -89,15 +89,15 @@ class HostBlock {
   /// for many short rows, each by a few neighbouring threads. Every f(row, j) is called once, and
   /// every take(row, ...) by one thread when all of the row's have been.
   template <class T, class Fold, class F, class Take>
-  INFTY_HOST_DEVICE void fold_rows(int rows, int n, const Fold& fold, const F& f,
-                                   const Take& take) {
-    const int lanes = n < fold_lanes ? n : fold_lanes;
+  INFTY_HOST_DEVICE void reduce_rows(int rows, int n, const Fold& fold, const F& f,
+                                     const Take& take) {
+    const int lanes = n < row_lanes ? n : row_lanes;
     for (int i = 0; i < rows; ++i) {
       const int row = ordered<order>(i, rows);
-      T lane[fold_lanes];
+      T lane[row_lanes];
       for (int l = 0; l < lanes; ++l)
-        lane[l] = strided<T>(l, fold_lanes, n, fold, [&](int j) { return f(row, j); });
-      join(lane, fold_lanes, lanes, fold);
+        lane[l] = strided<T>(l, row_lanes, n, fold, [&](int j) { return f(row, j); });
+      join(lane, row_lanes, lanes, fold);
       take(row, lane[0]);
     }
   }

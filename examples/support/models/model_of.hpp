@@ -38,8 +38,8 @@ class ModelOf final : public Model {
     return infty::named_parameters<float>(model_);
   }
 
-  State make_state(Index batch, Index first_stream) const override {
-    return model_.make_state(batch, first_stream);
+  State make_state(Index batch, Index first_row) const override {
+    return model_.make_state(batch, first_row);
   }
   void reset_row(State& state, Index row) const override { infty::reset_row(of(state), row); }
   std::size_t bytes_of(const State& state) const override {

@@ -81,7 +81,7 @@ void require_joinable(const char* op, const State& state, std::size_t index, con
 
 /// Returns the number of rows of a state.
 /// @throws infty::ShapeError that names a member with another number
-template <Layer State>
+template <Visitable State>
 Index batch_of(const State& state) {
   return detail::checked_rows("batch_of", state);
 }
@@ -89,7 +89,7 @@ Index batch_of(const State& state) {
 /// Counts the bytes that a state holds for what it remembers: those of all members that its `visit`
 /// names. What a memory keeps beside them to spare work, such as keys and values without a
 /// gradient, is not among them (docs/recall.md).
-template <Layer State>
+template <Visitable State>
 std::size_t bytes_of(const State& state) {
   std::size_t bytes = 0;
   detail::each_member(state, [&](auto& member) {
@@ -104,7 +104,7 @@ std::size_t bytes_of(const State& state) {
 }
 
 /// Returns whether no tensor of a state holds NaN or infinity.
-template <Layer State>
+template <Visitable State>
 bool is_finite(const State& state) {
   bool finite = true;
   detail::each_member(state, [&](auto& member) {
@@ -116,7 +116,7 @@ bool is_finite(const State& state) {
 
 /// Makes one row fresh; the other rows, and copies of the state, keep what they have.
 /// @throws infty::ShapeError if there is no such row, or members have different numbers of rows
-template <Layer State>
+template <Visitable State>
 void reset_row(State& state, Index row) {
   const Index batch = detail::checked_rows("reset_row", state);
   require<ShapeError>(row >= 0 && row < batch, "reset_row", "row is ", row, ": there are ", batch);
@@ -134,7 +134,7 @@ void reset_row(State& state, Index row) {
 
 /// Copies rows [begin, end) into a state of their own.
 /// @throws infty::ShapeError if they are not there, or members have different numbers of rows
-template <Layer State>
+template <Visitable State>
 State take_rows(const State& state, Index begin, Index end) {
   const Index batch = detail::checked_rows("take_rows", state);
   require<ShapeError>(0 <= begin && begin <= end && end <= batch, "take_rows", "[", begin, ", ",
@@ -158,7 +158,7 @@ State take_rows(const State& state, Index begin, Index end) {
 template <class Parts>
   requires requires(const Parts& parts) {
     parts.end();
-    requires Layer<std::remove_cvref_t<decltype(*parts.begin())>>;
+    requires Visitable<std::remove_cvref_t<decltype(*parts.begin())>>;
   }
 auto join_rows(const Parts& parts) {
   using State = std::remove_cvref_t<decltype(*parts.begin())>;
@@ -229,7 +229,7 @@ auto join_rows(const Parts& parts) {
 
 /// Replaces the rows from `at` on by all rows of another state of the same memory; sequences may be
 /// of different lengths. @throws infty::ShapeError if they do not fit; then nothing has changed
-template <Layer State>
+template <Visitable State>
 void put_rows(State& state, Index at, const State& rows) {
   const Index batch = detail::checked_rows("put_rows", state),
               count = detail::checked_rows("put_rows", rows);

@@ -97,7 +97,7 @@ void walk_members(Member& member, F&& f, const Name& name, const RowCounts* leng
   } else if constexpr (std::is_same_v<M, RowCounts> || std::is_same_v<M, RowIds>) {
     const RowCounts* const none = nullptr;
     f(name, member, none);
-  } else if constexpr (Layer<M>) {  // which names its members as a layer does
+  } else if constexpr (Visitable<M>) {  // which names its members as a layer does
     const RowCounts* beside = nullptr;
     visit_members(member, [&](std::string_view part, auto& inner) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(inner)>, RowCounts>)
@@ -139,7 +139,7 @@ std::string member_name(const State& state, std::size_t index) {
 /// Calls f(name, member) for every tensor, RowCounts and RowIds of a state, nested names joined by
 /// dots, entries of a vector numbered. Members of a const state are const.
 template <class State, class F>
-  requires Layer<std::remove_const_t<State>>
+  requires Visitable<std::remove_const_t<State>>
 void for_each_member(State& state, F&& f, const std::string& name = "") {
   detail::walk_members(
       state,

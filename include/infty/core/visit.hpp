@@ -22,17 +22,22 @@ struct AnyVisitor {
 
 }  // namespace detail
 
-/// A struct of parameters and smaller layers that names each of them once:
+/// A struct that names each of its members once:
 /// `template <class Visitor> void visit(Visitor&& see) { see("key", key); see("value", value); }`
-/// Parameters are handles: a copy of a layer has the same weights, `clone(layer)` its own.
+/// Layers name parameters and smaller layers, states what they remember.
+template <class M>
+concept Visitable = requires(M& member) { member.visit(detail::AnyVisitor{}); };
+
+/// A struct of parameters and smaller layers. Parameters are handles: a copy of a layer has the
+/// same weights, `clone(layer)` its own.
 template <class L>
-concept Layer = requires(L& layer) { layer.visit(detail::AnyVisitor{}); };
+concept Layer = Visitable<L>;
 
 /// Calls see(name, member) for what `visit` of a layer, a state or an optimiser names. `visit` is
 /// written once and not const; of a const object its members are const here, so that nobody writes
 /// through them.
 template <class L, class See>
-  requires Layer<std::remove_const_t<L>>
+  requires Visitable<std::remove_const_t<L>>
 void visit_members(L& layer, See&& see) {
   if constexpr (std::is_const_v<L>)
     const_cast<std::remove_const_t<L>&>(layer).visit(

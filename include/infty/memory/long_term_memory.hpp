@@ -13,10 +13,10 @@
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/ops/density.hpp>
-#include <infty/memory/ops/fold.hpp>
 #include <infty/memory/ops/gate.hpp>
-#include <infty/memory/ops/head_values.hpp>
 #include <infty/memory/ops/largest.hpp>
+#include <infty/memory/ops/project_heads.hpp>
+#include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/resampling.hpp>
 #include <infty/nn/linear.hpp>
@@ -87,9 +87,9 @@ class LongTermMemory {
     see("out", out);
   }
 
-  /// A state of fresh rows; row i draws the random numbers of stream `first_stream` + i.
+  /// A state of fresh rows; row i draws the random numbers of stream `first_row` + i.
   /// @throws infty::ValueError unless batch >= 1
-  State make_state(Index batch, Index first_stream = 0) const {
+  State make_state(Index batch, Index first_row = 0) const {
     require(batch >= 1, "LongTermMemory::make_state", "batch is ", batch, ": it must be >= 1");
     const auto rows = static_cast<std::size_t>(batch);
     State state{Tensor<T, Backend>::zeros(Shape{batch, config_.basis, config_.model_dim}),
@@ -101,7 +101,7 @@ class LongTermMemory {
                 Tensor<T, Backend>::zeros(Shape{batch, config_.model_dim}),
                 waiting_.make_state(batch)};
     for (std::size_t row = 0; row < rows; ++row)
-      state.stream.id[row] = first_stream + static_cast<Index>(row);
+      state.row_id.id[row] = first_row + static_cast<Index>(row);
     return state;
   }
 
@@ -220,7 +220,7 @@ class LongTermMemory {
   /// attention since the last write -> [batch, samples].
   Tensor<T, Backend> next_locations(const State& state) const {
     check("next_locations", state);
-    if (const auto places = resampler_.locations(state.attention, state.writes, state.stream);
+    if (const auto places = resampler_.locations(state.attention, state.writes, state.row_id);
         !places.empty())
       return places;
     const auto even = even_locations<T, Backend>(config_.samples);
@@ -311,19 +311,21 @@ class LongTermMemory {
     if constexpr (CentredBasis<Psi>)
       if (config_.parameters == DensityParameters::moments)
         return moment_density(queries, key.forward(state.coefficients), basis(), config_.heads);
-    return affine_density(queries, folded_keys(state), config_.heads,
+    return affine_density(queries, density_keys(state), config_.heads,
                           static_cast<T>(config_.variance_floor));
   }
 
   /// [B, 2, H D]: the keys that both affine maps of scores need.
-  Variable<T, Backend> folded_keys(State& state) const {
-    const auto fold_now = [&] { return key.forward(fold(density_weight, state.coefficients)); };
-    if (Tape::active()) return fold_now();
-    auto& kept = state.folded;
+  Variable<T, Backend> density_keys(State& state) const {
+    const auto made_now = [&] {
+      return key.forward(weighted_coefficients(density_weight, state.coefficients));
+    };
+    if (Tape::active()) return made_now();
+    auto& kept = state.density_keys;
     if (!kept.coefficients.holds(state.coefficients) ||
         !kept.density_weight.holds(density_weight) || !kept.key_weight.holds(key.weight))
       kept = {detail::Snapshot(state.coefficients), detail::Snapshot(density_weight),
-              detail::Snapshot(key.weight), fold_now()};
+              detail::Snapshot(key.weight), made_now()};
     return kept.value;
   }
 

@@ -9,9 +9,9 @@ namespace infty {
 
 namespace detail {
 
-/// The folded keys of a state and what they were computed from.
+/// The keys that densities need, of a state, and what they were computed from.
 template <class T, class B>
-struct FoldedKeys {
+struct DensityKeys {
   Snapshot<T, B> coefficients, density_weight, key_weight;
   Variable<T, B> value;  ///< [batch, 2, H D]
 };
@@ -26,12 +26,12 @@ struct LongTermState {
   RowCounts written;                  ///< vectors taken in since the row was fresh
   RowCounts writes;                   ///< writes since the row was fresh
   Tensor<T, Backend> attention;       ///< [batch, bins] of the reads since the last write (sticky)
-  RowIds stream;                      ///< names each row's random numbers (sticky)
+  RowIds row_id;                      ///< names each row's random numbers (sticky)
   RowCounts last;                     ///< vectors of the last write
   Tensor<T, Backend> largest;         ///< c, [batch, d], largest |x| written of each coordinate
   RowSequences<T, Backend> waiting;   ///< [batch, group - 1, d], not yet written
-  /// Of the last read without a gradient: one fold serves all reads between two writes.
-  detail::FoldedKeys<T, Backend> folded = {};
+  /// Of the last read without a gradient: these serve all reads between two writes.
+  detail::DensityKeys<T, Backend> density_keys = {};
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -39,7 +39,7 @@ struct LongTermState {
     see("written", written);
     see("writes", writes);
     see("attention", attention);
-    see("stream", stream);
+    see("row_id", row_id);
     see("last", last);
     see("largest", largest);
     see("waiting", waiting);

@@ -10,7 +10,7 @@ namespace infty {
 /// A memory: takes in vectors and answers queries about all that it took in. It is a layer, whose
 /// parameters, if any, are found by `visit`; what it remembers is a state that the caller owns.
 ///
-/// - `make_state(batch, first_stream)` is a state of fresh rows, as a `SequenceLayer`'s.
+/// - `make_state(batch, first_row)` is a state of fresh rows, as a `SequenceLayer`'s.
 /// - `write(state, vectors, counts)` takes in the last counts[row] of every row's vectors
 ///   [B, L, d], in front of which there are zeros.
 /// - `read(state, queries)` answers projected queries [B, Q, H D] -> [B, Q, d].
@@ -19,7 +19,7 @@ namespace infty {
 /// `WithMemory` puts one beside a layer's attention.
 template <class M>
 concept Memory =
-    Layer<M> && Layer<typename M::State> && std::copyable<typename M::State> &&
+    Layer<M> && Visitable<typename M::State> && std::copyable<typename M::State> &&
     requires(const M& memory, typename M::State& state, Index n, const RowCounts& counts,
              const Variable<typename M::Scalar, typename M::BackendType>& x) {
       { memory.make_state(n, n) } -> std::same_as<typename M::State>;

@@ -52,10 +52,10 @@ class RecurrentTokens {
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
-  State make_state(Index batch, Index first_stream = 0) const {
+  State make_state(Index batch, Index first_row = 0) const {
     require(batch >= 1, "RecurrentTokens::make_state", "batch is ", batch, ": it must be >= 1");
     const Index m = initial.weight.dim(0), d = initial.weight.dim(1);
-    return {infty::make_state(inner, batch, first_stream),
+    return {infty::make_state(inner, batch, first_row),
             V(Tensor<Scalar, BackendType>::zeros(Shape{batch, m, d}))};
   }
 

@@ -49,8 +49,8 @@ class RenewedPast {
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
-  State make_state(Index batch, Index first_stream = 0) const {
-    return {inner.make_state(batch, first_stream), fifo_.make_state(batch)};
+  State make_state(Index batch, Index first_row = 0) const {
+    return {inner.make_state(batch, first_row), fifo_.make_state(batch)};
   }
 
   /// [B, L, d] -> [B, L, d], moving the state on.

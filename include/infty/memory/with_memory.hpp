@@ -132,11 +132,11 @@ class WithMemory : public detail::AroundAttention<A> {
     see("merge", merge);
   }
 
-  /// A state of fresh rows; row i draws the random numbers of stream `first_stream` + i.
+  /// A state of fresh rows; row i draws the random numbers of stream `first_row` + i.
   /// @throws infty::ValueError unless batch >= 1
-  State make_state(Index batch, Index first_stream = 0) const {
-    State state{infty::make_state(attention, batch, first_stream), {}};
-    if (memory) state.past.emplace(Past{nothing(batch), memory->make_state(batch, first_stream)});
+  State make_state(Index batch, Index first_row = 0) const {
+    State state{infty::make_state(attention, batch, first_row), {}};
+    if (memory) state.past.emplace(Past{nothing(batch), memory->make_state(batch, first_row)});
     return state;
   }
 

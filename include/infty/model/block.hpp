@@ -53,9 +53,8 @@ struct Block {
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
-  State make_state(Index batch, Index first_stream = 0) const {
-    return {infty::make_state(mixer, batch, first_stream),
-            infty::make_state(feed, batch, first_stream)};
+  State make_state(Index batch, Index first_row = 0) const {
+    return {infty::make_state(mixer, batch, first_row), infty::make_state(feed, batch, first_row)};
   }
 
   /// [B, L, d] -> [B, L, d], moving the state on; without the first vectors if a mixer leaves the

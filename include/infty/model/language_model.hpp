@@ -57,11 +57,11 @@ class LanguageModel {
     head.visit(see);
   }
 
-  /// A state of fresh rows; row i draws its random numbers from stream `first_stream` + i.
+  /// A state of fresh rows; row i draws its random numbers from stream `first_row` + i.
   /// @throws infty::ValueError unless batch >= 1
-  State make_state(Index batch, Index first_stream = 0) const {
-    return {infty::make_state(embedding, batch, first_stream),
-            infty::make_state(body, batch, first_stream)};
+  State make_state(Index batch, Index first_row = 0) const {
+    return {infty::make_state(embedding, batch, first_row),
+            infty::make_state(body, batch, first_row)};
   }
 
   /// Reads a segment behind what the state remembers, and moves the state on.

@@ -87,10 +87,10 @@ class Layers<L> {
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
-  State make_state(Index batch, Index first_stream = 0) const {
+  State make_state(Index batch, Index first_row = 0) const {
     State state;
     for (const L& layer : layers)
-      state.layers.push_back(infty::make_state(layer, batch, first_stream));
+      state.layers.push_back(infty::make_state(layer, batch, first_row));
     return state;
   }
 
@@ -138,10 +138,10 @@ class Layers<First, Second, More...> {
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
-  State make_state(Index batch, Index first_stream = 0) const {
+  State make_state(Index batch, Index first_row = 0) const {
     State state;
     each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      std::get<I>(state.layers) = infty::make_state(std::get<I>(layers), batch, first_stream);
+      std::get<I>(state.layers) = infty::make_state(std::get<I>(layers), batch, first_row);
     });
     return state;
   }

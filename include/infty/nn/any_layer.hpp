@@ -31,7 +31,7 @@ class AnyState {
 
   /// Holds a state of a layer.
   template <class State>
-    requires(!std::is_same_v<State, AnyState> && Layer<State>)
+    requires(!std::is_same_v<State, AnyState> && Visitable<State>)
   explicit AnyState(State state) : held_(std::make_unique<Held<State>>(std::move(state))) {}
 
   AnyState(const AnyState& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
@@ -77,7 +77,7 @@ class AnyState {
   static void add(M& member, const std::string& name, std::vector<Named>& members) {
     if constexpr (std::is_constructible_v<Member, M*>) {
       members.push_back({name, &member});
-    } else if constexpr (Layer<M>) {
+    } else if constexpr (Visitable<M>) {
       member.visit([&](std::string_view part, auto& inner) {
         add(inner, name.empty() ? std::string(part) : name + '.' + std::string(part), members);
       });
@@ -126,8 +126,8 @@ class AnyLayer {
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1, or if there is no layer
-  State make_state(Index batch, Index first_stream = 0) const {
-    return held("AnyLayer::make_state").make_state(batch, first_stream);
+  State make_state(Index batch, Index first_row = 0) const {
+    return held("AnyLayer::make_state").make_state(batch, first_row);
   }
 
   /// What the layer inside makes of x [B, L, d], with a norm in front or none.
@@ -140,7 +140,7 @@ class AnyLayer {
  private:
   struct Base {
     virtual ~Base() = default;
-    virtual State make_state(Index batch, Index first_stream) const = 0;
+    virtual State make_state(Index batch, Index first_row) const = 0;
     virtual V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const = 0;
     virtual void list(std::vector<std::pair<std::string, V*>>& parameters) = 0;
   };
@@ -150,8 +150,8 @@ class AnyLayer {
     L layer;
     explicit Held(L inside) : layer(std::move(inside)) {}
 
-    State make_state(Index batch, Index first_stream) const override {
-      return State(infty::make_state(layer, batch, first_stream));
+    State make_state(Index batch, Index first_row) const override {
+      return State(infty::make_state(layer, batch, first_row));
     }
     V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const override {
       auto* const own = state.template get<StateOf<L>>();

@@ -34,8 +34,8 @@ void head_scores(const AttentionSize& s, const T* a, const T* b, T* scores) {
 /// out (B, L, H D) = weights_h v_h + beta out for weights (H, B, L, K) and v (B, K, H D); with
 /// `transposed`, out (B, K, H D) = weights_hᵀ v_h + beta out for v (B, L, H D).
 template <class B, class T>
-void head_values(const AttentionSize& s, bool transposed, const T* weights, const T* v, T beta,
-                 T* out) {
+void weigh_values(const AttentionSize& s, bool transposed, const T* weights, const T* v, T beta,
+                  T* out) {
   const Index e = s.model(), lk = s.queries * s.keys;
   const Index rows = transposed ? s.keys : s.queries, inner = transposed ? s.queries : s.keys;
   B::matmul({.m = rows,
@@ -145,7 +145,7 @@ struct ComposedAttention {
   static void forward(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
     const auto qu = detail::add_bias<B>(s, in.q, in.u), qw = detail::add_bias<B>(s, in.q, in.w);
     const auto weights = detail::attention_weights(s, in, qu, qw, log_sum);
-    detail::head_values<B>(s, false, weights.data(), in.v, T(0), y);
+    detail::weigh_values<B>(s, false, weights.data(), in.v, T(0), y);
   }
 
   /// Adds to the gradients that are not null.
@@ -156,11 +156,11 @@ struct ComposedAttention {
     (void)log_sum;
     const auto qu = detail::add_bias<B>(s, in.q, in.u), qw = detail::add_bias<B>(s, in.q, in.w);
     const auto weights = detail::attention_weights(s, in, qu, qw);
-    if (to.v) detail::head_values<B>(s, true, weights.data(), dy, T(1), to.v);
+    if (to.v) detail::weigh_values<B>(s, true, weights.data(), dy, T(1), to.v);
     Tensor<T, B> grad(weights.shape()), distance(weights.shape());
     detail::head_scores<B>(s, dy, in.v, grad.data());
     detail::attention_scores_grad(s, weights, grad, distance);
-    if (to.k) detail::head_values<B>(s, true, grad.data(), qu.data(), T(1), to.k);
+    if (to.k) detail::weigh_values<B>(s, true, grad.data(), qu.data(), T(1), to.k);
     const Index e = s.model(), rows = s.batch * s.queries;
     if (to.r)
       B::matmul({.m = s.keys,
@@ -173,7 +173,7 @@ struct ComposedAttention {
                 T(1), distance.data(), qw.data(), T(1), to.r);
     // d(q + u) and d(q + w), which are dq in two parts.
     Tensor<T, B> content(qu.shape()), position(qu.shape());
-    detail::head_values<B>(s, false, grad.data(), in.k, T(0), content.data());
+    detail::weigh_values<B>(s, false, grad.data(), in.k, T(0), content.data());
     B::matmul({.m = rows,
                .n = s.head_dim,
                .k = s.keys,

@@ -153,7 +153,7 @@ void ahead_backward(const AttentionSize& s, const AttentionInputs<T>& in,
                     const AttentionGradients<T>& to) {
   const auto qu = add_bias<B>(s, in.q, in.u);
   const Tensor<T, B> weights = ahead_weights(s, in, qu, static_cast<T*>(nullptr));
-  if (to.v) head_values<B>(s, true, weights.data(), d_context.data(), T(1), to.v);
+  if (to.v) weigh_values<B>(s, true, weights.data(), d_context.data(), T(1), to.v);
   Tensor<T, B> scores(weights.shape());
   head_scores<B>(s, d_context.data(), in.v, scores.data());
   {
@@ -174,10 +174,10 @@ void ahead_backward(const AttentionSize& s, const AttentionInputs<T>& in,
       for (Index c = begin; c < s.keys; ++c) dw[c] = w[c] * (dw[c] + shift) * factor;
     });
   }
-  if (to.k) head_values<B>(s, true, scores.data(), qu.data(), T(1), to.k);
+  if (to.k) weigh_values<B>(s, true, scores.data(), qu.data(), T(1), to.k);
   if (to.u || to.q) {
     Tensor<T, B> content(qu.shape());  // d(q + u)
-    head_values<B>(s, false, scores.data(), in.k, T(0), content.data());
+    weigh_values<B>(s, false, scores.data(), in.k, T(0), content.data());
     if (to.u) add_column_sums<B>(s.batch * s.queries, s.model(), content.data(), to.u);
     if (to.q) {
       const T* const dq = content.data();
@@ -246,7 +246,7 @@ Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B
     in.r += longest;
     const auto qu = detail::add_bias<B>(s, in.q, in.u);
     const auto weights = detail::ahead_weights(s, in, qu, fresh_log.data());
-    detail::head_values<B>(s, false, weights.data(), in.v, T(0), fresh.data());
+    detail::weigh_values<B>(s, false, weights.data(), in.v, T(0), fresh.data());
   }
   detail::interpolate(s, past, fresh.data(), fresh_log.data(), y.value().data(), logs.data());
   const auto result = record(

@@ -68,7 +68,7 @@ struct ComposedPlainAttention {
   template <class T>
   static void forward(const AttentionSize& s, const PlainAttentionInputs<T>& in, T* y, T* log_sum) {
     const auto weights = detail::plain_attention_weights<B>(s, in, log_sum);
-    detail::head_values<B>(s, false, weights.data(), in.v, T(0), y);
+    detail::weigh_values<B>(s, false, weights.data(), in.v, T(0), y);
   }
 
   /// Adds to the gradients that are not null.
@@ -78,7 +78,7 @@ struct ComposedPlainAttention {
     (void)y;
     (void)log_sum;
     const auto weights = detail::plain_attention_weights<B>(s, in);
-    if (to.v) detail::head_values<B>(s, true, weights.data(), dy, T(1), to.v);
+    if (to.v) detail::weigh_values<B>(s, true, weights.data(), dy, T(1), to.v);
     if (!to.q && !to.k) return;
     Tensor<T, B> grad(weights.shape());  // of the weights and then of the scores
     detail::head_scores<B>(s, dy, in.v, grad.data());
@@ -90,8 +90,8 @@ struct ComposedPlainAttention {
       const T mean = detail::row_sum<T>(s.keys, [=](Index j) { return w[j] * dw[j]; });
       for (Index j = 0; j < s.keys; ++j) dw[j] = w[j] * (dw[j] - mean) * in.scale;
     });
-    if (to.q) detail::head_values<B>(s, false, grad.data(), in.k, T(1), to.q);
-    if (to.k) detail::head_values<B>(s, true, grad.data(), in.q, T(1), to.k);
+    if (to.q) detail::weigh_values<B>(s, false, grad.data(), in.k, T(1), to.q);
+    if (to.k) detail::weigh_values<B>(s, true, grad.data(), in.q, T(1), to.k);
   }
 };
 

@@ -64,8 +64,8 @@ concept HoldsInputs =
 /// Mixers, feeds, blocks, stacks and decorators are all of them such layers, so each may stand
 /// where another does.
 ///
-/// - `make_state(batch, first_stream)` is a state of fresh rows; row i draws its random numbers, if
-///   it draws any, from stream `first_stream` + i. The state names its members by `visit`: from
+/// - `make_state(batch, first_row)` is a state of fresh rows; row i draws its random numbers, if
+///   it draws any, from stream `first_row` + i. The state names its members by `visit`: from
 ///   that come copying, resetting rows, saving and loading (core/state.hpp).
 /// - `forward(state, x, pass)` answers, each place seeing those up to itself and what the state
 ///   remembers, and moves the state on. If it throws, the state is as it was.
@@ -74,7 +74,7 @@ concept HoldsInputs =
 template <class L, class T = typename L::Scalar, class B = typename L::BackendType>
 concept SequenceLayer =
     VectorMap<L, T, B> ||
-    (Layer<L> && Layer<StateOf<L>> && std::copyable<StateOf<L>> &&
+    (Layer<L> && Visitable<StateOf<L>> && std::copyable<StateOf<L>> &&
      requires(const L& layer, Index n) {
        { layer.make_state(n, n) } -> std::same_as<StateOf<L>>;
      } &&
@@ -85,9 +85,9 @@ concept SequenceLayer =
 
 /// A state of fresh rows of any layer. @throws infty::ValueError unless batch >= 1
 template <class L>
-StateOf<L> make_state(const L& layer, Index batch, Index first_stream = 0) {
+StateOf<L> make_state(const L& layer, Index batch, Index first_row = 0) {
   if constexpr (remembers<L>)
-    return layer.make_state(batch, first_stream);
+    return layer.make_state(batch, first_row);
   else
     return {};
 }

@@ -55,7 +55,7 @@ void save_parameters(SafetensorsWriter& writer, const L& layer, const std::strin
 /// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
 /// gradient that would flow to the last write is not kept. @throws infty::IoError if a name is
 /// taken
-template <Layer State>
+template <Visitable State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
   mark_checkpoint(writer);
   for_each_member(state, [&](const std::string& name, const auto& member) {
@@ -75,7 +75,7 @@ void save_state(SafetensorsWriter& writer, const State& state, const std::string
 
 /// Adds the state of an optimiser such as Adam: counts and moments, by the names of its `visit`
 /// behind `prefix`; its configuration is not part of it. @throws infty::IoError if a name is taken
-template <Layer Optimizer>
+template <Visitable Optimizer>
 void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
                     const std::string& prefix = "") {
   mark_checkpoint(writer);
@@ -285,7 +285,7 @@ void load_parameters(const std::filesystem::path& path, L& layer, const std::str
 
 /// Saves a state as a file; an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <Layer State>
+template <Visitable State>
 void save_state(const std::filesystem::path& path, const State& state) {
   SafetensorsWriter writer;
   save_state(writer, state);
@@ -295,7 +295,7 @@ void save_state(const std::filesystem::path& path, const State& state) {
 /// Replaces a state by that of a file, of the same memory; copies of it keep what they have.
 /// @throws infty::IoError that names the first tensor that is missing, does not fit, or is too
 /// much; then the state is as it was
-template <Layer State>
+template <Visitable State>
 void load_state(const std::filesystem::path& path, State& state, const std::string& prefix = "") {
   CheckpointLoader(path).state(state, prefix).apply();
 }

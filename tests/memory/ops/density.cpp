@@ -209,7 +209,7 @@ TEST_CASE("divergence: gradients of each density's own") {
 TEST_CASE("densities: shapes that do not fit") {
   const auto zeros = [](Shape shape) { return Variable<float>(Tensor<float>::zeros(shape)); };
   CHECK_THROWS_WITH(infty::affine_density(zeros({1, 2, 4}), zeros({1, 2, 6}), 2, 1e-6f),
-                    "[affine_density] queries are [1, 2, 4], folded [1, 2, 6], heads 2: they must "
+                    "[affine_density] queries are [1, 2, 4], keys [1, 2, 6], heads 2: they must "
                     "be [B, Q, HD] and [B, 2, HD]");
   CHECK_THROWS_AS(infty::affine_density(zeros({1, 2, 4}), zeros({1, 2, 4}), 3, 1e-6f),
                   infty::ShapeError);

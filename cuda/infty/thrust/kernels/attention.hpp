@@ -37,7 +37,7 @@ struct RowProducts {
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     const Index first = block.index() * rows;
     const int here = static_cast<int>(count - first < rows ? count - first : rows);
-    block.template fold_rows<T>(
+    block.template reduce_rows<T>(
         here, n, Plus{},
         [&](int i, int d) {
           const Index at = (first + i) % period * n + d;

@@ -160,7 +160,7 @@ struct AttentionKeyGradient : AttentionBackward<T> {
       tile_product<T>(
           block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
           [&](int j, int d, const Four<T>& value) { add_four(dk + j * leading + d, value); });
-      block.template fold_rows<T>(
+      block.template reduce_rows<T>(
           keys, rows, Plus{}, [&](int j, int i) { return p[i * of_scores + j]; },
           [&](int j, T sum) { sums[j] += sum; });
     }
@@ -245,7 +245,7 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
         tile_product<T>(
             block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
             [&](int c, int d, const Four<T>& value) { add_four(sum_r + c * leading + d, value); });
-        block.template fold_rows<T>(
+        block.template reduce_rows<T>(
             keys, rows, Plus{}, [&](int c, int i) { return p[i * of_scores + c]; },
             [&](int c, T sum) { sums[c] += sum; });
       }

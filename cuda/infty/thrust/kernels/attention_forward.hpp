@@ -66,7 +66,7 @@ struct AttentionForward : AttentionTiles<T> {
                                    : none;
       });
       copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, kv));
-      block.template fold_rows<T>(
+      block.template reduce_rows<T>(
           rows, keys, Larger{}, [&](int i, int j) { return p[i * of_scores + j]; },
           [&](int i, T largest) {
             const T before = top[i];
@@ -74,7 +74,7 @@ struct AttentionForward : AttentionTiles<T> {
             scale[i] = before == after ? T(1) : math::exp(before - after);
             top[i] = after;
           });
-      block.template fold_rows<T>(
+      block.template reduce_rows<T>(
           rows, keys, Plus{},
           [&](int i, int j) {
             T& x = p[i * of_scores + j];

@@ -15,7 +15,7 @@ namespace infty::detail {
 /// take(piece, column, sum of term(row, column) over the rows of the piece) for all columns and
 /// pieces of `piece` rows. A block sums one piece of 32 columns, which are neighbours in memory.
 template <class V, class Term, class Take>
-struct FoldColumns {
+struct ReduceColumns {
   static constexpr int threads = 256, width = 32, lanes = threads / width;
 
   Index rows, columns, piece;
@@ -70,19 +70,19 @@ struct KeepPartial {
 /// take(0, column, sum over all rows of term(row, column)) for all columns: sums of pieces of rows
 /// first, then the sums of these, in an order that the sizes alone determine.
 template <class System, class V, class Term, class Take>
-void fold_columns(Index rows, Index columns, const Term& term, const Take& take) {
+void reduce_columns(Index rows, Index columns, const Term& term, const Take& take) {
   constexpr Index piece = 128;
   const Index pieces = (rows + piece - 1) / piece;
   if (pieces <= 1) {
-    const FoldColumns<V, Term, Take> all{rows, columns, piece, term, take};
+    const ReduceColumns<V, Term, Take> all{rows, columns, piece, term, take};
     launch<System>(all.blocks(), all);
     return;
   }
   Tensor<V, ThrustBackend<System>> partial(Shape{pieces, columns});
-  const FoldColumns<V, Term, KeepPartial<V>> first{
+  const ReduceColumns<V, Term, KeepPartial<V>> first{
       rows, columns, piece, term, {partial.data(), columns}};
   launch<System>(first.blocks(), first);
-  const FoldColumns<V, ElementAt<V>, Take> second{
+  const ReduceColumns<V, ElementAt<V>, Take> second{
       pieces, columns, pieces, {partial.data(), columns}, take};
   launch<System>(second.blocks(), second);
 }
@@ -99,7 +99,7 @@ struct TiledColumnSums {
   /// sums (columns) += column sums of x (rows, columns).
   template <class T>
   static void add(Index rows, Index columns, const T* x, T* sums) {
-    fold_columns<System, T>(rows, columns, ElementAt<T>{x, columns}, Add<T>{sums});
+    reduce_columns<System, T>(rows, columns, ElementAt<T>{x, columns}, Add<T>{sums});
   }
 };
 

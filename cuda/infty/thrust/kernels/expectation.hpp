@@ -169,7 +169,7 @@ struct ExpectationBackward : ExpectationTiles<Density, T, Psi> {
         tile_product<T>(block, rows, rows, width, ByRows<T>{dz, stride}, ByRows<T>{v, stride},
                         [&](int i, int j, T value) { p[i * leading_p + j] = value; });
         // The expectations take the place of their gradients.
-        block.template fold_rows<SumPair<T>>(
+        block.template reduce_rows<SumPair<T>>(
             rows, rows, Plus{},
             [&](int i, int j) {
               T& x = p[i * leading_p + j];

@@ -106,8 +106,9 @@ struct TiledLayerNorm {
   static void backward(const LayerNormInputs<T>& in, const T* statistics, const T* dy,
                        const LayerNormGradients<T>& to) {
     if (to.gain || to.bias)
-      fold_columns<System, SumPair<T>>(in.rows, in.d, LayerNormTerm<T>{in.d, in.x, statistics, dy},
-                                       AddGainAndBias<T>{to.gain, to.bias});
+      reduce_columns<System, SumPair<T>>(in.rows, in.d,
+                                         LayerNormTerm<T>{in.d, in.x, statistics, dy},
+                                         AddGainAndBias<T>{to.gain, to.bias});
     if (to.x)
       launch<System>(in.rows,
                      LayerNormBackward<T>{in.d, in.x, in.gain, statistics, dy, to.x, to.add});

@@ -18,23 +18,22 @@ namespace infty {
 /// sigma² = max(softplus(w_var · K q / sqrt(D)), floor). With K = W_K B, both maps are folded into
 /// one vector of D numbers a head, Kᵀ w, so that neither keys nor scores are formed.
 /// @param queries  [B, Q, H D]
-/// @param folded   [B, 2, H D], Kᵀ w_mu and Kᵀ w_var
+/// @param keys   [B, 2, H D], Kᵀ w_mu and Kᵀ w_var
 /// @return         [2, B, H, Q], mu in (0, 1) and sigma² >= floor
 /// @throws infty::ShapeError
 template <class T, class B>
-Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B>& folded,
+Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B>& keys,
                               Index heads, T floor) {
   require<ShapeError>(queries.shape().rank() == 3 && heads >= 1 && queries.dim(2) % heads == 0 &&
-                          folded.shape() == Shape{queries.dim(0), 2, queries.dim(2)},
-                      "affine_density", "queries are ", queries.shape(), ", folded ",
-                      folded.shape(), ", heads ", heads,
-                      ": they must be [B, Q, HD] and [B, 2, HD]");
+                          keys.shape() == Shape{queries.dim(0), 2, queries.dim(2)},
+                      "affine_density", "queries are ", queries.shape(), ", keys ", keys.shape(),
+                      ", heads ", heads, ": they must be [B, Q, HD] and [B, 2, HD]");
   const Index batch = queries.dim(0), count = queries.dim(1), e = queries.dim(2), D = e / heads;
   const Index densities = batch * heads * count;
   const T factor = T(1) / std::sqrt(static_cast<T>(D));
   Variable<T, B> y(Tensor<T, B>(Shape{2, batch, heads, count}));
   {
-    const T *const q = queries.value().data(), *const f = folded.value().data();
+    const T *const q = queries.value().data(), *const f = keys.value().data();
     T* const out = y.value().data();
     B::for_each_row(densities, 4 * D, [=] INFTY_HOST_DEVICE(Index i) {
       const Index query = i % count, head = i / count % heads, row = i / count / heads;
@@ -53,7 +52,7 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
   const Tensor<T, B> result = y.value();
   return record(
       y,
-      [queries, folded, result, batch, count, e, D, heads, densities, factor,
+      [queries, keys, result, batch, count, e, D, heads, densities, factor,
        floor](const Tensor<T, B>& dy) {
         // d score: mu (1 - mu) and sigmoid = 1 - exp(-softplus), which is 0 at the floor
         Tensor<T, B> scores(dy.shape());
@@ -65,7 +64,7 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
           ds[densities + i] =
               sigma2 > floor ? factor * d[densities + i] * -std::expm1(-sigma2) : T(0);
         });
-        const T *const q = queries.value().data(), *const f = folded.value().data();
+        const T *const q = queries.value().data(), *const f = keys.value().data();
         if (queries.requires_grad()) {
           T* const dq = queries.grad().data();
           B::for_each_row(densities, 4 * D, [=] INFTY_HOST_DEVICE(Index i) {
@@ -75,8 +74,8 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
             for (Index c = 0; c < D; ++c) x[c] += ds[i] * w[c] + ds[densities + i] * w[e + c];
           });
         }
-        if (folded.requires_grad()) {
-          T* const df = folded.grad().data();
+        if (keys.requires_grad()) {
+          T* const df = keys.grad().data();
           if constexpr (detail::many_threads<B>) {
             // Both maps of a row and head: d scores [2, Q] times its queries [Q, D].
             B::matmul({.m = 2,
@@ -101,7 +100,7 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
           });
         }
       },
-      queries, folded, result);
+      queries, keys, result);
 }
 
 /// The other way to the parameters: the mean and the variance of the mixture of basis functions

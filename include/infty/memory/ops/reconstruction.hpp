@@ -75,22 +75,22 @@ Variable<T, B> content_attention(const Variable<T, B>& q, const Variable<T, B>& 
     return weights;
   };
   Variable<T, B> y(Tensor<T, B>(q.shape()));
-  detail::head_values<B>(s, false, weights_of(q.value(), k.value()).data(), v.value().data(), T(0),
-                         y.value().data());
+  detail::weigh_values<B>(s, false, weights_of(q.value(), k.value()).data(), v.value().data(), T(0),
+                          y.value().data());
   return record(
       y,
       [q, k, v, s, factor, weights_of](const Tensor<T, B>& dy) {
         const auto weights = weights_of(q.value(), k.value());
         if (v.requires_grad())
-          detail::head_values<B>(s, true, weights.data(), dy.data(), T(1), v.grad().data());
+          detail::weigh_values<B>(s, true, weights.data(), dy.data(), T(1), v.grad().data());
         if (!q.requires_grad() && !k.requires_grad()) return;
         Tensor<T, B> grad(weights.shape());
         detail::head_scores<B>(s, dy.data(), v.value().data(), grad.data());
         detail::softmax_grad<B>(s, weights.data(), factor, grad.data());
         if (k.requires_grad())
-          detail::head_values<B>(s, true, grad.data(), q.value().data(), T(1), k.grad().data());
+          detail::weigh_values<B>(s, true, grad.data(), q.value().data(), T(1), k.grad().data());
         if (q.requires_grad())
-          detail::head_values<B>(s, false, grad.data(), k.value().data(), T(1), q.grad().data());
+          detail::weigh_values<B>(s, false, grad.data(), k.value().data(), T(1), q.grad().data());
       },
       q, k, v);
 }

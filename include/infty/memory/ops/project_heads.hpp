@@ -15,11 +15,11 @@ namespace infty {
 /// @return        [B, Q, H D]
 /// @throws infty::ShapeError
 template <class T, class B>
-Variable<T, B> head_values(const Variable<T, B>& x, const Variable<T, B>& weight) {
+Variable<T, B> project_heads(const Variable<T, B>& x, const Variable<T, B>& weight) {
   const bool shaped = x.shape().rank() == 4 && weight.shape().rank() == 2;
   require<ShapeError>(
       shaped && x.dim(1) >= 1 && weight.dim(0) % x.dim(1) == 0 && weight.dim(1) == x.dim(3),
-      "head_values", "x is ", x.shape(), ", weight ", weight.shape(),
+      "project_heads", "x is ", x.shape(), ", weight ", weight.shape(),
       ": they must be [B, H, Q, d] and [H D, d]");
   const Index batch = x.dim(0), heads = x.dim(1), queries = x.dim(2), d = x.dim(3),
               e = weight.dim(0), D = e / heads;
@@ -87,7 +87,7 @@ Variable<T, B> expected_head_values(const Psi& psi, const Variable<T, B>& densit
     return expected_values<D>(psi, density, linear(coefficients, weight), skip_tails);
   const auto each = reshape(density, Shape{2, batch, 1, heads * queries});
   const auto read = expected_values<D>(psi, each, coefficients, skip_tails);
-  return head_values(reshape(read, Shape{batch, heads, queries, d}), weight);
+  return project_heads(reshape(read, Shape{batch, heads, queries, d}), weight);
 }
 
 }  // namespace infty

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
-#include <infty/memory/ops/head_values.hpp>
+#include <infty/memory/ops/project_heads.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/testing/gradient_check.hpp>
@@ -16,7 +16,7 @@ using infty::Random;
 using infty::Shape;
 using infty::Variable;
 
-TEMPLATE_LIST_TEST_CASE("head_values: every head has its rows of the weight", "",
+TEMPLATE_LIST_TEST_CASE("project_heads: every head has its rows of the weight", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
@@ -35,7 +35,7 @@ TEMPLATE_LIST_TEST_CASE("head_values: every head has its rows of the weight", ""
         expected.push_back(sum);
       }
   const auto y =
-      infty::head_values(Variable<T, B>(x.template to<B>()), Variable<T, B>(w.template to<B>()));
+      infty::project_heads(Variable<T, B>(x.template to<B>()), Variable<T, B>(w.template to<B>()));
   CHECK(y.shape() == Shape{batch, queries, heads * D});
   CHECK(infty::tests::error(y.value().to_vector(), expected) < infty::tests::tolerance<T>);
 }
@@ -67,24 +67,25 @@ TEMPLATE_LIST_TEST_CASE("expected_head_values: few queries and many read the sam
   CHECK(infty::tests::error(read(2), all) < 10 * infty::tests::tolerance<T>);
 }
 
-TEST_CASE("head_values: gradients") {
+TEST_CASE("project_heads: gradients") {
   Random random(infty::tests::seed);
   const auto x = infty::tests::uniform_variable<double>({2, 2, 3, 4}, random);
   const auto w = infty::tests::uniform_variable<double>({6, 4}, random);
   const auto loss = [&] {
-    const auto y = infty::head_values(x, w);
+    const auto y = infty::project_heads(x, w);
     return infty::sum(y * y);
   };
   CHECK(infty::gradient_check(loss, std::vector{x, w}, 1e-6) < 1e-8);
 }
 
-TEST_CASE("head_values: shapes that do not fit") {
+TEST_CASE("project_heads: shapes that do not fit") {
   const auto zeros = [](Shape shape) {
     return Variable<float>(infty::Tensor<float>::zeros(shape));
   };
-  CHECK_THROWS_WITH(infty::head_values(zeros({1, 2, 3, 4}), zeros({5, 4})),
-                    "[head_values] x is [1, 2, 3, 4], weight [5, 4]: they must be [B, H, Q, d] and "
-                    "[H D, d]");
-  CHECK_THROWS_AS(infty::head_values(zeros({1, 2, 3, 4}), zeros({6, 3})), infty::ShapeError);
-  CHECK_THROWS_AS(infty::head_values(zeros({2, 3, 4}), zeros({6, 4})), infty::ShapeError);
+  CHECK_THROWS_WITH(
+      infty::project_heads(zeros({1, 2, 3, 4}), zeros({5, 4})),
+      "[project_heads] x is [1, 2, 3, 4], weight [5, 4]: they must be [B, H, Q, d] and "
+      "[H D, d]");
+  CHECK_THROWS_AS(infty::project_heads(zeros({1, 2, 3, 4}), zeros({6, 3})), infty::ShapeError);
+  CHECK_THROWS_AS(infty::project_heads(zeros({2, 3, 4}), zeros({6, 4})), infty::ShapeError);
 }

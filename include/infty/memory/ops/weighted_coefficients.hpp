@@ -13,10 +13,11 @@ namespace infty {
 /// @return              [B, R, d]
 /// @throws infty::ShapeError
 template <class T, class B>
-Variable<T, B> fold(const Variable<T, B>& weight, const Variable<T, B>& coefficients) {
+Variable<T, B> weighted_coefficients(const Variable<T, B>& weight,
+                                     const Variable<T, B>& coefficients) {
   require<ShapeError>(weight.shape().rank() == 2 && coefficients.shape().rank() == 3 &&
                           weight.dim(1) == coefficients.dim(1),
-                      "fold", "weight is ", weight.shape(), ", coefficients are ",
+                      "weighted_coefficients", "weight is ", weight.shape(), ", coefficients are ",
                       coefficients.shape(), ": they must be [R, N] and [B, N, d]");
   const Index R = weight.dim(0), N = weight.dim(1), batch = coefficients.dim(0),
               d = coefficients.dim(2);
