@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include <infty/core/shape.hpp>
 #include <infty/io/safetensors.hpp>
 #include <infty/train/checkpoint_version.hpp>
 
