@@ -37,3 +37,9 @@ claim(b "\\\"name\\\":\\\"infty\\\"" "\\\"name\\\":\\\"foo\\\"" "results of the 
 claim(b "\\\"loss\\\":[" "\\\"loss\\\":[1.0," "the history of infty has 10 losses and 9 accuracies of 9 steps")
 claim(b "\\\"attention\\\":[[" "\\\"attention\\\":[[],[" "the attention of infty has 0 bins, its settings say 16")
 claim(b "\"results\":\"[" "\"results\":\"{" "c: results is damaged")
+
+# Version 1 had no choice of functions, and is gone on with; another that says nothing of them is not.
+edited(a c "\\\"functions\\\":\\\"gaussian\\\"," "")
+unchanged("c lacks the setting --functions" --resume c --out out)
+edited(c d "\"infty.checkpoint\":\"2\"" "\"infty.checkpoint\":\"1\"")
+run(0 ignored --resume d --out out)

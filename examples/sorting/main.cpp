@@ -56,8 +56,11 @@ void require_result(const ModelResult& result, const Settings& s, const std::str
 Finished load_checkpoint(const Options& options, Settings& settings) {
   const infty::SafetensorsFile file(options.resume);
   infty::require_checkpoint(file);
-  settings = support::settings_from<Settings>(
-      support::parse_json(file.metadata("settings"), options.resume), options.resume);
+  auto stored = support::parse_json(file.metadata("settings"), options.resume);
+  // Version 1 had no choice of functions.
+  if (infty::version_of(file) == infty::first_checkpoint_version && stored.is_object())
+    stored.emplace("functions", Settings{}.functions);
+  settings = support::settings_from<Settings>(stored, options.resume);
   validate(settings);
   Finished finished;
   finished.results = support::parse<std::vector<ModelResult>>(file.metadata("results"),
