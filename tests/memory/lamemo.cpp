@@ -6,9 +6,13 @@
 #include <vector>
 
 #include <infty/memory/lamemo.hpp>
+#include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/nn/to.hpp>
 #include <infty/testing/gradient_check.hpp>
+#include <infty/testing/memory_invariants.hpp>
 
+#include "io/temporary_folder.hpp"
 #include "support/around.hpp"
 #include "support/catch.hpp"
 #include "support/states.hpp"
@@ -18,6 +22,8 @@
 using infty::AttentionSizes;
 using infty::Index;
 using infty::LaMemo;
+using infty::LaMemoConfig;
+using infty::LaMemoPositions;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;
@@ -25,9 +31,25 @@ using infty::Variable;
 using infty::tests::Around;
 
 static_assert(infty::SequenceLayer<LaMemo<float>>);
-static_assert(!infty::Attention<LaMemo<float>>);  // it lets nothing go that another could take in
+static_assert(infty::Attention<LaMemo<float>>);
 
 namespace {
+
+/// Each ablation, and two at once, of a memory of so many vectors.
+std::vector<LaMemoConfig> ablations(Index capacity) {
+  constexpr auto transformer_xl = LaMemoPositions::transformer_xl;
+  return {{.capacity = capacity, .look_ahead = false},
+          {.capacity = capacity, .interpolation = false},
+          {.capacity = capacity, .positions = transformer_xl},
+          {.capacity = capacity, .interpolation = false, .positions = transformer_xl}};
+}
+
+/// The memory as it is, and each ablation.
+std::vector<LaMemoConfig> all_options(Index capacity) {
+  auto all = ablations(capacity);
+  all.insert(all.begin(), {.capacity = capacity});
+  return all;
+}
 
 /// A LaMemo in the first layer of a stack, and what a `RenewedPast` does for it: it holds the last
 /// inputs, which the layer sees in front of each segment.
@@ -50,10 +72,10 @@ class FirstLayer {
   Around<T, B> around;
   LaMemo<T, B> memory;
 
-  FirstLayer(Index capacity, const AttentionSizes& sizes)
+  FirstLayer(const LaMemoConfig& config, const AttentionSizes& sizes)
       : around(sizes.model_dim),
-        memory(around.drawn(LaMemo<T, B>({.capacity = capacity}, sizes, Random(1)))),
-        fifo_(sizes.model_dim, capacity) {}
+        memory(around.drawn(LaMemo<T, B>(config, sizes, Random(1)))),
+        fifo_(sizes.model_dim, config.capacity) {}
 
   State make_state(Index batch) const {
     return {memory.make_state(batch), fifo_.make_state(batch)};
@@ -61,9 +83,13 @@ class FirstLayer {
 
   /// What is added to the past [B, M, d] and to the segment behind it.
   V forward(State& state, const V& x, bool normed) const {
+    infty::Pass<T, B> pass;
+    return forward(state, x, normed, pass);
+  }
+  V forward(State& state, const V& x, bool normed, infty::Pass<T, B>& pass) const {
     const auto& held = state.input.length;
     const Index past = *std::max_element(held.begin(), held.end()), most = fifo_.capacity();
-    infty::Pass<T, B> pass{.before = past};
+    pass.before = past;
     const V all = concat(narrow(V(state.input.vectors), most - past, most), x);
     const V y = memory.forward(state.memory, all, around.norm(normed), pass);
     fifo_.write(state.input, x.value());
@@ -79,18 +105,23 @@ class FirstLayer {
 class PlainLaMemo {
  public:
   PlainLaMemo(const FirstLayer<double>& layer, AttentionSizes sizes, bool normed)
-      : layer_(layer), sizes_(sizes), normed_(normed), capacity_(layer.memory.capacity()) {}
+      : layer_(layer), sizes_(sizes), normed_(normed), config_(layer.memory.config()) {}
 
   void forget() { held_.clear(); }
 
   /// What is added to the vectors of the past, then to the segment's, for a segment of one row.
   std::vector<std::vector<double>> read(const std::vector<std::vector<double>>& segment) {
     const std::size_t past = held_.size();
+    shares.clear();
     const auto first = static_cast<Index>(seen_in_all_);
     for (const auto& x : segment) held_.push_back({x, static_cast<Index>(seen_in_all_++), {}, {}});
     for (std::size_t i = 0; i < held_.size(); ++i) {
       Vector& vector = held_[i];
       const bool old = i < past;
+      if (old && !config_.look_ahead) {  // what it has read stays what it is
+        shares.insert(shares.end(), static_cast<std::size_t>(sizes_.heads), 1.0);
+        continue;
+      }
       // The past reads up to the segment's first vector; the segment's read up to themselves.
       for (Index h = 0; h < sizes_.heads; ++h) {
         const Index until = old ? first : vector.place;
@@ -110,7 +141,9 @@ class PlainLaMemo {
           continue;
         }
         double& kept = vector.total[static_cast<std::size_t>(h)];
-        const double share = kept / (kept + total + 1e-6 * std::max(kept, total));
+        const double share =
+            config_.interpolation ? kept / (kept + total + 1e-6 * std::max(kept, total)) : 0;
+        shares.push_back(share);
         for (std::size_t d = 0; d < sum.size(); ++d) {
           double& context = vector.context[static_cast<std::size_t>(h) * sum.size() + d];
           context = share * context + (1 - share) * sum[d];
@@ -123,9 +156,12 @@ class PlainLaMemo {
       vector.read_until = std::max(first, vector.place);
       out.push_back(times(layer_.memory.attention.out, vector.context));
     }
-    while (static_cast<Index>(held_.size()) > capacity_) held_.erase(held_.begin());
+    while (static_cast<Index>(held_.size()) > config_.capacity) held_.erase(held_.begin());
     return out;
   }
+
+  /// α of the last call, of every vector of the past and every head.
+  std::vector<double> shares;
 
  private:
   struct Vector {
@@ -173,11 +209,16 @@ class PlainLaMemo {
     const Index D = sizes_.head_dim, d = sizes_.model_dim;
     const Index distance = std::abs(query.place - key.place);
     const double* const row = encoding_.data() + (encoding_.dim(0) - 1 - distance) * d;
-    const auto r = times(layer_.memory.attention.position, {row, row + d});
+    std::vector<double> encoding{row, row + d};
+    const bool right = key.place > query.place;
+    const bool one_bias = config_.positions == LaMemoPositions::transformer_xl;
+    if (right && one_bias)  // of a negative distance
+      for (std::size_t m = 0; m < encoding.size() / 2; ++m) encoding[m] = -encoding[m];
+    const auto r = times(layer_.memory.attention.position, encoding);
     const auto q = projected(layer_.memory.attention.query, query.input, head),
                k = projected(layer_.memory.attention.key, key.input, head);
     const auto& position =
-        key.place > query.place ? layer_.memory.future_bias : layer_.memory.attention.position_bias;
+        right && !one_bias ? layer_.memory.future_bias : layer_.memory.attention.position_bias;
     double sum = 0;
     for (Index i = 0; i < D; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -192,7 +233,7 @@ class PlainLaMemo {
   AttentionSizes sizes_;
   Tensor<double> encoding_ = infty::distance_encoding<double>(40, sizes_.model_dim);
   bool normed_;
-  Index capacity_;
+  LaMemoConfig config_;
   std::size_t seen_in_all_ = 0;
   std::vector<Vector> held_;
 };
@@ -209,15 +250,19 @@ std::vector<std::vector<double>> vectors_of(const Tensor<double>& x, Index row) 
 
 using SmallModel = infty::TransformerLM<LaMemo<double>>;
 
-SmallModel small_model(bool pre_norm, Index capacity) {
-  SmallModel model({.vocabulary = 5,
-                    .model_dim = 4,
-                    .layers = 2,
-                    .heads = 2,
-                    .head_dim = 3,
-                    .feed_forward = 5,
-                    .pre_norm = pre_norm},
-                   {.capacity = capacity}, Random(infty::tests::seed));
+infty::TransformerConfig two_layers(bool pre_norm) {
+  return {.vocabulary = 5,
+          .model_dim = 4,
+          .layers = 2,
+          .heads = 2,
+          .head_dim = 3,
+          .feed_forward = 5,
+          .pre_norm = pre_norm};
+}
+
+SmallModel small_model(bool pre_norm, const LaMemoConfig& config,
+                       Random drawn = Random(infty::tests::seed)) {
+  SmallModel model(two_layers(pre_norm), config, drawn);
   Random random(3);
   auto& memory = model.body.inner.layers.front().mixer;  // whose biases are all layers'
   for (auto* x :
@@ -248,8 +293,9 @@ TEST_CASE("LaMemo: reads and renews as plain loops do, in segments of any length
                Stream{{.model_dim = 4, .heads = 2, .head_dim = 2}, 1, {2, 2, 1, 1, 3}},
                Stream{{.model_dim = 4, .heads = 2, .head_dim = 2}, 0, {4, 1, 4}});
   const bool normed = GENERATE(false, true);
-  CAPTURE(capacity, lengths, normed);
-  const FirstLayer<double> layer(capacity, sizes);
+  const auto option = GENERATE(range(0, 5));
+  CAPTURE(capacity, lengths, normed, option);
+  const FirstLayer<double> layer(all_options(capacity)[static_cast<std::size_t>(option)], sizes);
   std::vector<PlainLaMemo> plain(2, PlainLaMemo(layer, sizes, normed));
   auto state = layer.make_state(2);
   Random random(infty::tests::seed);
@@ -261,9 +307,24 @@ TEST_CASE("LaMemo: reads and renews as plain loops do, in segments of any length
     }
     const Variable<double> x(
         infty::tests::uniform_tensor<double>({2, lengths[step], sizes.model_dim}, random));
-    const auto added = layer.forward(state, x, normed);
+    infty::Pass<double> pass{.traced = true};
+    const auto added = layer.forward(state, x, normed, pass);
+    CHECK(pass.trace.size() == (pass.before > 0 ? 1 : 0));
     for (Index row = 0; row < 2; ++row) {
-      const auto expected = plain[static_cast<std::size_t>(row)].read(vectors_of(x.value(), row));
+      auto& reference = plain[static_cast<std::size_t>(row)];
+      const auto expected = reference.read(vectors_of(x.value(), row));
+      if (pass.before > 0) {
+        CHECK(pass.trace[0].name == "alpha");
+        const auto alpha = pass.trace[0].value;
+        REQUIRE(alpha.shape() == Shape{2, pass.before, sizes.heads});
+        auto shown =
+            narrow(alpha, pass.before - static_cast<Index>(reference.shares.size()) / sizes.heads,
+                   pass.before)
+                .value()
+                .slice(row, row + 1)
+                .to_vector();
+        CHECK(infty::tests::error(shown, reference.shares) < 1e-13);
+      }
       const auto all = vectors_of(added.value(), row);
       REQUIRE(all.size() >= expected.size());
       for (std::size_t i = 0; i < expected.size(); ++i)
@@ -276,10 +337,12 @@ TEMPLATE_LIST_TEST_CASE("LaMemo: the same on every backend", "", infty::tests::T
   using T = typename TestType::T;
   using B = typename TestType::B;
   constexpr AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 4};
+  const auto option = GENERATE(range(0, 5));
+  CAPTURE(option);
   const auto run = [&](auto scalar, auto backend) {
     using U = decltype(scalar);
     using C = decltype(backend);
-    const FirstLayer<U, C> layer(7, sizes);
+    const FirstLayer<U, C> layer(all_options(7)[static_cast<std::size_t>(option)], sizes);
     auto state = layer.make_state(3);
     Random random(infty::tests::seed);
     std::vector<double> all;
@@ -305,7 +368,8 @@ TEMPLATE_LIST_TEST_CASE("LaMemo: the same on every backend", "", infty::tests::T
 
 TEST_CASE("LaMemo: gradients through two layers, also where a row has begun anew") {
   const bool pre_norm = GENERATE(false, true);
-  auto model = small_model(pre_norm, 4);
+  const auto option = GENERATE(range(0, 5));
+  auto model = small_model(pre_norm, all_options(4)[static_cast<std::size_t>(option)]);
   auto state = model.make_state(2);
   Random random(infty::tests::seed);
   model.observe(state, drawn_tokens(2, 3, random));
@@ -317,12 +381,12 @@ TEST_CASE("LaMemo: gradients through two layers, also where a row has begun anew
     const auto first = model.forward(branch, input);
     return infty::mean(model.losses(first, target));
   };
-  CAPTURE(pre_norm);
+  CAPTURE(pre_norm, option);
   CHECK(infty::gradient_check(loss, infty::parameters<double>(model)) < 1e-7);
 }
 
 TEST_CASE("LaMemo: with and without a tape, and observed, the memory moves on alike") {
-  const auto model = small_model(false, 5);
+  const auto model = small_model(false, {.capacity = 5});
   auto taped = model.make_state(2), untaped = taped, observed = taped;
   Random random(infty::tests::seed);
   for (const Index length : {4, 1, 7, 3}) {
@@ -346,7 +410,7 @@ TEST_CASE("LaMemo: with and without a tape, and observed, the memory moves on al
 
 TEST_CASE("LaMemo: where nobody wants the past\'s answers, the segment\'s are the same") {
   constexpr AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 4};
-  const FirstLayer<double> layer(4, sizes);
+  const FirstLayer<double> layer({.capacity = 4}, sizes);
   auto state = layer.make_state(2);
   Random random(infty::tests::seed);
   layer.forward(state, infty::tests::uniform_variable<double>({2, 3, 6}, random), true);
@@ -376,6 +440,124 @@ TEST_CASE("LaMemo: counts its products") {
   const double pairs = 3 * 2.0 * 2 * 8 * (3 + 4 + 5 + 3);
   CHECK(LaMemo<float>({.capacity = 2}, {.model_dim = 6, .heads = 2, .head_dim = 4}, Random(0))
             .flops(2, 3) == maps + pairs);
+  // Without look-ahead: neither the queries of the past nor what they would read. Distances to the
+  // right of their own: those of two vectors.
+  const auto of = [](const LaMemoConfig& config) {
+    return LaMemo<float>(config, {.model_dim = 6, .heads = 2, .head_dim = 4}, Random(0))
+        .flops(2, 3);
+  };
+  const double past = 2.0 * 2 * 8 * 6;
+  CHECK(of({.capacity = 2, .look_ahead = false}) == maps + pairs - 2 * past - 3 * 2.0 * 2 * 8 * 3);
+  CHECK(of({.capacity = 2, .interpolation = false}) == maps + pairs);
+  CHECK(of({.capacity = 2, .positions = LaMemoPositions::transformer_xl}) == maps + pairs + past);
+}
+
+TEST_CASE("LaMemo: keeps to what every mixer keeps to, whatever is left out") {
+  const infty::tests::TemporaryFolder folder;
+  const auto option = GENERATE(range(0, 5));
+  CAPTURE(option);
+  infty::testing::require_mixer<LaMemo<double>>(all_options(4)[static_cast<std::size_t>(option)],
+                                                folder / "state");
+}
+
+TEST_CASE("LaMemo: without look-ahead it answers as a Transformer-XL of the same parameters") {
+  const bool pre_norm = GENERATE(false, true);
+  CAPTURE(pre_norm);
+  const auto model = small_model(pre_norm, {.capacity = 4, .look_ahead = false});
+  infty::TransformerLM<infty::ShortTermMemory<double>> xl(two_layers(pre_norm),
+                                                          {.capacity = 4, .stride = 1}, Random(9));
+  infty::copy_parameters(model, xl);
+  const auto full = small_model(pre_norm, {.capacity = 4});
+  auto state = model.make_state(2);
+  auto xl_state = xl.make_state(2);
+  auto full_state = full.make_state(2);
+  Random random(infty::tests::seed);
+  double ahead = 0;
+  for (const Index length : {3, 1, 6, 2}) {
+    const auto x = drawn_tokens(2, length, random);
+    const auto expected = xl.forward(xl_state, x).value().to_vector();
+    CHECK(infty::tests::error(model.forward(state, x).value().to_vector(), expected) < 1e-13);
+    ahead = std::max(
+        ahead, infty::tests::error(full.forward(full_state, x).value().to_vector(), expected));
+    if (length == 1) {
+      infty::reset_row(state, 1);
+      infty::reset_row(xl_state, 1);
+      infty::reset_row(full_state, 1);
+    }
+  }
+  CHECK(ahead > 1e-3);  // to look ahead makes a difference
+}
+
+TEST_CASE(
+    "LaMemo: a state holds no more than its options need, and a parameter is one that is used") {
+  constexpr AttentionSizes sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
+  const auto of = [&](const LaMemoConfig& config) { return LaMemo<double>(config, sizes); };
+  const auto shapes = [&](const LaMemoConfig& config) {
+    const auto state = of(config).make_state(2);
+    return std::pair(state.context.dim(2), state.log_sum.dim(2));
+  };
+  const auto widths = [](Index context, Index log_sum) { return std::pair(context, log_sum); };
+  CHECK(shapes({.capacity = 5}) == widths(6, 2));
+  CHECK(shapes({.capacity = 5, .look_ahead = false}) == widths(6, 0));
+  CHECK(shapes({.capacity = 5, .interpolation = false}) == widths(0, 0));
+  const Index all = infty::count_parameters(of({}));
+  CHECK(infty::count_parameters(of({.look_ahead = false})) == all - 6);
+  CHECK(infty::count_parameters(of({.interpolation = false})) == all);
+  CHECK(infty::count_parameters(of({.positions = LaMemoPositions::transformer_xl})) == all - 6);
+}
+
+TEST_CASE("LaMemo: every layer shows its shares, and showing changes nothing") {
+  const auto model = small_model(false, {.capacity = 4});
+  auto state = model.make_state(2), same = state;
+  Random random(infty::tests::seed);
+  const auto first = drawn_tokens(2, 3, random), x = drawn_tokens(2, 2, random);
+  model.observe(state, first);
+  model.observe(same, first);
+  infty::Pass<double> pass{.traced = true};
+  const auto y = model.forward(state, x, pass);
+  CHECK(y.value().to_vector() == model.forward(same, x).value().to_vector());
+  CHECK(infty::tests::numbers_of(state) == infty::tests::numbers_of(same));
+  REQUIRE(pass.trace.size() == 2);
+  for (const auto& shown : pass.trace) {
+    CHECK(shown.name == "alpha");
+    CHECK(shown.value.shape() == Shape{2, 3, 2});
+    for (const double share : shown.value.value().to_vector()) {
+      CHECK(share > 0);
+      CHECK(share < 1);
+    }
+  }
+  CHECK(pass.trace[0].value.value().to_vector() != pass.trace[1].value.value().to_vector());
+}
+
+TEST_CASE("LaMemo: a model of a short memory is evaluated with a longer one") {
+  const auto option = GENERATE(range(0, 5));
+  CAPTURE(option);
+  const auto with = [&](Index capacity) {
+    return all_options(capacity)[static_cast<std::size_t>(option)];
+  };
+  const auto trained = small_model(false, with(3));
+  const auto expected = small_model(false, with(8));  // of the same draws
+  auto longer = small_model(false, with(8), Random(99));
+  infty::copy_parameters(trained, longer);
+  auto short_state = trained.make_state(1), state = longer.make_state(1),
+       expected_state = expected.make_state(1);
+  Random random(infty::tests::seed);
+  Index read = 0;
+  for (const Index length : {2, 1, 2, 2, 3, 2}) {
+    const auto x = drawn_tokens(1, length, random);
+    const auto targets = drawn_tokens(1, length, random);
+    const auto y = longer.forward(state, x);
+    CHECK(y.value().to_vector() == expected.forward(expected_state, x).value().to_vector());
+    CHECK(std::isfinite(infty::mean(longer.losses(y, targets)).value().item()));
+    const auto as_trained = trained.forward(short_state, x).value().to_vector();
+    // Until more has been read than the shorter one holds, both hold the same.
+    if (read <= 3)
+      CHECK(infty::tests::error(y.value().to_vector(), as_trained) < 1e-13);
+    else
+      CHECK(infty::tests::error(y.value().to_vector(), as_trained) > 1e-6);
+    read += length;
+  }
+  CHECK(state.body.input.length == infty::RowCounts{8});
 }
 
 TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
@@ -386,6 +568,10 @@ TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
                   infty::ValueError);
   CHECK_THROWS_WITH(LaMemo<float>({.capacity = Index{1} << 62}, sizes, Random(0)),
                     Catch::Contains("[LaMemoConfig] capacity is 4611686018427387904"));
+  CHECK_THROWS_WITH(
+      LaMemo<float>({.look_ahead = false, .interpolation = false}, sizes, Random(0)),
+      "[LaMemoConfig] look_ahead and interpolation are false: one must be true, or the past reads "
+      "nothing");
   const LaMemo<double> memory({.capacity = 3}, sizes, Random(0));
   CHECK_THROWS_WITH(memory.make_state(0), "[LaMemo::make_state] batch is 0: it must be >= 1");
   const auto x = [](Index batch, Index length, Index d) {
@@ -413,6 +599,11 @@ TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
                     "[LaMemo::forward] of 4 vectors, 3 and 2 are said to be memory tokens");
   auto other = LaMemo<double>({.capacity = 4}, sizes, Random(0)).make_state(2);
   CHECK_THROWS_WITH(forward(other, two, 0), Catch::Contains("another memory made it"));
+  for (const LaMemoConfig& config : ablations(3)) {
+    if (config.positions == LaMemoPositions::transformer_xl && config.interpolation) continue;
+    auto ablated = LaMemo<double>(config, sizes, Random(0)).make_state(2);
+    CHECK_THROWS_WITH(forward(ablated, two, 0), Catch::Contains("another memory made it"));
+  }
   auto broken = state;
   broken.unseen[0] = 3;
   CHECK_THROWS_WITH(forward(broken, four, 2),
