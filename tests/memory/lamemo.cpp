@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include "memory/lamemo.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,13 +8,8 @@
 #include <vector>
 
 #include <infty/memory/lamemo.hpp>
-#include <infty/memory/short_term_memory.hpp>
-#include <infty/model/transformer_lm.hpp>
-#include <infty/nn/to.hpp>
 #include <infty/testing/gradient_check.hpp>
-#include <infty/testing/memory_invariants.hpp>
 
-#include "io/temporary_folder.hpp"
 #include "support/around.hpp"
 #include "support/catch.hpp"
 #include "support/states.hpp"
@@ -28,28 +25,16 @@ using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::tests::ablations;
+using infty::tests::all_options;
 using infty::tests::Around;
+using infty::tests::drawn_tokens;
+using infty::tests::small_model;
 
 static_assert(infty::SequenceLayer<LaMemo<float>>);
 static_assert(infty::Attention<LaMemo<float>>);
 
 namespace {
-
-/// Each ablation, and two at once, of a memory of so many vectors.
-std::vector<LaMemoConfig> ablations(Index capacity) {
-  constexpr auto transformer_xl = LaMemoPositions::transformer_xl;
-  return {{.capacity = capacity, .look_ahead = false},
-          {.capacity = capacity, .interpolation = false},
-          {.capacity = capacity, .positions = transformer_xl},
-          {.capacity = capacity, .interpolation = false, .positions = transformer_xl}};
-}
-
-/// The memory as it is, and each ablation.
-std::vector<LaMemoConfig> all_options(Index capacity) {
-  auto all = ablations(capacity);
-  all.insert(all.begin(), {.capacity = capacity});
-  return all;
-}
 
 /// A LaMemo in the first layer of a stack, and what a `RenewedPast` does for it: it holds the last
 /// inputs, which the layer sees in front of each segment.
@@ -248,35 +233,6 @@ std::vector<std::vector<double>> vectors_of(const Tensor<double>& x, Index row) 
   return out;
 }
 
-using SmallModel = infty::TransformerLM<LaMemo<double>>;
-
-infty::TransformerConfig two_layers(bool pre_norm) {
-  return {.vocabulary = 5,
-          .model_dim = 4,
-          .layers = 2,
-          .heads = 2,
-          .head_dim = 3,
-          .feed_forward = 5,
-          .pre_norm = pre_norm};
-}
-
-SmallModel small_model(bool pre_norm, const LaMemoConfig& config,
-                       Random drawn = Random(infty::tests::seed)) {
-  SmallModel model(two_layers(pre_norm), config, drawn);
-  Random random(3);
-  auto& memory = model.body.inner.layers.front().mixer;  // whose biases are all layers'
-  for (auto* x :
-       {&memory.attention.content_bias, &memory.attention.position_bias, &memory.future_bias})
-    fill_uniform(x->value(), -1, 1, random);
-  return model;
-}
-
-Tensor<Index> drawn_tokens(Index batch, Index length, Random& random) {
-  Tensor<Index> x(Shape{batch, length});
-  for (Index i = 0; i < x.size(); ++i) x.data()[i] = random.below(5);
-  return x;
-}
-
 }  // namespace
 
 TEST_CASE("LaMemo: reads and renews as plain loops do, in segments of any length") {
@@ -450,114 +406,6 @@ TEST_CASE("LaMemo: counts its products") {
   CHECK(of({.capacity = 2, .look_ahead = false}) == maps + pairs - 2 * past - 3 * 2.0 * 2 * 8 * 3);
   CHECK(of({.capacity = 2, .interpolation = false}) == maps + pairs);
   CHECK(of({.capacity = 2, .positions = LaMemoPositions::transformer_xl}) == maps + pairs + past);
-}
-
-TEST_CASE("LaMemo: keeps to what every mixer keeps to, whatever is left out") {
-  const infty::tests::TemporaryFolder folder;
-  const auto option = GENERATE(range(0, 5));
-  CAPTURE(option);
-  infty::testing::require_mixer<LaMemo<double>>(all_options(4)[static_cast<std::size_t>(option)],
-                                                folder / "state");
-}
-
-TEST_CASE("LaMemo: without look-ahead it answers as a Transformer-XL of the same parameters") {
-  const bool pre_norm = GENERATE(false, true);
-  CAPTURE(pre_norm);
-  const auto model = small_model(pre_norm, {.capacity = 4, .look_ahead = false});
-  infty::TransformerLM<infty::ShortTermMemory<double>> xl(two_layers(pre_norm),
-                                                          {.capacity = 4, .stride = 1}, Random(9));
-  infty::copy_parameters(model, xl);
-  const auto full = small_model(pre_norm, {.capacity = 4});
-  auto state = model.make_state(2);
-  auto xl_state = xl.make_state(2);
-  auto full_state = full.make_state(2);
-  Random random(infty::tests::seed);
-  double ahead = 0;
-  for (const Index length : {3, 1, 6, 2}) {
-    const auto x = drawn_tokens(2, length, random);
-    const auto expected = xl.forward(xl_state, x).value().to_vector();
-    CHECK(infty::tests::error(model.forward(state, x).value().to_vector(), expected) < 1e-13);
-    ahead = std::max(
-        ahead, infty::tests::error(full.forward(full_state, x).value().to_vector(), expected));
-    if (length == 1) {
-      infty::reset_row(state, 1);
-      infty::reset_row(xl_state, 1);
-      infty::reset_row(full_state, 1);
-    }
-  }
-  CHECK(ahead > 1e-3);  // to look ahead makes a difference
-}
-
-TEST_CASE(
-    "LaMemo: a state holds no more than its options need, and a parameter is one that is used") {
-  constexpr AttentionSizes sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
-  const auto of = [&](const LaMemoConfig& config) { return LaMemo<double>(config, sizes); };
-  const auto shapes = [&](const LaMemoConfig& config) {
-    const auto state = of(config).make_state(2);
-    return std::pair(state.context.dim(2), state.log_sum.dim(2));
-  };
-  const auto widths = [](Index context, Index log_sum) { return std::pair(context, log_sum); };
-  CHECK(shapes({.capacity = 5}) == widths(6, 2));
-  CHECK(shapes({.capacity = 5, .look_ahead = false}) == widths(6, 0));
-  CHECK(shapes({.capacity = 5, .interpolation = false}) == widths(0, 0));
-  const Index all = infty::count_parameters(of({}));
-  CHECK(infty::count_parameters(of({.look_ahead = false})) == all - 6);
-  CHECK(infty::count_parameters(of({.interpolation = false})) == all);
-  CHECK(infty::count_parameters(of({.positions = LaMemoPositions::transformer_xl})) == all - 6);
-}
-
-TEST_CASE("LaMemo: every layer shows its shares, and showing changes nothing") {
-  const auto model = small_model(false, {.capacity = 4});
-  auto state = model.make_state(2), same = state;
-  Random random(infty::tests::seed);
-  const auto first = drawn_tokens(2, 3, random), x = drawn_tokens(2, 2, random);
-  model.observe(state, first);
-  model.observe(same, first);
-  infty::Pass<double> pass{.traced = true};
-  const auto y = model.forward(state, x, pass);
-  CHECK(y.value().to_vector() == model.forward(same, x).value().to_vector());
-  CHECK(infty::tests::numbers_of(state) == infty::tests::numbers_of(same));
-  REQUIRE(pass.trace.size() == 2);
-  for (const auto& shown : pass.trace) {
-    CHECK(shown.name == "alpha");
-    CHECK(shown.value.shape() == Shape{2, 3, 2});
-    for (const double share : shown.value.value().to_vector()) {
-      CHECK(share > 0);
-      CHECK(share < 1);
-    }
-  }
-  CHECK(pass.trace[0].value.value().to_vector() != pass.trace[1].value.value().to_vector());
-}
-
-TEST_CASE("LaMemo: a model of a short memory is evaluated with a longer one") {
-  const auto option = GENERATE(range(0, 5));
-  CAPTURE(option);
-  const auto with = [&](Index capacity) {
-    return all_options(capacity)[static_cast<std::size_t>(option)];
-  };
-  const auto trained = small_model(false, with(3));
-  const auto expected = small_model(false, with(8));  // of the same draws
-  auto longer = small_model(false, with(8), Random(99));
-  infty::copy_parameters(trained, longer);
-  auto short_state = trained.make_state(1), state = longer.make_state(1),
-       expected_state = expected.make_state(1);
-  Random random(infty::tests::seed);
-  Index read = 0;
-  for (const Index length : {2, 1, 2, 2, 3, 2}) {
-    const auto x = drawn_tokens(1, length, random);
-    const auto targets = drawn_tokens(1, length, random);
-    const auto y = longer.forward(state, x);
-    CHECK(y.value().to_vector() == expected.forward(expected_state, x).value().to_vector());
-    CHECK(std::isfinite(infty::mean(longer.losses(y, targets)).value().item()));
-    const auto as_trained = trained.forward(short_state, x).value().to_vector();
-    // Until more has been read than the shorter one holds, both hold the same.
-    if (read <= 3)
-      CHECK(infty::tests::error(y.value().to_vector(), as_trained) < 1e-13);
-    else
-      CHECK(infty::tests::error(y.value().to_vector(), as_trained) > 1e-6);
-    read += length;
-  }
-  CHECK(state.body.input.length == infty::RowCounts{8});
 }
 
 TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
