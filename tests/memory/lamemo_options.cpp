@@ -112,7 +112,9 @@ TEST_CASE("LaMemo: a model of a short memory is evaluated with a longer one") {
   };
   const auto trained = small_model(false, with(3));
   const auto expected = small_model(false, with(8));  // of the same draws
-  auto longer = small_model(false, with(8), Random(99));
+  auto config = trained.memory_config();
+  config.capacity = 8;
+  infty::TransformerLM<LaMemo<double>> longer(trained.config(), config);
   infty::copy_parameters(trained, longer);
   auto short_state = trained.make_state(1), state = longer.make_state(1),
        expected_state = expected.make_state(1);
