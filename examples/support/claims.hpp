@@ -9,6 +9,7 @@
 #include <infty/core/error.hpp>
 #include <infty/io/safetensors.hpp>
 #include <infty/model/transformer_config.hpp>
+#include <infty/train/checkpoint_renames.hpp>
 
 namespace support {
 
@@ -32,7 +33,8 @@ inline void require_fits(const infty::SafetensorsFile& file, const infty::Transf
   infty::require<infty::IoError>(has_layer(model.layers - 1) && !has_layer(model.layers), "load",
                                  path, ": its settings say --layers ", model.layers,
                                  ", and its tensors are of another number");
-  file.check_shape(layers + "0.feed_forward.inner.weight", {model.feed_forward, model.model_dim});
+  file.check_shape(infty::stored_name(file, layers + "0.feed.inner.weight"),
+                   {model.feed_forward, model.model_dim});
   infty::Index elements = 0;
   for (const auto& [name, entry] : file.tensors()) elements += entry.shape.size();
   const auto require_size = [&](const char* name, infty::Index size, infty::Index most) {

@@ -156,6 +156,7 @@
 #include <infty/signal/truncated_parabola.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/checkpoint.hpp>
+#include <infty/train/checkpoint_renames.hpp>
 #include <infty/train/checkpoint_version.hpp>
 #include <infty/train/clip.hpp>
 #include <infty/train/fwd.hpp>

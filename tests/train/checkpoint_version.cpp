@@ -13,7 +13,7 @@ using infty::SafetensorsFile;
 using infty::SafetensorsWriter;
 using infty::tests::TemporaryFolder;
 
-TEST_CASE("require_checkpoint: this version passes; none passes where none is needed") {
+TEST_CASE("require_checkpoint: this version and the first pass; none passes where none is needed") {
   const TemporaryFolder folder;
   SafetensorsWriter writer;
   writer.save(folder / "plain");
@@ -27,14 +27,21 @@ TEST_CASE("require_checkpoint: this version passes; none passes where none is ne
   infty::require_checkpoint(plain, false);
   CHECK_THROWS_AS(infty::require_checkpoint(plain), IoError);
   CHECK_THROWS_WITH(infty::require_checkpoint(plain),
-                    Contains("plain is a checkpoint of no version, version '1' is needed: make it "
-                             "anew, or read it with the infty that wrote it"));
+                    Contains("plain is a checkpoint of no version, version '1' or '2' is needed: "
+                             "make it anew, or read it with the infty that wrote it"));
+  SafetensorsWriter first;
+  first.metadata("infty.checkpoint", "1");
+  first.save(folder / "first");
+  infty::require_checkpoint(SafetensorsFile(folder / "first"));
+  CHECK(infty::version_of(SafetensorsFile(folder / "first")) == infty::first_checkpoint_version);
+  CHECK(infty::version_of(marked) == infty::checkpoint_version);
+  CHECK(infty::version_of(plain).empty());
 }
 
 TEST_CASE(
     "require_checkpoint: another version never passes, and nothing of it reaches a terminal") {
   const TemporaryFolder folder;
-  for (const std::string version : {"0", "2", "", "1 ", "\x1B[2J"}) {
+  for (const std::string version : {"0", "3", "", "1 ", "\x1B[2J"}) {
     SafetensorsWriter writer;
     writer.metadata("infty.checkpoint", version);
     writer.save(folder / "a");

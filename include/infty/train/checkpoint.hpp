@@ -20,6 +20,7 @@
 #include <infty/core/state.hpp>
 #include <infty/io/json.hpp>
 #include <infty/io/safetensors.hpp>
+#include <infty/train/checkpoint_renames.hpp>
 #include <infty/train/checkpoint_version.hpp>
 
 // Checkpoints are safetensors files. Layers, states, optimisers and random generators name what
@@ -28,7 +29,8 @@
 //
 // Whatever holds more than parameters says which version of this format it is
 // (checkpoint_version.hpp). Parameters alone are a plain file that others may have written: they
-// need no version, but where there is one it must be the right one, too.
+// need no version, but where there is one it must be one that is read, too. What version 1 called
+// otherwise is found by its old name (checkpoint_renames.hpp).
 
 namespace infty {
 
@@ -104,7 +106,7 @@ class CheckpointLoader {
  public:
   /// Opens a checkpoint, of which nothing is loaded yet.
   /// @throws infty::IoError if the file is missing, is not exactly safetensors, or is a checkpoint
-  /// of another version
+  /// of a version that is not read
   explicit CheckpointLoader(const std::filesystem::path& path) : file_(path) {
     require_checkpoint(file_, false);
   }
@@ -144,12 +146,13 @@ class CheckpointLoader {
         member.id = read_rows(stored, batch);
       } else {
         const auto& tensor = detail::tensor_of(member);
-        Shape expected = tensor.shape().with(0, batch);
-        if (sequence)
-          expected =
-              with_stored_length(stored, expected, prefix + detail::length_beside(name), batch);
-        file_.check_shape(stored, expected);
-        member = M(read_like(stored, tensor));
+        using Own = std::remove_cvref_t<decltype(tensor)>;
+        const Shape own = tensor.shape().with(0, batch);
+        const std::string counts = stored_name(file_, prefix + detail::length_beside(name));
+        file_.check_shape(stored, sequence ? with_stored_length(stored, own, counts, batch) : own);
+        // Version 1 made no room in fresh rows where there is some today.
+        const bool fresh = sequence && is_empty_sequence(file_, stored);
+        member = M(fresh ? Own::zeros(own) : read_like(stored, tensor));
       }
     };
     detail::walk_members(*loaded, load, detail::DottedName{});
@@ -167,9 +170,10 @@ class CheckpointLoader {
     optimizer.visit([&](std::string_view name, auto& member) {
       const std::string stored = prefix + std::string(name);
       if constexpr (std::is_same_v<std::remove_reference_t<decltype(member)>, Index>) {
-        file_.check_shape(take(stored), Shape{});
-        const Index count = file_.read<Index>(stored).front();
-        check_count(stored, count);
+        const std::string& there = take(stored);
+        file_.check_shape(there, Shape{});
+        const Index count = file_.read<Index>(there).front();
+        check_count(there, count);
         writes_.push_back([count, to = &member] { *to = count; });
       } else {
         stage(stored, member);
@@ -183,8 +187,9 @@ class CheckpointLoader {
   /// @throws infty::IoError if it is missing or is none, or for the version of the file
   CheckpointLoader& random(Random& random, const std::string& name) {
     require_checkpoint(file_);
-    file_.check_shape(take(name), Shape{3});
-    const auto words = file_.read<std::uint64_t>(name);
+    const std::string& stored = take(name);
+    file_.check_shape(stored, Shape{3});
+    const auto words = file_.read<std::uint64_t>(stored);
     Random loaded(words[0], words[1]);
     loaded.seek(words[2]);
     writes_.push_back([loaded, to = &random] { *to = loaded; });
@@ -198,7 +203,8 @@ class CheckpointLoader {
     for (const auto& tensor : file_.tensors()) {
       const std::string& name = tensor.first;
       const auto begins = [&](const std::string& prefix) { return name.starts_with(prefix); };
-      if (!taken_.contains(name) && std::any_of(prefixes_.begin(), prefixes_.end(), begins))
+      if (!taken_.contains(name) && !is_dropped(file_, name) &&
+          std::any_of(prefixes_.begin(), prefixes_.end(), begins))
         fail(name, "is in the file and belongs to nothing that is loaded");
     }
     for (const auto& write : writes_) write();
@@ -212,7 +218,16 @@ class CheckpointLoader {
                    parts...);
   }
 
-  const std::string& take(const std::string& name) { return *taken_.insert(name).first; }
+  /// The name that the file has a tensor by, which is taken.
+  const std::string& take(const std::string& name) {
+    const std::string stored = stored_name(file_, name);
+    if (version_of(file_) == first_checkpoint_version && !file_.has(stored))
+      raise<IoError>("load", file_.path().string(), ": no tensor ", detail::printable(name),
+                     ", nor what version '", first_checkpoint_version,
+                     "', which wrote the file, may have called so: make it anew, or read it with "
+                     "the infty that wrote it");
+    return *taken_.insert(stored).first;
+  }
 
   template <class T, class B>
   Tensor<T, B> read_like(const std::string& name, const Tensor<T, B>&) const {
@@ -221,9 +236,10 @@ class CheckpointLoader {
 
   template <class T, class B>
   void stage(const std::string& name, const Tensor<T, B>& like) {
-    file_.check_shape(take(name), like.shape());
+    const std::string& stored = take(name);
+    file_.check_shape(stored, like.shape());
     writes_.push_back(
-        [to = like, from = file_.tensor<T, B>(name)]() mutable { to.copy_from(from); });
+        [to = like, from = file_.tensor<T, B>(stored)]() mutable { to.copy_from(from); });
   }
 
   Index rows_of(const std::string& name) const {
