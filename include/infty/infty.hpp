@@ -71,6 +71,7 @@
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo.hpp>
+#include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_basis.hpp>
 #include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>

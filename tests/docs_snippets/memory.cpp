@@ -1,71 +1,36 @@
 // SPDX-License-Identifier: MIT
-#include <infty/memory/memory_pair.hpp>
-#include <infty/memory/no_memory.hpp>
+#include <cmath>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/matmul.hpp>
+#include <infty/memory/short_term_memory.hpp>
+#include <infty/memory/with_memory.hpp>
+#include <infty/model/transformer_lm.hpp>
+#include <infty/nn/linear.hpp>
 #include <infty/testing/memory_invariants.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 
-using infty::Index, infty::Random, infty::Shape, infty::Tensor, infty::Variable;
+using infty::Index, infty::Random, infty::RowCounts, infty::Shape, infty::Tensor, infty::Variable;
 
-/// How much of what was remembered stays, a vector.
 struct AverageConfig {
-  double decay = 1;
+  Index model_dim = 0, heads = 0, head_dim = 0;  // `WithMemory` sets these to the attention's
+  double decay = .9;                             // how much of the average stays, a vector
 };
 
-/// What an average remembers: rows of sums, and of the weights of what is in them.
-template <class T, class B = infty::EigenBackend>
+template <class T, class B>
 struct AverageState {
-  Tensor<T, B> sum, weight;  // [batch, d], [batch, 1]
+  Variable<T, B> average;  // [batch, 1, d]; a variable: gradients flow through writes
 
   template <class Visitor>
   void visit(Visitor&& see) {
-    see("sum", sum);
-    see("weight", weight);
+    see("average", average);
   }
 };
 
-/// Whether a segment x [batch, L, d] fits a state.
-template <class T, class B>
-void check(const AverageState<T, B>& state, const Tensor<T, B>& x) {
-  infty::require<infty::ShapeError>(state.sum.shape() == Shape{x.dim(0), x.dim(2)}, "AverageMemory",
-                                    "the segment is ", x.shape(), ", the state holds ",
-                                    state.sum.shape());
-}
-
-/// For every place of a segment x [batch, L, d] the average of what came before it; zeros where
-/// nothing did. A function of its own: nvcc takes no kernel in a private member.
-template <class T, class B>
-Tensor<T, B> average_before(const AverageState<T, B>& state, const Tensor<T, B>& x) {
-  Tensor<T, B> average(x.shape());
-  const Index length = x.dim(1), d = x.dim(2);
-  const T *const s = state.sum.data(), *const w = state.weight.data();
-  T* const to = average.data();
-  B::for_each(average.size(), [=] INFTY_HOST_DEVICE(Index i) {
-    const Index row = i / (length * d);
-    to[i] = w[row] > 0 ? s[row * d + i % d] / w[row] : T(0);
-  });
-  return average;
-}
-
-/// The state behind a segment, in tensors of its own: copies of a state share theirs.
-template <class T, class B>
-AverageState<T, B> average_with(const AverageState<T, B>& state, const Tensor<T, B>& x, T decay) {
-  auto sum = state.sum.clone(), weight = state.weight.clone();
-  const Index length = x.dim(1), d = x.dim(2);
-  const T* const from = x.data();
-  T *const s = sum.data(), *const w = weight.data();
-  B::for_each_row(sum.size(), length, [=] INFTY_HOST_DEVICE(Index i) {
-    for (Index l = 0; l < length; ++l) s[i] = decay * s[i] + from[(i / d * length + l) * d + i % d];
-  });
-  B::for_each_row(weight.size(), length, [=] INFTY_HOST_DEVICE(Index i) {
-    for (Index l = 0; l < length; ++l) w[i] = decay * w[i] + 1;
-  });
-  return {sum, weight};
-}
-
-/// Attention over the segment, and beside it, through a linear layer, the average of all vectors
-/// before it.
+/// A memory: m = decay m + (1 - decay) x, vector by vector; a query reads sigmoid(W q + b) ⊙ m.
 template <class T, class B = infty::EigenBackend>
 class AverageMemory {
  public:
@@ -74,71 +39,66 @@ class AverageMemory {
   using Config = AverageConfig;
   using State = AverageState<T, B>;
 
-  AverageMemory(AverageConfig config, infty::AttentionSizes sizes, Random random)
-      : segment_alone_({}, sizes),
-        out_(sizes.model_dim, sizes.model_dim, random, false),
-        decay_(static_cast<T>(config.decay)) {
-    infty::require(0 < config.decay && config.decay <= 1, "AverageMemory", "decay is ",
-                   config.decay, ": it must lie in (0, 1]");
-  }
+  AverageMemory(Config config, Random random)
+      : config_(config), gate_(config.heads * config.head_dim, config.model_dim, random) {}
 
   template <class Visitor>
   void visit(Visitor&& see) {
-    see("out", out_);
+    see("gate", gate_);
   }
 
-  State make_state(Index batch, Index /*first_row*/) const {
-    return {Tensor<T, B>::zeros({batch, out_.weight.dim(1)}), Tensor<T, B>::zeros({batch, 1})};
+  State make_state(Index batch, Index /*first_row*/ = 0) const {
+    return {Variable<T, B>(Tensor<T, B>::zeros({batch, 1, config_.model_dim}))};
   }
 
-  infty::MemoryReading<T, B> forward(State& state, const infty::Segment<T, B>& segment) const {
-    check(state, segment.x.value());
-    const Variable<T, B> average(average_before(state, segment.x.value()));  // [batch, L, d]
-    auto none = segment_alone_.make_state(segment.x.dim(0));
-    auto reading = segment_alone_.forward(none, segment);
-    reading.context = reading.context + out_.forward(segment.normed(average));
-    state = average_with(state, segment.x.value(), decay_);
-    return reading;
+  /// x [B, L, d], of which the last counts[row] count: in front of them there are zeros.
+  void write(State& state, const Variable<T, B>& x, const RowCounts& counts) const {
+    const auto power = [&](Index n) { return std::pow(config_.decay, static_cast<double>(n)); };
+    std::vector<T> weights, kept;
+    for (Index i = x.dim(1); i-- > 0;)
+      weights.push_back(static_cast<T>((1 - config_.decay) * power(i)));
+    for (const Index n : counts) kept.push_back(static_cast<T>(power(n)));
+    const Variable<T, B> w(Tensor<T, B>::from({1, 1, x.dim(1)}, weights)),
+        stays(Tensor<T, B>::from({x.dim(0), 1, 1}, kept));
+    state.average = stays * state.average + matmul(w, x);
   }
 
-  infty::RowSequences<T, B> observe(State& state, const infty::Segment<T, B>& segment) const {
-    check(state, segment.x.value());
-    auto none = segment_alone_.make_state(segment.x.dim(0));
-    auto leaving =
-        segment_alone_.observe(none, segment);  // all of it, for a memory behind this one
-    state = average_with(state, segment.x.value(), decay_);
-    return leaving;
-  }
-
-  Index reach() const { return 0; }
-
-  double flops(Index batch, Index length) const {
-    return segment_alone_.flops(batch, length) +
-           2.0 * static_cast<double>(batch * length * out_.weight.size());
+  /// Queries [B, Q, H D] -> [B, Q, d].
+  Variable<T, B> read(const State& state, const Variable<T, B>& queries) const {
+    return sigmoid(gate_.forward(queries)) * state.average;
   }
 
  private:
-  infty::NoMemory<T, B> segment_alone_;
-  infty::Linear<T, B> out_;  // d -> d
-  T decay_;
+  Config config_;
+  infty::Linear<T, B> gate_;  // H D -> d
 };
 
 static_assert(infty::Memory<AverageMemory<float>>);
-static_assert(infty::Memory<infty::MemoryPair<AverageMemory<float>, infty::LongTermMemory<float>>>);
 
-TEST_CASE("docs: a memory of one's own keeps the promises of all memories") {
+TEST_CASE("docs: a memory of one's own keeps what all memories keep") {
   const infty::tests::TemporaryFolder folder;
-  infty::testing::require_memory<AverageMemory>({.decay = .9}, folder / "state");
+  infty::testing::require_memory<AverageMemory<double>>({.decay = .8}, folder / "state");
+}
+
+TEST_CASE("docs: a memory of one's own remembers the vectors that it was written") {
+  const AverageMemory<double> memory({.model_dim = 1, .heads = 1, .head_dim = 1, .decay = .5},
+                                     Random(1));
+  auto state = memory.make_state(2);
+  memory.write(state, Variable<double>(Tensor<double>::from({2, 2, 1}, {4, 8, 0, 8})), {2, 1});
+  CHECK(state.average.value().to_vector() == std::vector<double>{5, 4});
+  memory.write(state, Variable<double>(Tensor<double>::from({2, 1, 1}, {0, 2})), {0, 1});
+  CHECK(state.average.value().to_vector() == std::vector<double>{5, 3});
 }
 
 TEST_CASE("docs: a model with a memory of one's own") {
-  const infty::TransformerLM<double, AverageMemory> model(
-      {.vocabulary = 5, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16}, {.decay = .9},
-      Random(1));
+  using Mixer = infty::WithMemory<infty::ShortTermMemory<float>, AverageMemory<float>>;
+  const infty::TransformerLM<Mixer> model(
+      {.vocabulary = 5, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16},
+      {.attention = {.capacity = 2}, .memory = AverageConfig{.decay = .8}}, Random(1));
   auto state = model.make_state(2);
   const auto tokens = Tensor<Index>::from({2, 3}, {0, 1, 2, 3, 4, 0});
-  model.observe(state, tokens);  // only the memory is to see these
-  const auto output = model.forward(state, tokens);
-  CHECK(model.logits(output.hidden).shape() == Shape{2, 3, 5});
-  CHECK(bytes_of(state) == 2 * 2 * (8 + 1) * sizeof(double));  // layers, rows, numbers
+  for (int i = 0; i < 3; ++i) model.observe(state, tokens);  // only the memory is to see these
+  CHECK(model.logits(model.forward(state, tokens)).shape() == Shape{2, 3, 5});
+  CHECK(state.body.layers[0].mixer.past->memory.average.value().to_vector() !=
+        std::vector<float>(2 * 8, 0));
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include "memory/lamemo.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include <infty/memory/lamemo.hpp>
-#include <infty/model/transformer_lm.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/around.hpp"
@@ -18,14 +19,20 @@
 using infty::AttentionSizes;
 using infty::Index;
 using infty::LaMemo;
+using infty::LaMemoConfig;
+using infty::LaMemoPositions;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::tests::ablations;
+using infty::tests::all_options;
 using infty::tests::Around;
+using infty::tests::drawn_tokens;
+using infty::tests::small_model;
 
 static_assert(infty::SequenceLayer<LaMemo<float>>);
-static_assert(!infty::Attention<LaMemo<float>>);  // it lets nothing go that another could take in
+static_assert(infty::Attention<LaMemo<float>>);
 
 namespace {
 
@@ -50,10 +57,10 @@ class FirstLayer {
   Around<T, B> around;
   LaMemo<T, B> memory;
 
-  FirstLayer(Index capacity, const AttentionSizes& sizes)
+  FirstLayer(const LaMemoConfig& config, const AttentionSizes& sizes)
       : around(sizes.model_dim),
-        memory(around.drawn(LaMemo<T, B>({.capacity = capacity}, sizes, Random(1)))),
-        fifo_(sizes.model_dim, capacity) {}
+        memory(around.drawn(LaMemo<T, B>(config, sizes, Random(1)))),
+        fifo_(sizes.model_dim, config.capacity) {}
 
   State make_state(Index batch) const {
     return {memory.make_state(batch), fifo_.make_state(batch)};
@@ -61,9 +68,13 @@ class FirstLayer {
 
   /// What is added to the past [B, M, d] and to the segment behind it.
   V forward(State& state, const V& x, bool normed) const {
+    infty::Pass<T, B> pass;
+    return forward(state, x, normed, pass);
+  }
+  V forward(State& state, const V& x, bool normed, infty::Pass<T, B>& pass) const {
     const auto& held = state.input.length;
     const Index past = *std::max_element(held.begin(), held.end()), most = fifo_.capacity();
-    infty::Pass<T, B> pass{.before = past};
+    pass.before = past;
     const V all = concat(narrow(V(state.input.vectors), most - past, most), x);
     const V y = memory.forward(state.memory, all, around.norm(normed), pass);
     fifo_.write(state.input, x.value());
@@ -79,18 +90,23 @@ class FirstLayer {
 class PlainLaMemo {
  public:
   PlainLaMemo(const FirstLayer<double>& layer, AttentionSizes sizes, bool normed)
-      : layer_(layer), sizes_(sizes), normed_(normed), capacity_(layer.memory.capacity()) {}
+      : layer_(layer), sizes_(sizes), normed_(normed), config_(layer.memory.config()) {}
 
   void forget() { held_.clear(); }
 
   /// What is added to the vectors of the past, then to the segment's, for a segment of one row.
   std::vector<std::vector<double>> read(const std::vector<std::vector<double>>& segment) {
     const std::size_t past = held_.size();
+    shares.clear();
     const auto first = static_cast<Index>(seen_in_all_);
     for (const auto& x : segment) held_.push_back({x, static_cast<Index>(seen_in_all_++), {}, {}});
     for (std::size_t i = 0; i < held_.size(); ++i) {
       Vector& vector = held_[i];
       const bool old = i < past;
+      if (old && !config_.look_ahead) {  // what it has read stays what it is
+        shares.insert(shares.end(), static_cast<std::size_t>(sizes_.heads), 1.0);
+        continue;
+      }
       // The past reads up to the segment's first vector; the segment's read up to themselves.
       for (Index h = 0; h < sizes_.heads; ++h) {
         const Index until = old ? first : vector.place;
@@ -110,7 +126,9 @@ class PlainLaMemo {
           continue;
         }
         double& kept = vector.total[static_cast<std::size_t>(h)];
-        const double share = kept / (kept + total + 1e-6 * std::max(kept, total));
+        const double share =
+            config_.interpolation ? kept / (kept + total + 1e-6 * std::max(kept, total)) : 0;
+        shares.push_back(share);
         for (std::size_t d = 0; d < sum.size(); ++d) {
           double& context = vector.context[static_cast<std::size_t>(h) * sum.size() + d];
           context = share * context + (1 - share) * sum[d];
@@ -123,9 +141,12 @@ class PlainLaMemo {
       vector.read_until = std::max(first, vector.place);
       out.push_back(times(layer_.memory.attention.out, vector.context));
     }
-    while (static_cast<Index>(held_.size()) > capacity_) held_.erase(held_.begin());
+    while (static_cast<Index>(held_.size()) > config_.capacity) held_.erase(held_.begin());
     return out;
   }
+
+  /// α of the last call, of every vector of the past and every head.
+  std::vector<double> shares;
 
  private:
   struct Vector {
@@ -173,11 +194,16 @@ class PlainLaMemo {
     const Index D = sizes_.head_dim, d = sizes_.model_dim;
     const Index distance = std::abs(query.place - key.place);
     const double* const row = encoding_.data() + (encoding_.dim(0) - 1 - distance) * d;
-    const auto r = times(layer_.memory.attention.position, {row, row + d});
+    std::vector<double> encoding{row, row + d};
+    const bool right = key.place > query.place;
+    const bool one_bias = config_.positions == LaMemoPositions::transformer_xl;
+    if (right && one_bias)  // of a negative distance
+      for (std::size_t m = 0; m < encoding.size() / 2; ++m) encoding[m] = -encoding[m];
+    const auto r = times(layer_.memory.attention.position, encoding);
     const auto q = projected(layer_.memory.attention.query, query.input, head),
                k = projected(layer_.memory.attention.key, key.input, head);
     const auto& position =
-        key.place > query.place ? layer_.memory.future_bias : layer_.memory.attention.position_bias;
+        right && !one_bias ? layer_.memory.future_bias : layer_.memory.attention.position_bias;
     double sum = 0;
     for (Index i = 0; i < D; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -192,7 +218,7 @@ class PlainLaMemo {
   AttentionSizes sizes_;
   Tensor<double> encoding_ = infty::distance_encoding<double>(40, sizes_.model_dim);
   bool normed_;
-  Index capacity_;
+  LaMemoConfig config_;
   std::size_t seen_in_all_ = 0;
   std::vector<Vector> held_;
 };
@@ -205,31 +231,6 @@ std::vector<std::vector<double>> vectors_of(const Tensor<double>& x, Index row) 
     out.emplace_back(from, from + x.dim(2));
   }
   return out;
-}
-
-using SmallModel = infty::TransformerLM<LaMemo<double>>;
-
-SmallModel small_model(bool pre_norm, Index capacity) {
-  SmallModel model({.vocabulary = 5,
-                    .model_dim = 4,
-                    .layers = 2,
-                    .heads = 2,
-                    .head_dim = 3,
-                    .feed_forward = 5,
-                    .pre_norm = pre_norm},
-                   {.capacity = capacity}, Random(infty::tests::seed));
-  Random random(3);
-  auto& memory = model.body.inner.layers.front().mixer;  // whose biases are all layers'
-  for (auto* x :
-       {&memory.attention.content_bias, &memory.attention.position_bias, &memory.future_bias})
-    fill_uniform(x->value(), -1, 1, random);
-  return model;
-}
-
-Tensor<Index> drawn_tokens(Index batch, Index length, Random& random) {
-  Tensor<Index> x(Shape{batch, length});
-  for (Index i = 0; i < x.size(); ++i) x.data()[i] = random.below(5);
-  return x;
 }
 
 }  // namespace
@@ -248,8 +249,9 @@ TEST_CASE("LaMemo: reads and renews as plain loops do, in segments of any length
                Stream{{.model_dim = 4, .heads = 2, .head_dim = 2}, 1, {2, 2, 1, 1, 3}},
                Stream{{.model_dim = 4, .heads = 2, .head_dim = 2}, 0, {4, 1, 4}});
   const bool normed = GENERATE(false, true);
-  CAPTURE(capacity, lengths, normed);
-  const FirstLayer<double> layer(capacity, sizes);
+  const auto option = GENERATE(range(0, 5));
+  CAPTURE(capacity, lengths, normed, option);
+  const FirstLayer<double> layer(all_options(capacity)[static_cast<std::size_t>(option)], sizes);
   std::vector<PlainLaMemo> plain(2, PlainLaMemo(layer, sizes, normed));
   auto state = layer.make_state(2);
   Random random(infty::tests::seed);
@@ -261,9 +263,24 @@ TEST_CASE("LaMemo: reads and renews as plain loops do, in segments of any length
     }
     const Variable<double> x(
         infty::tests::uniform_tensor<double>({2, lengths[step], sizes.model_dim}, random));
-    const auto added = layer.forward(state, x, normed);
+    infty::Pass<double> pass{.traced = true};
+    const auto added = layer.forward(state, x, normed, pass);
+    CHECK(pass.trace.size() == (pass.before > 0 ? 1 : 0));
     for (Index row = 0; row < 2; ++row) {
-      const auto expected = plain[static_cast<std::size_t>(row)].read(vectors_of(x.value(), row));
+      auto& reference = plain[static_cast<std::size_t>(row)];
+      const auto expected = reference.read(vectors_of(x.value(), row));
+      if (pass.before > 0) {
+        CHECK(pass.trace[0].name == "alpha");
+        const auto alpha = pass.trace[0].value;
+        REQUIRE(alpha.shape() == Shape{2, pass.before, sizes.heads});
+        auto shown =
+            narrow(alpha, pass.before - static_cast<Index>(reference.shares.size()) / sizes.heads,
+                   pass.before)
+                .value()
+                .slice(row, row + 1)
+                .to_vector();
+        CHECK(infty::tests::error(shown, reference.shares) < 1e-13);
+      }
       const auto all = vectors_of(added.value(), row);
       REQUIRE(all.size() >= expected.size());
       for (std::size_t i = 0; i < expected.size(); ++i)
@@ -276,10 +293,12 @@ TEMPLATE_LIST_TEST_CASE("LaMemo: the same on every backend", "", infty::tests::T
   using T = typename TestType::T;
   using B = typename TestType::B;
   constexpr AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 4};
+  const auto option = GENERATE(range(0, 5));
+  CAPTURE(option);
   const auto run = [&](auto scalar, auto backend) {
     using U = decltype(scalar);
     using C = decltype(backend);
-    const FirstLayer<U, C> layer(7, sizes);
+    const FirstLayer<U, C> layer(all_options(7)[static_cast<std::size_t>(option)], sizes);
     auto state = layer.make_state(3);
     Random random(infty::tests::seed);
     std::vector<double> all;
@@ -305,7 +324,8 @@ TEMPLATE_LIST_TEST_CASE("LaMemo: the same on every backend", "", infty::tests::T
 
 TEST_CASE("LaMemo: gradients through two layers, also where a row has begun anew") {
   const bool pre_norm = GENERATE(false, true);
-  auto model = small_model(pre_norm, 4);
+  const auto option = GENERATE(range(0, 5));
+  auto model = small_model(pre_norm, all_options(4)[static_cast<std::size_t>(option)]);
   auto state = model.make_state(2);
   Random random(infty::tests::seed);
   model.observe(state, drawn_tokens(2, 3, random));
@@ -317,12 +337,12 @@ TEST_CASE("LaMemo: gradients through two layers, also where a row has begun anew
     const auto first = model.forward(branch, input);
     return infty::mean(model.losses(first, target));
   };
-  CAPTURE(pre_norm);
+  CAPTURE(pre_norm, option);
   CHECK(infty::gradient_check(loss, infty::parameters<double>(model)) < 1e-7);
 }
 
 TEST_CASE("LaMemo: with and without a tape, and observed, the memory moves on alike") {
-  const auto model = small_model(false, 5);
+  const auto model = small_model(false, {.capacity = 5});
   auto taped = model.make_state(2), untaped = taped, observed = taped;
   Random random(infty::tests::seed);
   for (const Index length : {4, 1, 7, 3}) {
@@ -346,7 +366,7 @@ TEST_CASE("LaMemo: with and without a tape, and observed, the memory moves on al
 
 TEST_CASE("LaMemo: where nobody wants the past\'s answers, the segment\'s are the same") {
   constexpr AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 4};
-  const FirstLayer<double> layer(4, sizes);
+  const FirstLayer<double> layer({.capacity = 4}, sizes);
   auto state = layer.make_state(2);
   Random random(infty::tests::seed);
   layer.forward(state, infty::tests::uniform_variable<double>({2, 3, 6}, random), true);
@@ -376,6 +396,16 @@ TEST_CASE("LaMemo: counts its products") {
   const double pairs = 3 * 2.0 * 2 * 8 * (3 + 4 + 5 + 3);
   CHECK(LaMemo<float>({.capacity = 2}, {.model_dim = 6, .heads = 2, .head_dim = 4}, Random(0))
             .flops(2, 3) == maps + pairs);
+  // Without look-ahead: neither the queries of the past nor what they would read. Distances to the
+  // right of their own: those of two vectors.
+  const auto of = [](const LaMemoConfig& config) {
+    return LaMemo<float>(config, {.model_dim = 6, .heads = 2, .head_dim = 4}, Random(0))
+        .flops(2, 3);
+  };
+  const double past = 2.0 * 2 * 8 * 6;
+  CHECK(of({.capacity = 2, .look_ahead = false}) == maps + pairs - 2 * past - 3 * 2.0 * 2 * 8 * 3);
+  CHECK(of({.capacity = 2, .interpolation = false}) == maps + pairs);
+  CHECK(of({.capacity = 2, .positions = LaMemoPositions::transformer_xl}) == maps + pairs + past);
 }
 
 TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
@@ -386,6 +416,10 @@ TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
                   infty::ValueError);
   CHECK_THROWS_WITH(LaMemo<float>({.capacity = Index{1} << 62}, sizes, Random(0)),
                     Catch::Contains("[LaMemoConfig] capacity is 4611686018427387904"));
+  CHECK_THROWS_WITH(
+      LaMemo<float>({.look_ahead = false, .interpolation = false}, sizes, Random(0)),
+      "[LaMemoConfig] look_ahead and interpolation are false: one must be true, or the past reads "
+      "nothing");
   const LaMemo<double> memory({.capacity = 3}, sizes, Random(0));
   CHECK_THROWS_WITH(memory.make_state(0), "[LaMemo::make_state] batch is 0: it must be >= 1");
   const auto x = [](Index batch, Index length, Index d) {
@@ -413,6 +447,11 @@ TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
                     "[LaMemo::forward] of 4 vectors, 3 and 2 are said to be memory tokens");
   auto other = LaMemo<double>({.capacity = 4}, sizes, Random(0)).make_state(2);
   CHECK_THROWS_WITH(forward(other, two, 0), Catch::Contains("another memory made it"));
+  for (const LaMemoConfig& config : ablations(3)) {
+    if (config.positions == LaMemoPositions::transformer_xl && config.interpolation) continue;
+    auto ablated = LaMemo<double>(config, sizes, Random(0)).make_state(2);
+    CHECK_THROWS_WITH(forward(ablated, two, 0), Catch::Contains("another memory made it"));
+  }
   auto broken = state;
   broken.unseen[0] = 3;
   CHECK_THROWS_WITH(forward(broken, four, 2),

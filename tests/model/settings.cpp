@@ -77,7 +77,7 @@ std::string page() {
          section<infty::LongTermConfig>("LongTermConfig", "memory/long_term_config.hpp") +
          section<infty::ShortTermConfig>("ShortTermConfig", "memory/short_term_memory.hpp") +
          section<infty::CompressiveConfig>("CompressiveConfig", "memory/compressive_memory.hpp") +
-         section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo.hpp") +
+         section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo_config.hpp") +
          section<infty::TrainerConfig>("TrainerConfig", "train/trainer_config.hpp") +
          section<infty::Sampling>("Sampling", "nn/sampling.hpp");
 }
@@ -106,6 +106,7 @@ TEST_CASE("settings: the names of values are theirs") {
   CHECK(infty::name_of(infty::Resampling::sticky_quantiles) == "sticky_quantiles");
   CHECK(infty::name_of(infty::Compression::most_used) == "most_used");
   CHECK(infty::name_of(infty::ReconstructionLoss::auto_encoding) == "auto_encoding");
+  CHECK(infty::name_of(infty::LaMemoPositions::transformer_xl) == "transformer_xl");
   CHECK(infty::name_of(infty::RateSchedule::constant) == "constant");
   CHECK(infty::name_of(infty::RateSchedule::linear) == "linear");
 }

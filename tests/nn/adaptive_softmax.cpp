@@ -90,7 +90,7 @@ std::vector<double> log_probabilities_one_by_one(const AdaptiveSoftmax<T, B>& la
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("AdaptiveSoftmax: the definition; probabilities sum to 1; losses agree", "",
+TEMPLATE_LIST_TEST_CASE("AdaptiveSoftmax: the definition, probabilities sum to 1, losses agree", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;

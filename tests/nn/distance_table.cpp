@@ -37,6 +37,26 @@ TEST_CASE("distance_encoding: a longer table ends in the shorter one") {
   CHECK_THROWS_AS(infty::distance_encoding<float>(4, 0), infty::ValueError);
 }
 
+TEMPLATE_LIST_TEST_CASE("negated_distances: sines of the distances negated, the same cosines", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  const auto table = infty::distance_encoding<T, typename TestType::B>(3, 4);
+  const auto x = infty::negated_distances(table).to_vector();
+  const std::vector<double> expected{std::sin(-2.),
+                                     std::sin(-.02),
+                                     std::cos(-2.),
+                                     std::cos(-.02),
+                                     std::sin(-1.),
+                                     std::sin(-.01),
+                                     std::cos(-1.),
+                                     std::cos(-.01),
+                                     0,
+                                     0,
+                                     1,
+                                     1};
+  for (std::size_t i = 0; i < 12; ++i) CHECK(static_cast<double>(x[i]) == Approx(expected[i]));
+}
+
 TEMPLATE_LIST_TEST_CASE("DistanceTable: copies share a table that grows as it is asked for", "",
                         infty::tests::Types) {
   using T = typename TestType::T;

@@ -44,13 +44,15 @@ struct Ahead {
             uniform_tensor<T, B>({batch, M, H}, random, -1, 3)};
   }
 
-  Variable<T, B> read(const Tensor<Index, B>& visible = {}, Tensor<T, B>* log_sum = nullptr) const {
-    return infty::look_ahead_attention(q, k, v, r, u, w, past, visible, log_sum);
+  Variable<T, B> read(const Tensor<Index, B>& visible = {}, Tensor<T, B>* log_sum = nullptr,
+                      Tensor<T, B>* share = nullptr) const {
+    return infty::look_ahead_attention(q, k, v, r, u, w, past, visible, log_sum, share);
   }
 
-  /// The definition, one sum after the other; the logarithms of the denominators go to `logs`.
-  std::vector<double> by_definition(const std::vector<Index>& visible,
-                                    std::vector<double>& logs) const {
+  /// The definition, one sum after the other; the logarithms of the denominators go to `logs`, the
+  /// shares of what had been read to `shares`.
+  std::vector<double> by_definition(const std::vector<Index>& visible, std::vector<double>& logs,
+                                    std::vector<double>& shares) const {
     const Index e = heads * head_dim;
     const auto pq = q.value().to_vector(), pk = k.value().to_vector(), pv = v.value().to_vector(),
                pr = r.value().to_vector(), pu = u.value().to_vector(), pw = w.value().to_vector(),
@@ -88,6 +90,7 @@ struct Ahead {
             out.push_back(share * at(had, (b * queries + i) * e + d) + (1 - share) * fresh);
           }
           logs.push_back(std::log(had_total + total));
+          shares.push_back(share);
         }
     return out;
   }
@@ -127,11 +130,12 @@ TEMPLATE_LIST_TEST_CASE("look_ahead_attention: equals its definition", "", infty
       if (limited)
         for (Index b = 0; b < batch; ++b) visible.push_back((b * 2 + W / 2) % (W + 1));
       const auto seen = limited ? Tensor<Index, B>::from({batch}, visible) : Tensor<Index, B>();
-      Tensor<T, B> log_sum;
-      std::vector<double> logs;
-      const auto expected = c.by_definition(visible, logs);
-      CHECK(infty::tests::error(c.read(seen, &log_sum).value().to_vector(), expected) <
+      Tensor<T, B> log_sum, share;
+      std::vector<double> logs, shares;
+      const auto expected = c.by_definition(visible, logs, shares);
+      CHECK(infty::tests::error(c.read(seen, &log_sum, &share).value().to_vector(), expected) <
             infty::tests::tolerance<T>);
+      CHECK(infty::tests::error(share.to_vector(), shares) < infty::tests::tolerance<T>);
       CHECK(infty::tests::error(log_sum.to_vector(), logs) < infty::tests::tolerance<T>);
     }
   }
@@ -194,6 +198,35 @@ TEST_CASE("look_ahead_attention: two readings of a few keys each are one of all 
       CHECK(later.value().to_vector()[static_cast<std::size_t>(b * M * e + d)] ==
             Approx(both.value().to_vector()[static_cast<std::size_t>(b * M * e + d)])
                 .margin(3e-6));  // three times epsilon, for values within 1
+}
+
+TEMPLATE_LIST_TEST_CASE(
+    "look_ahead_attention: behind nothing, what is read ahead has all the share", "",
+    infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Ahead<T, B> c(2, 3, 1, 5, 2, 2);  // one key: its value is all that can be read
+  c.past = infty::RunningAttention<T, B>::nothing(2, 3, 2, 2);
+  Tensor<T, B> log_sum, share;
+  infty::Tape tape;
+  const auto y = c.read({}, &log_sum, &share);
+  const auto read = y.value().to_vector(), value = c.v.value().to_vector();
+  for (std::size_t row = 0; row < 2; ++row)
+    for (std::size_t i = 0; i < 12; ++i) CHECK(read[row * 12 + i] == value[row * 4 + i % 4]);
+  CHECK(share.to_vector() == std::vector<T>(12, T(0)));
+  for (const T x : log_sum.to_vector()) CHECK(std::isfinite(x));
+  tape.backward(infty::sum(y));
+  CHECK(c.v.grad().to_vector() == std::vector<T>(8, T(3)));
+  CHECK(c.q.grad().to_vector() == std::vector<T>(24, T(0)));  // of the one key whatever it is
+}
+
+TEST_CASE("look_ahead_attention: gradients behind nothing, of what is read ahead in full") {
+  Ahead<double> c(2, 5, 3, 6, 2, 2);
+  c.past = infty::RunningAttention<double>::nothing(2, 5, 2, 2);
+  Random random(7);
+  const Variable<double> weight(uniform_tensor<double>(c.q.shape(), random));
+  const auto loss = [&] { return infty::sum(c.read() * weight); };
+  CHECK(infty::gradient_check(loss, std::vector{c.q, c.k, c.v, c.r, c.u, c.w}) < 1e-8);
 }
 
 TEST_CASE("look_ahead_attention: only keys to the right, and of those the visible ones") {

@@ -63,15 +63,15 @@ class DeviceBlock {
   template <class T, class Fold, class F, class Take>
   __host__ __device__ void reduce_rows(int rows, int n, const Fold& fold, const F& f,
                                        const Take& take) {
-    constexpr int groups = threads / row_lanes;
-    const int lane = thread() % row_lanes, lanes = n < row_lanes ? n : row_lanes;
+    constexpr int groups = threads / reduce_lanes;
+    const int lane = thread() % reduce_lanes, lanes = n < reduce_lanes ? n : reduce_lanes;
     // All threads go round as often: a shuffle needs its whole warp.
     for (int first = 0; first < rows; first += groups) {
-      const int row = first + thread() / row_lanes;
+      const int row = first + thread() / reduce_lanes;
       T sum{};
       if (row < rows && lane < lanes)
-        sum = strided<T>(lane, row_lanes, n, fold, [&](int j) { return f(row, j); });
-      sum = join<row_lanes>(sum, lane, lanes, fold);
+        sum = strided<T>(lane, reduce_lanes, n, fold, [&](int j) { return f(row, j); });
+      sum = join<reduce_lanes>(sum, lane, lanes, fold);
       if (lane == 0 && row < rows) take(row, sum);
     }
     barrier();

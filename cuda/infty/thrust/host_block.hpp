@@ -39,7 +39,7 @@ INFTY_HOST_DEVICE inline I ordered(I i, I n) {
 }
 
 /// Lanes that fold one row in `reduce_rows`.
-inline constexpr int row_lanes = 16;
+inline constexpr int reduce_lanes = 16;
 
 /// A block of the host: one thread does the work of all.
 template <int threads, ItemOrder order = ItemOrder::forward>
@@ -91,13 +91,13 @@ class HostBlock {
   template <class T, class Fold, class F, class Take>
   INFTY_HOST_DEVICE void reduce_rows(int rows, int n, const Fold& fold, const F& f,
                                      const Take& take) {
-    const int lanes = n < row_lanes ? n : row_lanes;
+    const int lanes = n < reduce_lanes ? n : reduce_lanes;
     for (int i = 0; i < rows; ++i) {
       const int row = ordered<order>(i, rows);
-      T lane[row_lanes];
+      T lane[reduce_lanes];
       for (int l = 0; l < lanes; ++l)
-        lane[l] = strided<T>(l, row_lanes, n, fold, [&](int j) { return f(row, j); });
-      join(lane, row_lanes, lanes, fold);
+        lane[l] = strided<T>(l, reduce_lanes, n, fold, [&](int j) { return f(row, j); });
+      join(lane, reduce_lanes, lanes, fold);
       take(row, lane[0]);
     }
   }

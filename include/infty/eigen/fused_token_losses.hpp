@@ -19,14 +19,14 @@ struct FusedTokenLosses {
   template <class T>
   static void forward(const TokenLossInputs<T>& in, T* normaliser, T* losses) {
     parallel_for(in.rows, grain(in.classes), [=](Index begin, Index end) {
-      const Index classes = in.classes;
+      const Index count = in.classes;
       for (Index i = begin; i < end; ++i) {
-        const T* const x = in.logits + i * classes;
+        const T* const x = in.logits + i * count;
         const Index target = in.targets[i];
-        normaliser[i] = log_sum(classes, x);
-        losses[i] = target == in.ignored              ? T(0)
-                    : target >= 0 && target < classes ? normaliser[i] - x[target]
-                                                      : std::numeric_limits<T>::quiet_NaN();
+        normaliser[i] = log_sum(count, x);
+        losses[i] = target == in.ignored            ? T(0)
+                    : target >= 0 && target < count ? normaliser[i] - x[target]
+                                                    : std::numeric_limits<T>::quiet_NaN();
       }
     });
   }
@@ -35,13 +35,12 @@ struct FusedTokenLosses {
   static void backward(const TokenLossInputs<T>& in, const T* normaliser, const T* d_losses,
                        T* d_logits) {
     parallel_for(in.rows, grain(in.classes), [=](Index begin, Index end) {
-      const Index classes = in.classes;
+      const Index count = in.classes;
       for (Index i = begin; i < end; ++i) {
         const Index target = in.targets[i];
         if (target == in.ignored) continue;
-        add_softmax(classes, d_losses[i], normaliser[i], in.logits + i * classes,
-                    d_logits + i * classes);
-        if (target >= 0 && target < classes) d_logits[i * classes + target] -= d_losses[i];
+        add_softmax(count, d_losses[i], normaliser[i], in.logits + i * count, d_logits + i * count);
+        if (target >= 0 && target < count) d_logits[i * count + target] -= d_losses[i];
       }
     });
   }

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
-#include <infty/core/checked.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
+#include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/renewed_past.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
@@ -17,26 +17,15 @@
 
 namespace infty {
 
-/// Constants of a `LaMemo`.
-struct LaMemoConfig {
-  /// Vectors that a row holds at most. 150 on WikiText-103, as long as a segment; 512 on enwik8 and
-  /// text8 [Ji et al. 2022].
-  Index capacity = 150;
-
-  /// @throws infty::ValueError unless capacity >= 0 and at most `largest_size`
-  void validate() const {
-    require(capacity >= 0, "LaMemoConfig", "capacity is ", capacity, ": it must be >= 0");
-    require_sizes("LaMemoConfig", {{"capacity", capacity}});
-  }
-};
-
 /// What a LaMemo layer holds of the vectors that it remembers, the latest last.
 template <class T, class Backend>
 struct LaMemoState {
-  Tensor<T, Backend> context;  ///< [batch, capacity, H D], what each has read by attention
-  Tensor<T, Backend> log_sum;  ///< [batch, capacity, H], the logarithm of its denominator
-  RowCounts held;              ///< [batch], how many vectors there are
-  RowCounts unseen;            ///< [batch], the latest of them, which none has looked ahead at
+  /// [batch, capacity, H D], what each has read by attention; without interpolation of width 0
+  Tensor<T, Backend> context;
+  /// [batch, capacity, H], the logarithm of its denominator; without either option of width 0
+  Tensor<T, Backend> log_sum;
+  RowCounts held;    ///< [batch], how many vectors there are
+  RowCounts unseen;  ///< [batch], the latest of them, which none has looked ahead at
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -63,6 +52,10 @@ struct LaMemoState {
 /// Distances have one encoding, whichever way they go. The content scores and the position scores
 /// to the left have the biases of the attention, the position scores to the right one of their own:
 /// these tell the ways apart [Ji et al. 2022, disentangled relative positions].
+///
+/// A pass that is traced is shown "alpha", [batch, M, H], by every layer behind M > 0 vectors: the
+/// share that what a vector had read keeps (Eq. 11), of the vectors at places 0, ..., M - 1, the
+/// oldest first. Of a row that holds fewer than M, the last ones count.
 template <class T, class Backend>
 class LaMemo {
  public:
@@ -76,14 +69,14 @@ class LaMemo {
   using Around = RenewedPast<Stack>;
 
   RelativeAttention<T, Backend> attention;
-  V future_bias;  ///< [H, D], zeros at first; siblings share it
+  V future_bias;  ///< [H, D], zeros at first; siblings share it. Empty where it has no use
 
   /// @throws infty::ValueError for sizes or a configuration that cannot be
   explicit LaMemo(Config config, AttentionSizes sizes, Random random = Random(0))
-      : attention((config.validate(), sizes), random.split(0)),
-        future_bias(Tensor<T, Backend>::zeros(Shape{sizes.heads, sizes.head_dim}), true),
-        config_(config),
-        sizes_(sizes) {}
+      : attention((config.validate(), sizes), random.split(0)), config_(config), sizes_(sizes) {
+    if (config.has_future_bias())
+      future_bias = V(Tensor<T, Backend>::zeros(Shape{sizes.heads, sizes.head_dim}), true);
+  }
 
   /// The memory of another layer of the same model, which shares the biases and what else attention
   /// shares.
@@ -103,7 +96,7 @@ class LaMemo {
   template <class Visitor>
   void visit(Visitor&& see) {
     attention.visit(see);
-    see("future_bias", future_bias);
+    if (config_.has_future_bias()) see("future_bias", future_bias);
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
@@ -113,7 +106,7 @@ class LaMemo {
       return Tensor<T, Backend>::zeros(Shape{batch, config_.capacity, width});
     };
     const RowCounts none(static_cast<std::size_t>(batch), 0);
-    return {zeros(sizes_.inner()), zeros(sizes_.heads), none, none};
+    return {zeros(context_width()), zeros(sums_width()), none, none};
   }
 
   /// Attends to the past, which stands in front, and to the segment; renews the past, and moves the
@@ -141,29 +134,23 @@ class LaMemo {
     Tensor<T, Backend> log_sum;
     Attended<T, Backend> attended;
     attended.queries = queries(narrow(seen, past, K));
-    const V context = relative_attention(attended.queries, keys, values, positions,
-                                         attention.content_bias, attention.position_bias,
-                                         detail::visible<Backend>(state.held, past), &log_sum);
+    const V context = relative_attention(
+        attended.queries, keys, values, positions, attention.content_bias, attention.position_bias,
+        detail::visible<Backend>(state.held, past), sums_width() > 0 ? &log_sum : nullptr);
     V& answer = attended.context;
     if (pass.answer) answer = attention.out.forward(context);
 
-    RunningAttention<T, Backend> renewed = {latest(state.context, past),
-                                            latest(state.log_sum, past)};
+    auto had_read = read_before(state, past);
     if (past > 0) {
       const bool renew = pass.answer && pass.answer_before;
       std::optional<NoGrad> guard;
       if (!renew) guard.emplace();
-      const Index ahead = *std::max_element(state.unseen.begin(), state.unseen.end());
-      const Index first = past - ahead + 1;
-      const V read = look_ahead_attention(
-          attention.query.forward(narrow(seen, 0, past)), narrow(keys, first, past + 1),
-          narrow(values, first, past + 1), positions, attention.content_bias, future_bias, renewed,
-          detail::visible<Backend>(state.unseen, ahead), &renewed.log_sum);
-      renewed.context = read.value();
-      if (renew) answer = concat(attention.out.forward(read), answer);
+      const V renewed = look_ahead(state, seen, keys, values, positions, had_read, pass);
+      had_read.context = renewed.value();
+      if (renew) answer = concat(attention.out.forward(renewed), answer);
     }
     const RowCounts held = state.held;
-    state = moved_on(state, renewed, context.value(), log_sum);
+    state = moved_on(state, had_read, context.value(), log_sum);
     attended.leaving = let_go(x.value(), past, held, state.held);
     return attended;
   }
@@ -178,18 +165,68 @@ class LaMemo {
     const auto size = [&](Index queries, Index keys) {
       return AttentionSize{batch, queries, keys, sizes_.heads, sizes_.head_dim};
     };
-    return detail::projected_attention_flops(sizes_.model_dim, size(length, past + length)) +
-           static_cast<double>(batch) * detail::product_flops(past, 2 * e, sizes_.model_dim) +
-           detail::attention_flops(size(std::min(length, past), past));
+    const double map = detail::product_flops(past, e, sizes_.model_dim);
+    const double maps = static_cast<double>(batch) * map;  // of all rows
+    const double kept =
+        detail::projected_attention_flops(sizes_.model_dim, size(length, past + length)) + maps;
+    if (!config_.look_ahead) return kept;
+    return kept + maps + detail::attention_flops(size(std::min(length, past), past)) +
+           (config_.has_future_bias() ? 0 : map);  // distances to the right have their own
   }
 
  private:
+  /// Widths of what the state holds: no more than the next segment needs.
+  Index context_width() const { return config_.interpolation ? sizes_.inner() : 0; }
+  Index sums_width() const {
+    return config_.interpolation && config_.look_ahead ? sizes_.heads : 0;
+  }
+
+  /// What the past of `past` vectors has read until now, as far as that counts.
+  RunningAttention<T, Backend> read_before(const State& state, Index past) const {
+    if (!config_.interpolation)
+      return RunningAttention<T, Backend>::nothing(static_cast<Index>(state.held.size()), past,
+                                                   sizes_.heads, sizes_.head_dim);
+    return {latest(state.context, past), latest(state.log_sum, past)};
+  }
+
+  /// What the past has read by now, [B, M, H D], from what all vectors are, [B, M + L, d], and
+  /// their keys and values. Brings the denominators of `had_read` up to now, too.
+  V look_ahead(const State& state, const V& seen, const V& keys, const V& values,
+               const V& positions, RunningAttention<T, Backend>& had_read,
+               Pass<T, Backend>& pass) const {
+    const Index past = had_read.context.dim(1);
+    if (!config_.look_ahead) {
+      const Shape each{seen.dim(0), past, sizes_.heads};
+      if (pass.traced) pass.show("alpha", V(Tensor<T, Backend>::full(each, T(1))));
+      return V(had_read.context);
+    }
+    const bool disentangled = config_.has_future_bias();
+    const Index ahead = *std::max_element(state.unseen.begin(), state.unseen.end());
+    const Index first = past - ahead + 1;
+    Tensor<T, Backend> share;
+    const V read = look_ahead_attention(
+        attention.query.forward(narrow(seen, 0, past)), narrow(keys, first, past + 1),
+        narrow(values, first, past + 1), disentangled ? positions : to_the_right(past),
+        attention.content_bias, disentangled ? future_bias : attention.position_bias, had_read,
+        detail::visible<Backend>(state.unseen, ahead), &had_read.log_sum,
+        pass.traced ? &share : nullptr);
+    if (pass.traced) pass.show("alpha", V(share));
+    return read;
+  }
+
+  /// The projected encodings of the distances -longest, ..., 0.
+  V to_the_right(Index longest) const {
+    const auto encoding = attention.encoding(longest + 1);
+    const Index all = encoding.dim(0);
+    return attention.position.forward(V(negated_distances(encoding.slice(all - longest - 1, all))));
+  }
+
   /// The state with what the past and the L vectors of the segment have read.
   State moved_on(const State& state, const RunningAttention<T, Backend>& renewed,
                  const Tensor<T, Backend>& context, const Tensor<T, Backend>& log_sum) const {
     const auto rows = state.held.size();
     const Index L = context.dim(1);
-    State next{{}, {}, state.held, state.held};
+    State next = state;
     const RowCounts none(rows, 0), added(rows, L);
     for (std::size_t row = 0; row < rows; ++row) {
       next.held[row] = std::min(config_.capacity, state.held[row] + L);
@@ -198,8 +235,8 @@ class LaMemo {
     const auto kept = [&](const Tensor<T, Backend>& old, const Tensor<T, Backend>& x) {
       return detail::right_aligned(old, {x, added}, none, next.held, config_.capacity);
     };
-    next.context = kept(renewed.context, context);
-    next.log_sum = kept(renewed.log_sum, log_sum);
+    if (context_width() > 0) next.context = kept(renewed.context, context);
+    if (sums_width() > 0) next.log_sum = kept(renewed.log_sum, log_sum);
     return next;
   }
 
@@ -226,7 +263,7 @@ class LaMemo {
     detail::require_segment(op, x, static_cast<Index>(state.held.size()), sizes_, pass);
     const Index batch = x.dim(0), C = config_.capacity;
     const auto rows = static_cast<std::size_t>(batch);
-    const Shape context{batch, C, sizes_.inner()}, log_sum{batch, C, sizes_.heads};
+    const Shape context{batch, C, context_width()}, log_sum{batch, C, sums_width()};
     require<ShapeError>(state.context.shape() == context && state.log_sum.shape() == log_sum &&
                             state.unseen.size() == rows,
                         op, "the state holds ", state.context.shape(), " and ",

@@ -289,7 +289,7 @@ class LongTermMemory {
         }
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
     if (locations.empty())
-      locations = resampler_.locations(next.attention, next.writes, next.stream);
+      locations = resampler_.locations(next.attention, next.writes, next.row_id);
     auto largest = detail::largest_with(next.largest, gated.value());
     detail::require_writable("write", largest,
                              detail::largest_writable(cache_, next.written, counts));

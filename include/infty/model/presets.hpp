@@ -38,7 +38,7 @@ struct ExperimentWith {
   double max_norm = 0;   ///< the global norm that gradients are clipped to
   double kl_weight = 0;  ///< of the sum over layers, a mean over rows, heads and queries; 0: none
 
-  /// What `TransformerLM::kl_regulariser`, the sum over all of them, is to be multiplied by:
+  /// What `loss_named(pass, "divergence")`, the sum over all of them, is to be multiplied by:
   /// kl_weight / (batch heads queries).
   /// @throws infty::ValueError unless queries, the tokens of a row of the segment, are >= 1
   double kl_weight_of_sum(Index queries) const {

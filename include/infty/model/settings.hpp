@@ -6,9 +6,9 @@
 
 #include <infty/io/settings.hpp>
 #include <infty/memory/compressive_memory.hpp>
-#include <infty/memory/lamemo.hpp>
-#include <infty/memory/long_term_config.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/memory/lamemo_config.hpp>
+#include <infty/memory/long_term_config.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
@@ -35,6 +35,10 @@ constexpr std::array<std::string_view, 5> names_of(Compression) {
 /// The names of the losses of compressions.
 constexpr std::array<std::string_view, 3> names_of(ReconstructionLoss) {
   return {"none", "attention", "auto_encoding"};
+}
+/// The names of positions of a look-ahead.
+constexpr std::array<std::string_view, 2> names_of(LaMemoPositions) {
+  return {"disentangled", "transformer_xl"};
 }
 /// The names of schedules.
 constexpr std::array<std::string_view, 3> names_of(RateSchedule) {
@@ -115,6 +119,10 @@ void describe(CompressiveConfig& c, See&& see) {
 template <class See>
 void describe(LaMemoConfig& c, See&& see) {
   see("capacity", c.capacity, "vectors that are held");
+  see("look_ahead", c.look_ahead,
+      "the past reads what came after it; if not, it keeps what it read");
+  see("interpolation", c.interpolation, "what the past had read is averaged in; if not, forgotten");
+  see("positions", c.positions, "of keys to the right");
 }
 
 /// The settings of Adam.

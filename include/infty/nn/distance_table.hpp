@@ -31,6 +31,19 @@ Tensor<T, B> distance_encoding(Index length, Index d) {
   return out;
 }
 
+/// From encodings of distances [length, d] those of the distances negated -> [length, d]: the sines
+/// change their sign.
+template <class T, class B>
+Tensor<T, B> negated_distances(const Tensor<T, B>& encoding) {
+  Tensor<T, B> out(encoding.shape());
+  const T* const from = encoding.data();
+  T* const to = out.data();
+  const Index d = encoding.dim(1), half = d / 2;
+  B::for_each(out.size(),
+              [=] INFTY_HOST_DEVICE(Index i) { to[i] = i % d < half ? -from[i] : from[i]; });
+  return out;
+}
+
 /// Encodings of distances of one width, which grow as they are asked for. Copies share them, so
 /// that the layers of a model have one table; any number of threads may ask.
 template <class T, class Backend = EigenBackend>

@@ -196,7 +196,7 @@ void ahead_backward(const AttentionSize& s, const AttentionInputs<T>& in,
 /// averaged with what they had read, by the denominators of the two softmaxes. Query i of M weighs
 /// the key at place p > i, of the places M - W + 1, ..., M, by softmax(((q_i + u) · k_p + (q_i + w)
 /// · r_(p - i)) / sqrt(D)). Place M is the first behind the past. No gradient flows to what had
-/// been read.
+/// been read; behind `RunningAttention::nothing` it is look-ahead attention alone (Eq. 9).
 /// @param q        [B, M, H D]   @param k, v  [B, W, H D], 1 <= W <= M
 /// @param r        [R, H D], R > M, projected encodings of the distances R - 1, ..., 0
 /// @param u, w     [H, D], the biases of the content scores and of the position scores to the right
@@ -204,6 +204,7 @@ void ahead_backward(const AttentionSize& s, const AttentionInputs<T>& in,
 /// @param visible  [B], how many of the keys (the last ones) a row may see, in [0, W]; empty for
 /// all. A query that could see none sees the last one
 /// @param log_sum  where not null, receives the logarithms of the denominators by now, [B, M, H]
+/// @param share    where not null, receives the shares of what had been read, α [B, M, H] (Eq. 11)
 /// @return         [B, M, H D], what the queries have read by now
 /// @throws infty::ShapeError if the shapes do not fit; infty::ValueError for `visible` out of its
 /// range
@@ -213,7 +214,8 @@ Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B
                                     const Variable<T, B>& u, const Variable<T, B>& w,
                                     const RunningAttention<T, B>& past,
                                     const Tensor<Index, B>& visible = {},
-                                    Tensor<T, B>* log_sum = nullptr) {
+                                    Tensor<T, B>* log_sum = nullptr,
+                                    Tensor<T, B>* share = nullptr) {
   const bool shaped = q.shape().rank() == 3 && k.shape().rank() == 3 && u.shape().rank() == 2 &&
                       r.shape().rank() == 2;
   require<ShapeError>(shaped && k.shape() == v.shape() && u.shape() == w.shape() &&
@@ -248,7 +250,9 @@ Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B
     const auto weights = detail::ahead_weights(s, in, qu, fresh_log.data());
     detail::weigh_values<B>(s, false, weights.data(), in.v, T(0), fresh.data());
   }
-  detail::interpolate(s, past, fresh.data(), fresh_log.data(), y.value().data(), logs.data());
+  if (share) *share = Tensor<T, B>(logs.shape());
+  detail::interpolate(s, past, fresh.data(), fresh_log.data(), y.value().data(), logs.data(),
+                      share ? share->data() : nullptr);
   const auto result = record(
       y,
       [q, k, v, r, u, w, past, visible, s, longest, fresh, fresh_log](const Tensor<T, B>& dy) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
@@ -16,6 +17,13 @@ template <class T, class B = EigenBackend>
 struct RunningAttention {
   Tensor<T, B> context;  ///< [B, M, H D]
   Tensor<T, B> log_sum;  ///< [B, M, H]
+
+  /// What vectors have read that have read nothing: zeros, and -inf, the logarithm of a denominator
+  /// of 0. What is averaged in has a share of 1.
+  static RunningAttention nothing(Index batch, Index vectors, Index heads, Index head_dim) {
+    return {Tensor<T, B>::zeros(Shape{batch, vectors, heads * head_dim}),
+            Tensor<T, B>::full(Shape{batch, vectors, heads}, -std::numeric_limits<T>::infinity())};
+  }
 };
 
 namespace detail {
@@ -43,10 +51,11 @@ INFTY_HOST_DEVICE T log_add(T a, T b) {
   return a > b ? a + std::log1p(math::exp(b - a)) : b + std::log1p(math::exp(a - b));
 }
 
-/// y (B, M, H D) = share kept + (1 - share) fresh, and log_sum (B, M, H) of both denominators.
+/// y (B, M, H D) = share kept + (1 - share) fresh, and log_sum (B, M, H) of both denominators; the
+/// shares go to `shares` (B, M, H) unless that is null.
 template <class T, class B>
 void interpolate(const AttentionSize& s, const RunningAttention<T, B>& kept, const T* fresh,
-                 const T* fresh_log, T* y, T* log_sum) {
+                 const T* fresh_log, T* y, T* log_sum, T* shares) {
   const T *const context = kept.context.data(), *const kept_log = kept.log_sum.data();
   const Index D = s.head_dim;
   B::for_each_row(s.batch * s.queries * s.heads, 2 * D, [=] INFTY_HOST_DEVICE(Index row) {
@@ -54,6 +63,7 @@ void interpolate(const AttentionSize& s, const RunningAttention<T, B>& kept, con
     for (Index d = row * D; d < (row + 1) * D; ++d)
       y[d] = context[d] * share + fresh[d] * (T(1) - share);
     log_sum[row] = log_add(kept_log[row], fresh_log[row]);
+    if (shares) shares[row] = share;
   });
 }
 
