@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <infty/autograd/clone.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/nn/any_layer.hpp>
 #include <infty/nn/feed_forward.hpp>
@@ -46,4 +47,21 @@ TEMPLATE_LIST_TEST_CASE("AnyLayer: does what the layer inside does, with a state
   infty::Pass<T, B> pass;
   const Variable<T, B> x(infty::Tensor<T, B>::zeros({2, 1, 4}));
   CHECK_THROWS_AS(any_memory.forward(none, x, norm, pass), infty::ShapeError);
+}
+
+TEST_CASE("AnyLayer: a copy has the same weights, a clone its own, and the layer keeps its") {
+  const infty::Random random(1);
+  infty::AnyLayer<float> any(infty::FeedForward<float>(3, 4, random));
+  const auto before = infty::parameters<float>(any);
+  auto copy = any;
+  auto own = infty::clone(any);
+  const auto now = infty::parameters<float>(any), copied = infty::parameters<float>(copy),
+             cloned = infty::parameters<float>(own);
+  REQUIRE(before.size() == 4);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    CHECK(same(now[i], before[i]));
+    CHECK(same(copied[i], before[i]));
+    CHECK_FALSE(same(cloned[i], before[i]));
+    CHECK(cloned[i].value().to_vector() == before[i].value().to_vector());
+  }
 }

@@ -108,7 +108,15 @@ class AnyLayer {
   /// Holds a layer.
   template <class L>
     requires(!std::is_same_v<L, AnyLayer> && SequenceLayer<L, T, Backend>)
-  AnyLayer(L layer) : held_(std::make_shared<Held<L>>(std::move(layer))) {}
+  AnyLayer(L layer) : held_(std::make_unique<Held<L>>(std::move(layer))) {}
+
+  AnyLayer(const AnyLayer& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
+  AnyLayer(AnyLayer&&) noexcept = default;
+  AnyLayer& operator=(AnyLayer other) noexcept {
+    held_ = std::move(other.held_);
+    return *this;
+  }
+  ~AnyLayer() = default;
 
   /// The layer inside, if it is of this type; null otherwise.
   template <class L>
@@ -140,6 +148,7 @@ class AnyLayer {
  private:
   struct Base {
     virtual ~Base() = default;
+    virtual std::unique_ptr<Base> copy() const = 0;
     virtual State make_state(Index batch, Index first_row) const = 0;
     virtual V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const = 0;
     virtual void list(std::vector<std::pair<std::string, V*>>& parameters) = 0;
@@ -150,6 +159,7 @@ class AnyLayer {
     L layer;
     explicit Held(L inside) : layer(std::move(inside)) {}
 
+    std::unique_ptr<Base> copy() const override { return std::make_unique<Held>(layer); }
     State make_state(Index batch, Index first_row) const override {
       return State(infty::make_state(layer, batch, first_row));
     }
@@ -170,7 +180,7 @@ class AnyLayer {
     return *held_;
   }
 
-  std::shared_ptr<Base> held_;
+  std::unique_ptr<Base> held_;
 };
 
 }  // namespace infty
