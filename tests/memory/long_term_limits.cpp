@@ -69,7 +69,7 @@ TEMPLATE_LIST_TEST_CASE("LongTermMemory: huge and tiny numbers stay finite, and 
     settings.parameters = parameters;
     settings.resampling = Resampling::sticky_quantiles;
     Random random(infty::tests::seed);
-    const LongTermMemory<T, infty::GaussianDensity, B> memory(settings);
+    const LongTermMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, B> memory(settings);
     auto state = memory.make_state(1);
     for (int i = 0; i < 3; ++i) {
       const auto x = uniform_variable<T, B>({1, 5, 4}, random, -size, size);

@@ -83,7 +83,8 @@ TEMPLATE_LIST_TEST_CASE("LongTermMemory: a fresh row reads zeros", "", infty::te
   using T = typename TestType::T;
   using B = typename TestType::B;
   Random random(infty::tests::seed);
-  const LongTermMemory<T, infty::GaussianDensity, B> memory(small_config());
+  const LongTermMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, B> memory(
+      small_config());
   auto state = memory.make_state(2);
   const auto z = memory.read(state, uniform_tensor<T, B>({2, 3, 6}, random));
   CHECK(z.shape() == Shape{2, 3, 4});

@@ -46,18 +46,17 @@ const LongTermConfig signal{.basis = 6, .widths = {.1, .3}, .samples = 5};
 
 /// A merge of a user's own: a share of the memory that is learned.
 template <class T, class B = infty::EigenBackend>
-struct GatedMerge {
+struct ShareMerge {
   using V = Variable<T, B>;
   V gate;  ///< [1, 1, d]
 
-  explicit GatedMerge(const infty::AttentionSizes& s)
+  explicit ShareMerge(const infty::AttentionSizes& s)
       : gate(Tensor<T, B>::full({1, 1, s.model_dim}, T(.25)), true) {}
   template <class Visitor>
   void visit(Visitor&& see) {
     see("gate", gate);
   }
   V forward(const V& attended, const V& read) const { return attended + gate * read; }
-  GatedMerge sibling() const { return *this; }
 };
 
 /// A density that has no prior to be drawn to.
@@ -296,7 +295,7 @@ TEMPLATE_LIST_TEST_CASE("WithMemory: a pass without an answer leaves the state t
 }
 
 TEST_CASE("WithMemory: another merge, which may learn") {
-  using Gated = WithMemory<ShortTermMemory<double>, MeanMemory<double>, GatedMerge<double>>;
+  using Gated = WithMemory<ShortTermMemory<double>, MeanMemory<double>, ShareMerge<double>>;
   using Summed = WithMemory<ShortTermMemory<double>, MeanMemory<double>>;
   const Gated gated({.attention = {.capacity = 2, .stride = 1}}, small, Random(1));
   const Summed summed({.attention = {.capacity = 2, .stride = 1}}, small, Random(1));
@@ -321,6 +320,26 @@ TEST_CASE("WithMemory: another merge, which may learn") {
               (attended + infty::scale(whole - attended, .25)).value().to_vector()) < 1e-14);
     CHECK((got.value().to_vector() == attended.value().to_vector()) == (length == 4));
   }
+}
+
+TEMPLATE_LIST_TEST_CASE("GatedMerge: half of each at first, and what the gate says then", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const infty::GatedMerge<T, B> merge(small);
+  Random random(infty::tests::seed);
+  const Variable<T, B> a(uniform_tensor<T, B>({2, 3, 6}, random)),
+      b(uniform_tensor<T, B>({2, 3, 6}, random));
+  CHECK(infty::tests::error(merge.forward(a, b).value().to_vector(),
+                            infty::scale(a + b, T(.5)).value().to_vector()) <
+        infty::tests::tolerance<T>);
+  Tensor<T, B> gate = merge.gate.value();
+  gate.fill(T(-40));
+  CHECK(infty::tests::error(merge.forward(a, b).value().to_vector(), a.value().to_vector()) <
+        infty::tests::tolerance<T>);
+  gate.fill(T(40));
+  CHECK(infty::tests::error(merge.forward(a, b).value().to_vector(), b.value().to_vector()) <
+        infty::tests::tolerance<T>);
 }
 
 TEST_CASE("WithMemory: a sibling shares what its parts share") {
@@ -364,22 +383,6 @@ TEST_CASE("WithMemory: a density without a prior is read, and loses nothing") {
     CHECK(pass.losses.empty());
     CHECK(other.losses.size() == 1);
   }
-}
-
-TEST_CASE("WithMemory: parts that exist are put together") {
-  const ShortTermMemory<float> attention({.capacity = 2, .stride = 1}, small, Random(1));
-  LongTermConfig config = signal;
-  config.model_dim = 6, config.heads = 2, config.head_dim = 4;
-  const infty::LongTermMemory<float> memory(config, Random(2));
-  const InftyMemory<float> infty(attention, memory, {}, 6);
-  auto state = infty.make_state(1);
-  const Around<float> around(6);
-  const Variable<float> x(Tensor<float>::full({1, 4, 6}, .5F));
-  around(infty, state, x, false);
-  around(infty, state, x, false);
-  CHECK(state.past->memory.written == RowCounts{2});
-  CHECK(infty.queries(x).value().to_vector() ==
-        attention.attention.query.forward(x).value().to_vector());
 }
 
 TEST_CASE("WithMemory: counts its products, where its parts do") {
