@@ -25,6 +25,8 @@
 #include "support/states.hpp"
 #include "support/tensors.hpp"
 
+namespace composed {
+
 using infty::Block;
 using infty::CausalAttention;
 using infty::EigenBackend;
@@ -284,3 +286,5 @@ TEST_CASE("composed: layers whose types are chosen while the program runs") {
                   infty::ShapeError);
   CHECK_THROWS_AS(Any().make_state(1), infty::ValueError);
 }
+
+}  // namespace composed

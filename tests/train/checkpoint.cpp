@@ -27,7 +27,6 @@ using infty::tests::read_text;
 using infty::tests::TemporaryFolder;
 using Model = infty::TransformerLM<infty::InftyMemory<float>>;
 using State = Model::State;
-using Adam = infty::Adam<float>;
 
 namespace {
 
@@ -56,7 +55,7 @@ Tensor<Index> tokens(Index batch, Index length, Random& random) {
 /// A training run: everything that a checkpoint has to bring back.
 struct Run {
   Model model;
-  Adam adam;
+  infty::Adam<float> adam;
   Random random{infty::tests::seed, 9};
   State state;
 

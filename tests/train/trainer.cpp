@@ -12,8 +12,8 @@
 #include <infty/autograd/linear.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/data/text_tensors.hpp>
-#include <infty/model/objective.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/model/objective.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/trainer.hpp>
 
@@ -117,7 +117,7 @@ TEMPLATE_LIST_TEST_CASE("Trainer: stopped and gone on with at any step, it is bi
 }
 
 TEST_CASE("Trainer: a language model with its memory, dropout and text goes on bit for bit") {
-  using Model = infty::TransformerLM<infty::InftyMemory<float>>;
+  using Lm = infty::TransformerLM<infty::InftyMemory<float>>;
   infty::TokenStream text;
   std::vector<infty::TokenId> tokens;
   for (int i = 0; i < 150; ++i) tokens.push_back(static_cast<infty::TokenId>(i * i % 11));
@@ -125,21 +125,21 @@ TEST_CASE("Trainer: a language model with its memory, dropout and text goes on b
   const infty::tests::TemporaryFolder folder;
 
   struct Training {
-    Model model{{.vocabulary = 11,
-                 .model_dim = 8,
-                 .layers = 2,
-                 .heads = 2,
-                 .feed_forward = 8,
-                 .dropout = .1},
-                {.attention = {.capacity = 3, .stride = 1},
-                 .memory = infty::LongTermConfig{.basis = 4,
-                                                    .widths = {.1, .3},
-                                                    .samples = 6,
-                                                    .resampling = infty::Resampling::sticky,
-                                                    .bins = 8}},
-                Random(1)};
+    Lm model{{.vocabulary = 11,
+              .model_dim = 8,
+              .layers = 2,
+              .heads = 2,
+              .feed_forward = 8,
+              .dropout = .1},
+             {.attention = {.capacity = 3, .stride = 1},
+              .memory = infty::LongTermConfig{.basis = 4,
+                                              .widths = {.1, .3},
+                                              .samples = 6,
+                                              .resampling = infty::Resampling::sticky,
+                                              .bins = 8}},
+             Random(1)};
     infty::BatchStream batches;
-    Model::State state = model.make_state(2);
+    Lm::State state = model.make_state(2);
     Random dropout{2};
     Trainer<float> trainer{model, {.steps = 16, .adam = {.learning_rate = .01}, .max_norm = 1}};
     std::vector<double> losses;
