@@ -143,7 +143,7 @@ TEST_CASE("docs/operations.md: kernels are where a header asks for them") {
   std::map<std::string, std::set<std::string>> named, asked;
   for (const OperationRow& row : rows_of_operations())
     if (row.kernel.rfind("Fused", 0) == 0) named[row.header].insert(row.kernel);
-  static const std::regex ask("typename B::(?:template )?(Fused\\w+)");
+  static const std::regex ask("typename Own::(?:template )?(Fused\\w+)");
   for (const auto& [name, path] : headers_below({"autograd", "nn", "memory/ops"})) {
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);)
