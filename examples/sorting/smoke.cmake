@@ -57,7 +57,7 @@ refused("whole/curves.csv" ${tiny} --out whole/curves.csv)
 refused("missing/state" ${tiny} --out other --save missing/state)
 file(WRITE "${FOLDER}/foreign" "{}")
 refused("foreign" --resume foreign)
-refused("[train_step] step 1: [TransformerLM] layer 0: " --rate 1e30 ${tiny} --models none --out other)
+refused("[train_step] step 1: [Layers] layer 0: " --rate 1e30 ${tiny} --models none --out other)
 
 # Other backends: their numbers are Eigen's but for rounding, and they read each other's checkpoints.
 # One that is not there is refused, and the message says what to do.

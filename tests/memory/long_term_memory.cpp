@@ -262,7 +262,7 @@ TEST_CASE("LongTermMemory: every member of a state is checked before it is used"
   state.writes = {1, 1, 1};
   refused("the state's writes has 3 rows, its coefficients 2");
   state.row_id.id.clear();
-  refused("the state's stream has 0 rows, its coefficients 2");
+  refused("the state's row_id has 0 rows, its coefficients 2");
   state.written = {3, -1};
   refused("row 1 has taken in -1 vectors in 1 writes, 3 in the last: none may be negative");
   state.writes = {-2, 1};
