@@ -34,10 +34,10 @@ struct Run {
   Model model{{.vocabulary = 3, .model_dim = 2, .layers = 1, .heads = 1, .feed_forward = 2},
               {.attention = {.capacity = 2, .stride = 2},
                .memory = LongTermConfig{.basis = 2,
-                                           .widths = {.1, .2},
-                                           .samples = 3,
-                                           .resampling = Resampling::sticky,
-                                           .bins = 4}}};
+                                        .widths = {.1, .2},
+                                        .samples = 3,
+                                        .resampling = Resampling::sticky,
+                                        .bins = 4}}};
   Adam<float> adam{model};
   Random random{1, 9};
   Model::State state = model.make_state(2);

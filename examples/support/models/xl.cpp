@@ -10,6 +10,6 @@ std::unique_ptr<support::Model> support::make_xl(const ModelConfig& config) {
 
 // What `NoMemory` is, without compiling a second model.
 std::unique_ptr<support::Model> support::make_none(const ModelConfig& config) {
-  return std::make_unique<ModelOf<infty::ShortTermMemory<float>>>(config,
-                                                           infty::ShortTermConfig{.capacity = 0});
+  return std::make_unique<ModelOf<infty::ShortTermMemory<float>>>(
+      config, infty::ShortTermConfig{.capacity = 0});
 }

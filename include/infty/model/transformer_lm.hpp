@@ -53,7 +53,7 @@ class SoftmaxHead : public AdaptiveSoftmax<T, Backend> {
   void visit(Visitor&& see) {
     if (clustered_ || !this->projections.empty()) {
       see("softmax", static_cast<AdaptiveSoftmax<T, Backend>&>(*this));
-    } else if (!this->weights.empty()) {  // else moved from
+    } else if (!this->weights.empty()) {       // else moved from
       see("output_weight", this->weights[0]);  // the embedding's, where they are tied
       see("output_bias", this->biases[0]);
     }
