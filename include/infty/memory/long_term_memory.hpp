@@ -186,8 +186,7 @@ class LongTermMemory {
   /// What `read` reads, with the densities that were used; `divergence` turns these into the
   /// regulariser.
   Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
-    const Index batch = state.coefficients.dim(0);
-    const Index e = config_.heads * config_.resolved_head_dim();
+    const Index batch = state.coefficients.dim(0), e = inner();
     check("read", state);
     require<ShapeError>(
         queries.shape().rank() == 3 && queries.dim(0) == batch && queries.dim(2) == e, "read",
@@ -223,11 +222,7 @@ class LongTermMemory {
     if (const auto places = resampler_.locations(state.attention, state.writes, state.row_id);
         !places.empty())
       return places;
-    const auto even = even_locations<T, Backend>(config_.samples);
-    Tensor<T, Backend> all(Shape{state.coefficients.dim(0), config_.samples});
-    for (Index row = 0; row < all.dim(0); ++row)
-      all.slice(row, row + 1).copy_from(even.reshape(Shape{1, config_.samples}));
-    return all;
+    return detail::even_rows<T, Backend>(state.coefficients.dim(0), config_.samples);
   }
 
   /// Whether where a read looks decides where the next write samples, so that a read without an
@@ -247,7 +242,7 @@ class LongTermMemory {
         cache_(std::move(cache)),
         resampler_(config_),
         waiting_(config_.model_dim, 0, config_.group) {
-    const Index d = config_.model_dim, e = config_.heads * config_.resolved_head_dim();
+    const Index d = config_.model_dim, e = inner();
     if (config_.gate) {
       gate_weight = detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
       gate_bias = detail::uniform_parameter<T, Backend>(Shape{d}, 3 * d, random.split(1));
@@ -267,26 +262,18 @@ class LongTermMemory {
     return Cache(basis_of<Psi>(config), config.ridge_settings());
   }
 
+  /// H D, of all heads.
+  Index inner() const { return config_.heads * config_.resolved_head_dim(); }
+
   detail::LongTermFlops flops(Index batch, Index length) const {
-    return {batch,
-            length,
-            config_.basis,
-            config_.model_dim,
-            config_.heads * config_.resolved_head_dim(),
-            config_.gate};
+    return {batch, length, config_.basis, config_.model_dim, inner(), config_.gate};
   }
 
   /// Writes vectors [batch, L, d], the last `counts` of them, to the signals of `next`.
   void take_in(State& next, const V& x, const RowCounts& counts,
                Tensor<T, Backend> locations) const {
     if (x.dim(1) == 0) return;
-    if (config_.threshold > 0)
-      for (std::size_t row = 0; row < counts.size(); ++row)
-        if (counts[row] > 0 && next.written[row] >= config_.threshold) {
-          const auto waiting = next.waiting;
-          reset_row(next, static_cast<Index>(row));
-          next.waiting = waiting;
-        }
+    if (config_.threshold > 0) detail::clear_full_rows(next, config_.threshold, counts);
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
     if (locations.empty())
       locations = resampler_.locations(next.attention, next.writes, next.row_id);
@@ -321,12 +308,7 @@ class LongTermMemory {
       return key.forward(weighted_coefficients(density_weight, state.coefficients));
     };
     if (Tape::active()) return made_now();
-    auto& kept = state.density_keys;
-    if (!kept.coefficients.holds(state.coefficients) ||
-        !kept.density_weight.holds(density_weight) || !kept.key_weight.holds(key.weight))
-      kept = {detail::Snapshot(state.coefficients), detail::Snapshot(density_weight),
-              detail::Snapshot(key.weight), made_now()};
-    return kept.value;
+    return state.density_keys.of(state.coefficients, density_weight, key.weight, made_now);
   }
 
   Config config_;

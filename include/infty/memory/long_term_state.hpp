@@ -14,6 +14,15 @@ template <class T, class B>
 struct DensityKeys {
   Snapshot<T, B> coefficients, density_weight, key_weight;
   Variable<T, B> value;  ///< [batch, 2, H D]
+
+  /// The keys for these, by make() unless they are held.
+  template <class Make>
+  const Variable<T, B>& of(const Variable<T, B>& now, const Variable<T, B>& densities,
+                           const Variable<T, B>& keys, Make&& make) {
+    if (!coefficients.holds(now) || !density_weight.holds(densities) || !key_weight.holds(keys))
+      *this = {Snapshot(now), Snapshot(densities), Snapshot(keys), make()};
+    return value;
+  }
 };
 
 }  // namespace detail
@@ -45,6 +54,22 @@ struct LongTermState {
     see("waiting", waiting);
   }
 };
+
+namespace detail {
+
+/// Clears what rows remember that take in vectors and have taken in `threshold` or more; what waits
+/// to be written stays.
+template <class T, class B>
+void clear_full_rows(LongTermState<T, B>& state, Index threshold, const RowCounts& counts) {
+  for (std::size_t row = 0; row < counts.size(); ++row)
+    if (counts[row] > 0 && state.written[row] >= threshold) {
+      const auto waiting = state.waiting;
+      reset_row(state, static_cast<Index>(row));
+      state.waiting = waiting;
+    }
+}
+
+}  // namespace detail
 
 /// What a read returns beside what was read.
 template <class T, class Backend = EigenBackend>

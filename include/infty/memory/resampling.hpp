@@ -13,6 +13,7 @@
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/signal/bins.hpp>
+#include <infty/signal/contraction.hpp>
 
 namespace infty::detail {
 
@@ -72,5 +73,15 @@ class Resampler {
   Index samples_, bins_;
   std::uint64_t seed_;
 };
+
+/// Even places in every row -> [batch, samples].
+template <class T, class B>
+Tensor<T, B> even_rows(Index batch, Index samples) {
+  const auto even = even_locations<T, B>(samples);
+  Tensor<T, B> all(Shape{batch, samples});
+  for (Index row = 0; row < batch; ++row)
+    all.slice(row, row + 1).copy_from(even.reshape(Shape{1, samples}));
+  return all;
+}
 
 }  // namespace infty::detail

@@ -39,7 +39,7 @@ struct CausalAttention {
   }
 
   /// Vectors [B, L, d] -> [B, L, d], each having seen those up to itself. @throws infty::ShapeError
-  V forward(const V& x) const { return maps.forward(x, x, {.causal = true}); }
+  V forward(const V& x) const { return read(queries(x), x); }
 
   /// What `forward` makes of x, normed first, with the queries; the words of x leave.
   Attended<T, Backend> attend(NoState&, const V& x, const InputNorm<T, Backend>& norm,
@@ -48,9 +48,7 @@ struct CausalAttention {
     if (pass.answer) {
       const V normed = norm(x);
       attended.queries = queries(normed);
-      attended.context = maps.out.forward(scaled_dot_product_attention(
-          attended.queries, maps.key.forward(normed), maps.value.forward(normed),
-          {.heads = maps.heads, .causal = true}));
+      attended.context = read(attended.queries, normed);
     }
     const auto words = narrow(x, pass.before, x.dim(1) - pass.behind).value();
     attended.leaving = {words, RowCounts(static_cast<std::size_t>(x.dim(0)), words.dim(1))};
@@ -59,6 +57,13 @@ struct CausalAttention {
 
   /// The queries of vectors as attention sees them, [B, L, d] -> [B, L, H D].
   V queries(const V& x) const { return maps.query.forward(x); }
+
+ private:
+  V read(const V& queries_of_x, const V& x) const {
+    return maps.out.forward(scaled_dot_product_attention(queries_of_x, maps.key.forward(x),
+                                                         maps.value.forward(x),
+                                                         {.heads = maps.heads, .causal = true}));
+  }
 };
 
 }  // namespace infty
