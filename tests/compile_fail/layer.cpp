@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// expect: layer.visit(
+// expect: member.visit(
 #include <infty/autograd/parameters.hpp>
 
 struct Scale {

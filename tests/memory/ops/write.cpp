@@ -12,6 +12,8 @@
 #include "support/tensors.hpp"
 #include "support/types.hpp"
 
+namespace writing {
+
 using infty::GaussianBasis;
 using infty::Index;
 using infty::Random;
@@ -118,3 +120,5 @@ TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coef
     for (Index i = 0; i < 2 * d; ++i) CHECK(r.x.grad().data()[2 * 5 * d + i] == 0);
   }
 }
+
+}  // namespace writing
