@@ -158,8 +158,10 @@
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/checkpoint_renames.hpp>
 #include <infty/train/checkpoint_version.hpp>
+#include <infty/train/checkpoint_writing.hpp>
 #include <infty/train/clip.hpp>
 #include <infty/train/fwd.hpp>
+#include <infty/train/load_report.hpp>
 #include <infty/train/named_parameters.hpp>
 #include <infty/train/progress.hpp>
 #include <infty/train/schedule.hpp>
