@@ -19,7 +19,7 @@ using RowCounts = std::vector<Index, PoolAllocator<Index>>;
 
 /// What a row is called by the random numbers drawn for it; resetting a row keeps it.
 struct RowIds {
-  RowCounts id;
+  RowCounts id;  ///< [batch], the stream of each row's random numbers
 };
 
 /// A sequence a row, each of its own length, aligned to the right.

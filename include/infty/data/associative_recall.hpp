@@ -34,6 +34,7 @@ struct AssociativeRecallBatch {
 /// evenly and independently. Whoever remembers nothing says one of `values` right.
 class AssociativeRecallTask {
  public:
+  /// Makes a task of these sizes.
   /// @throws infty::ValueError for sizes out of their range
   explicit AssociativeRecallTask(const AssociativeRecallConfig& config) : config_(config) {
     require(config.values >= 1 && config.pairs >= 1 && config.gap >= 0, "AssociativeRecallTask",

@@ -34,10 +34,11 @@ class CompressiveMemory {
   using State = CompressiveState<T, Backend>;
   using Norm = InputNorm<T, Backend>;
 
-  RelativeAttention<T, Backend> attention;
-  Compressor<T, Backend> compressor;
-  Linear<T, Backend> decoder;  ///< d -> c d, of the auto-encoding loss; else empty
+  RelativeAttention<T, Backend> attention;  ///< over compressed vectors, vectors and segment
+  Compressor<T, Backend> compressor;        ///< makes one vector of `rate`
+  Linear<T, Backend> decoder;               ///< d -> c d, of the auto-encoding loss; else empty
 
+  /// Makes the memory of a layer, with weights drawn as `Linear` draws them.
   /// @throws infty::ValueError if sizes or configuration are not valid
   explicit CompressiveMemory(CompressiveConfig config, AttentionSizes sizes,
                              Random random = Random(0))

@@ -82,6 +82,7 @@ class Fifo {
   /// The vectors of every row: [batch, capacity + stride - 1, d].
   using State = RowSequences<T, Backend>;
 
+  /// Makes a queue of `capacity` vectors of width `model_dim`, which leave in groups of `stride`.
   /// @throws infty::ValueError unless model_dim >= 1, capacity >= 0 and stride >= 1, and for sizes
   /// above `largest_size`
   Fifo(Index model_dim, Index capacity, Index stride = 1)

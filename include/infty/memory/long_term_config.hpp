@@ -41,8 +41,8 @@ struct LongTermConfig {
   bool gate = true;      ///< of new vectors (Eq. 18)
   double sigma0 = 0.05;  ///< of the prior that the KL term draws to (Eq. 20)
   double variance_floor = 1e-6;  ///< least sigma²; no effect on `moments`
-  DensityParameters parameters = DensityParameters::affine;
-  Resampling resampling = Resampling::even;
+  DensityParameters parameters = DensityParameters::affine;  ///< (Eq. 9, 10)
+  Resampling resampling = Resampling::even;                  ///< (Eq. 14); sticky: (Eq. 16, 17)
   Index bins = 128;                 ///< of the attention histogram of sticky memories (Eq. 16)
   std::uint64_t sampling_seed = 0;  ///< of the draws of `Resampling::sticky`
   /// Whether samples of the old signal are clamped, coordinate by coordinate, to the largest |x|
@@ -74,6 +74,7 @@ struct LongTermConfig {
             .bounded = bounded};
   }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     const auto positive = [](const char* name, double value) {

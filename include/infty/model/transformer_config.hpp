@@ -15,9 +15,9 @@ namespace infty {
 /// there) and the output layer (not tied there); `model/presets.hpp` has every experiment as it
 /// was.
 struct TransformerConfig {
-  Index vocabulary = 21;  ///< 20 symbols and a separator
-  Index model_dim = 300;  ///< d
-  Index layers = 3;
+  Index vocabulary = 21;      ///< 20 symbols and a separator
+  Index model_dim = 300;      ///< d
+  Index layers = 3;           ///< blocks, one above the other
   Index heads = 6;            ///< H
   Index head_dim = 0;         ///< D; 0 stands for model_dim / heads
   Index feed_forward = 300;   ///< width of the inner layer of the feed-forward network
@@ -43,6 +43,7 @@ struct TransformerConfig {
     return {vocabulary, model_dim, cutoffs, div_value, embedding_dim};
   }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("TransformerConfig", "vocabulary", vocabulary, 1);

@@ -34,8 +34,10 @@ class AnyState {
     requires(!std::is_same_v<State, AnyState> && Visitable<State>)
   explicit AnyState(State state) : held_(std::make_unique<Held<State>>(std::move(state))) {}
 
+  /// Copies the state inside.
   AnyState(const AnyState& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
-  AnyState(AnyState&&) noexcept = default;
+  AnyState(AnyState&&) noexcept = default;  ///< Leaves the other one empty.
+  /// Becomes the other one.
   AnyState& operator=(AnyState other) noexcept {
     held_ = std::move(other.held_);
     return *this;
@@ -110,8 +112,10 @@ class AnyLayer {
     requires(!std::is_same_v<L, AnyLayer> && SequenceLayer<L, T, Backend>)
   AnyLayer(L layer) : held_(std::make_unique<Held<L>>(std::move(layer))) {}
 
+  /// Copies the handle inside: the same weights.
   AnyLayer(const AnyLayer& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
-  AnyLayer(AnyLayer&&) noexcept = default;
+  AnyLayer(AnyLayer&&) noexcept = default;  ///< Leaves the other one empty.
+  /// Becomes the other one, with its weights.
   AnyLayer& operator=(AnyLayer other) noexcept {
     held_ = std::move(other.held_);
     return *this;

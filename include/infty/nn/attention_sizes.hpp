@@ -15,6 +15,7 @@ struct AttentionSizes {
   /// H D, of all heads.
   Index inner() const { return heads * head_dim; }
 
+  /// Checks all constants.
   /// @throws infty::ValueError unless all are >= 1, and their product at most `largest_size`
   void validate() const {
     require(model_dim >= 1 && heads >= 1 && head_dim >= 1, "AttentionSizes", "model_dim is ",

@@ -31,8 +31,8 @@ class InvariantError : public Error {
 /// tokens. Two rows and two pieces at least, and rows that differ, or nothing could be told.
 template <class Piece, class Query = Piece>
 struct Stream {
-  std::vector<Piece> pieces;
-  Query queries;
+  std::vector<Piece> pieces;  ///< written in this order
+  Query queries;              ///< read behind each
 };
 
 template <class M>

@@ -47,6 +47,7 @@ struct TrainerConfig {
     return max_norm > 0 ? max_norm : std::numeric_limits<double>::infinity();
   }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("TrainerConfig", "steps", steps, 1);
