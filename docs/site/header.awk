@@ -44,6 +44,15 @@ function apart(line,    at, words, pieces, n, i, first, type, out, value) {
   return out
 }
 
+# A comment on the file, without which Doxygen has no page of it.
+FNR == 1 {
+  path = ARGV[1]
+  sub(/^.*include\/infty\//, "infty/", path)
+  print "/** @file " path " @brief To be included as <code>\\<" path "\\></code>. */ " $0
+  before = $0
+  next
+}
+
 {
   documented = before ~ /^ *\/\/\// || $0 ~ /\/\/\/</
   name = ""

@@ -79,22 +79,3 @@ TEST_CASE("docs: every block of C++ stands in a file that is compiled") {
   }
   CHECK(quoted > 0);
 }
-
-TEST_CASE("docs: every file and picture that a page links to is there") {
-  for (const auto& entry : fs::directory_iterator(root / "docs")) {
-    if (entry.path().extension() != ".md") continue;
-    bool code = false;
-    for (const auto& line : lines_of(entry.path())) {
-      if (line.starts_with("```")) code = !code;
-      if (code) continue;
-      for (std::size_t at = 0; (at = line.find("](", at)) != std::string::npos;) {
-        at += 2;
-        std::string target = line.substr(at, line.find(')', at) - at);
-        if (target.starts_with("http") || target.starts_with("#")) continue;
-        target = target.substr(0, target.find('#'));
-        INFO(entry.path() << " links to " << target);
-        CHECK(fs::exists(entry.path().parent_path() / target));
-      }
-    }
-  }
-}

@@ -35,6 +35,7 @@ struct Stream {
   Query queries;              ///< read behind each
 };
 
+/// What a memory's `make_state` returns.
 template <class M>
 using StateOf = std::remove_cvref_t<decltype(std::declval<const M&>().make_state(Index{1}))>;
 

@@ -220,8 +220,10 @@ class Trainer {
   std::vector<Kept> kept_;
 };
 
+/// A trainer of parameters has their scalar and backend.
 template <class T, class B>
 Trainer(std::vector<NamedParameter<T, B>>, TrainerConfig = {}, std::string = "") -> Trainer<T, B>;
+/// A trainer of a layer has those of its variables, `L::V`.
 template <class L>
 Trainer(L&, TrainerConfig = {}, std::string = "")
     -> Trainer<typename L::V::Scalar, typename L::V::BackendType>;
