@@ -98,7 +98,8 @@ BEGIN {
 /^```/ {
   code = !code
   sub(/^```cpp/, "```{.cpp}")
-  sub(/^```console/, "```{.unparsed}")
+  sub(/^```(console|text)/, "```{.unparsed}")
+  sub(/^```python/, "```{.py}")
   if ($0 == "```" && code) $0 = "```{.unparsed}"
   print
   next
