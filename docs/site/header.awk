@@ -47,7 +47,7 @@ function apart(line,    at, words, pieces, n, i, first, type, out, value) {
 # A comment on the file, without which Doxygen has no page of it.
 FNR == 1 {
   path = ARGV[1]
-  sub(/^.*include\/infty\//, "infty/", path)
+  sub(/^.*(include|cuda)\/infty\//, "infty/", path)
   print "/** @file " path " @brief To be included as <code>\\<" path "\\></code>. */ " $0
   before = $0
   next

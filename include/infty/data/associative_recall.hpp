@@ -16,7 +16,7 @@ namespace infty {
 
 /// The sizes of associative recall.
 struct AssociativeRecallConfig {
-  Index keys = 16;   ///< different ones
+  Index keys = 16;   ///< different ones, at least 1
   Index values = 8;  ///< different ones, at least 1
   Index pairs = 8;   ///< in a sequence, in [1, keys]
   Index gap = 100;   ///< blanks behind them, at least 0
