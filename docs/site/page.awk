@@ -109,6 +109,7 @@ code { print; next }
 /^#+ / {
   heading = $0
   sub(/^#+ /, "", heading)
+  gsub(/`/, "")  # Doxygen would print the tags of code in a heading
   name = slug(heading)
   if (count[name]++) name = name "-" (count[name] - 1)
   if ($0 ~ /^# /) print words($0) (title == "index" ? "" : " {#" title "}")
