@@ -110,8 +110,8 @@ class Fifo {
             RowCounts(static_cast<std::size_t>(batch), 0)};
   }
 
-  /// @throws infty::ShapeError that names `op` unless another Fifo like this one made the state,
-  /// and a file that it was loaded from says of no row that it holds more than there is
+  /// Checks that a Fifo like this one made a state, and that a file that it was loaded from says of
+  /// no row that it holds more than there is. @throws infty::ShapeError that names `op` if not
   void check(const char* op, const State& state) const {
     const Index batch = static_cast<Index>(state.length.size());
     require<ShapeError>(

@@ -105,8 +105,8 @@ class LongTermMemory {
     return state;
   }
 
-  /// @throws infty::ShapeError, infty::ValueError that name `op` unless a memory like this one made
-  /// the state, and all of its members have as many rows
+  /// Checks that a memory like this one made a state, and that its members have as many rows.
+  /// @throws infty::ShapeError, infty::ValueError that name `op` if not
   void check(const char* op, const State& state) const {
     detail::check_long_term_state(op, config_, resampler_.bins(), waiting_, state);
   }
