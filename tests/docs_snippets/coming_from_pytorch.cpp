@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Every call that docs/coming_from_pytorch.md sets beside one of PyTorch's, and its training loop.
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <infty/infty.hpp>
@@ -38,10 +36,8 @@ struct Net {
 };
 
 /// Four points and which of them have coordinates of one sign.
-std::pair<Tensor<float>, Tensor<Index>> exclusive_or() {
-  return {Tensor<float>::from({4, 2}, {1, 1, 1, -1, -1, 1, -1, -1}),
-          Tensor<Index>::from({4}, {1, 0, 0, 1})};
-}
+const auto points = Tensor<float>::from({4, 2}, {1, 1, 1, -1, -1, 1, -1, -1});
+const auto classes = Tensor<Index>::from({4}, {1, 0, 0, 1});
 
 }  // namespace
 
@@ -100,7 +96,6 @@ TEST_CASE("docs: what PyTorch's operations are here") {
 }
 
 TEST_CASE("docs: what PyTorch's autograd, layers and optimisers are here") {
-  const auto [points, classes] = exclusive_or();
   Net model;
   Variable<float> x(points, true);
   CHECK_FALSE(x.detach().requires_grad());
@@ -137,7 +132,6 @@ TEST_CASE("docs: what PyTorch's autograd, layers and optimisers are here") {
 }
 
 TEST_CASE("docs: a training loop beside PyTorch's") {
-  const auto [points, classes] = exclusive_or();
   std::ostringstream printed;
   auto* const before = std::cout.rdbuf(printed.rdbuf());
 
@@ -160,7 +154,6 @@ TEST_CASE("docs: a training loop beside PyTorch's") {
 }
 
 TEST_CASE("docs: the same loop, a call a step") {
-  const auto [points, classes] = exclusive_or();
   Net model;
   Adam<float> adam(model);
   double last = 0;

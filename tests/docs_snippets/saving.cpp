@@ -84,8 +84,7 @@ TEST_CASE("docs: weights are saved and loaded, all of them or none") {
 
   const Printed printed;
   const infty::SafetensorsFile file(path);
-  for (const auto& [name, entry] : file.tensors())
-    std::cout << name << ' ' << entry.shape << '\n';
+  for (const auto& [name, entry] : file.tensors()) std::cout << name << ' ' << entry.shape << '\n';
   CHECK(printed.text() == R"(answer.bias [3]
 answer.weight [3, 16]
 embedding.weight [10, 8]
