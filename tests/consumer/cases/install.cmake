@@ -12,7 +12,9 @@ file(REMOVE_RECURSE "${FOLDER}" "${PREFIX}")
 run(0 "infty: the tests are left out, for want of Catch2 (apt install catch2) and nlohmann_json (apt install nlohmann-json3-dev)"
     ${infty} -B "${build}")
 run(0 "" "${CMAKE_COMMAND}" --install "${build}" --prefix "${FOLDER}/prefix")
-run(1 "INFTY_TESTS is ON, but Catch2 (apt install catch2) and" ${infty} -B "${FOLDER}/tests" -DINFTY_TESTS=ON)
+foreach(preset release dev)  # those of `./dev test`
+  run(1 "INFTY_TESTS is ON, but Catch2 (apt install catch2) and" ${infty} -B "${FOLDER}/${preset}" --preset ${preset})
+endforeach()
 run(1 "INFTY_TESTS is 'MAYBE': it must be AUTO, ON or OFF" ${infty} -B "${FOLDER}/maybe" -DINFTY_TESTS=MAYBE)
 run(1 "infty: Eigen is missing: apt install libeigen3-dev, or pass -DEigen3_ROOT=" ${infty} -B "${FOLDER}/eigen"
     -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
