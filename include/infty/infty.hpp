@@ -193,5 +193,6 @@
 #include <infty/eigen/query_tile.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/transpose.hpp>
+#include <infty/eigen/version.hpp>
 #include <infty/io/mapped_file.hpp>
 #endif
