@@ -27,9 +27,8 @@ class Infty(ConanFile):
 
     def set_version(self):
         text = (self._tree() / "include/infty/version.hpp").read_text(encoding="utf-8")
-        lines = re.findall(r"^#define INFTY_VERSION_(?:MAJOR|MINOR|PATCH) .*$|^.* version = .*$",
-                           text, re.M)
-        self.version = ".".join(re.findall(r"\d+", " ".join(lines)))
+        parts = re.findall(r"^#define INFTY_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", text, re.M)
+        self.version = ".".join(parts)
 
     def export_sources(self):
         for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "cuda/*"):
@@ -66,6 +65,6 @@ class Infty(ConanFile):
         # find_package(infty) finds the package's own files: they bring the same targets and options
         # as everywhere else.
         self.cpp_info.set_property("cmake_find_mode", "none")
-        self.cpp_info.builddirs = ["lib/cmake/infty"]
+        self.cpp_info.builddirs = ["share/cmake/infty"]
         self.cpp_info.bindirs = []
         self.cpp_info.libdirs = []
