@@ -27,6 +27,16 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${CMAKE_I
 configure_file(cmake/infty.pc.in infty.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/infty.pc" DESTINATION ${pc_dir})
 
+# The Common Package Specification, on demand: where it is, CMake from 4.3 on takes it in the stead of the package above,
+# and OpenMP, Thrust and CUDA are lost.
+option(INFTY_CPS "Install a description of the package in CPS, too" OFF)
+if(INFTY_CPS)
+  set(cps_dir ${CMAKE_INSTALL_DATADIR}/cps)
+  set(prefix "@prefix@")  # CPS's own word
+  configure_file(cmake/infty.cps.in infty.cps @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/infty.cps" DESTINATION ${cps_dir})
+endif()
+
 # `cpack -G DEB`, a package for all architectures.
 if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_PACKAGE_NAME infty)

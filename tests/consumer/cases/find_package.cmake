@@ -18,3 +18,6 @@ configure(1 "The project goes on without infty: infty has no component 'gpu'" op
           -DCOMPONENTS=gpu)
 configure(1 "infty's component thrust needs INFTY_THRUST and the Thrust headers" thrust ${package}
           -DCOMPONENTS=thrust -DREQUIRED=REQUIRED -DINFTY_THRUST=OFF)
+if(THRUST)  # its headers are here; what the project exports of it, it can
+  configure(0 "" thrust ${package} -DCOMPONENTS=thrust -DREQUIRED=REQUIRED)
+endif()

@@ -9,6 +9,16 @@ foreach(way add_subdirectory FetchContent)
   endif()
 endforeach()
 
-# Unless it is wanted.
-consume("infty ${version}, Eigen" install -DWAY=add_subdirectory -DINFTY_INSTALL=ON)
+# Unless it is wanted, by the option.
+consume("infty ${version}, Eigen" install -DWAY=add_subdirectory -DINFTY_INSTALL=ON -DINFTY_CPS=ON)
 run(0 "include/infty/infty.hpp" "${CMAKE_COMMAND}" --install "${FOLDER}/install" --prefix "${FOLDER}/prefix")
+file(READ "${FOLDER}/prefix/share/cps/infty.cps" cps)
+string(JSON described GET "${cps}" version)
+string(JSON include GET "${cps}" components infty includes 0)
+if(NOT described STREQUAL version OR NOT include STREQUAL "@prefix@/include")
+  message(FATAL_ERROR "infty.cps: ${described}, ${include}")
+endif()
+if(CMAKE_VERSION VERSION_GREATER_EQUAL 4.3)  # which read it
+  consume("infty ${version}, Eigen" cps -DWAY=find_package "-Dinfty_DIR=${FOLDER}/prefix/share/cps" -DVERSION=0.2
+          -DCOMPONENTS=cpu)
+endif()
