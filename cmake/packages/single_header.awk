@@ -49,7 +49,7 @@ function fail(why) {
 
 BEGIN {
   print "// SPDX-License-Identifier: MIT"
-  print "// All of infty in one header, for host compilers; needs C++20 and Eigen 3.4. Made by"
+  print "// All of infty in one header, for host compilers; needs C++20 and Eigen 3.4 or later. Made by"
   print "// `./dev single-header`: change the headers that it is made of, not this file."
   print "#pragma once"
   print ""

@@ -21,7 +21,6 @@ expect("${port}/vcpkg.json" eigen3 dependencies 0)
 expect("${port}/vcpkg.json" vcpkg-cmake dependencies 1 name)
 expect("${port}/vcpkg.json" vcpkg-cmake-config dependencies 2 name)
 expect("${example}/vcpkg.json" infty dependencies 0)
-expect("${example}/vcpkg.json" eigen3 overrides 0 name)
 expect("${example}/vcpkg-configuration.json" ../ports overlay-ports 0)
 
 file(REMOVE_RECURSE "${FOLDER}")

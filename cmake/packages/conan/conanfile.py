@@ -39,7 +39,7 @@ class Infty(ConanFile):
         cmake_layout(self)
 
     def requirements(self):
-        self.requires("eigen/3.4.0", transitive_headers=True)
+        self.requires("eigen/[>=3.4.0 <6]", transitive_headers=True)
 
     def validate(self):
         check_min_cppstd(self, 20)
