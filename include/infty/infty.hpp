@@ -40,6 +40,7 @@
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/row.hpp>
+#include <infty/core/row_store.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/state_members.hpp>
@@ -110,6 +111,7 @@
 #include <infty/nn/adaptive_embedding.hpp>
 #include <infty/nn/adaptive_softmax.hpp>
 #include <infty/nn/any_layer.hpp>
+#include <infty/nn/any_state.hpp>
 #include <infty/nn/attended.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/attention_sizes.hpp>
@@ -195,5 +197,6 @@
 #include <infty/eigen/query_tile.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/transpose.hpp>
+#include <infty/eigen/version.hpp>
 #include <infty/io/mapped_file.hpp>
 #endif

@@ -11,6 +11,7 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/nn/plain_attention.hpp>
 
 namespace infty {
 
@@ -277,8 +278,11 @@ class CompressiveMemory {
                    const V& compressed, const RowCounts& length) const {
     const auto read = [&](const V& x, const RowCounts& count) {
       const V seen = norm.with_constants(x);
-      return content_attention(queries.detach(), linear(seen, attention.key.weight.detach()),
-                               linear(seen, attention.value.weight.detach()), sizes_.heads, count);
+      return scaled_dot_product_attention<T, Backend>(
+          queries.detach(), linear(seen, attention.key.weight.detach()),
+          linear(seen, attention.value.weight.detach()),
+          {.heads = sizes_.heads,
+           .visible = Tensor<Index, Backend>::from(Shape{x.dim(0)}, count.data())});
     };
     const Index rows = std::count_if(length.begin(), length.end(), [](Index n) { return n > 0; });
     const V wanted = read(V(vectors.vectors), vectors.length);

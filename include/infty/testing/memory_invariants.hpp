@@ -103,7 +103,7 @@ template <class State>
 double state_difference(const State& a, const State& b) {
   std::vector<std::vector<double>> members;
   const auto collect = [&](const State& state, auto&& f) {
-    infty::detail::each_member(state, [&](const auto& member) {
+    infty::for_each_member(state, [&](const std::string&, const auto& member) {
       using M = std::remove_cvref_t<decltype(member)>;
       std::vector<double> all;
       const auto add = [&](const auto& numbers) {

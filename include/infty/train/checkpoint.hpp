@@ -113,7 +113,7 @@ class CheckpointLoader {
         member = M(fresh ? Own::zeros(own) : read_like(stored, tensor));
       }
     };
-    detail::walk_members(*loaded, load, detail::DottedName{});
+    detail::walk_saved(*loaded, load, detail::DottedName{});
     add_prefix(prefix);
     writes_.push_back([loaded, to = &state] { *to = std::move(*loaded); });
     return *this;
