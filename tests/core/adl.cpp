@@ -30,7 +30,8 @@ struct Box {
   X(bin_probability)                                                                              \
   X(bytes_of)                                                                                     \
   X(clip_grad_norm)                                                                               \
-  X(clone) X(concat) X(condition_number) X(contract) X(copy_parameters) X(count_parameters)       \
+  X(clone)                                                                                        \
+  X(concat) X(condition_number) X(contract) X(copy_parameters) X(count_parameters)                \
       X(cross_entropy) X(dropout) X(embedding) X(evaluate) X(expectation) X(expected_values)      \
           X(fill_normal) X(fill_uniform) X(fit) X(weighted_coefficients) X(for_each_member)       \
               X(for_each_parameter) X(gate) X(grad_norm) X(gradient_check) X(project_heads)       \
