@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/comparison.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/language_model/results.hpp"
 #include "../support/lock.hpp"
@@ -126,18 +127,25 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
   infty::require(failed.empty(), "compare", failed, ".txt says why this run failed");
 }
 
-/// Mean and sample standard deviation, least and greatest of a few numbers.
+/// Mean and sample standard deviation of a few numbers.
 struct Spread {
-  double mean = 0, deviation = 0, least = 0, most = 0;
+  double mean = 0, deviation = 0;
 
   explicit Spread(const std::vector<double>& values) {
     const auto count = static_cast<double>(values.size());
     mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
     for (const double value : values) deviation += (value - mean) * (value - mean);
     deviation = values.size() > 1 ? std::sqrt(deviation / (count - 1)) : 0;
-    const auto [low, high] = std::minmax_element(values.begin(), values.end());
-    least = *low;
-    most = *high;
+  }
+
+  /// `0.123 ± 0.045`; of one number there is no deviation.
+  std::string text(bool several) const {
+    char out[64];
+    if (several)
+      std::snprintf(out, sizeof out, "%.3f ± %.3f", mean, deviation);
+    else
+      std::snprintf(out, sizeof out, "%.3f", mean);
+    return out;
   }
 };
 
@@ -148,8 +156,8 @@ inline std::pair<const char*, const char*> measure_of(const std::string& level) 
   return {"perplexity", level == "word" ? "perplexity per word" : "perplexity per token"};
 }
 
-/// The table of all memories, and which of them the seeds tell apart. On standard output, in
-/// Markdown.
+/// The table of all memories, and what the fixed comparisons of them tell on the test text. On
+/// standard output, in Markdown.
 inline void print_table(const CompareOptions& options, const std::string& level,
                         const std::map<std::string, std::vector<nlohmann::json>>& results) {
   const char* const key = measure_of(level).first;
@@ -171,37 +179,32 @@ inline void print_table(const CompareOptions& options, const std::string& level,
     const Spread valid = of_split(memory, "valid"), test = of_split(memory, "test");
     const Spread speed = all(
         memory, [](const nlohmann::json& r) { return r.at("tokens_per_second").get<double>(); });
-    std::printf("| %s | %lld | %.3f ± %.3f | %.3f ± %.3f | %.0f |\n", memory.c_str(),
-                results.at(memory).front().at("parameters").get<long long>(), valid.mean,
-                valid.deviation, test.mean, test.deviation, speed.mean);
+    const bool several = options.seeds > 1;
+    std::printf("| %s | %lld | %s | %s | %.0f |\n", memory.c_str(),
+                results.at(memory).front().at("parameters").get<long long>(),
+                valid.text(several).c_str(), test.text(several).c_str(), speed.mean);
   }
   std::printf(
-      "\nMean and standard deviation over %lld seeds, %lld steps; %lld tokens, %lld characters "
-      "and %lld bytes in valid, %lld, %lld and %lld in test.\n",
-      static_cast<long long>(options.seeds), first.at("steps").get<long long>(),
-      first.at("valid").at("tokens").get<long long>(),
+      "\n%s%lld seed%s, %lld steps; %lld tokens, %lld characters and %lld bytes in valid, %lld, "
+      "%lld and %lld in test.\n",
+      options.seeds > 1 ? "Mean and standard deviation over " : "Of ",
+      static_cast<long long>(options.seeds), options.seeds > 1 ? "s" : "",
+      first.at("steps").get<long long>(), first.at("valid").at("tokens").get<long long>(),
       first.at("valid").at("characters").get<long long>(),
       first.at("valid").at("bytes").get<long long>(),
       first.at("test").at("tokens").get<long long>(),
       first.at("test").at("characters").get<long long>(),
       first.at("test").at("bytes").get<long long>());
-  std::string apart, mixed;
-  for (std::size_t i = 0; i < options.memories.size(); ++i)
-    for (std::size_t j = i + 1; j < options.memories.size(); ++j) {
-      const Spread a = of_split(options.memories[i], "test");
-      const Spread b = of_split(options.memories[j], "test");
-      const bool first_better = a.mean <= b.mean;
-      const std::string& better = options.memories[first_better ? i : j];
-      const std::string& worse = options.memories[first_better ? j : i];
-      if ((first_better ? a : b).most < (first_better ? b : a).least)
-        apart += (apart.empty() ? "" : ", ") + better + " < " + worse;
-      else
-        mixed += (mixed.empty() ? "" : ", ") + options.memories[i] + " and " + options.memories[j];
-    }
-  std::printf(
-      "\nOn the test text every seed of the one is better than every seed of the other: %s.\n"
-      "The seeds overlap: %s.\n",
-      apart.empty() ? "none" : apart.c_str(), mixed.empty() ? "none" : mixed.c_str());
+  std::vector<support::Comparison> comparisons;
+  const auto by_seed = [&](const std::string& memory) {
+    std::vector<double> values;
+    for (const auto& result : results.at(memory))
+      values.push_back(result.at("test").at(key).get<double>());
+    return values;
+  };
+  for (const auto& [memory, reference] : support::fixed_pairs(options.memories))
+    comparisons.push_back({"test", memory, reference, by_seed(memory), by_seed(reference)});
+  std::printf("%s", support::verdicts(comparisons, true).c_str());
 }
 
 /// Trains all memories with all seeds, at as many parameters as the largest has and as many vectors
