@@ -215,7 +215,7 @@ void study_text(const Options& options) {
 void study_basis(const Options& options) {
   std::vector<BasisPoint> points;
   for (const Index basis : options.basis.basis) points.push_back(try_basis(options.basis, basis));
-  write_figure(options, "basis", basis_csv(points), basis_figure(options.basis));
+  write_figure(options, "basis", basis_csv(points), basis_figure(options.basis, points));
   std::printf("\n%6s %9s %17s\n", "N", "accuracy", "regression error");
   for (const BasisPoint& point : points)
     std::printf("%6lld %9.3f %17.3f\n", static_cast<long long>(point.basis), point.accuracy,
