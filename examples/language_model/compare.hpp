@@ -7,8 +7,11 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,15 +27,19 @@
 #include "../support/interrupt.hpp"
 #include "../support/language_model/results.hpp"
 #include "../support/lock.hpp"
+#include "../support/progress_line.hpp"
 #include "../support/settings.hpp"
+#include "../support/training.hpp"
 
 namespace language_model {
 
 struct CompareOptions {
   std::filesystem::path out = "language-model-comparison";
   std::vector<std::string> memories = support::memory_names;
-  Index seeds = 3, jobs = 2, save_every = 100;
+  Index seeds = 3, jobs = 2;
+  support::Saving saving = {};
   int threads = 1;
+  std::string again = "";  ///< the command that goes on
 };
 
 /// One training of the comparison, done by a process of its own.
@@ -55,9 +62,12 @@ inline std::string as_option(const nlohmann::json& value) {
 /// Starts this very program once more to train; what it prints goes to a file beside the folder.
 inline ::pid_t start(const Run& run, const CompareOptions& options,
                      const nlohmann::json& settings) {
-  std::vector<std::string> words{"language_model", "train", "--out=" + run.folder.string(),
+  std::vector<std::string> words{"language_model",
+                                 "train",
+                                 "--out=" + run.folder.string(),
                                  "--threads=" + std::to_string(options.threads),
-                                 "--save-every=" + std::to_string(options.save_every)};
+                                 "--save-every=" + std::to_string(options.saving.every),
+                                 "--save-minutes=" + detail::as_option(options.saving.minutes)};
   for (const auto& [name, value] : settings.items())
     if (!(value.is_string() && value.get<std::string>().empty()))
       words.push_back("--" + name + '=' + as_option(value));
@@ -79,6 +89,44 @@ inline ::pid_t start(const Run& run, const CompareOptions& options,
 
 }  // namespace detail
 
+/// A line on the steps of all runs together, by their logs.
+class StepsOfAll {
+ public:
+  explicit StepsOfAll(const std::vector<Run>& runs) : runs_(runs) {
+    for (const Run& run : runs) total_ += run.settings.steps;
+    first_ = done_ = count();
+    line_.emplace("all", total_, first_);
+  }
+
+  /// Looks once a second.
+  void show() {
+    const auto now = infty::Progress::Clock::now();
+    if (now - looked_ < std::chrono::seconds(1)) return;
+    looked_ = now;
+    done_ = std::max(done_, count());  // a run that goes on cuts its log to its checkpoint
+    line_->update(done_);
+  }
+
+  void clear() { line_->clear(); }
+
+ private:
+  Index count() const {
+    Index steps = 0;
+    for (const Run& run : runs_) {
+      std::ifstream log(run.folder / "log.csv");
+      const auto lines =
+          static_cast<Index>(std::count(std::istreambuf_iterator<char>(log), {}, '\n'));
+      steps += std::clamp<Index>(lines - 1, 0, run.settings.steps);
+    }
+    return steps;
+  }
+
+  std::vector<Run> runs_;
+  Index total_ = 0, first_ = 0, done_ = 0;
+  std::optional<support::ProgressLine> line_;
+  infty::Progress::Clock::time_point looked_{};
+};
+
 /// Runs all that is not done, some at once, and returns when it is. Throws infty::Error that says
 /// where to look if one of them fails; the others end first. A signal is passed on to all, which
 /// save and stop: throws support::Interrupted then.
@@ -89,6 +137,7 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
   std::string failed;
   std::size_t next = 0;
   bool stopping = false;
+  StepsOfAll steps(waiting);
   while (next < waiting.size() || !running.empty()) {
     if (interrupt.signal() != 0 && !stopping) {
       stopping = true;
@@ -98,6 +147,7 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
            std::ssize(running) < options.jobs) {
       Run& run = waiting[next];
       run.process = detail::start(run, options, settings[next]);
+      steps.clear();
       std::fprintf(stderr, "%s: started (%zu of %zu), see %s.txt\n", run.folder.filename().c_str(),
                    next + 1, waiting.size(), run.folder.c_str());
       running.push_back(run);
@@ -107,12 +157,14 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
     int status = 0;
     const ::pid_t ended = ::waitpid(-1, &status, WNOHANG);
     if (ended == 0) {
+      steps.show();
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
     const auto run = std::find_if(running.begin(), running.end(),
                                   [&](const Run& r) { return r.process == ended; });
     if (run == running.end()) continue;
+    steps.clear();
     const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     std::fprintf(stderr, "%s: %s\n", run->folder.filename().c_str(),
                  good       ? "done"
@@ -123,7 +175,7 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
   }
   if (stopping)
     throw support::Interrupted(interrupt.signal(), "stopped, all saved in " + options.out.string() +
-                                                       ": the same command goes on");
+                                                       "; to go on: " + options.again);
   infty::require(failed.empty(), "compare", failed, ".txt says why this run failed");
 }
 

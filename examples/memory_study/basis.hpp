@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,9 +13,11 @@
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/train/trainer.hpp>
 
+#include "../support/interrupt.hpp"
 #include "../support/model_need.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/running_mean.hpp"
+#include "../support/training.hpp"
 #include "attention.hpp"
 
 namespace memory_study {
@@ -135,8 +138,11 @@ inline double bytes_of(const BasisSettings& s) {
   return most + 2 * sizeof(Index) * number(s.evaluation) * number(s.task.length);
 }
 
-/// Trains a model with so many basis functions and tries it on sequences of its own.
-inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
+/// Trains a model with so many basis functions, from its checkpoint on if there is one, and tries
+/// it on sequences of its own. `stopped()` throws where it is to stop, when all is saved.
+template <class Stopped>
+BasisPoint try_basis(const BasisSettings& s, Index basis, const std::filesystem::path& checkpoint,
+                     const support::Saving& saving, Stopped&& stopped) {
   const infty::SortingTask task(s.task);
   const auto model = support::make_model(config_of(s, basis));
   infty::Random sequences(s.seed, 1);
@@ -144,11 +150,19 @@ inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
                          {.steps = s.steps,
                           .adam = {.learning_rate = s.rate},
                           .warmup_steps = std::min<Index>(20, s.steps / 2),
-                          .max_norm = 1});
-  support::ProgressLine line("N = " + std::to_string(basis), s.steps, 0);
+                          .max_norm = 1,
+                          .save_every = saving.every,
+                          .save_minutes = saving.minutes});
+  trainer.keep("sequences", sequences)
+      .keep_settings("{\"basis\":" + std::to_string(basis) +
+                     ",\"sorting-length\":" + std::to_string(s.task.length) +
+                     ",\"sorting-steps\":" + std::to_string(s.steps) +
+                     ",\"seed\":" + std::to_string(s.seed) + '}');
+  if (std::filesystem::exists(checkpoint)) trainer.load(checkpoint);
+  support::ProgressLine line("N = " + std::to_string(basis), s.steps, trainer.steps());
   infty::Objective<float> made;
   support::RunningMean mean;
-  trainer.run(
+  const bool done = trainer.run(
       [&] {
         const auto drawn = task.sample(s.batch, sequences);
         auto state = model->make_state(s.batch);
@@ -156,10 +170,14 @@ inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
         made = model->objective(state, detail::question(task, drawn, s.batch), {.kl_weight = 1e-6});
         return made.total;
       },
-      {.stepped = [&](const infty::TrainStep&, const infty::Progress& progress) {
-        const double loss = mean.add(static_cast<double>(made.loss.value().item()));
-        line.update(progress.done(), {{"loss", loss}});
-      }});
+      {.save = [&] { trainer.save(checkpoint); },
+       .stop = [] { return support::InterruptGuard::signal() != 0; },
+       .stepped =
+           [&](const infty::TrainStep&, const infty::Progress& progress) {
+             const double loss = mean.add(static_cast<double>(made.loss.value().item()));
+             line.update(progress.done(), {{"loss", loss}});
+           }});
+  if (!done) stopped();
   infty::Random others(s.seed, 2);
   const auto drawn = task.sample(s.evaluation, others);
   auto state = model->make_state(s.evaluation);

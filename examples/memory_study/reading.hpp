@@ -38,9 +38,11 @@ struct Reading {
   }
 };
 
-/// Reads a document by a model with a long-term memory; `s` are its settings.
-inline Reading read_document(const support::Model& model, const language_model::Settings& s,
-                             TokenId start, std::span<const TokenId> document) {
+/// Reads a document by a model with a long-term memory; `s` are its settings. `done(tokens)` is
+/// called behind each segment, with how many it had.
+template <class Done>
+Reading read_document(const support::Model& model, const language_model::Settings& s, TokenId start,
+                      std::span<const TokenId> document, Done&& done) {
   Reading out;
   out.inputs.push_back(static_cast<Index>(start));
   for (const TokenId id : document) {
@@ -77,6 +79,7 @@ inline Reading read_document(const support::Model& model, const language_model::
     }
     segment.cells = cells;
     out.segments.push_back(std::move(segment));
+    done(count);
   }
   return out;
 }
