@@ -53,6 +53,7 @@ kill_often("recall" ${milliseconds})
 
 # Ctrl-C saves inside of a run, and says how to go on.
 string(REPLACE "--steps;12" "--steps;400" long "${options}")
+file(REMOVE_RECURSE "${FOLDER}/whole")
 run(0 ignored ${long} --out whole --jobs 2 --tasks copy --memories xl,infty)
 clean()
 interrupt(INT 130 "[ -e parts/settings.json ] && sleep .5" said
