@@ -56,8 +56,8 @@ string(REPLACE "--steps;12" "--steps;400" long "${options}")
 file(REMOVE_RECURSE "${FOLDER}/whole")
 run(0 ignored ${long} --out whole --jobs 2 --tasks copy --memories xl,infty)
 clean()
-interrupt(INT 130 "[ -e parts/settings.json ] && sleep .5" said
-          ${long} --out parts --jobs 2 --tasks copy --memories xl,infty --save-every 1000)
+interrupt(INT 130 "ls parts/unfinished-*.safetensors >/dev/null 2>&1" said
+          ${long} --out parts --jobs 2 --tasks copy --memories xl,infty --save-every 3)
 if(NOT said MATCHES "stopped, all saved in parts; to go on: ")
   message(FATAL_ERROR "SIGINT: it says\n${said}")
 endif()

@@ -145,8 +145,15 @@ void compare(const Settings& s, const Options& options) {
   validate(s);
   for (const std::string& memory : s.memories) check_memory(s, memory);
   const std::vector<Task> tasks = tasks_of(s);
-  for (const Task& task : tasks)
-    for (const std::string& memory : s.memories) fitted(s, task, memory, s.seeds.front());
+  {
+    support::ProgressLine line("sizes", std::ssize(tasks) * std::ssize(s.memories), 0, "model");
+    Index sized = 0;
+    for (const Task& task : tasks)
+      for (const std::string& memory : s.memories) {
+        fitted(s, task, memory, s.seeds.front());
+        line.update(++sized);
+      }
+  }
   const auto lock = support::Lock::folder(options.out);
   require_same_settings(s, options.out);
   Results results(options.out / "runs.csv");

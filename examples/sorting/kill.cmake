@@ -47,7 +47,7 @@ endforeach()
 # over.
 run(0 ignored ${options} --steps 400 --out whole)
 clean()
-interrupt(INT 130 "sleep .5" said ${options} --steps 400 --out parts)
+interrupt(INT 130 "[ -e parts/.lock ] && sleep .2" said ${options} --steps 400 --out parts)
 if(NOT said MATCHES "stopped [^\n]*; to go on: [^\n]+ --resume parts/interrupted.safetensors --out parts")
   message(FATAL_ERROR "SIGINT without --save: it says\n${said}")
 endif()
