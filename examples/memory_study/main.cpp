@@ -98,21 +98,6 @@ lm::Settings small_settings(const Options& options) {
   return s;
 }
 
-/// Keeps as much of the documents as is scored in seconds.
-void shorten(std::vector<std::string_view>& documents) {
-  constexpr std::size_t most = 100000;
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    auto& text = documents[i];
-    if (bytes + text.size() > most) {
-      const double share = static_cast<double>(most - bytes) / static_cast<double>(text.size());
-      text = text.substr(0, lm::detail::cut_near(text, share));
-      documents.resize(i + 1);
-    }
-    bytes += text.size();
-  }
-}
-
 /// The folder with the trained model: the one that is given, or a new one.
 std::filesystem::path train_if_none(const Options& options) {
   if (!options.model.empty()) return options.model;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,21 @@ namespace memory_study {
 
 using infty::TokenId;
 using support::LongTermView;
+
+/// Keeps as much of the documents as is scored in seconds.
+inline void shorten(std::vector<std::string_view>& documents) {
+  constexpr std::size_t most = 100000;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    auto& text = documents[i];
+    if (bytes + text.size() > most) {
+      const double share = static_cast<double>(most - bytes) / static_cast<double>(text.size());
+      text = text.substr(0, language_model::detail::cut_near(text, share));
+      documents.resize(i + 1);
+    }
+    bytes += text.size();
+  }
+}
 
 /// A segment as a model read it.
 struct SegmentRead {
