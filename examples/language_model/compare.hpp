@@ -7,8 +7,11 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,18 +23,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/comparison.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/language_model/results.hpp"
 #include "../support/lock.hpp"
+#include "../support/progress_line.hpp"
 #include "../support/settings.hpp"
+#include "../support/training.hpp"
 
 namespace language_model {
 
 struct CompareOptions {
   std::filesystem::path out = "language-model-comparison";
   std::vector<std::string> memories = support::memory_names;
-  Index seeds = 3, jobs = 2, save_every = 100;
+  Index seeds = 3, jobs = 2;
+  support::Saving saving = {};
   int threads = 1;
+  std::string again = "";  ///< the command that goes on
 };
 
 /// One training of the comparison, done by a process of its own.
@@ -54,9 +62,12 @@ inline std::string as_option(const nlohmann::json& value) {
 /// Starts this very program once more to train; what it prints goes to a file beside the folder.
 inline ::pid_t start(const Run& run, const CompareOptions& options,
                      const nlohmann::json& settings) {
-  std::vector<std::string> words{"language_model", "train", "--out=" + run.folder.string(),
+  std::vector<std::string> words{"language_model",
+                                 "train",
+                                 "--out=" + run.folder.string(),
                                  "--threads=" + std::to_string(options.threads),
-                                 "--save-every=" + std::to_string(options.save_every)};
+                                 "--save-every=" + std::to_string(options.saving.every),
+                                 "--save-minutes=" + detail::as_option(options.saving.minutes)};
   for (const auto& [name, value] : settings.items())
     if (!(value.is_string() && value.get<std::string>().empty()))
       words.push_back("--" + name + '=' + as_option(value));
@@ -78,6 +89,44 @@ inline ::pid_t start(const Run& run, const CompareOptions& options,
 
 }  // namespace detail
 
+/// A line on the steps of all runs together, by their logs.
+class StepsOfAll {
+ public:
+  explicit StepsOfAll(const std::vector<Run>& runs) : runs_(runs) {
+    for (const Run& run : runs) total_ += run.settings.steps;
+    first_ = done_ = count();
+    line_.emplace("all", total_, first_);
+  }
+
+  /// Looks once a second.
+  void show() {
+    const auto now = infty::Progress::Clock::now();
+    if (now - looked_ < std::chrono::seconds(1)) return;
+    looked_ = now;
+    done_ = std::max(done_, count());  // a run that goes on cuts its log to its checkpoint
+    line_->update(done_);
+  }
+
+  void clear() { line_->clear(); }
+
+ private:
+  Index count() const {
+    Index steps = 0;
+    for (const Run& run : runs_) {
+      std::ifstream log(run.folder / "log.csv");
+      const auto lines =
+          static_cast<Index>(std::count(std::istreambuf_iterator<char>(log), {}, '\n'));
+      steps += std::clamp<Index>(lines - 1, 0, run.settings.steps);
+    }
+    return steps;
+  }
+
+  std::vector<Run> runs_;
+  Index total_ = 0, first_ = 0, done_ = 0;
+  std::optional<support::ProgressLine> line_;
+  infty::Progress::Clock::time_point looked_{};
+};
+
 /// Runs all that is not done, some at once, and returns when it is. Throws infty::Error that says
 /// where to look if one of them fails; the others end first. A signal is passed on to all, which
 /// save and stop: throws support::Interrupted then.
@@ -88,6 +137,7 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
   std::string failed;
   std::size_t next = 0;
   bool stopping = false;
+  StepsOfAll steps(waiting);
   while (next < waiting.size() || !running.empty()) {
     if (interrupt.signal() != 0 && !stopping) {
       stopping = true;
@@ -97,6 +147,7 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
            std::ssize(running) < options.jobs) {
       Run& run = waiting[next];
       run.process = detail::start(run, options, settings[next]);
+      steps.clear();
       std::fprintf(stderr, "%s: started (%zu of %zu), see %s.txt\n", run.folder.filename().c_str(),
                    next + 1, waiting.size(), run.folder.c_str());
       running.push_back(run);
@@ -106,12 +157,14 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
     int status = 0;
     const ::pid_t ended = ::waitpid(-1, &status, WNOHANG);
     if (ended == 0) {
+      steps.show();
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
     const auto run = std::find_if(running.begin(), running.end(),
                                   [&](const Run& r) { return r.process == ended; });
     if (run == running.end()) continue;
+    steps.clear();
     const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     std::fprintf(stderr, "%s: %s\n", run->folder.filename().c_str(),
                  good       ? "done"
@@ -122,22 +175,29 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
   }
   if (stopping)
     throw support::Interrupted(interrupt.signal(), "stopped, all saved in " + options.out.string() +
-                                                       ": the same command goes on");
+                                                       "; to go on: " + options.again);
   infty::require(failed.empty(), "compare", failed, ".txt says why this run failed");
 }
 
-/// Mean and sample standard deviation, least and greatest of a few numbers.
+/// Mean and sample standard deviation of a few numbers.
 struct Spread {
-  double mean = 0, deviation = 0, least = 0, most = 0;
+  double mean = 0, deviation = 0;
 
   explicit Spread(const std::vector<double>& values) {
     const auto count = static_cast<double>(values.size());
     mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
     for (const double value : values) deviation += (value - mean) * (value - mean);
     deviation = values.size() > 1 ? std::sqrt(deviation / (count - 1)) : 0;
-    const auto [low, high] = std::minmax_element(values.begin(), values.end());
-    least = *low;
-    most = *high;
+  }
+
+  /// `0.123 ± 0.045`; of one number there is no deviation.
+  std::string text(bool several) const {
+    char out[64];
+    if (several)
+      std::snprintf(out, sizeof out, "%.3f ± %.3f", mean, deviation);
+    else
+      std::snprintf(out, sizeof out, "%.3f", mean);
+    return out;
   }
 };
 
@@ -148,8 +208,8 @@ inline std::pair<const char*, const char*> measure_of(const std::string& level) 
   return {"perplexity", level == "word" ? "perplexity per word" : "perplexity per token"};
 }
 
-/// The table of all memories, and which of them the seeds tell apart. On standard output, in
-/// Markdown.
+/// The table of all memories, and what the fixed comparisons of them tell on the test text. On
+/// standard output, in Markdown.
 inline void print_table(const CompareOptions& options, const std::string& level,
                         const std::map<std::string, std::vector<nlohmann::json>>& results) {
   const char* const key = measure_of(level).first;
@@ -171,37 +231,32 @@ inline void print_table(const CompareOptions& options, const std::string& level,
     const Spread valid = of_split(memory, "valid"), test = of_split(memory, "test");
     const Spread speed = all(
         memory, [](const nlohmann::json& r) { return r.at("tokens_per_second").get<double>(); });
-    std::printf("| %s | %lld | %.3f ± %.3f | %.3f ± %.3f | %.0f |\n", memory.c_str(),
-                results.at(memory).front().at("parameters").get<long long>(), valid.mean,
-                valid.deviation, test.mean, test.deviation, speed.mean);
+    const bool several = options.seeds > 1;
+    std::printf("| %s | %lld | %s | %s | %.0f |\n", memory.c_str(),
+                results.at(memory).front().at("parameters").get<long long>(),
+                valid.text(several).c_str(), test.text(several).c_str(), speed.mean);
   }
   std::printf(
-      "\nMean and standard deviation over %lld seeds, %lld steps; %lld tokens, %lld characters "
-      "and %lld bytes in valid, %lld, %lld and %lld in test.\n",
-      static_cast<long long>(options.seeds), first.at("steps").get<long long>(),
-      first.at("valid").at("tokens").get<long long>(),
+      "\n%s%lld seed%s, %lld steps; %lld tokens, %lld characters and %lld bytes in valid, %lld, "
+      "%lld and %lld in test.\n",
+      options.seeds > 1 ? "Mean and standard deviation over " : "Of ",
+      static_cast<long long>(options.seeds), options.seeds > 1 ? "s" : "",
+      first.at("steps").get<long long>(), first.at("valid").at("tokens").get<long long>(),
       first.at("valid").at("characters").get<long long>(),
       first.at("valid").at("bytes").get<long long>(),
       first.at("test").at("tokens").get<long long>(),
       first.at("test").at("characters").get<long long>(),
       first.at("test").at("bytes").get<long long>());
-  std::string apart, mixed;
-  for (std::size_t i = 0; i < options.memories.size(); ++i)
-    for (std::size_t j = i + 1; j < options.memories.size(); ++j) {
-      const Spread a = of_split(options.memories[i], "test");
-      const Spread b = of_split(options.memories[j], "test");
-      const bool first_better = a.mean <= b.mean;
-      const std::string& better = options.memories[first_better ? i : j];
-      const std::string& worse = options.memories[first_better ? j : i];
-      if ((first_better ? a : b).most < (first_better ? b : a).least)
-        apart += (apart.empty() ? "" : ", ") + better + " < " + worse;
-      else
-        mixed += (mixed.empty() ? "" : ", ") + options.memories[i] + " and " + options.memories[j];
-    }
-  std::printf(
-      "\nOn the test text every seed of the one is better than every seed of the other: %s.\n"
-      "The seeds overlap: %s.\n",
-      apart.empty() ? "none" : apart.c_str(), mixed.empty() ? "none" : mixed.c_str());
+  std::vector<support::Comparison> comparisons;
+  const auto by_seed = [&](const std::string& memory) {
+    std::vector<double> values;
+    for (const auto& result : results.at(memory))
+      values.push_back(result.at("test").at(key).get<double>());
+    return values;
+  };
+  for (const auto& [memory, reference] : support::fixed_pairs(options.memories))
+    comparisons.push_back({"test", memory, reference, by_seed(memory), by_seed(reference)});
+  std::printf("%s", support::verdicts(comparisons, true).c_str());
 }
 
 /// Trains all memories with all seeds, at as many parameters as the largest has and as many vectors

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include <infty/nn/sampling.hpp>
 
+#include "../support/interrupt.hpp"
 #include "../support/language_model/model.hpp"
+#include "../support/progress_line.hpp"
 
 namespace language_model {
 
@@ -43,12 +50,25 @@ inline void generate(const support::Model& model, const Tokenizer& tokenizer, In
       tokenizer.decode(std::vector<TokenId>{static_cast<TokenId>(read.back())}).ends_with(" \n"))
     read.pop_back();
   auto state = model.make_state(1);
-  if (read.size() > 1)
-    model.observe(state, 1, std::vector<Index>(read.begin(), read.end() - 1), segment);
+  const support::InterruptGuard interrupt;
+  const Index before = std::ssize(read) - 1;
+  {
+    support::ProgressLine line("prompt", before, 0, "token");
+    for (Index first = 0; first < before; first += segment) {
+      const Index end = std::min(before, first + segment);
+      model.observe(state, 1, std::vector<Index>(read.begin() + first, read.begin() + end),
+                    segment);
+      line.update(end);
+      support::stop_if_interrupted([] { return std::string("stopped reading the prompt"); });
+    }
+  }
   Index last = read.back();
   infty::Random random(options.seed);
   const Index interval = options.interval > 0 ? options.interval : options.tokens;
   std::fputs(options.prompt.c_str(), stdout);
+  // Where the text itself is seen, it is its own progress.
+  std::optional<support::ProgressLine> line;
+  if (::isatty(STDOUT_FILENO) == 0) line.emplace("write", options.tokens, 0, "token");
   auto since = std::chrono::steady_clock::now();
   for (Index done = 1; done <= options.tokens; ++done) {
     last = next_token(model, state, last, options.sampling, random, done);
@@ -59,6 +79,7 @@ inline void generate(const support::Model& model, const Tokenizer& tokenizer, In
     infty::require<infty::IoError>(std::ferror(stdout) == 0, "generate",
                                    "standard output cannot be written");
     if (done % interval == 0 || done == options.tokens) {
+      if (line) line->clear();
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since;
       const Index behind = done % interval == 0 ? interval : done % interval;
       std::fprintf(stderr, "\n%lld tokens: %.0f tokens/s, %zu bytes of memory\n",
@@ -66,6 +87,12 @@ inline void generate(const support::Model& model, const Tokenizer& tokenizer, In
                    model.bytes_of(state));
       since = std::chrono::steady_clock::now();
     }
+    if (line) line->update(done);
+    if (support::InterruptGuard::signal() != 0) std::fputc('\n', stdout);
+    support::stop_if_interrupted([&] {
+      return "stopped behind " + std::to_string(done) + " of " + std::to_string(options.tokens) +
+             " tokens";
+    });
   }
   std::fputc('\n', stdout);
 }

@@ -37,10 +37,15 @@ kill_often("language_model train" ${milliseconds})
 
 # Ctrl-C saves and says how to go on, as SIGTERM does; what is lost is nothing.
 clean()
-foreach(signal status IN ZIP_LISTS "INT;TERM" "130;143")
-  interrupt(${signal} ${status} "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt 5 ]" said
-            train ${options} --out parts --save-every 1000 --pause .05)
-  if(NOT said MATCHES "stopped behind step ([0-9]+) of 80, saved in parts: the same command goes on")
+# What begins anew is no part of the command that goes on.
+set(fresh --fresh)
+set(least 5)
+set(signals INT TERM)
+set(statuses 130 143)
+foreach(signal status IN ZIP_LISTS signals statuses)
+  interrupt(${signal} ${status} "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt ${least} ]" said
+            train ${options} --out parts --save-every 1000 --pause .05 ${fresh})
+  if(NOT said MATCHES "stopped behind step ([0-9]+) of 80, saved in parts; to go on: ")
     message(FATAL_ERROR "SIG${signal}: it says\n${said}")
   endif()
   set(step "${CMAKE_MATCH_1}")
@@ -51,6 +56,47 @@ foreach(signal status IN ZIP_LISTS "INT;TERM" "130;143")
     message(FATAL_ERROR "SIG${signal} behind step ${step} leaves ${count} lines in the log")
   endif()
   nothing_left()
+  set(fresh)
+  math(EXPR least "${step} + 5")
 endforeach()
+go_on("${said}")
+compare()
+
+# By the clock alone: a killed run has a checkpoint.
+clean()
+interrupt(KILL 137 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt 5 ]" said
+          train ${options} --out parts --save-every 1000 --save-minutes 1e-9 --pause .05)
+if(NOT EXISTS "${FOLDER}/parts/checkpoint.safetensors")
+  message(FATAL_ERROR "nothing was saved by the clock")
+endif()
 run(0 ignored train ${options} --out parts)
 compare()
+
+# Jobs that keep nothing end as cleanly.
+interrupt(INT 130 "sleep 1" said generate --model parts --tokens 100000000)
+if(NOT said MATCHES "stopped behind [0-9]+ of 100000000 tokens")
+  message(FATAL_ERROR "generate, interrupted, says\n${said}")
+endif()
+file(WRITE "${FOLDER}/long" "")
+foreach(i RANGE 1 1000)
+  file(APPEND "${FOLDER}/long" "${text}")
+endforeach()
+interrupt(INT 130 "sleep 6" said evaluate --model parts --text long --batch 1)
+if(NOT said MATCHES "stopped evaluating behind [0-9]+ of [0-9]+ tokens")
+  message(FATAL_ERROR "evaluate, interrupted, says\n${said}")
+endif()
+if(NOT said MATCHES "text +token [0-9]+/[0-9]+  [0-9.e+]+ tokens/s  [0-9:s]+ left")
+  message(FATAL_ERROR "evaluate shows no progress:\n${said}")
+endif()
+
+# The second signal does not wait for the end of the step.
+clean()
+execute_process(
+  COMMAND
+    bash -c
+    "set -m; \"$@\" & for i in {1..1000}; do [ -s parts/log.csv ] && [ $(wc -l <parts/log.csv) -gt 1 ] && break; sleep .02; done; kill -INT $!; sleep .2; kill -INT $!; wait $!"
+    twice "${PROGRAM}" train ${options} --out parts --save-every 1000 --pause 30
+  WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE said TIMEOUT 60)
+if(NOT status EQUAL 130 OR said MATCHES "to go on")
+  message(FATAL_ERROR "two signals end with ${status}:\n${said}")
+endif()

@@ -26,11 +26,13 @@
 #include <infty/eigen/parallel.hpp>
 #include <infty/train/checkpoint.hpp>
 
+#include "../support/command.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/language_model/training.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
+#include "../support/saving.hpp"
 #include "compare.hpp"
 #include "generation.hpp"
 
@@ -125,14 +127,21 @@ void evaluate(const EvaluateOptions& options) {
   }
   const Split split = make_split(tokenizer, documents);
   infty::require(!split.stream.tokens.empty(), "language_model", "the text has no token");
-  const infty::TextScore score =
-      evaluate(*load_model(s, tokenizer, options.model, group), s, tokenizer, split);
+  const char* const name = options.text.empty() ? options.split.c_str() : "text";
+  const support::InterruptGuard interrupt;
+  const infty::TextScore score = evaluate_shown(
+      name, *load_model(s, tokenizer, options.model, group), s, tokenizer, split,
+      [&](Index tokens) {
+        support::stop_if_interrupted([&] {
+          return "stopped evaluating behind " + std::to_string(tokens) + " of " +
+                 std::to_string(split.stream.tokens.size()) + " tokens; nothing is kept of it";
+        });
+      });
   std::printf("%s, segments of %lld, %lld vectors of memory, %lld of %lld tokens unknown\n",
               s.memory.c_str(), static_cast<long long>(s.segment),
               static_cast<long long>(s.memory == "none" ? 0 : s.memory_length),
               static_cast<long long>(split.unknown), static_cast<long long>(score.tokens));
-  print_score(options.text.empty() ? options.split.c_str() : "text",
-              support::json_of(split_score(score, split)), s.level);
+  print_score(name, support::json_of(split_score(score, split)), s.level);
 }
 
 void generate(const EvaluateOptions& model, const GenerateOptions& options) {
@@ -172,9 +181,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
     support::add_options(*command, settings);
     command->add_option("--preset", options.preset, "start from the settings of a paper")
         ->check(CLI::IsMember(&presets()));
-    add_option(*command, "--save-every", options.train.save_every, "steps between checkpoints",
-               from(1))
-        ->capture_default_str();
+    support::add_saving(*command, options.train.saving);
   }
   for (CLI::App* const command : {train, evaluate, generate})
     add_option(*command, "--threads", options.threads, "results do not depend on it",
@@ -225,7 +232,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   add_option(*generate, "--seed", g.seed, "of the draws")->capture_default_str();
   if (const auto code = support::parse(app, argc, argv)) return code;
   job = app.get_subcommands().front()->get_name();
-  options.compare.save_every = options.train.save_every;
+  options.compare.saving = options.train.saving;
   return std::nullopt;
 }
 
@@ -246,6 +253,8 @@ int main(int argc, char** argv) {
     // A token at a time is too little to share out.
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
+    options.train.again = support::command_line(argc, argv, {"--fresh"});
+    options.compare.again = options.train.again;
     if (job == "train" || job == "compare") lm::validate(settings);
     if (job == "train") lm::check_model(settings, true);
     if (job == "compare") lm::check_models(settings, options.compare.memories);

@@ -102,6 +102,22 @@ if(errors MATCHES "started")
   message(FATAL_ERROR "finished runs are run again:\n${errors}")
 endif()
 
+# Two seeds tell nothing apart, three may; what is compared was fixed beforehand.
+if(NOT table MATCHES "\\| test \\| infty - none \\| [^|]*, [^|]* \\| [^|]* \\| none \\| no verdict: 2 seeds \\|")
+  message(FATAL_ERROR "compare with two seeds says\n${table}")
+endif()
+run(0 table compare ${tiny} --level byte --data books --documents true --memories none,infty --seeds 1
+    --out both)
+if(NOT table MATCHES "no verdict: 1 seed \\|" OR table MATCHES "±")
+  message(FATAL_ERROR "compare with one seed says\n${table}")
+endif()
+run(0 table compare ${tiny} --level byte --data books --documents true --memories none,infty --seeds 3
+    --out both)
+if(NOT table MATCHES "\\[[-+][0-9.]+, [-+][0-9.]+\\] \\| [^\n]*\\|\n\n.*mean ± 4.3 standard errors"
+   OR NOT table MATCHES "5 % of such tables at most")
+  message(FATAL_ERROR "compare with three seeds says\n${table}")
+endif()
+
 refused("memory: foo not in" train --memory foo)
 refused("none.txt: no such file" train ${tiny} --data none.txt --out other)
 file(WRITE "${FOLDER}/empty" "")

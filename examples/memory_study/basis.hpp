@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,8 +13,11 @@
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/train/trainer.hpp>
 
+#include "../support/interrupt.hpp"
 #include "../support/model_need.hpp"
 #include "../support/progress_line.hpp"
+#include "../support/running_mean.hpp"
+#include "../support/training.hpp"
 #include "attention.hpp"
 
 namespace memory_study {
@@ -133,8 +138,11 @@ inline double bytes_of(const BasisSettings& s) {
   return most + 2 * sizeof(Index) * number(s.evaluation) * number(s.task.length);
 }
 
-/// Trains a model with so many basis functions and tries it on sequences of its own.
-inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
+/// Trains a model with so many basis functions, from its checkpoint on if there is one, and tries
+/// it on sequences of its own. `stopped()` throws where it is to stop, when all is saved.
+template <class Stopped>
+BasisPoint try_basis(const BasisSettings& s, Index basis, const std::filesystem::path& checkpoint,
+                     const support::Saving& saving, Stopped&& stopped) {
   const infty::SortingTask task(s.task);
   const auto model = support::make_model(config_of(s, basis));
   infty::Random sequences(s.seed, 1);
@@ -142,11 +150,19 @@ inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
                          {.steps = s.steps,
                           .adam = {.learning_rate = s.rate},
                           .warmup_steps = std::min<Index>(20, s.steps / 2),
-                          .max_norm = 1});
-  support::ProgressLine line("N = " + std::to_string(basis), s.steps, 0);
+                          .max_norm = 1,
+                          .save_every = saving.every,
+                          .save_minutes = saving.minutes});
+  trainer.keep("sequences", sequences)
+      .keep_settings("{\"basis\":" + std::to_string(basis) +
+                     ",\"sorting-length\":" + std::to_string(s.task.length) +
+                     ",\"sorting-steps\":" + std::to_string(s.steps) +
+                     ",\"seed\":" + std::to_string(s.seed) + '}');
+  if (std::filesystem::exists(checkpoint)) trainer.load(checkpoint);
+  support::ProgressLine line("N = " + std::to_string(basis), s.steps, trainer.steps());
   infty::Objective<float> made;
-  double loss = 0;
-  trainer.run(
+  support::RunningMean mean;
+  const bool done = trainer.run(
       [&] {
         const auto drawn = task.sample(s.batch, sequences);
         auto state = model->make_state(s.batch);
@@ -154,11 +170,14 @@ inline BasisPoint try_basis(const BasisSettings& s, Index basis) {
         made = model->objective(state, detail::question(task, drawn, s.batch), {.kl_weight = 1e-6});
         return made.total;
       },
-      {.stepped = [&](const infty::TrainStep&, const infty::Progress& progress) {
-        const auto counted = static_cast<double>(std::min<Index>(progress.done(), 50));
-        loss += (static_cast<double>(made.loss.value().item()) - loss) / counted;
-        line.update(progress.done(), {{"loss", loss}});
-      }});
+      {.save = [&] { trainer.save(checkpoint); },
+       .stop = [] { return support::InterruptGuard::signal() != 0; },
+       .stepped =
+           [&](const infty::TrainStep&, const infty::Progress& progress) {
+             const double loss = mean.add(static_cast<double>(made.loss.value().item()));
+             line.update(progress.done(), {{"loss", loss}});
+           }});
+  if (!done) stopped();
   infty::Random others(s.seed, 2);
   const auto drawn = task.sample(s.evaluation, others);
   auto state = model->make_state(s.evaluation);
@@ -181,16 +200,32 @@ inline std::string basis_csv(const std::vector<BasisPoint>& points) {
   return out;
 }
 
-inline std::string basis_figure(const BasisSettings& s) {
+/// The least of 1, 2 and 5 times a power of ten that is at least x > 0.
+inline double round_step(double x) {
+  const double power = std::pow(10, std::floor(std::log10(x)));
+  for (const double times : {1., 2., 5.})
+    if (x <= times * power * (1 + 1e-9)) return times * power;
+  return 10 * power;
+}
+
+/// Both axes have five steps, so that the grid is that of either.
+inline std::string basis_figure(const BasisSettings& s, const std::vector<BasisPoint>& points) {
+  double error = 1e-3;
+  for (const BasisPoint& point : points) error = std::max(error, point.error);
+  const double step = round_step(error / 5);
   const auto [least, most] = std::minmax_element(s.basis.begin(), s.basis.end());
   std::ostringstream gp;
   gp << "set terminal pngcairo size 760,460 font 'sans,11'\nset output 'basis.png'\n"
-        "set datafile separator ','\nset border 11\nset tics nomirror out\nset y2tics\n"
+        "set datafile separator ','\nset border 11\nset tics nomirror out\nset ytics 0,.2,1\n"
+        "set y2tics 0,"
+     << step
+     << "\n"
         "set title 'Sorting "
      << s.task.length << " symbols with N basis functions'\n"
      << "set xlabel 'N'\nset logscale x 2\nset ylabel 'accuracy' tc '#c2410c'\n"
         "set y2label 'regression error |X(t) - x|² / |x|²' tc '#1d4ed8'\nset yrange [0:1]\n"
-        "set y2range [0:*]\nset key bottom right\nset grid y lc '#e7e5e4'\nset xrange ["
+        "set y2range [0:"
+     << 5 * step << "]\nset key bottom right\nset grid y lc '#e7e5e4'\nset xrange ["
      << static_cast<double>(*least) / 1.2 << ':' << static_cast<double>(*most) * 1.2
      << "]\n"
         "plot 'basis.csv' skip 1 using 1:2 with linespoints lw 2.5 pt 7 ps 1.2 lc '#c2410c' title "

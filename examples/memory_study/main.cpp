@@ -27,12 +27,14 @@
 
 #include <infty/eigen/parallel.hpp>
 
+#include "../support/command.hpp"
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/language_model/training.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
+#include "../support/saving.hpp"
 #include "attention.hpp"
 #include "basis.hpp"
 #include "page.hpp"
@@ -46,7 +48,8 @@ struct Options {
   std::filesystem::path out = "memory-study", model;
   std::string data;
   Index steps = 800, words = 1500, documents = 12, bins = 100, phrase = 4, predict = -1;
-  Index save_every = 100;
+  support::Saving saving = {};
+  std::string again = "";  ///< the command that goes on
   int threads = 0;
   bool text = true, sorting = true, fresh = false;
   BasisSettings basis;
@@ -95,21 +98,6 @@ lm::Settings small_settings(const Options& options) {
   return s;
 }
 
-/// Keeps as much of the documents as is scored in seconds.
-void shorten(std::vector<std::string_view>& documents) {
-  constexpr std::size_t most = 100000;
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    auto& text = documents[i];
-    if (bytes + text.size() > most) {
-      const double share = static_cast<double>(most - bytes) / static_cast<double>(text.size());
-      text = text.substr(0, lm::detail::cut_near(text, share));
-      documents.resize(i + 1);
-    }
-    bytes += text.size();
-  }
-}
-
 /// The folder with the trained model: the one that is given, or a new one.
 std::filesystem::path train_if_none(const Options& options) {
   if (!options.model.empty()) return options.model;
@@ -121,8 +109,10 @@ std::filesystem::path train_if_none(const Options& options) {
   shorten(texts.valid);
   shorten(texts.test);
   const lm::Corpus corpus = lm::make_corpus(s, texts);
-  lm::train(s, corpus, {.out = folder, .save_every = options.save_every, .fresh = options.fresh},
-            lock);
+  lm::train(
+      s, corpus,
+      {.out = folder, .saving = options.saving, .fresh = options.fresh, .again = options.again},
+      lock);
   return folder;
 }
 
@@ -142,6 +132,14 @@ std::vector<std::span<const TokenId>> documents_of(const infty::TokenStream& str
                    [](const auto& a, const auto& b) { return a.size() > b.size(); });
   if (std::ssize(out) > options.documents) out.resize(static_cast<std::size_t>(options.documents));
   return out;
+}
+
+/// Throws support::Interrupted, with the command that goes on, if a signal came.
+void stop_if_interrupted(const Options& options) {
+  support::stop_if_interrupted([&] {
+    return "stopped, what is trained is saved in " + options.out.string() +
+           "; to go on: " + options.again;
+  });
 }
 
 void write_figure(const Options& options, const std::string& name, const std::string& csv,
@@ -165,12 +163,20 @@ void study_text(const Options& options) {
   const auto documents = documents_of(test.stream, options);
 
   // The same parameters read the same text twice.
+  const support::InterruptGuard interrupt;
   const auto read_all = [&](const char* memory, std::size_t count) {
     s.memory = memory;
     const auto model = lm::load_model(s, tokenizer, folder);
+    const auto read = std::span(documents).first(std::min(count, documents.size()));
+    Index tokens = 0, all = 0;
+    for (const auto& document : read) all += std::ssize(document);
+    support::ProgressLine line(memory, all, 0, "token");
     std::vector<Reading> readings;
-    for (const auto& document : std::span(documents).first(std::min(count, documents.size())))
-      readings.push_back(read_document(*model, s, tokenizer.start(), document));
+    for (const auto& document : read)
+      readings.push_back(read_document(*model, s, tokenizer.start(), document, [&](Index more) {
+        line.update(tokens += more);
+        stop_if_interrupted(options);
+      }));
     return readings;
   };
   const auto plain = read_all("infty", documents.size());
@@ -212,10 +218,22 @@ void study_text(const Options& options) {
                       attention_page(plain.front(), tokenizer, input, s.level == "word"));
 }
 
+/// Where the training of a sorting model is saved until all of them are done.
+std::filesystem::path basis_checkpoint(const Options& options, Index basis) {
+  return options.out / ("basis-" + std::to_string(basis) + ".safetensors");
+}
+
 void study_basis(const Options& options) {
+  const support::InterruptGuard interrupt;
+  const auto checkpoint = [&](Index basis) { return basis_checkpoint(options, basis); };
+  if (options.fresh)
+    for (const Index basis : options.basis.basis) std::filesystem::remove(checkpoint(basis));
   std::vector<BasisPoint> points;
-  for (const Index basis : options.basis.basis) points.push_back(try_basis(options.basis, basis));
-  write_figure(options, "basis", basis_csv(points), basis_figure(options.basis));
+  for (const Index basis : options.basis.basis)
+    points.push_back(try_basis(options.basis, basis, checkpoint(basis), options.saving,
+                               [&] { stop_if_interrupted(options); }));
+  write_figure(options, "basis", basis_csv(points), basis_figure(options.basis, points));
+  for (const Index basis : options.basis.basis) std::filesystem::remove(checkpoint(basis));
   std::printf("\n%6s %9s %17s\n", "N", "accuracy", "regression error");
   for (const BasisPoint& point : points)
     std::printf("%6lld %9.3f %17.3f\n", static_cast<long long>(point.basis), point.accuracy,
@@ -226,8 +244,8 @@ void study_basis(const Options& options) {
 std::optional<int> parse(int argc, char** argv, Options& options) {
   CLI::App app("Figures of what a model does with its long-term memory.", "memory_study");
   app.footer(
-      "However it is stopped, the same command goes on with the training of the model on text; the "
-      "models of the sorting task and the figures are made anew.");
+      "However it is stopped, the same command goes on with what was trained; the figures are made "
+      "anew.");
   using support::add_option, support::from;
   const auto positive = [&](const char* name, Index& field, const char* help) {
     add_option(app, name, field, help, from(1))->capture_default_str();
@@ -241,8 +259,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                  "a text to train on and to look at, or a folder of them; without it that of the "
                  "model, or tales that are made");
   positive("--steps", options.steps, "of training, if a model is trained");
-  positive("--save-every", options.save_every, "steps between checkpoints of that model");
-  app.add_flag("--fresh", options.fresh, "train that model anew, whatever is there of it");
+  support::add_saving(app, options.saving);
+  app.add_flag("--fresh", options.fresh, "train anew, whatever is there");
   positive("--documents", options.documents, "of the test text, for the attention");
   positive("--words", options.words, "that are read of each");
   positive("--bins", options.bins, "of the histograms of attention");
@@ -272,6 +290,8 @@ void run(const Options& options) {
   const auto lock = support::Lock::folder(options.out);
   lock.remove_unfinished({"attention.csv", "attention.gp", "space.csv", "space.gp", "basis.csv",
                           "basis.gp", "page.html"});
+  for (const Index basis : options.basis.basis)
+    lock.remove_unfinished({basis_checkpoint(options, basis).filename().string()});
   if (options.text) study_text(options);
   if (options.sorting) study_basis(options);
   std::fprintf(stderr, "wrote the figures to %s\n", options.out.c_str());
@@ -283,6 +303,7 @@ int main(int argc, char** argv) {
   return support::run_program("memory_study", [&] {
     memory_study::Options options;
     if (const auto code = memory_study::parse(argc, argv, options)) return *code;
+    options.again = support::command_line(argc, argv, {"--fresh"});
     memory_study::run(options);
     return 0;
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,21 @@ namespace memory_study {
 
 using infty::TokenId;
 using support::LongTermView;
+
+/// Keeps as much of the documents as is scored in seconds.
+inline void shorten(std::vector<std::string_view>& documents) {
+  constexpr std::size_t most = 100000;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    auto& text = documents[i];
+    if (bytes + text.size() > most) {
+      const double share = static_cast<double>(most - bytes) / static_cast<double>(text.size());
+      text = text.substr(0, language_model::detail::cut_near(text, share));
+      documents.resize(i + 1);
+    }
+    bytes += text.size();
+  }
+}
 
 /// A segment as a model read it.
 struct SegmentRead {
@@ -38,9 +54,11 @@ struct Reading {
   }
 };
 
-/// Reads a document by a model with a long-term memory; `s` are its settings.
-inline Reading read_document(const support::Model& model, const language_model::Settings& s,
-                             TokenId start, std::span<const TokenId> document) {
+/// Reads a document by a model with a long-term memory; `s` are its settings. `done(tokens)` is
+/// called behind each segment, with how many it had.
+template <class Done>
+Reading read_document(const support::Model& model, const language_model::Settings& s, TokenId start,
+                      std::span<const TokenId> document, Done&& done) {
   Reading out;
   out.inputs.push_back(static_cast<Index>(start));
   for (const TokenId id : document) {
@@ -77,6 +95,7 @@ inline Reading read_document(const support::Model& model, const language_model::
     }
     segment.cells = cells;
     out.segments.push_back(std::move(segment));
+    done(count);
   }
   return out;
 }

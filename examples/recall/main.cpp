@@ -9,7 +9,7 @@
 // seeds at the rate that was best on sequences set apart. What is reported is accuracy on others,
 // mean and standard deviation over the seeds, at the end of training. Runs go side by side, a
 // thread each, and are written to runs.csv one by one: when it is started again, a comparison that
-// was interrupted goes on with the runs that are missing.
+// was interrupted goes on with the runs that are missing, and inside of those that were going on.
 
 #include <algorithm>
 #include <atomic>
@@ -27,11 +27,14 @@
 
 #include <infty/eigen/parallel.hpp>
 
+#include "../support/command.hpp"
+#include "../support/interrupt.hpp"
 #include "../support/json.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
 #include "../support/progress_line.hpp"
+#include "../support/saving.hpp"
 #include "results.hpp"
 
 namespace recall {
@@ -39,7 +42,18 @@ namespace recall {
 struct Options {
   std::filesystem::path out = "recall-results";
   Index jobs = 2;
+  support::Saving saving = {};
+  std::string again = "";  ///< the command that goes on
 };
+
+/// Where a run is saved until it is finished.
+std::filesystem::path unfinished_of(const Options& options, const std::string& task,
+                                    const std::string& memory, double rate, std::uint64_t seed) {
+  std::string name = "unfinished-" + task + '-' + memory + '-' + nlohmann::json(rate).dump() + '-' +
+                     std::to_string(seed) + ".safetensors";
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return options.out / name;
+}
 
 /// A run that is to be done.
 struct Planned {
@@ -67,9 +81,10 @@ std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
   return runs;
 }
 
-/// Does the runs, so many at once, each in one thread.
-void run_all(const char* name, const Settings& s, const std::vector<Planned>& runs, Index jobs,
-             Results& results) {
+/// Does the runs, so many at once, each in one thread. Throws support::Interrupted where a signal
+/// came, when all that were going on are saved.
+void run_all(const char* name, const Settings& s, const std::vector<Planned>& runs,
+             const Options& options, Results& results) {
   support::ProgressLine line(name, std::ssize(runs) * s.steps, 0);
   std::atomic<std::size_t> next = 0;
   std::atomic<Index> steps = 0;
@@ -79,15 +94,21 @@ void run_all(const char* name, const Settings& s, const std::vector<Planned>& ru
     try {
       for (std::size_t i; (i = next++) < runs.size();) {
         const Planned& planned = runs[i];
-        const auto done = [&](Index) {
-          const Index all = ++steps;
+        const auto done = [&](Index more) {
+          const Index all = steps += more;
           const std::lock_guard lock(mutex);
           if (all == steps) line.update(all, {});
         };
-        Cell cell = run(s, *planned.task, planned.memory, planned.rate, planned.seed, done);
+        const auto path =
+            unfinished_of(options, planned.task->name, planned.memory, planned.rate, planned.seed);
+        Cell cell = run(s, *planned.task, planned.memory, planned.rate, planned.seed,
+                        {path, options.saving}, done);
         const std::lock_guard lock(mutex);
         results.add(std::move(cell));
+        std::filesystem::remove(path);
       }
+    } catch (const support::Interrupted&) {
+      next = runs.size();
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!error) error = std::current_exception();
@@ -95,10 +116,13 @@ void run_all(const char* name, const Settings& s, const std::vector<Planned>& ru
     }
   };
   std::vector<std::thread> threads;
-  const Index count = std::min(jobs, static_cast<Index>(std::ssize(runs)));
+  const Index count = std::min(options.jobs, static_cast<Index>(std::ssize(runs)));
   for (Index i = 0; i < count; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
+  support::stop_if_interrupted([&] {
+    return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
+  });
 }
 
 /// Throws infty::ValueError that names the first setting that differs from those of the comparison
@@ -121,16 +145,32 @@ void compare(const Settings& s, const Options& options) {
   validate(s);
   for (const std::string& memory : s.memories) check_memory(s, memory);
   const std::vector<Task> tasks = tasks_of(s);
-  for (const Task& task : tasks)
-    for (const std::string& memory : s.memories) fitted(s, task, memory, s.seeds.front());
+  {
+    support::ProgressLine line("sizes", std::ssize(tasks) * std::ssize(s.memories), 0, "model");
+    Index sized = 0;
+    for (const Task& task : tasks)
+      for (const std::string& memory : s.memories) {
+        fitted(s, task, memory, s.seeds.front());
+        line.update(++sized);
+      }
+  }
   const auto lock = support::Lock::folder(options.out);
   require_same_settings(s, options.out);
   Results results(options.out / "runs.csv");
   lock.remove_unfinished({"settings.json", "runs.csv", "table.md"});
   support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
+  // What a kill between a run's line and the removal of its checkpoint has left.
+  for (const Cell& cell : results.cells())
+    std::filesystem::remove(unfinished_of(options, cell.task, cell.memory, cell.rate, cell.seed));
   infty::set_num_threads(1);
-  run_all("rates", s, missing(s, tasks, results, true), options.jobs, results);
-  run_all("seeds", s, missing(s, tasks, results, false), options.jobs, results);
+  const support::InterruptGuard interrupt;
+  for (const bool choosing : {true, false}) {
+    const auto runs = missing(s, tasks, results, choosing);
+    for (const Planned& run : runs)
+      infty::detail::remove_unfinished(
+          unfinished_of(options, run.task->name, run.memory, run.rate, run.seed));
+    run_all(choosing ? "rates" : "seeds", s, runs, options, results);
+  }
   const std::string text = table(s, tasks, results);
   support::write_file(options.out / "table.md", text);
   std::printf("%s", text.c_str());
@@ -143,13 +183,14 @@ void compare(const Settings& s, const Options& options) {
 std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {
   CLI::App app("Compares memories by tasks of recall, at states of as many bytes.", "recall");
   app.footer(
-      "However it is stopped, the same command keeps the runs that are finished and begins those "
-      "anew that were going on; the table is that of an uninterrupted comparison.");
+      "However it is stopped, the same command keeps the runs that are finished and goes on with "
+      "the others; the table is that of an uninterrupted comparison.");
   app.add_option("--out", options.out, "folder for results; goes on where it has stopped there")
       ->capture_default_str();
   support::add_option(app, "--jobs", options.jobs, "runs side by side, a thread each",
                       {1, support::most_at_once})
       ->capture_default_str();
+  support::add_saving(app, options.saving);
   support::add_options(app, settings);
   return support::parse(app, argc, argv);
 }
@@ -161,6 +202,7 @@ int main(int argc, char** argv) {
     recall::Options options;
     recall::Settings settings;
     if (const auto code = recall::parse(argc, argv, options, settings)) return *code;
+    options.again = support::command_line(argc, argv);
     recall::compare(settings, options);
     return 0;
   });

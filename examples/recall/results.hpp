@@ -19,6 +19,7 @@
 #include <infty/io/json.hpp>
 #include <infty/io/mapped_file.hpp>
 
+#include "../support/comparison.hpp"
 #include "../support/files.hpp"
 #include "cell.hpp"
 
@@ -132,8 +133,19 @@ inline std::string mean_and_spread(const std::vector<double>& all) {
   return text;
 }
 
+/// The accuracies of a memory in a task, seed by seed, at the rate that was best for it there.
+inline std::vector<double> accuracies(const Settings& s, const std::string& task,
+                                      const std::string& memory, const Results& results) {
+  std::vector<double> all;
+  for (const std::uint64_t seed : s.seeds)
+    if (const Cell* const cell =
+            results.find(task, memory, results.best_rate(s, task, memory), seed))
+      all.push_back(cell->accuracy);
+  return all;
+}
+
 /// A table in Markdown: a row a memory, a column a task; accuracy, mean and standard deviation over
-/// the seeds, at the rate that was best for this memory and task.
+/// the seeds, at the rate that was best for this memory and task. Behind it, the fixed comparisons.
 inline std::string table(const Settings& s, const std::vector<Task>& tasks,
                          const Results& results) {
   std::string out = "| memory | bytes a row |";
@@ -147,19 +159,23 @@ inline std::string table(const Settings& s, const std::vector<Task>& tasks,
     std::size_t bytes = 0;
     for (const Task& task : tasks) {
       const double rate = results.best_rate(s, task.name, memory);
-      std::vector<double> accuracy;
+      const std::vector<double> accuracy = accuracies(s, task.name, memory, results);
       for (const std::uint64_t seed : s.seeds)
-        if (const Cell* const cell = results.find(task.name, memory, rate, seed)) {
-          accuracy.push_back(cell->accuracy);
+        if (const Cell* const cell = results.find(task.name, memory, rate, seed))
           bytes = std::max(bytes, cell->bytes);
-        }
       char at[32];
       std::snprintf(at, sizeof at, " (%g) |", rate);
       row += ' ' + (accuracy.empty() ? "-" : mean_and_spread(accuracy)) + at;
     }
     out += "\n| " + memory + " | " + std::to_string(bytes) + " |" + row;
   }
-  return out + '\n';
+  std::vector<support::Comparison> comparisons;
+  for (const Task& task : tasks)
+    for (const auto& [memory, reference] : support::fixed_pairs(s.memories))
+      comparisons.push_back({task.name, memory, reference,
+                             accuracies(s, task.name, memory, results),
+                             accuracies(s, task.name, reference, results)});
+  return out + '\n' + support::verdicts(comparisons, false);
 }
 
 }  // namespace recall

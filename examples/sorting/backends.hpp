@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <infty/io/safetensors_writer.hpp>
 
+#include "../support/command.hpp"
 #include "training.hpp"
 
 namespace sorting {
@@ -12,12 +17,34 @@ namespace sorting {
 /// What decides where results go and when, but not what they are; a backend decides their
 /// last digits.
 struct Options {
-  std::string out = "sorting-results", save, resume;
-  Index save_every = 100, stop_at = 0, paper = 0;
+  std::string program = "sorting", out = "sorting-results", save, resume;
+  support::Saving saving = {};
+  Index stop_at = 0, paper = 0;
   int threads = 0;
   std::string backend = "eigen";
   int device = 0;  ///< of `cuda`
 };
+
+/// The checkpoint of a run that was stopped without --save.
+inline std::filesystem::path interrupted_of(const Options& options) {
+  return std::filesystem::path(options.out) / "interrupted.safetensors";
+}
+
+/// The command that goes on with a run that was stopped.
+inline std::string command_to_go_on(const Options& options) {
+  std::vector<std::string> words{
+      "--resume", options.save.empty() ? interrupted_of(options).string() : options.save, "--out",
+      options.out};
+  if (options.backend != "eigen") words.insert(words.end(), {"--backend", options.backend});
+  if (options.device != 0) words.insert(words.end(), {"--device", std::to_string(options.device)});
+  if (options.threads > 0)
+    words.insert(words.end(), {"--threads", std::to_string(options.threads)});
+  if (options.saving.every != support::Saving{}.every)
+    words.insert(words.end(), {"--save-every", std::to_string(options.saving.every)});
+  if (options.saving.minutes != support::Saving{}.minutes)
+    words.insert(words.end(), {"--save-minutes", nlohmann::json(options.saving.minutes).dump()});
+  return options.program + ' ' + support::command_line(words);
+}
 
 /// The models that are done, and their parameters.
 struct Finished {

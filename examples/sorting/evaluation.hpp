@@ -173,9 +173,9 @@ void each_evaluation_batch(const Settings& s, F&& f) {
   }
 }
 
-/// The model on the evaluation sequences.
-template <class Density, class Model>
-Evaluation evaluate(const Model& model, const Settings& s) {
+/// The model on the evaluation sequences. `done(sequences)` is called behind each batch.
+template <class Density, class Model, class Done>
+Evaluation evaluate(const Model& model, const Settings& s, Done&& done) {
   using B = typename Model::V::BackendType;
   const auto guard = infty::no_grad();
   const Index n = s.task.symbols;
@@ -198,6 +198,7 @@ Evaluation evaluate(const Model& model, const Settings& s) {
         pass, s.bins, static_cast<double>(rows) / static_cast<double>(s.evaluation_sequences));
     if (const auto& past = branch.body.layers.front().mixer.past)
       result.attention.writes = past->memory.writes.front();
+    done(first + rows);
   });
   return result;
 }

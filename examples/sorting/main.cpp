@@ -32,6 +32,7 @@
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
+#include "../support/saving.hpp"
 #include "../support/settings.hpp"
 #include "backends.hpp"
 #include "report.hpp"
@@ -133,14 +134,18 @@ void run(Options options, Settings settings) {
   if (options.save.empty()) options.save = options.resume;
   const auto lock = support::Lock::folder(options.out);
   std::optional<support::Lock> of_checkpoint;
+  std::error_code none;
   if (!options.save.empty()) {
     of_checkpoint.emplace(support::Lock::file(options.save));
-    std::error_code none;
     infty::require(!std::filesystem::exists(options.save) ||
                        std::filesystem::equivalent(options.save, options.resume, none),
                    "sorting", "--save ", options.save, " is there already: --resume ", options.save,
                    " goes on from it; remove it to begin anew");
   }
+  const auto interrupted = interrupted_of(options);
+  infty::require(!options.save.empty() || !std::filesystem::exists(interrupted), "sorting",
+                 interrupted.string(), " is of a run that was stopped: --resume ",
+                 interrupted.string(), " goes on from it; remove it to begin anew");
   Finished finished;
   if (!options.resume.empty()) finished = load_checkpoint(options, settings);
   RunModel* const run_model = runner_of(options, settings);
@@ -152,15 +157,14 @@ void run(Options options, Settings settings) {
   if (options.threads > 0) infty::set_num_threads(options.threads);
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
-    if (run_model(options, settings, name, finished)) continue;
-    std::fprintf(stderr, "stopped before step %lld of %s; to go on: --resume %s\n",
-                 static_cast<long long>(options.stop_at), name.c_str(), options.save.c_str());
-    return;
+    if (!run_model(options, settings, name, finished)) return;
   }
   const Report report{settings, finished.results, floors_of(settings), options.backend, device};
   print_results(report);
   print_costs(report);
   write_report(report, options.out);
+  if (!options.save.empty() && std::filesystem::equivalent(options.save, interrupted, none))
+    std::filesystem::remove(interrupted);
 }
 
 /// Reads the command line into options and settings; a number if the program is to end with it.
@@ -178,8 +182,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
           ->excludes(resume);
   app.add_option("--out", options.out, "folder for results")->capture_default_str();
   CLI::Option* const save = app.add_option("--save", options.save, "checkpoint to write");
-  add_option(app, "--save-every", options.save_every, "steps between checkpoints", from(1))
-      ->capture_default_str();
+  support::add_saving(app, options.saving);
   add_option(app, "--stop-at", options.stop_at, "save and stop before this step of a model",
              from(1));
   add_option(app, "--threads", options.threads, "results do not depend on it",
@@ -211,6 +214,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
 int main(int argc, char** argv) {
   return support::run_program("sorting", [&] {
     sorting::Options options;
+    options.program = support::command_line(1, argv);
     sorting::Settings settings;
     if (const auto code = sorting::parse(argc, argv, options, settings)) return *code;
     if (options.paper > 0) {

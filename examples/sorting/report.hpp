@@ -104,10 +104,13 @@ inline std::string attention_csv(const Report& report) {
 inline std::string accuracy_panel(const Report& report) {
   const std::vector<std::string> colours{"#c2410c", "#1d4ed8", "#15803d"};
   std::ostringstream gp;
-  gp << "set title 'Accuracy while training, on sequences never seen before'\n"
+  gp << "set title 'Accuracy while training, on sequences never seen before (one seed, "
+     << report.settings.seed
+     << ")'\n"
         "set xlabel 'step'\nset ylabel 'accuracy under teacher forcing'\n"
-        "set xrange [0:*] noextend\nset yrange [0:1.2]\nset ytics 0,.2,1\n"
-        "set key top left Left reverse\nplot \\\n";
+        "set xrange [0:*] noextend\nset yrange [0:1]\nset ytics 0,.2,1\n"
+        "set key at graph .5, screen .01 center bottom vertical maxrows 3 Left reverse samplen 3 "
+        "width -4\nplot \\\n";
   for (std::size_t i = 0; i < report.models.size(); ++i) {
     const ModelResult& m = report.models[i];
     const std::string& colour = colours[i % colours.size()];
@@ -126,18 +129,20 @@ inline std::string accuracy_panel(const Report& report) {
   return gp.str();
 }
 
-/// The histogram of attention over the LTM, a line for each layer. The border of the last
-/// contraction is at tau, that of the one before at tau^2, ...
+/// The histogram of attention over the LTM, a line for each layer, and what it would be if
+/// attention were the same everywhere. The border of the last contraction is at tau, that of the
+/// one before at tau^2, ...
 inline std::string attention_panel(const Report& report, const ModelResult& model) {
   const std::vector<std::string> colours{"#c2410c", "#7c3aed", "#0891b2", "#65a30d"};
   std::ostringstream gp;
-  double border = 1, most = 0;
+  const double uniform = 1 / static_cast<double>(report.settings.bins);
+  double border = 1, most = uniform;
   for (const auto& layer : model.attention)
     most = std::max(most, *std::max_element(layer.begin(), layer.end()));
   gp << "set title 'Attention of the last segment to the LTM, " << model.name << "'\n"
      << "set xlabel 'place in the LTM (0: the oldest, 1: the newest)'\n"
         "set ylabel 'share of attention'\nset xrange [0:1]\nset yrange [0:"
-     << most * 1.3 << "]\nset ytics auto\nset key top left Left reverse opaque\n";
+     << most * 1.1 << "]\nset ytics auto\n";
   for (Index write = 1; write < model.memory_writes && write <= 40; ++write) {
     border *= report.settings.memory.tau;
     gp << "set arrow from " << border << ",graph 0 to " << border
@@ -148,7 +153,9 @@ inline std::string attention_panel(const Report& report, const ModelResult& mode
     gp << "  'attention.csv' using (($3+$4)/2):(strcol(1) eq '" << model.name
        << "' && $2 == " << layer + 1 << " ? $5 : NaN) with histeps lw 2 lc '"
        << colours[layer % colours.size()] << "' title 'layer " << layer + 1 << "', \\\n";
-  gp << "  NaN with lines dt 2 lc '#888888' title 'borders of past contractions'\n";
+  gp << "  " << uniform
+     << " with lines dt 3 lw 1.5 lc '#555555' title 'uniform attention', \\\n"
+        "  NaN with lines dt 2 lc '#888888' title 'borders of past contractions'\n";
   return gp.str();
 }
 
@@ -158,11 +165,11 @@ inline std::string figure_script(const Report& report) {
                                         [](const auto& m) { return !m.attention.empty(); });
   const bool both = with_memory != report.models.end();
   std::ostringstream gp;
-  gp << "set terminal pngcairo size " << (both ? 1300 : 700) << ",460 font 'sans,11'\n"
+  gp << "set terminal pngcairo size " << (both ? 1300 : 700) << ",500 font 'sans,11'\n"
      << "set output 'figure.png'\nset datafile separator ','\nset border 3\n"
      << "set tics nomirror out\nset samples 2\n"
      << "set multiplot layout 1," << (both ? 2 : 1) << " margins " << (both ? ".06,.985" : ".1,.97")
-     << ",.13,.91 spacing .07\n"
+     << ",.24,.92 spacing .07\n"
      << accuracy_panel(report);
   if (both) gp << attention_panel(report, *with_memory);
   gp << "unset multiplot\n";

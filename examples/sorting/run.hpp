@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -24,16 +25,15 @@ inline double mean_of_last(const std::vector<double>& values, std::ptrdiff_t cou
 
 /// Saves the models that are done and, if there is one, the model in training.
 template <class Training>
-void save_checkpoint(const Options& options, const Settings& settings, const Finished& finished,
-                     const Training* training) {
-  if (options.save.empty()) return;
+void save_checkpoint(const std::filesystem::path& path, const Settings& settings,
+                     const Finished& finished, const Training* training) {
   infty::SafetensorsWriter writer = finished.parameters;
   infty::mark_checkpoint(writer);
   writer.metadata("settings", support::to_json(settings).dump());
   writer.metadata("results", support::json_of(finished.results).dump());
   writer.metadata("current", training ? training->name() : "");
   if (training) training->save(writer);
-  writer.save(options.save);
+  writer.save(path);
 }
 
 /// Trains and evaluates one model, of tensors in `Pool`; false if --stop-at stopped it.
@@ -42,10 +42,12 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
                Finished& finished) {
   using Training = sorting::Training<float, Density, B, Basis>;
   Pool::instance().reset_peak();
-  Training training(settings, name);
+  Training training(settings, name, options.saving);
   if (finished.current == name) training.load(options.resume);
   support::ProgressLine line(name, settings.steps, training.steps());
-  const auto save = [&] { save_checkpoint(options, settings, finished, &training); };
+  const auto save = [&] {
+    if (!options.save.empty()) save_checkpoint(options.save, settings, finished, &training);
+  };
   const auto stepped = [&](const infty::TrainStep&, const infty::Progress& progress) {
     const History& history = training.history();
     line.update(progress.done(), {{"loss", mean_of_last(history.loss, 50)},
@@ -55,22 +57,33 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
     const bool here = options.stop_at > 0 && training.steps() >= options.stop_at;
     return support::InterruptGuard::signal() != 0 || (here && training.steps() < settings.steps);
   };
+  // Who stops it is told how to go on, whether it was to be saved or not.
+  const auto go_on = [&] {
+    if (options.save.empty())
+      save_checkpoint(interrupted_of(options), settings, finished, &training);
+    return "; to go on: " + command_to_go_on(options);
+  };
   save();  // where it is to be saved, it can be from the beginning
-  if (!training.run(
-          {.save = save, .save_every = options.save_every, .stop = stop, .stepped = stepped})) {
-    const int signal = support::InterruptGuard::signal();
-    if (signal == 0) return false;
-    throw support::Interrupted(
-        signal, "stopped before step " + std::to_string(training.steps()) + " of " + name +
-                    (options.save.empty() ? "; nothing is saved without --save"
-                                          : "; to go on: --resume " + options.save));
+  if (!training.run({.save = save, .stop = stop, .stepped = stepped})) {
+    const std::string where =
+        "stopped before step " + std::to_string(training.steps()) + " of " + name + go_on();
+    if (const int signal = support::InterruptGuard::signal(); signal != 0)
+      throw support::Interrupted(signal, where);
+    std::fprintf(stderr, "%s\n", where.c_str());
+    return false;
   }
-  std::fprintf(stderr, "%-7s evaluating on %lld sequences\n", name.c_str(),
-               static_cast<long long>(settings.evaluation_sequences));
-  finished.results.push_back(training.result());
+  {
+    support::ProgressLine evaluating(name + " evaluated", settings.evaluation_sequences, 0,
+                                     "sequence");
+    finished.results.push_back(training.result([&](Index done) {
+      evaluating.update(done);
+      support::stop_if_interrupted(
+          [&] { return "stopped evaluating " + name + ", which is trained" + go_on(); });
+    }));
+  }
   finished.results.back().peak_tensor_bytes = Pool::instance().statistics().peak_bytes_in_use;
   training.save_model(finished.parameters);
-  save_checkpoint<Training>(options, settings, finished, nullptr);
+  if (!options.save.empty()) save_checkpoint<Training>(options.save, settings, finished, nullptr);
   return true;
 }
 

@@ -91,7 +91,7 @@ class Training {
  public:
   using Model = infty::TransformerLM<MemoryWith<T, Density, Basis<T>, B>>;
 
-  Training(const Settings& settings, std::string name)
+  Training(const Settings& settings, std::string name, const support::Saving& saving = {})
       : settings_(settings),
         name_(std::move(name)),
         task_(settings.task),
@@ -99,7 +99,7 @@ class Training {
                infty::Random(settings.seed)),
         sequences_(settings.seed, 1),
         dropout_(settings.seed, 3),
-        trainer_(model_, trainer_config(settings), name_ + '.') {
+        trainer_(model_, trainer_config(settings, saving), name_ + '.') {
     trainer_.keep("sequences", sequences_).keep("dropout", dropout_);
   }
   Training(const Training&) = delete;
@@ -133,9 +133,11 @@ class Training {
         options);
   }
 
-  ModelResult result() {
+  /// `done(sequences)` is called behind each batch that was evaluated; may throw.
+  template <class Done>
+  ModelResult result(Done&& done) {
     const Stopwatch watch;
-    const Evaluation found = evaluate<Density>(model_, settings_);
+    const Evaluation found = evaluate<Density>(model_, settings_, done);
     return {.name = name_,
             .parameters = infty::count_parameters(model_),
             .steps = steps(),

@@ -9,13 +9,16 @@
 #include <cmath>
 #include <iomanip>
 #include <iostream>
+#include <string>
 
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/stability.hpp>
 
+#include "../support/interrupt.hpp"
 #include "../support/need.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
+#include "../support/progress_line.hpp"
 
 using infty::Index, infty::Tensor;
 
@@ -93,7 +96,13 @@ int main(int argc, char** argv) {
     auto since = std::chrono::steady_clock::now();
     Index read = 0, before = 0, next = 1000, writes = 0;
     double most = 0;
+    support::ProgressLine line("stream", vectors, 0, "vector");
+    const support::InterruptGuard interrupt;
     while (read < vectors) {
+      support::stop_if_interrupted([&] {
+        return "stopped behind " + std::to_string(read) + " of " + std::to_string(vectors) +
+               " vectors; nothing is kept of them";
+      });
       const Index length = std::min(segment, std::min(next, vectors) - read);
       fill_normal(x, 0, 1, random);
       const auto piece = x.reshape({segment, dim}).slice(0, length).reshape({1, length, dim});
@@ -102,7 +111,9 @@ int main(int argc, char** argv) {
                   queries.reshape({segment, dim}).slice(0, length).reshape({1, length, dim}));
       read += length;
       if (writes++ % 1000 == 0 || read == vectors) most = std::max(most, overshoot(memory, state));
+      line.update(read);
       if (read < next && read < vectors) continue;
+      line.clear();
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since;
       std::cout << std::setw(10) << read << std::setw(12) << std::fixed << std::setprecision(0)
                 << static_cast<double>(read - before) / time.count() << std::setw(17)

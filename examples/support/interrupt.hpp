@@ -54,11 +54,18 @@ class InterruptGuard {
 
   static void note(int signal) {
     noted = signal;
-    constexpr char text[] = "\nstopping behind this step; once more stops at once\n";
+    constexpr char text[] = "\nstopping as soon as this step is done; once more stops at once\n";
     [[maybe_unused]] const auto put = ::write(STDERR_FILENO, text, sizeof text - 1);
   }
 
   struct ::sigaction before_[2]{};
 };
+
+/// Throws Interrupted with what `message()` says if a signal has come.
+template <class Message>
+void stop_if_interrupted(Message&& message) {
+  if (const int signal = InterruptGuard::signal(); signal != 0)
+    throw Interrupted(signal, message());
+}
 
 }  // namespace support

@@ -114,6 +114,18 @@ function(kill_often name milliseconds)
   message(STATUS "${name}: killed ${killed} times, ${compared} runs compared, no difference")
 endfunction()
 
+# go_on(SAID): runs the command by which the program has said that it goes on, which must end with 0.
+function(go_on said)
+  if(NOT said MATCHES "; to go on: ([^\n]+)")
+    message(FATAL_ERROR "it does not say how to go on:\n${said}")
+  endif()
+  execute_process(COMMAND bash -c "${CMAKE_MATCH_1}" WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status
+                  OUTPUT_QUIET ERROR_VARIABLE errors)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${CMAKE_MATCH_1}\nends with ${status}:\n${errors}")
+  endif()
+endfunction()
+
 # interrupt(SIGNAL STATUS CONDITION OUT OPTION...): sends the signal when the shell's condition holds; the
 # program must end with the status. What it says comes back.
 function(interrupt signal wanted condition out)

@@ -13,12 +13,13 @@
 namespace support {
 
 /// The progress line on standard error: ever the same line of a terminal, a new line every few
-/// seconds elsewhere.
+/// seconds elsewhere, the first behind two. What is over sooner says nothing.
 class ProgressLine {
  public:
   /// @param first  steps of `total` that an earlier run has done
-  ProgressLine(std::string name, infty::Index total, infty::Index first)
-      : name_(std::move(name)), progress_(total, first) {}
+  /// @param unit   what is counted, in the singular
+  ProgressLine(std::string name, infty::Index total, infty::Index first, std::string unit = "step")
+      : name_(std::move(name)), unit_(std::move(unit)), progress_(total, first) {}
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine() {
@@ -26,24 +27,28 @@ class ProgressLine {
   }
 
   /// Says that so many steps are done; `fields` go between the step and the rate.
-  void update(infty::Index done, std::initializer_list<infty::Progress::Field> fields) {
+  void update(infty::Index done, std::initializer_list<infty::Progress::Field> fields = {}) {
     progress_.update(done);
-    const bool last = progress_.done() == progress_.total();
-    if (!last && progress_.seconds() - shown_ < (terminal_ ? 0.1 : 5)) return;
-    shown_ = progress_.seconds();
+    const bool last = progress_.done() == progress_.total() && shown_;
+    if (!last && progress_.seconds() < next_) return;
+    next_ = progress_.seconds() + (terminal_ ? .1 : 5);
+    shown_ = true;
     std::fprintf(stderr, "%s%-7s %s%s", terminal_ ? "\r\033[K" : "", name_.c_str(),
-                 progress_.line(fields).c_str(), terminal_ && !last ? "" : "\n");
+                 progress_.line(fields, unit_).c_str(), terminal_ && !last ? "" : "\n");
     unfinished_ = terminal_ && !last;
   }
 
-  /// Steps a second until now.
-  double rate() const { return progress_.rate(); }
+  /// Takes an unfinished line off the terminal, for what else is to be printed.
+  void clear() {
+    if (unfinished_) std::fputs("\r\033[K", stderr);
+    unfinished_ = false;
+  }
 
  private:
-  std::string name_;
+  std::string name_, unit_;
   infty::Progress progress_;
-  double shown_ = 0;
-  bool terminal_ = ::isatty(STDERR_FILENO) != 0, unfinished_ = false;
+  bool terminal_ = ::isatty(STDERR_FILENO) != 0, unfinished_ = false, shown_ = false;
+  double next_ = terminal_ ? .1 : 2;  // seconds from the start
 };
 
 }  // namespace support

@@ -27,15 +27,23 @@ void each_training_setting(const char* group, Settings& s, See&& see) {
               see);
 }
 
+/// When checkpoints are due, which changes no number.
+struct Saving {
+  infty::Index every = infty::TrainerConfig{}.save_every;
+  double minutes = infty::TrainerConfig{}.save_minutes;
+};
+
 /// The same for the library's trainer.
 template <class Settings>
-infty::TrainerConfig trainer_config(const Settings& s) {
+infty::TrainerConfig trainer_config(const Settings& s, const Saving& saving = {}) {
   return {.steps = s.steps,
           .adam = s.adam,
           .schedule = infty::value_of<infty::RateSchedule>(s.schedule),
           .warmup_steps = s.warmup,
           .last_rate = s.last_rate,
-          .max_norm = s.clip};
+          .max_norm = s.clip,
+          .save_every = saving.every,
+          .save_minutes = saving.minutes};
 }
 
 /// Throws infty::ValueError that names the first of them that does not fit the others; each is in

@@ -97,6 +97,7 @@
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/memory/with_memory.hpp>
+#include <infty/metrics/paired_difference.hpp>
 #include <infty/metrics/perplexity.hpp>
 #include <infty/model/block.hpp>
 #include <infty/model/fwd.hpp>

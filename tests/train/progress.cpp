@@ -55,6 +55,7 @@ TEST_CASE("Progress: one line") {
   progress.update(300, start + seconds(24));
   CHECK(progress.line({{"loss", 1.23456}, {"accuracy", 0.5}}) ==
         "step 300/1500  loss 1.235  accuracy 0.5  12.5 steps/s  1:36 left");
+  CHECK(progress.line({}, "token") == "token 300/1500  12.5 tokens/s  1:36 left");
 }
 
 TEST_CASE("Progress: steps that cannot be are refused") {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -75,10 +78,9 @@ struct Halving {
   }
 
   /// Trains, but no further than to step `last`.
-  bool run(const fs::path& checkpoint, Index last = 1000, Index save_every = 100) {
+  bool run(const fs::path& checkpoint, Index last = 1000) {
     return trainer.run([&] { return loss(); },
                        {.save = [&] { trainer.save(checkpoint); },
-                        .save_every = save_every,
                         .stop = [&] { return trainer.steps() >= last; },
                         .stepped = [&](const TrainStep& step,
                                        const infty::Progress&) { losses.push_back(step.loss); }});
@@ -216,21 +218,28 @@ TEST_CASE("Trainer: each step has the schedule's rate and is clipped") {
 }
 
 TEST_CASE("Trainer: saves every so often, behind the last step and where it stops, once each") {
-  const auto saved_at = [](Index save_every, Index stop_at) {
-    Small s;
+  const auto saved_at = [](Index save_every, Index stop_at, double minutes = 0,
+                           Index slow_step = -1) {
+    TrainerConfig config = ten_steps;
+    config.save_every = save_every;
+    config.save_minutes = minutes;
+    Small s(config);
     std::vector<Index> saved;
     bool logged = true;
-    const bool done =
-        s.trainer.run([&] { return s.loss(); },
-                      {.save =
-                           [&] {
-                             saved.push_back(s.trainer.steps());
-                             logged = logged && s.trainer.steps() == std::ssize(s.losses);
-                           },
-                       .save_every = save_every,
-                       .stop = [&] { return s.trainer.steps() == stop_at; },
-                       .stepped = [&](const TrainStep& step,
-                                      const infty::Progress&) { s.losses.push_back(step.loss); }});
+    const bool done = s.trainer.run(
+        [&] {
+          if (s.trainer.steps() + 1 == slow_step)
+            std::this_thread::sleep_for(std::chrono::milliseconds(250));
+          return s.loss();
+        },
+        {.save =
+             [&] {
+               saved.push_back(s.trainer.steps());
+               logged = logged && s.trainer.steps() == std::ssize(s.losses);
+             },
+         .stop = [&] { return s.trainer.steps() == stop_at; },
+         .stepped = [&](const TrainStep& step,
+                        const infty::Progress&) { s.losses.push_back(step.loss); }});
     CHECK(done == (stop_at > 10));
     CHECK(logged);  // what is done behind a step is done before it is saved
     return saved;
@@ -242,9 +251,14 @@ TEST_CASE("Trainer: saves every so often, behind the last step and where it stop
   CHECK(saved_at(4, 0) == std::vector<Index>{0});
   CHECK(saved_at(4, 10) == std::vector<Index>{4, 8, 10});
 
+  // By the clock: behind every step where it has always run out, and behind one that takes long.
+  CHECK(saved_at(100, 100, 1e-12) == std::vector<Index>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  CHECK(saved_at(4, 100, 10) == std::vector<Index>{4, 8, 10});
+  const auto slow = saved_at(100, 100, .2 / 60, 5);
+  CHECK(std::count(slow.begin(), slow.end(), 5) == 1);
+  CHECK(saved_at(100, 100, 0, 5) == std::vector<Index>{10});
+
   Small s;
-  CHECK_THROWS_WITH(s.trainer.run([&] { return s.loss(); }, {.save_every = 0}),
-                    "[Trainer::run] save_every is 0: it must be at least 1");
   CHECK(s.trainer.run([&] { return s.loss(); }));  // nothing has to be saved
   CHECK(s.trainer.run([&] { return s.loss(); }));  // nor done
   CHECK(s.trainer.steps() == 10);
@@ -313,7 +327,7 @@ TEST_CASE("Trainer: of a checkpoint that lacks something, or has too much, nothi
 TEST_CASE("Trainer: NaN stops with step and parameter, and the last good checkpoint stays") {
   const infty::tests::TemporaryFolder folder;
   Small s;
-  s.run(folder / "run", 4, 1);
+  s.run(folder / "run", 4);
   const std::string good = read_text(folder / "run");
 
   Small t;
@@ -325,7 +339,7 @@ TEST_CASE("Trainer: NaN stops with step and parameter, and the last good checkpo
   };
   const auto save = [&] { t.trainer.save(folder / "run"); };
   CHECK_THROWS_WITH(
-      t.trainer.run(poison, {.save = save, .save_every = 50}),
+      t.trainer.run(poison, {.save = save}),
       "[train_step] step 6: parameter second.bias is not finite, and the loss is nan");
   CHECK(read_text(folder / "run") == good);
 

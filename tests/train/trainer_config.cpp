@@ -44,6 +44,11 @@ TEST_CASE("TrainerConfig: what cannot be is refused by name") {
   CHECK_NOTHROW((
       TrainerConfig{.steps = 5, .schedule = RateSchedule::constant, .warmup_steps = 5}.validate()));
   CHECK_THROWS_AS(TrainerConfig{.last_rate = 1}.validate(), infty::ValueError);
+  CHECK_THROWS_WITH(TrainerConfig{.save_every = 0}.validate(),
+                    "[TrainerConfig] save_every is 0: it must be at least 1");
+  CHECK_THROWS_WITH(TrainerConfig{.save_minutes = -1}.validate(),
+                    "[TrainerConfig] save_minutes is -1: it must be at least 0");
+  CHECK_THROWS_AS(TrainerConfig{.save_minutes = std::nan("")}.validate(), infty::ValueError);
   CHECK_THROWS_AS(TrainerConfig{.schedule = static_cast<RateSchedule>(9)}.validate(),
                   infty::ValueError);
 }

@@ -15,6 +15,7 @@
 #include <infty/io/mapped_file.hpp>
 
 #include "../fingerprint.hpp"
+#include "../progress_line.hpp"
 #include "sample_text.hpp"
 #include "tokenizer.hpp"
 
@@ -111,10 +112,14 @@ inline Texts open_texts(const Settings& s) {
 
 inline Split make_split(const Tokenizer& tokenizer, const std::vector<std::string_view>& texts) {
   Split split;
+  Index bytes = 0;
+  for (const std::string_view text : texts) bytes += static_cast<Index>(text.size());
+  support::ProgressLine line("tokens", bytes, 0, "byte");
   for (const std::string_view text : texts) {
     const auto ids = tokenizer.encode(text);
     split.stream.append(ids);
     split.bytes += static_cast<Index>(text.size());
+    line.update(split.bytes);
     split.characters += infty::count_characters(text);
     if (const auto unknown = tokenizer.unknown())
       for (const TokenId id : ids) split.unknown += id == *unknown ? 1 : 0;

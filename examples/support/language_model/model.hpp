@@ -193,10 +193,13 @@ inline Settings sized(Settings s, const Corpus& corpus) {
   return s;
 }
 
-/// The losses of all tokens of a part of the text, each predicted once.
-inline infty::TextScore evaluate(const support::Model& model, const Settings& s,
-                                 const Tokenizer& tokenizer, const Split& split) {
+/// The losses of all tokens of a part of the text, each predicted once. `done(tokens)` is called
+/// behind each segment.
+template <class Done>
+infty::TextScore evaluate(const support::Model& model, const Settings& s,
+                          const Tokenizer& tokenizer, const Split& split, Done&& done) {
   support::Model::State state;
+  Index tokens = 0;
   return infty::evaluate_segments(split.stream,
                                   {.batch = s.evaluation_batch,
                                    .segment = s.segment,
@@ -204,7 +207,9 @@ inline infty::TextScore evaluate(const support::Model& model, const Settings& s,
                                    .reset_documents = s.documents},
                                   [&](const infty::TextBatch& batch) {
                                     model.reset_rows(state, batch);
-                                    return model.losses(state, batch);
+                                    auto losses = model.losses(state, batch);
+                                    done(tokens += batch.predicted);
+                                    return losses;
                                   });
 }
 

@@ -21,7 +21,9 @@
 #include "../json.hpp"
 #include "../lock.hpp"
 #include "../progress_line.hpp"
+#include "../running_mean.hpp"
 #include "../settings.hpp"
+#include "../training.hpp"
 #include "figure.hpp"
 #include "log.hpp"
 #include "model.hpp"
@@ -32,15 +34,16 @@ namespace language_model {
 /// What decides where results go and when, but not what they are.
 struct TrainOptions {
   std::filesystem::path out = "language-model";
-  Index save_every = 100;
-  double pause = 0;    ///< seconds to wait behind every step
-  bool fresh = false;  ///< whether what is in the folder is to be replaced
+  support::Saving saving = {};
+  double pause = 0;        ///< seconds to wait behind every step
+  bool fresh = false;      ///< whether what is in the folder is to be replaced
+  std::string again = "";  ///< the command that goes on with the run
 };
 
 /// What the next step depends on, and what was learned from until now.
 class Training {
  public:
-  Training(const Settings& s, const Corpus& corpus)
+  Training(const Settings& s, const Corpus& corpus, const support::Saving& saving)
       : settings_(s),
         here_{.next = {}, .text = corpus.fingerprint, .vocabulary = corpus.tokenizer.fingerprint()},
         model_(make_model(s, corpus.tokenizer.size())),
@@ -50,7 +53,7 @@ class Training {
                                        .start = corpus.tokenizer.start(),
                                        .reset_documents = s.documents}),
         state_(model_->make_state(s.batch)),
-        trainer_(model_->named_parameters(), trainer_config(s)) {
+        trainer_(model_->named_parameters(), trainer_config(s, saving)) {
     trainer_.keep_settings(support::to_json(s).dump()).keep("dropout", dropout_);
     trainer_.keep_tensors(
         [this](infty::SafetensorsWriter& writer) { model_->save_state(writer, state_); },
@@ -148,10 +151,30 @@ inline std::string csv_line(const Training& training, const infty::TrainStep& st
          number(step.grad_norm) + ',' + number(step.learning_rate) + ',' + valid + '\n';
 }
 
-inline Results results_of(const Settings& s, const Corpus& corpus, const Training& training) {
+/// `evaluate` with a line on its progress.
+/// @param behind  called behind each segment; may throw
+template <class Behind>
+infty::TextScore evaluate_shown(const char* name, const support::Model& model, const Settings& s,
+                                const Tokenizer& tokenizer, const Split& split, Behind&& behind) {
+  support::ProgressLine line(name, std::ssize(split.stream.tokens), 0, "token");
+  return evaluate(model, s, tokenizer, split, [&](Index tokens) {
+    line.update(tokens);
+    behind(tokens);
+  });
+}
+
+/// Throws support::Interrupted where a signal came: all that was trained is saved.
+inline Results results_of(const Settings& s, const Corpus& corpus, const Training& training,
+                          const TrainOptions& options) {
   const support::Model& model = training.model();
-  const auto score = [&](const Split& split) {
-    return split_score(evaluate(model, s, corpus.tokenizer, split), split);
+  const auto score = [&](const char* name, const Split& split) {
+    const auto found = evaluate_shown(name, model, s, corpus.tokenizer, split, [&](Index) {
+      support::stop_if_interrupted([&] {
+        return "stopped evaluating; the trained model is saved in " + options.out.string() +
+               "; to go on: " + options.again;
+      });
+    });
+    return split_score(found, split);
   };
   return {.parameters = model.parameters(),
           .vocabulary = corpus.tokenizer.size(),
@@ -161,23 +184,24 @@ inline Results results_of(const Settings& s, const Corpus& corpus, const Trainin
           .seconds = training.seconds(),
           .tokens_per_second = static_cast<double>(training.tokens()) / training.seconds(),
           .state_bytes = model.bytes_of(model.make_state(1)),
-          .valid = score(corpus.valid),
-          .test = score(corpus.test)};
+          .valid = score("valid", corpus.valid),
+          .test = score("test", corpus.test)};
 }
 
-/// Trains until all steps are done, saving as it goes; a signal saves and stops it. Throws
-/// support::Interrupted then.
+/// Trains until all steps are done, saving as it goes; a signal saves and stops it behind a step,
+/// and what is evaluated there. Throws support::Interrupted then.
 inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOptions& options,
                          Training& training, Log& log) {
-  const support::InterruptGuard interrupt;
   support::ProgressLine line(s.memory, s.steps, training.steps());
-  const Index first = training.steps();
-  double loss = 0, valid = std::numeric_limits<double>::quiet_NaN();
+  support::RunningMean mean;
+  double valid = std::numeric_limits<double>::quiet_NaN();
   const auto stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
-    loss += (training.loss() - loss) /
-            static_cast<double>(std::min<Index>(progress.done() - first, 50));
+    const double loss = mean.add(training.loss());
     const bool validate = s.evaluate_every > 0 && progress.done() % s.evaluate_every == 0;
-    if (validate) valid = evaluate(training.model(), s, corpus.tokenizer, corpus.valid).per_token();
+    if (validate)
+      valid =
+          evaluate_shown("valid", training.model(), s, corpus.tokenizer, corpus.valid, [](Index) {
+          }).per_token();
     log.append(csv_line(training, step, validate ? number(valid) : ""));
     const double speed = static_cast<double>(training.tokens()) / training.seconds();
     if (std::isnan(valid))
@@ -189,14 +213,13 @@ inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOpt
   };
   const bool done =
       training.run({.save = [&] { training.save(checkpoint_of(options.out), log.sync()); },
-                    .save_every = options.save_every,
-                    .stop = [&] { return interrupt.signal() != 0; },
+                    .stop = [] { return support::InterruptGuard::signal() != 0; },
                     .stepped = stepped});
   if (!done)
-    throw support::Interrupted(interrupt.signal(),
+    throw support::Interrupted(support::InterruptGuard::signal(),
                                "stopped behind step " + std::to_string(training.steps()) + " of " +
                                    std::to_string(s.steps) + ", saved in " + options.out.string() +
-                                   ": the same command goes on");
+                                   "; to go on: " + options.again);
 }
 
 /// Trains in a folder until all steps are done: from its checkpoint on, if there is one. Nothing is
@@ -207,7 +230,8 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   constexpr const char* header = "step,epoch,tokens,loss,grad_norm,learning_rate,valid\n";
   const auto checkpoint = checkpoint_of(options.out);
   if (!options.fresh) require_same_run(s, corpus, options.out);
-  Training training(s, corpus);
+  const support::InterruptGuard interrupt;
+  Training training(s, corpus, options.saving);
   const bool goes_on = !options.fresh && std::filesystem::exists(checkpoint);
   if (goes_on) training.load(checkpoint);
   lock.remove_unfinished({"checkpoint.safetensors", "vocabulary.txt", "encoder.json", "vocab.bpe",
@@ -225,7 +249,7 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   support::write_file(options.out / "figure.gp", training_figure(s));
   support::draw_figure(options.out);
   // The last file: with it the run is finished.
-  auto results = support::json_of(results_of(s, corpus, training));
+  auto results = support::json_of(results_of(s, corpus, training, options));
   results["settings"] = support::to_json(s);
   support::write_file(options.out / "results.json", results.dump(2) + '\n');
 }

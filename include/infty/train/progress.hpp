@@ -78,14 +78,15 @@ class Progress {
 
   /// Writes one line, without a line break: `step 300/1500  loss 1.234  12.3 steps/s  1:38 left`.
   /// @param fields  names and values that go between the step and the rate
-  std::string line(std::initializer_list<Field> fields = {}) const {
+  /// @param unit    what is counted, in the singular
+  std::string line(std::initializer_list<Field> fields = {}, std::string_view unit = "step") const {
     std::ostringstream out;
     out.imbue(std::locale::classic());
-    out << "step " << done_ << '/' << total_;
+    out << unit << ' ' << done_ << '/' << total_;
     out.precision(4);
     for (const auto& [name, value] : fields) out << "  " << name << ' ' << value;
     out.precision(3);
-    out << "  " << rate() << " steps/s  " << format_duration(seconds_left()) << " left";
+    out << "  " << rate() << ' ' << unit << "s/s  " << format_duration(seconds_left()) << " left";
     return out.str();
   }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
+#include <ratio>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -23,10 +25,9 @@ namespace infty {
 
 /// What `Trainer::run` does beside training; each may be left out.
 struct TrainerRun {
-  /// Called when a checkpoint is due: every `save_every` steps, behind the last, and where it
-  /// stops.
+  /// Called when a checkpoint is due: every `save_every` steps and where the last is `save_minutes`
+  /// old, which the configuration says; behind the last step, and where it stops.
   std::function<void()> save = {};
-  Index save_every = 100;  ///< steps between two checkpoints, >= 1
   /// Asked before every step, and behind the last, whether to stop: for a signal, or a clock.
   std::function<bool()> stop = {};
   /// Called behind every step, before it is saved: for logs, evaluation, and a line on the
@@ -137,18 +138,24 @@ class Trainer {
 
   /// Takes all steps that are left, or stops where it is asked to; saves then and every so often.
   /// @return  whether all steps are done
-  /// @throws infty::ValueError unless save_every >= 1, and as `step` and what it calls: behind NaN,
-  /// the last checkpoint is the last good one
+  /// @throws infty::ValueError where more steps are done than there are, and as `step` and what it
+  /// calls: behind NaN, the last checkpoint is the last good one
   template <class Loss>
   bool run(Loss&& loss, const TrainerRun& options = {}) {
-    require_at_least("Trainer::run", "save_every", options.save_every, 1);
     require(steps() <= config_.steps, "Trainer::run", steps(), " steps are done, of ",
             config_.steps);
     Progress progress(config_.steps, steps());
     Index saved = -1;
+    auto since = Progress::Clock::now();
     const auto save = [&] {
       if (options.save && saved != steps()) options.save();
       saved = steps();
+      since = Progress::Clock::now();
+    };
+    const auto due = [&] {
+      const std::chrono::duration<double, std::ratio<60>> old = Progress::Clock::now() - since;
+      return steps() % config_.save_every == 0 || steps() == config_.steps ||
+             (config_.save_minutes > 0 && old.count() >= config_.save_minutes);
     };
     for (;;) {
       if (options.stop && options.stop()) {
@@ -159,7 +166,7 @@ class Trainer {
       const TrainStep done = step(loss);
       progress.update(steps());
       if (options.stepped) options.stepped(done, progress);
-      if (steps() % options.save_every == 0 || steps() == config_.steps) save();
+      if (due()) save();
     }
   }
 

@@ -25,6 +25,8 @@ struct TrainerConfig {
   Index warmup_steps = 0;                        ///< in which the rate rises
   double last_rate = 0;                          ///< that `cosine` and `linear` fall to
   double max_norm = 0;                           ///< of all gradients together; 0: any
+  Index save_every = 100;                        ///< steps between checkpoints, at most
+  double save_minutes = 10;                      ///< the same in minutes; 0: by steps alone
 
   /// The learning rate of a step, the first of which is 0. @throws infty::ValueError as the
   /// schedule
@@ -53,6 +55,9 @@ struct TrainerConfig {
     require_at_least("TrainerConfig", "steps", steps, 1);
     adam.validate();
     require(max_norm >= 0, "TrainerConfig", "max_norm is ", max_norm, ": it must be at least 0");
+    require_at_least("TrainerConfig", "save_every", save_every, 1);
+    require(save_minutes >= 0, "TrainerConfig", "save_minutes is ", save_minutes,
+            ": it must be at least 0");
     rate(0);
   }
 };

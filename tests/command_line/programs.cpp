@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// What the programs in examples/ share and say, in numbers.
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../examples/support/command.hpp"
+#include "../../examples/support/comparison.hpp"
+#include "../../examples/support/running_mean.hpp"
+#include "support/catch.hpp"
+
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+/// How often a text has a part.
+int count_of(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("fixed_pairs: each memory with none, and all others with xl") {
+  CHECK(support::fixed_pairs({"none", "xl", "infty"}) ==
+        Pairs{{"xl", "none"}, {"infty", "none"}, {"infty", "xl"}});
+  CHECK(support::fixed_pairs({"infty", "lamemo"}) == Pairs{});
+  CHECK(support::fixed_pairs({"lamemo", "xl"}) == Pairs{{"lamemo", "xl"}});
+  CHECK(support::fixed_pairs({"none", "xl", "compressive", "lamemo", "infty", "infty-sticky"})
+            .size() == 9);
+}
+
+TEST_CASE("verdicts: below three seeds there are none, and then only beyond the interval") {
+  CHECK(support::verdicts({}, true).empty());
+  const auto one = support::verdicts({{"test", "xl", "none", {1}, {2}}}, true);
+  CHECK(count_of(one, "no verdict: 1 seed |") == 1);
+  const auto two = support::verdicts({{"test", "xl", "none", {1, 1.1}, {9, 9}}}, true);
+  CHECK(count_of(two, "no verdict: 2 seeds |") == 1);
+  CHECK(count_of(two, "better") == 0);
+
+  // The differences -1, -1.1, -.9 have the standard error .1 / sqrt(3), times 4.303 = .2484.
+  const support::Comparison less{"test", "xl", "none", {1, .9, 1.1}, {2, 2, 2}};
+  const auto three = support::verdicts({less}, true);
+  CHECK(count_of(three, "| -1.0000, -1.1000, -0.9000 | -1.0000 | [-1.2484, -0.7516] |") == 1);
+  CHECK(count_of(three, "| xl is better |") == 1);
+  CHECK(count_of(support::verdicts({less}, false), "| xl is worse |") == 1);
+  CHECK(count_of(three, "all 1 hold together with 95 %") == 1);
+
+  // Every seed of the one is better than every seed of the other: that is not enough.
+  const support::Comparison overlapping{"test", "infty", "none", {1, 1.8, 1}, {2, 2, 2.4}};
+  CHECK(count_of(support::verdicts({overlapping}, true), "| no verdict |") == 1);
+  // Of many comparisons, each has to be further from 0.
+  const auto many = support::verdicts(std::vector<support::Comparison>(20, less), true);
+  CHECK(count_of(many, "| no verdict |") == 20);
+}
+
+TEST_CASE("RunningMean: weights by hand, without a bias towards 0 at first") {
+  support::RunningMean mean;
+  CHECK(mean.add(3) == 3);
+  const double kept = 1 - 1. / support::RunningMean::window;
+  CHECK(std::fabs(mean.add(5) - (kept * 3 + 5) / (kept + 1)) < 1e-12);
+  CHECK(std::fabs(mean.add(4) - (kept * kept * 3 + kept * 5 + 4) / (kept * kept + kept + 1)) <
+        1e-12);
+  for (int i = 0; i < 1000; ++i) mean.add(7);
+  CHECK(std::fabs(mean.add(7) - 7) < 1e-6);
+}
+
+TEST_CASE("command_line: words that a shell reads as they were") {
+  CHECK(support::command_line({"a/b-c", "--rate=1e-3", "x,y"}) == "a/b-c --rate=1e-3 x,y");
+  CHECK(support::command_line({"a b", "", "it's", "$x"}) == R"('a b' '' 'it'\''s' '$x')");
+  const char* const words[] = {"p", "train", "--fresh", "--out", "my run"};
+  CHECK(support::command_line(5, words, {"--fresh"}) == "p train --out 'my run'");
+}
