@@ -50,7 +50,7 @@ inline double student_bound(double probability, Index degrees) {
 /// How much one thing's measurements exceed another's, of pairs that have all else in common, such
 /// as the seed.
 struct PairedDifference {
-  Index pairs = 0;
+  Index pairs = 0;           ///< how many there are
   double mean = 0;           ///< of first - second
   double low = 0, high = 0;  ///< an interval for it, all numbers with fewer than three pairs
 
