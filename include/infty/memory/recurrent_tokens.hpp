@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
@@ -29,8 +30,12 @@ struct RecurrentTokensState {
 /// segments as are recorded. Both begin as learned vectors, to which those in front add what was
 /// written.
 template <class Inner>
-  requires SequenceLayer<Inner>
 class RecurrentTokens {
+  static_assert(Layer<Inner>, "RecurrentTokens: the inner layer" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<Inner>, "RecurrentTokens: the inner layer" INFTY_NO_STATE);
+  static_assert(detail::makes_state<Inner>, "RecurrentTokens: the inner layer" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<Inner>, "RecurrentTokens: the inner layer" INFTY_NO_FORWARD);
+
  public:
   using Scalar = typename Inner::Scalar;
   using BackendType = typename Inner::BackendType;

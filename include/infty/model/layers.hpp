@@ -10,6 +10,7 @@
 
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
@@ -71,8 +72,12 @@ template <class... L>
 class Layers;
 
 template <class L>
-  requires SequenceLayer<L>
 class Layers<L> {
+  static_assert(Layer<L>, "Layers: the layer" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<L>, "Layers: the layer" INFTY_NO_STATE);
+  static_assert(detail::makes_state<L>, "Layers: the layer" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<L>, "Layers: the layer" INFTY_NO_FORWARD);
+
  public:
   using Scalar = typename L::Scalar;
   using BackendType = typename L::BackendType;
@@ -122,8 +127,17 @@ class Layers<First, Second, More...> {
   using BackendType = typename First::BackendType;
   using V = Variable<Scalar, BackendType>;
   using State = MixedStackState<StateOf<First>, StateOf<Second>, StateOf<More>...>;
-  static_assert(SequenceLayer<First> && SequenceLayer<Second, Scalar, BackendType> &&
-                (SequenceLayer<More, Scalar, BackendType> && ...));
+  static_assert(Layer<First> && (Layer<Second> && ... && Layer<More>),
+                "Layers: one of the layers" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<First> &&
+                    (detail::state_fits<Second> && ... && detail::state_fits<More>),
+                "Layers: one of the layers" INFTY_NO_STATE);
+  static_assert(detail::makes_state<First> &&
+                    (detail::makes_state<Second> && ... && detail::makes_state<More>),
+                "Layers: one of the layers" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<First> && (detail::runs<Second, Scalar, BackendType> && ... &&
+                                        detail::runs<More, Scalar, BackendType>),
+                "Layers: one of the layers" INFTY_NO_FORWARD);
 
   std::tuple<First, Second, More...> layers;
 

@@ -16,6 +16,7 @@
 
 #include <infty/autograd/parameters.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/state.hpp>
 #include <infty/io/json.hpp>
@@ -47,18 +48,19 @@ inline std::string length_beside(const std::string& name) {
 
 /// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
 /// @throws infty::IoError if a name is taken
-template <Layer L>
+template <class L>
 void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
+  static_assert(Layer<L>, "save_parameters: the layer" INFTY_NO_VISIT);
   for_each_parameter(layer, [&](const std::string& name, const auto& parameter) {
     writer.add(prefix + name, parameter.value());
   });
 }
 
-/// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
-/// gradient that would flow to the last write is not kept. @throws infty::IoError if a name is
-/// taken
-template <Visitable State>
+/// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`, without
+/// the gradient that would flow to the last write. @throws infty::IoError if a name is taken
+template <class State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
+  static_assert(Visitable<State>, "save_state: the state" INFTY_NO_VISIT);
   mark_checkpoint(writer);
   for_each_member(state, [&](const std::string& name, const auto& member) {
     using M = std::remove_cvref_t<decltype(member)>;
@@ -162,8 +164,7 @@ class CheckpointLoader {
   }
 
   /// Takes an optimiser's state, written by `save_optimizer`.
-  /// @throws infty::IoError that names the first member that is missing or does not fit, or the
-  /// version of the file that is not ours
+  /// @throws infty::IoError that names the first member that does not fit, or the file's version
   template <class Optimizer>
   CheckpointLoader& optimizer(Optimizer& optimizer, const std::string& prefix = "") {
     require_checkpoint(file_);
@@ -284,35 +285,35 @@ class CheckpointLoader {
 
 /// Saves the parameters of a layer as a file; an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <Layer L>
+template <class L>
 void save_parameters(const std::filesystem::path& path, const L& layer) {
   SafetensorsWriter writer;
   save_parameters(writer, layer);
   writer.save(path);
 }
 
-/// Copies the parameters that begin with `prefix` in a file into those of a layer.
-/// @throws infty::IoError that names the first tensor that is missing, of another shape, or too
-/// much; then the layer is as it was
-template <Layer L>
+/// Copies the parameters that begin with `prefix` in a file into those of a layer. @throws
+/// infty::IoError that names the first tensor that does not fit; then the layer is as it was
+template <class L>
 void load_parameters(const std::filesystem::path& path, L& layer, const std::string& prefix = "") {
+  static_assert(Layer<L>, "load_parameters: the layer" INFTY_NO_VISIT);
   CheckpointLoader(path).parameters(layer, prefix).apply();
 }
 
 /// Saves a state as a file; an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <Visitable State>
+template <class State>
 void save_state(const std::filesystem::path& path, const State& state) {
   SafetensorsWriter writer;
   save_state(writer, state);
   writer.save(path);
 }
 
-/// Replaces a state by that of a file, of the same memory; copies of it keep what they have.
-/// @throws infty::IoError that names the first tensor that is missing, does not fit, or is too
-/// much; then the state is as it was
-template <Visitable State>
+/// Replaces a state by that of a file, of the same memory; copies of it keep what they have. @throws
+/// infty::IoError that names the first tensor that does not fit; then the state is as it was
+template <class State>
 void load_state(const std::filesystem::path& path, State& state, const std::string& prefix = "") {
+  static_assert(Visitable<State>, "load_state: the state" INFTY_NO_VISIT);
   CheckpointLoader(path).state(state, prefix).apply();
 }
 
