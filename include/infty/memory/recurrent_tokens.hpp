@@ -48,7 +48,7 @@ class RecurrentTokens {
   /// @param tokens  m, their number  @param d  width of vectors
   /// @throws infty::ValueError unless both are >= 1
   RecurrentTokens(Inner stack, Index tokens, Index d, Random random)
-      : inner(std::move(stack)), initial(tokens, d, random) {}
+      : inner(std::move(stack)), initial((check(tokens, d), tokens), d, random) {}
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -89,6 +89,11 @@ class RecurrentTokens {
   }
 
  private:
+  static void check(Index tokens, Index d) {
+    require(tokens >= 1 && d >= 1, "RecurrentTokens", "tokens is ", tokens, ", d is ", d,
+            ": both must be >= 1");
+  }
+
   /// 0, ..., m - 1 in every row.
   static Tensor<Index, BackendType> numbers(Index batch, Index m) {
     std::vector<Index> all;

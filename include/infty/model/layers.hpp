@@ -104,8 +104,10 @@ class Layers<L> {
   /// was
   V forward(State& state, const V& x, Pass<Scalar, BackendType>& pass) const {
     require<ShapeError>(state.layers.size() == layers.size(), "Layers", "the state has ",
-                        state.layers.size(), " layers, the model ", layers.size());
-    require(!layers.empty(), "Layers", "there are no layers: the model was moved from");
+                        state.layers.size(), " layers, the model ", layers.size(),
+                        state.layers.empty() ? ": make_state has not made it" : "");
+    require(!layers.empty(), "Layers",
+            "there are no layers: none was added, or the model was moved from");
     State next = state;
     V y = x;
     const bool answer = pass.answer, answer_before = pass.answer_before;
