@@ -309,7 +309,7 @@ void save_state(const std::filesystem::path& path, const State& state) {
   writer.save(path);
 }
 
-/// Replaces a state by that of a file, of the same memory; copies of it keep what they have. @throws
+/// Replaces a state by that of a file of the same memory; copies of it keep what they have. @throws
 /// infty::IoError that names the first tensor that does not fit; then the state is as it was
 template <class State>
 void load_state(const std::filesystem::path& path, State& state, const std::string& prefix = "") {
