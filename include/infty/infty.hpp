@@ -37,6 +37,7 @@
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/row.hpp>
@@ -77,6 +78,7 @@
 #include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_memory.hpp>
+#include <infty/memory/long_term_needs.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/merge.hpp>

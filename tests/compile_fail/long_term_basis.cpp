@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// expect: LongTermMemory: the density has no expectation of the basis's functions
+// expect: the density has no expectation of the basis's functions
 #include <infty/memory/long_term_memory.hpp>
 
 struct Constant {

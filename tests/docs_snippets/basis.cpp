@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 
+#include <infty/autograd/reduce.hpp>
+#include <infty/core/random.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/signal/basis.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
-#include "support/tensors.hpp"
 
 using infty::Index;
 
@@ -59,9 +61,10 @@ static_assert(infty::SequenceLayer<HatsMemory<double>>);
 
 TEST_CASE("docs: a basis of one's own is written and read") {
   using V = infty::Variable<double>;
-  infty::Random random(infty::tests::seed);
-  auto x = infty::tests::uniform_variable<double>({1, 12, 4}, random);
-  auto queries = infty::tests::uniform_variable<double>({1, 3, 4}, random);
+  infty::Random random(1);
+  V x(infty::Tensor<double>({1, 12, 4})), queries(infty::Tensor<double>({1, 3, 4}));
+  fill_uniform(x.value(), -1., 1., random);
+  fill_uniform(queries.value(), -1., 1., random);
 
   infty::LongTermMemory<double, infty::GaussianDensity, Hats<double>> memory(
       {.model_dim = 4, .heads = 2, .basis = 9, .samples = 16}, infty::Random(1));

@@ -7,6 +7,7 @@
 #include <infty/model/language_model.hpp>
 #include <infty/model/layers.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/nn/sequence_layer.hpp>
 #include <infty/testing/memory_invariants.hpp>
 
 #include "io/temporary_folder.hpp"

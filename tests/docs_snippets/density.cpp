@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include <infty/autograd/reduce.hpp>
+#include <infty/core/random.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/signal/basis.hpp>
+#include <infty/signal/density.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
-#include "support/tensors.hpp"
 
 using infty::Index;
 
@@ -58,9 +61,10 @@ static_assert(infty::SequenceLayer<UniformMemory<double>>);  // TransformerLM<Un
 
 TEST_CASE("docs: a density of one's own reads the long-term memory") {
   using V = infty::Variable<double>;
-  infty::Random random(infty::tests::seed);
-  auto x = infty::tests::uniform_variable<double>({1, 12, 4}, random);
-  auto queries = infty::tests::uniform_variable<double>({1, 3, 4}, random);
+  infty::Random random(1);
+  V x(infty::Tensor<double>({1, 12, 4})), queries(infty::Tensor<double>({1, 3, 4}));
+  fill_uniform(x.value(), -1., 1., random);
+  fill_uniform(queries.value(), -1., 1., random);
 
   infty::LongTermMemory<double, Uniform> memory(
       {.model_dim = 4, .heads = 2, .basis = 8, .widths = {.1}, .samples = 16}, infty::Random(1));

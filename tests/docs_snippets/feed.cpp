@@ -3,6 +3,7 @@
 
 #include <infty/autograd/activations.hpp>
 #include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/linear.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/model/block.hpp>
 #include <infty/model/language_model.hpp>
@@ -69,7 +70,6 @@ struct TiedHead {
 };
 
 TEST_CASE("docs: a model of one's own is composed of layers") {
-  using V = Variable<double>;
   using T = double;
   const Index vocabulary = 5, longest = 8, d = 4;
   const infty::AttentionSizes sizes{.model_dim = d, .heads = 2, .head_dim = 2};
@@ -99,7 +99,7 @@ TEST_CASE("docs: a model of one's own is composed of layers") {
 
   Random noise(2);
   infty::for_each_parameter(
-      model, [&](const std::string&, V& p) { fill_uniform(p.value(), -1., 1., noise); });
+      model, [&](const std::string&, Variable<T>& p) { fill_uniform(p.value(), -1., 1., noise); });
   auto before = model.make_state(2);
   const auto tokens = Tensor<Index>::from({2, 4}, {0, 1, 2, 3, 4, 3, 2, 1});
   const auto targets = Tensor<Index>::from({2, 4}, {1, 2, 3, 4, 3, 2, 1, 0});

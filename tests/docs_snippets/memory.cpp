@@ -4,6 +4,7 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/matmul.hpp>
+#include <infty/memory/memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/with_memory.hpp>
 #include <infty/model/transformer_lm.hpp>

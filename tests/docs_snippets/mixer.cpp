@@ -4,6 +4,7 @@
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/attention_sizes.hpp>
 #include <infty/nn/linear.hpp>
+#include <infty/nn/sequence_layer.hpp>
 #include <infty/testing/memory_invariants.hpp>
 
 #include "io/temporary_folder.hpp"

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/random.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
-#include "support/tensors.hpp"
 
 using infty::Index, infty::Tensor, infty::Variable;
-
-namespace {
 
 /// x³ elementwise: the forward pass, and behind `record` the backward pass, dx += dy · 3 x².
 template <class T, class B>
@@ -28,12 +26,10 @@ Variable<T, B> cube(const Variable<T, B>& x) {
       x);
 }
 
-}  // namespace
-
 TEST_CASE("docs: an operation of one's own has a gradient") {
-  infty::Random random(infty::tests::seed);
-  auto x = infty::tests::uniform_variable<double>({3, 4}, random);
-
+  infty::Random random(1);
+  Variable<double> x(Tensor<double>({3, 4}));
+  fill_uniform(x.value(), -1., 1., random);
   const double worst = gradient_check([&] { return sum(cube(x)); }, std::vector{x});
 
   CHECK(worst < 1e-8);

@@ -134,7 +134,7 @@ TEST_CASE("token_losses: shapes and targets that do not fit") {
                   infty::ShapeError);
   CHECK_THROWS_AS(infty::token_losses(zeros({}), Tensor<Index>::zeros({})), infty::ShapeError);
   CHECK_THROWS_WITH(infty::token_losses(zeros({2, 3}), Tensor<Index>::from({2}, {2, 3})),
-                    "[token_losses] target 1 does not lie in [0, 3)");
+                    "[token_losses] target 3 at place 1: targets must lie in [0, 3)");
   CHECK_THROWS_AS(infty::token_losses(zeros({2, 3}), Tensor<Index>::from({2}, {-1, 0})),
                   infty::ValueError);
 }

@@ -34,6 +34,23 @@ TEST_CASE("gradient_check: tells right from wrong") {
         Catch::Approx(0.002 / 4.002).epsilon(1e-4));
 }
 
+TEST_CASE("gradient_check: says which element of which input is wrong, and both values") {
+  const auto x = Variable<double>(Tensor<double>::from({1, 2}, {1, 1}), true);
+  const auto y = Variable<double>(Tensor<double>::from({2, 2}, {1, 1, 4, 1}), true);
+  const auto loss = [&] { return infty::sum(square(x, 2)) + infty::sum(square(y, 3)); };
+  const auto found = infty::gradient_check(loss, std::vector{x, y});
+  CHECK_THAT(found.where, Catch::StartsWith("input 1 [2, 2], row 1, element 0: 12 by backward, "
+                                            "8.0000") ||
+                              Catch::StartsWith("input 1 [2, 2], row 1, element 0: 12 by backward, "
+                                                "7.9999") ||
+                              Catch::StartsWith("input 1 [2, 2], row 1, element 0: 12 by backward, "
+                                                "8 by central differences"));
+  using Named = infty::NamedParameter<double, infty::EigenBackend>;
+  CHECK_THAT(infty::gradient_check(loss, std::vector<Named>{{"map.x", x}, {"map.weight", y}}).where,
+             Catch::StartsWith("map.weight [2, 2], row 1, element 0: 12 by backward, "));
+  CHECK(infty::gradient_check([&] { return infty::sum(square(x, 2)); }, std::vector{x}) < 1e-9);
+}
+
 TEST_CASE("gradient_check: sees a gradient that is missing altogether") {
   const auto x = Variable<double>(Tensor<double>::from({1}, {3}), true);
   CHECK(infty::gradient_check([&] { return infty::sum(x.detach() * x.detach()); },

@@ -123,7 +123,11 @@ TEST_CASE("invariants: the one that is broken is named") {
     }
     return std::string();
   };
-  CHECK(message(Fault::rows_mix).starts_with("[batch_equals_rows] does not hold: a difference of"));
+  CHECK_THAT(
+      message(Fault::rows_mix),
+      Catch::StartsWith("[batch_equals_rows] does not hold: a difference of") &&
+          Catch::Contains(", allowed is 0; a batch reads what its rows read one by one: what "
+                          "was read behind piece "));
   CHECK(message(Fault::reset_misses).starts_with("[reset_equals_fresh]"));
   CHECK(message(Fault::peeks).starts_with("[output_ignores_future]"));
   CHECK(message(Fault::none).empty());
@@ -133,11 +137,49 @@ TEST_CASE("invariants: the one that is broken is named") {
       infty::testing::InvariantError);
 }
 
+TEST_CASE("invariants: what broke is told by rule, member, shape, row, element and both values") {
+  namespace kit = infty::testing;
+  const auto stream = numbers();
+  const auto where = [](const infty::Difference<double>& difference) { return difference.where; };
+  // Row 0 is right, whatever is mixed into the others.
+  CHECK_THAT(where(kit::batch_equals_rows(SumMemory{3, Fault::rows_mix}, stream)),
+             Catch::Matches(R"(what was read behind piece \d \[1, 5, 3\], row [12], element \d+: )"
+                            R"(-?[\d.]+ alone, -?[\d.]+ in the batch; )"
+                            R"(state member 'sum' \[1, 3\], row [12], element [012]: )"
+                            R"(-?[\d.]+ alone, -?[\d.]+ in the batch)"));
+  // Nothing names what a reset leaves: no state member differs.
+  CHECK_THAT(where(kit::reset_equals_fresh(SumMemory{3, Fault::reset_misses}, stream)),
+             Catch::Matches(R"(what was read behind piece \d \[1, 5, 3\], row \d, element \d+: )"
+                            R"(-?[\d.]+ behind reset_row, -?[\d.]+ in a fresh state)"));
+  CHECK_THAT(where(kit::copy_branches(SumMemory{3, Fault::shares}, stream)),
+             Catch::Contains(" beside a copy that went on, ") &&
+                 Catch::Contains("; state member 'sum' [3, 3], row "));
+  CHECK_THAT(where(kit::output_ignores_future(SumMemory{3, Fault::peeks}, stream)),
+             Catch::Matches(R"(what was read behind piece \d by the first [1-4] of 5 queries )"
+                            R"(\[3, [1-4], 3\], row \d, element \d+: -?[\d.]+ with other queries )"
+                            R"(behind them, -?[\d.]+ with these)"));
+  CHECK_THAT(where(kit::output_ignores_future(SumMemory{3, Fault::gives_view}, stream)),
+             Catch::Contains(" when later pieces were written, "));
+  CHECK_THAT(where(kit::pieces_equal_whole(SumMemory{3, Fault::counts_writes}, stream)),
+             Catch::Contains("; state member 'seen' [3], row 0, element 0: 3 in pieces, 1 in one "
+                             "go"));
+  const auto loses_count = [](const SumState& state) {
+    return SumState{state.sum.clone(), RowCounts(state.seen.size(), 0), state.hidden};
+  };
+  CHECK_THAT(where(kit::restored_equals_continued(SumMemory{}, stream, loses_count)),
+             Catch::Contains("; state member 'seen' [3], row 0, element 0: 0 loaded, 2 saved"));
+  CHECK(where(kit::batch_equals_rows(SumMemory{}, stream)).empty());
+}
+
 TEST_CASE("invariants: NaN and other shapes are an infinite difference") {
   const auto one = Tensor<double>::full({1}, 1.0), two = Tensor<double>::zeros({2});
   const auto nan = Tensor<double>::full({1}, std::numeric_limits<double>::quiet_NaN());
   CHECK(std::isinf(infty::testing::detail::difference(one, two)));
   CHECK(std::isinf(infty::testing::detail::difference(nan, nan)));
+  CHECK(infty::testing::detail::difference(one, two, {"y", "alone", "together"}).where ==
+        "y is [1] alone, [2] together");
+  CHECK(infty::testing::detail::difference(nan, one, {"y", "alone", "together"}).where ==
+        "y [1], row 0, element 0: nan alone, 1 together");
   CHECK(infty::testing::detail::difference(one, one) == 0);
 }
 

@@ -129,6 +129,33 @@ TEST_CASE("require_mixer: what the kit finds in a mixer with a mistake") {
   CHECK(broken(Slip::no_count) == "[flops]");
 }
 
+TEST_CASE("require_mixer: what it finds is told by rule, member, shape, element and both values") {
+  const infty::tests::TemporaryFolder folder;
+  const auto said = [&](Slip slip) {
+    try {
+      require_mixer<SlippingMemory<double>>({slip}, folder / "state");
+    } catch (const infty::testing::InvariantError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK_THAT(said(Slip::observes_nothing),
+             Catch::Contains("; observe leaves the state that forward leaves, with a tape and "
+                             "without one: state member '") &&
+                 Catch::Contains(" observed, ") && Catch::EndsWith(" forward"));
+  CHECK_THAT(said(Slip::grows),
+             Catch::Contains("; a full state stays as large as it is, and finite: state member "
+                             "'layers.0.mixer.all.vectors' is [1, 490, 4] behind 490 tokens, [1, "
+                             "140, 4] behind 140"));
+  CHECK_THAT(said(Slip::takes_any),
+             Catch::Contains("; another model's state is refused and left as it was: forward of a "
+                             "model with model_dim 6 took a state of one with 4"));
+  CHECK_THAT(said(Slip::detaches),
+             Catch::Matches(R"(.*allowed is 1e-06; gradients are those of central differences: )"
+                            R"(parameter layers\.\d\.mixer\.[\w.]+ \[[\d, ]+\], row \d+, element )"
+                            R"(\d+: 0 by backward, -?[\d.e-]+ by central differences)"));
+}
+
 TEST_CASE("NoMemory, ShortTermMemory: keep to what every mixer keeps to") {
   const infty::tests::TemporaryFolder folder;
   require_mixer<infty::NoMemory<double>>({}, folder / "state");

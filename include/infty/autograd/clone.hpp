@@ -8,6 +8,7 @@
 
 #include <infty/autograd/parameters.hpp>
 #include <infty/autograd/variable.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/visit.hpp>
 
 namespace infty {
@@ -16,9 +17,9 @@ namespace infty {
 /// both train the same weights. A parameter that stands in two places of the layer stands in the
 /// same two of the clone; each needs a gradient where it did, and has none yet. What is no
 /// parameter is copied as the copy constructor does. @throws std::bad_alloc
-template <Layer L>
-  requires std::copy_constructible<L>
+template <std::copy_constructible L>
 L clone(const L& layer) {
+  static_assert(Layer<L>, "clone: the layer" INFTY_NO_VISIT);
   L out = layer;
   std::unordered_map<const void*, const void*> copies;  // of each parameter, where its copy stands
   detail::for_each_place(out, [&](const std::string&, auto& parameter) {

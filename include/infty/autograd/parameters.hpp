@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <infty/autograd/variable.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/visit.hpp>
 
 namespace infty {
@@ -33,6 +34,10 @@ void for_each_place(Member& member, F&& f, const std::string& name = "") {
   } else if constexpr (is_optional<M>) {
     if (member) for_each_place(*member, f, name);
   } else {
+    static_assert(
+        requires { member[member.size()]; },
+        "a layer's visit names a member that is none of: a Variable, a layer with visit, an "
+        "optional or a vector of these");
     for (std::size_t i = 0; i < member.size(); ++i)
       for_each_place(member[i], f, name + '.' + std::to_string(i));
   }
@@ -45,8 +50,8 @@ void for_each_place(Member& member, F&& f, const std::string& name = "") {
 /// empty optional is passed over: what a checkpoint calls them. A parameter that stands in two
 /// places (tied weights) comes once, under its first name. Those of a const layer are const.
 template <class L, class F>
-  requires Layer<std::remove_const_t<L>>
 void for_each_parameter(L& layer, F&& f) {
+  static_assert(Layer<std::remove_const_t<L>>, "for_each_parameter: the layer" INFTY_NO_VISIT);
   std::unordered_set<const void*> known;
   detail::for_each_place(layer, [&](const std::string& name, auto& parameter) {
     if (known.insert(parameter.identity()).second) f(name, parameter);
@@ -54,24 +59,29 @@ void for_each_parameter(L& layer, F&& f) {
 }
 
 /// Handles of all parameters of a layer, in the order of `for_each_parameter`.
-template <class T, class B = EigenBackend, Layer L>
+template <class T, class B = EigenBackend, class L>
+  requires(!std::is_const_v<L>)
 std::vector<Variable<T, B>> parameters(L& layer) {
+  static_assert(Layer<L>, "parameters: the layer" INFTY_NO_VISIT);
   std::vector<Variable<T, B>> all;
   for_each_parameter(layer, [&](const std::string&, Variable<T, B>& p) { all.push_back(p); });
   return all;
 }
 
 /// Number of scalars in all parameters of a layer; those of tied weights count once.
-template <Layer L>
+template <class L>
 Index count_parameters(const L& layer) {
+  static_assert(Layer<L>, "count_parameters: the layer" INFTY_NO_VISIT);
   Index count = 0;
   for_each_parameter(layer, [&](const std::string&, const auto& p) { count += p.size(); });
   return count;
 }
 
 /// Forgets the gradients of all parameters of a layer.
-template <Layer L>
+template <class L>
+  requires(!std::is_const_v<L>)
 void zero_grad(L& layer) {
+  static_assert(Layer<L>, "zero_grad: the layer" INFTY_NO_VISIT);
   for_each_parameter(layer, [](const std::string&, auto& p) { p.zero_grad(); });
 }
 

@@ -124,7 +124,8 @@ bool is_finite(const State& state) {
 template <Visitable State>
 void reset_row(State& state, Index row) {
   const Index batch = detail::checked_rows("reset_row", state);
-  require<ShapeError>(row >= 0 && row < batch, "reset_row", "row is ", row, ": there are ", batch);
+  require<ShapeError>(row >= 0 && row < batch, "reset_row", "row is ", row, ": it must be one of ",
+                      batch, " rows, from 0");
   detail::each_member(state, [&](auto& member) {
     using M = std::remove_reference_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {

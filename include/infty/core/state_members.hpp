@@ -111,6 +111,10 @@ void walk_members(Member& member, F&& f, const Name& name, const RowCounts* leng
   } else if constexpr (is_optional<M>) {
     if (member) walk_members(*member, f, name, length);
   } else {
+    static_assert(
+        requires { member[member.size()]; },
+        "a state's visit names a member that is none of: a Tensor or Variable [batch, ...], "
+        "RowCounts, RowIds, a state with visit, an optional or a vector of these");
     for (std::size_t i = 0; i < member.size(); ++i)
       walk_members(member[i], f, name / std::to_string(i));
   }

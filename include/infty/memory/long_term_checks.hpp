@@ -18,9 +18,11 @@ template <class T, class B>
 void check_long_term_state(const char* op, const LongTermConfig& config, Index bins,
                            const Fifo<T, B>& waiting, const LongTermState<T, B>& state) {
   const Index batch = state.coefficients.dim(0), d = config.model_dim;
-  require<ShapeError>(state.coefficients.shape() == Shape{batch, config.basis, d}, op,
-                      "the state holds coefficients ", state.coefficients.shape(),
-                      ": another memory made it, ours are [batch, ", config.basis, ", ", d, "]");
+  require<ShapeError>(
+      state.coefficients.shape() == Shape{batch, config.basis, d}, op,
+      "the state holds coefficients ", state.coefficients.shape(),
+      state.coefficients.size() == 0 ? ": make_state has not made it" : ": another memory made it",
+      ", ours are [batch, ", config.basis, ", ", d, "]");
   const Shape attention{batch, bins};
   require<ShapeError>(state.attention.shape() == attention, op, "the state holds attention ",
                       state.attention.shape(), ": another memory made it, ours is ", attention);

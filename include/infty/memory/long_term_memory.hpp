@@ -11,6 +11,7 @@
 #include <infty/memory/long_term_basis.hpp>
 #include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>
+#include <infty/memory/long_term_needs.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/ops/density.hpp>
 #include <infty/memory/ops/gate.hpp>
@@ -38,14 +39,7 @@ namespace infty {
 /// `TruncatedParabola`, the third another basis, such as `FourierBasis<float>`.
 template <class T, class Density, class Psi, class Backend>
 class LongTermMemory {
-  static_assert(Basis<Psi>, "LongTermMemory: the third parameter is not an infty::Basis");
-  static_assert(std::same_as<typename Psi::Scalar, T>,
-                "LongTermMemory: the basis has another scalar than the memory");
-  static_assert(ConfiguredBasis<Psi>,
-                "LongTermMemory: the basis cannot be made of N, of N and widths, or of N and its "
-                "own Config");
-  static_assert(DensityOver<Density, Psi>,
-                "LongTermMemory: the density has no expectation of the basis's functions");
+  static_assert(sizeof(detail::LongTermNeeds<T, Density, Psi>) > 0);
 
  public:
   using Scalar = T;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
@@ -29,8 +30,12 @@ struct RecurrentTokensState {
 /// segments as are recorded. Both begin as learned vectors, to which those in front add what was
 /// written.
 template <class Inner>
-  requires SequenceLayer<Inner>
 class RecurrentTokens {
+  static_assert(Layer<Inner>, "RecurrentTokens: the inner layer" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<Inner>, "RecurrentTokens: the inner layer" INFTY_NO_STATE);
+  static_assert(detail::makes_state<Inner>, "RecurrentTokens: the inner layer" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<Inner>, "RecurrentTokens: the inner layer" INFTY_NO_FORWARD);
+
  public:
   using Scalar = typename Inner::Scalar;
   using BackendType = typename Inner::BackendType;
@@ -44,7 +49,7 @@ class RecurrentTokens {
   /// @param tokens  m, their number  @param d  width of vectors
   /// @throws infty::ValueError unless both are >= 1
   RecurrentTokens(Inner stack, Index tokens, Index d, Random random)
-      : inner(std::move(stack)), initial(tokens, d, random) {}
+      : inner(std::move(stack)), initial((check(tokens, d), tokens), d, random) {}
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -85,6 +90,11 @@ class RecurrentTokens {
   }
 
  private:
+  static void check(Index tokens, Index d) {
+    require(tokens >= 1 && d >= 1, "RecurrentTokens", "tokens is ", tokens, ", d is ", d,
+            ": both must be >= 1");
+  }
+
   /// 0, ..., m - 1 in every row.
   static Tensor<Index, BackendType> numbers(Index batch, Index m) {
     std::vector<Index> all;

@@ -27,8 +27,9 @@ struct RenewedPastState {
 /// front of it, as memory tokens do, so that each layer sees the past as the layer below has
 /// renewed it [Ji et al. 2022]. No gradient flows into what is held.
 template <class Inner>
-  requires SequenceLayer<Inner>
 class RenewedPast {
+  static_assert(SequenceLayer<Inner>, "RenewedPast: the inner layer is no SequenceLayer");
+
  public:
   using Scalar = typename Inner::Scalar;
   using BackendType = typename Inner::BackendType;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/merge.hpp>
 #include <infty/nn/attention_sizes.hpp>
@@ -81,9 +82,55 @@ struct AroundAttention<A> {
 /// Attention and beside it a memory, which takes in the vectors that the former lets go. The same
 /// queries read both, and `Merge` makes one of what they read, by default the sum
 /// Z = Z_T + Z_LTM [Martins et al. 2022, Eq. 12].
-template <Attention A, Memory M,
-          class Merge = SumMerge<typename A::Scalar, typename A::BackendType>>
+template <class A, class M, class Merge = SumMerge<typename A::Scalar, typename A::BackendType>>
 class WithMemory : public detail::AroundAttention<A> {
+  using T = typename A::Scalar;
+  using B = typename A::BackendType;
+  using X = Variable<T, B>;
+  static_assert(Layer<A>, "WithMemory: the attention" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<A>, "WithMemory: the attention" INFTY_NO_STATE);
+  static_assert(detail::makes_state<A>, "WithMemory: the attention" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<A>, "WithMemory: the attention" INFTY_NO_FORWARD);
+  static_assert(
+      requires(const A& a, StateOf<A>& state, const X& x, InputNorm<T, B> norm, Pass<T, B>& pass) {
+        { a.attend(state, x, norm, pass) } -> std::same_as<Attended<T, B>>;
+      },
+      "WithMemory: the attention has no `Attended<Scalar, BackendType> attend(state, x, norm, "
+      "pass) "
+      "const`, which says what it has read and what it lets go");
+  static_assert(
+      requires(const A& a, const X& x) {
+        { a.queries(x) } -> std::same_as<X>;
+      },
+      "WithMemory: the attention has no `queries(x) const` that returns the Variable [B, L, H D]");
+
+  static_assert(
+      requires {
+        requires std::same_as<typename M::Scalar, T>;
+        requires std::same_as<typename M::BackendType, B>;
+      }, "WithMemory: the memory has no Scalar and BackendType that are the attention's");
+  static_assert(Layer<M>, "WithMemory: the memory" INFTY_NO_VISIT);
+  static_assert(
+      requires(const typename M::Config& config, Random random) { M(config, random); },
+      "WithMemory: the memory has no Config, the type of its constants, or cannot be made of "
+      "`Memory(Config, Random)`");
+  static_assert(
+      requires { requires detail::state_fits<M> && remembers<M>; },
+      "WithMemory: the memory has no State, or it" INFTY_NO_STATE);
+  static_assert(detail::makes_state<M>, "WithMemory: the memory" INFTY_NO_MAKE_STATE);
+  static_assert(
+      requires(const M& m, StateOf<M>& state, const X& x, const RowCounts& counts) {
+        m.write(state, x, counts);
+      },
+      "WithMemory: the memory has no `void write(State&, const Variable<Scalar, BackendType>& x, "
+      "const RowCounts& counts) const`");
+  static_assert(
+      requires(const M& m, StateOf<M>& state, const X& queries) {
+        { m.read(state, queries) } -> std::convertible_to<X>;
+      },
+      "WithMemory: the memory has no `Variable<Scalar, BackendType> read(State&, const "
+      "Variable<Scalar, BackendType>& queries) const` that returns a Variable");
+
  public:
   using Scalar = typename A::Scalar;
   using BackendType = typename A::BackendType;

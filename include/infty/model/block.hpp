@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/nn/feed_forward.hpp>
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -30,11 +31,17 @@ struct BlockState {
 template <class Mixer,
           class Feed = FeedForward<typename Mixer::Scalar, typename Mixer::BackendType>,
           class Norm = LayerNorm<typename Mixer::Scalar, typename Mixer::BackendType>>
-  requires SequenceLayer<Mixer> &&
-           SequenceLayer<Feed, typename Mixer::Scalar, typename Mixer::BackendType>
 struct Block {
   using Scalar = typename Mixer::Scalar;
   using BackendType = typename Mixer::BackendType;
+  static_assert(Layer<Mixer>, "Block: the mixer" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<Mixer>, "Block: the mixer" INFTY_NO_STATE);
+  static_assert(detail::makes_state<Mixer>, "Block: the mixer" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<Mixer>, "Block: the mixer" INFTY_NO_FORWARD);
+  static_assert(Layer<Feed>, "Block: the feed" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<Feed>, "Block: the feed" INFTY_NO_STATE);
+  static_assert(detail::makes_state<Feed>, "Block: the feed" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<Feed, Scalar, BackendType>, "Block: the feed" INFTY_NO_FORWARD);
   using V = Variable<Scalar, BackendType>;
   using State = BlockState<StateOf<Mixer>, StateOf<Feed>>;
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
@@ -33,8 +35,40 @@ struct LanguageModelState {
 /// - The head has `logits(hidden)`, [..., d] -> [..., vocabulary], and `losses(hidden, targets)`,
 ///   [B, L, d] and [B, L] -> [B, L].
 template <class Embedding, class Body, class Head>
-  requires SequenceLayer<Body>
 class LanguageModel {
+  using T = typename Body::Scalar;
+  using B = typename Body::BackendType;
+  using X = Variable<T, B>;
+  static_assert(Layer<Body>, "LanguageModel: the body" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<Body>, "LanguageModel: the body" INFTY_NO_STATE);
+  static_assert(detail::makes_state<Body>, "LanguageModel: the body" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<Body>, "LanguageModel: the body" INFTY_NO_FORWARD);
+  static_assert(
+      requires(const Embedding& e, StateOf<Embedding>& state, const Tensor<Index, B>& tokens,
+               Pass<T, B>& pass) {
+        requires remembers<Embedding> && detail::makes_state<Embedding>;
+        { e.forward(state, tokens, pass) } -> std::convertible_to<X>;
+      } ||
+          requires(const Embedding& e, const Tensor<Index, B>& tokens, Pass<T, B>& pass) {
+            requires !remembers<Embedding>;
+            { e.forward(tokens, pass) } -> std::convertible_to<X>;
+          },
+      "LanguageModel: the embedding has no `forward(tokens, pass) const`, nor State, make_state "
+      "and "
+      "`forward(state, tokens, pass) const`, that returns the Variable [B, L, d]");
+  static_assert(
+      requires(const Head& head, const X& hidden) {
+        { head.logits(hidden) } -> std::convertible_to<X>;
+      },
+      "LanguageModel: the head has no `logits(hidden) const` that returns the Variable [..., "
+      "vocabulary]");
+  static_assert(
+      requires(const Head& head, const X& hidden, const Tensor<Index, B>& targets) {
+        { head.losses(hidden, targets) } -> std::convertible_to<X>;
+      },
+      "LanguageModel: the head has no `losses(hidden, targets) const` that returns the Variable "
+      "[B, L]");
+
  public:
   using Scalar = typename Body::Scalar;
   using BackendType = typename Body::BackendType;
@@ -61,6 +95,7 @@ class LanguageModel {
   /// A state of fresh rows; row i draws its random numbers from stream `first_row` + i.
   /// @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
+    require(batch >= 1, "LanguageModel::make_state", "batch is ", batch, ": it must be >= 1");
     return {infty::make_state(embedding, batch, first_row),
             infty::make_state(body, batch, first_row)};
   }

@@ -10,6 +10,7 @@
 
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
@@ -73,8 +74,12 @@ class Layers;
 /// Layers of one type, as many as wanted: `Layers<L>{{a, b, c}}`. They are saved as "layers.0" and
 /// so on.
 template <class L>
-  requires SequenceLayer<L>
 class Layers<L> {
+  static_assert(Layer<L>, "Layers: the layer" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<L>, "Layers: the layer" INFTY_NO_STATE);
+  static_assert(detail::makes_state<L>, "Layers: the layer" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<L>, "Layers: the layer" INFTY_NO_FORWARD);
+
  public:
   using Scalar = typename L::Scalar;
   using BackendType = typename L::BackendType;
@@ -101,8 +106,10 @@ class Layers<L> {
   /// was
   V forward(State& state, const V& x, Pass<Scalar, BackendType>& pass) const {
     require<ShapeError>(state.layers.size() == layers.size(), "Layers", "the state has ",
-                        state.layers.size(), " layers, the model ", layers.size());
-    require(!layers.empty(), "Layers", "there are no layers: the model was moved from");
+                        state.layers.size(), " layers, the model ", layers.size(),
+                        state.layers.empty() ? ": make_state has not made it" : "");
+    require(!layers.empty(), "Layers",
+            "there are no layers: none was added, or the model was moved from");
     State next = state;
     V y = x;
     const bool answer = pass.answer, answer_before = pass.answer_before;
@@ -125,8 +132,17 @@ class Layers<First, Second, More...> {
   using BackendType = typename First::BackendType;
   using V = Variable<Scalar, BackendType>;
   using State = MixedStackState<StateOf<First>, StateOf<Second>, StateOf<More>...>;
-  static_assert(SequenceLayer<First> && SequenceLayer<Second, Scalar, BackendType> &&
-                (SequenceLayer<More, Scalar, BackendType> && ...));
+  static_assert(Layer<First> && (Layer<Second> && ... && Layer<More>),
+                "Layers: one of the layers" INFTY_NO_VISIT);
+  static_assert(detail::state_fits<First> &&
+                    (detail::state_fits<Second> && ... && detail::state_fits<More>),
+                "Layers: one of the layers" INFTY_NO_STATE);
+  static_assert(detail::makes_state<First> &&
+                    (detail::makes_state<Second> && ... && detail::makes_state<More>),
+                "Layers: one of the layers" INFTY_NO_MAKE_STATE);
+  static_assert(detail::runs<First> && (detail::runs<Second, Scalar, BackendType> && ... &&
+                                        detail::runs<More, Scalar, BackendType>),
+                "Layers: one of the layers" INFTY_NO_FORWARD);
 
   std::tuple<First, Second, More...> layers;  ///< the lowest first
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include <infty/core/needs.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/model/block.hpp>
 #include <infty/model/fwd.hpp>
@@ -66,6 +67,22 @@ class SoftmaxHead : public AdaptiveSoftmax<T, Backend> {
 
 namespace detail {
 
+/// The mixer itself, behind what `TransformerLM` asks of it.
+template <class Mixer>
+struct CheckedMixer {
+  static_assert(Layer<Mixer>, "TransformerLM: the mixer" INFTY_NO_VISIT);
+  static_assert(state_fits<Mixer>, "TransformerLM: the mixer" INFTY_NO_STATE);
+  static_assert(makes_state<Mixer>, "TransformerLM: the mixer" INFTY_NO_MAKE_STATE);
+  static_assert(runs<Mixer>, "TransformerLM: the mixer" INFTY_NO_FORWARD);
+  static_assert(
+      requires(const typename Mixer::Config& config, AttentionSizes sizes, Random random) {
+        Mixer(config, sizes, random);
+      },
+      "TransformerLM: the mixer has no Config, the type of its constants, or cannot be made of "
+      "`Mixer(Config, AttentionSizes, Random)`");
+  using Type = Mixer;
+};
+
 /// The body of a transformer: a stack of blocks, inside the decorator that the mixer asks for.
 template <class Mixer>
 struct BodyOf {
@@ -92,10 +109,10 @@ struct BodyOf<Mixer> {
 /// that, makes those of the layers behind the first, with whatever layers share. One that needs a
 /// decorator around the stack names it, `template <class Stack> using Around`.
 template <class Mixer>
-class TransformerLM
-    : public LanguageModel<ScaledEmbedding<typename Mixer::Scalar, typename Mixer::BackendType>,
-                           typename detail::BodyOf<Mixer>::type,
-                           SoftmaxHead<typename Mixer::Scalar, typename Mixer::BackendType>> {
+class TransformerLM : public LanguageModel<
+                          ScaledEmbedding<typename Mixer::Scalar, typename Mixer::BackendType>,
+                          typename detail::BodyOf<typename detail::CheckedMixer<Mixer>::Type>::type,
+                          SoftmaxHead<typename Mixer::Scalar, typename Mixer::BackendType>> {
   using T = typename Mixer::Scalar;
   using Backend = typename Mixer::BackendType;
   using Parts = detail::BodyOf<Mixer>;

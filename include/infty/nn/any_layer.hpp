@@ -87,7 +87,10 @@ class AnyLayer {
     }
     V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const override {
       auto* const own = state.template get<StateOf<L>>();
-      require<ShapeError>(own, "AnyLayer", "the state is another layer's");
+      require<ShapeError>(
+          own, "AnyLayer::forward",
+          "the state is another layer's, or none: it must be one that make_state of "
+          "this layer has made");
       return run_layer(layer, *own, x, norm, pass);
     }
     void list(std::vector<std::pair<std::string, V*>>& parameters) override {

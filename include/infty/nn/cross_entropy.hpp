@@ -75,8 +75,10 @@ Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>
       [=] INFTY_HOST_DEVICE(Index i) {
         return target[i] != ignored && (target[i] < 0 || target[i] >= classes);
       },
-      [classes](Index wrong) {
-        raise<ValueError>("token_losses", "target ", wrong, " does not lie in [0, ", classes, ")");
+      [targets, classes](Index wrong) {
+        raise<ValueError>("token_losses", "target ",
+                          targets.reshape(Shape{targets.size()}).slice(wrong, wrong + 1).item(),
+                          " at place ", wrong, ": targets must lie in [0, ", classes, ")");
       });
   Tensor<T, B> normaliser(Shape{rows});
   Variable<T, B> losses(Tensor<T, B>(targets.shape()));

@@ -83,6 +83,31 @@ concept SequenceLayer =
         { layer.forward(state, x, pass) } -> std::convertible_to<Variable<T, B>>;
       }));
 
+namespace detail {
+
+// What `SequenceLayer` asks beside `visit`, one by one, for assertions that say what is missing.
+template <class L>
+inline constexpr bool state_fits = Visitable<StateOf<L>> && std::copyable<StateOf<L>>;
+template <class L>
+inline constexpr bool makes_state = !remembers<L> || requires(const L& layer, Index n) {
+  { layer.make_state(n, n) } -> std::same_as<StateOf<L>>;
+};
+template <class L, class T = typename L::Scalar, class B = typename L::BackendType>
+inline constexpr bool runs =
+    HoldsInputs<L, T, B> ||
+    requires(const L& layer, StateOf<L>& state, const Variable<T, B>& x, Pass<T, B>& pass) {
+      requires remembers<L>;
+      { layer.forward(state, x, pass) } -> std::convertible_to<Variable<T, B>>;
+    } || requires(const L& layer, const Variable<T, B>& x, Pass<T, B>& pass) {
+      requires !remembers<L>;
+      { layer.forward(x, pass) } -> std::convertible_to<Variable<T, B>>;
+    } || requires(const L& layer, const Variable<T, B>& x) {
+      requires !remembers<L>;
+      { layer.forward(x) } -> std::convertible_to<Variable<T, B>>;
+    };
+
+}  // namespace detail
+
 /// A state of fresh rows of any layer. @throws infty::ValueError unless batch >= 1
 template <class L>
 StateOf<L> make_state(const L& layer, Index batch, Index first_row = 0) {

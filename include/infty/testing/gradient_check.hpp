@@ -4,21 +4,28 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/testing/difference.hpp>
+#include <infty/train/named_parameters.hpp>
 
 namespace infty {
 
 /// Largest difference between the gradients of a scalar function and its central differences,
-/// over every element of every input, relative to the largest gradient of that input (or 1, if
-/// that is larger). `function()` computes the scalar from the inputs as they stand; it must be
-/// deterministic. Inputs are left as they were.
+/// over every element of every parameter, relative to the largest gradient of that parameter (or 1,
+/// if that is larger), with words on where it was. `function()` computes the scalar from the
+/// parameters as they stand; it must be deterministic. Parameters are left as they were.
 template <class T, class B, class Function>
   requires std::invocable<Function&>
-T gradient_check(Function function, std::vector<Variable<T, B>> inputs, T step = T(1e-5)) {
-  for (auto& input : inputs) {
+Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>> inputs,
+                             T step = T(1e-5)) {
+  for (auto& [name, input] : inputs) {
     input.set_requires_grad(true);
     input.zero_grad();
   }
@@ -27,8 +34,9 @@ T gradient_check(Function function, std::vector<Variable<T, B>> inputs, T step =
     const auto y = function();
     if (y.requires_grad()) tape.backward(y);  // or gradients that are missing are zero
   }
-  T worst = 0;
-  for (auto& input : inputs) {
+  Difference<T> worst;
+  for (auto& named : inputs) {
+    auto& input = named.variable;
     const std::vector<T> gradient = input.grad().to_vector();
     std::vector<T> x = input.value().to_vector();
     T scale = 1;
@@ -44,12 +52,30 @@ T gradient_check(Function function, std::vector<Variable<T, B>> inputs, T step =
     };
     for (std::size_t i = 0; i < x.size(); ++i) {
       const T numeric = (at(i, x[i] + step) - at(i, x[i] - step)) / (2 * step);
-      worst = std::max(worst, std::abs(numeric - gradient[i]) / scale);
-      if (!(std::isfinite(numeric) && std::isfinite(gradient[i])))
-        return std::numeric_limits<T>::infinity();
+      const bool finite = std::isfinite(numeric) && std::isfinite(gradient[i]);
+      const T difference =
+          finite ? std::abs(numeric - gradient[i]) / scale : std::numeric_limits<T>::infinity();
+      if (difference > worst.largest)
+        worst = {difference,
+                 testing::detail::words_on(
+                     {.what = named.name, .left = "by backward", .right = "by central differences"},
+                     input.shape(), static_cast<Index>(i), static_cast<double>(gradient[i]),
+                     static_cast<double>(numeric))};
+      if (!finite) return worst;
     }
   }
   return worst;
+}
+
+/// The same of inputs without names, which are called by their numbers.
+template <class T, class B, class Function>
+  requires std::invocable<Function&>
+Difference<T> gradient_check(Function function, const std::vector<Variable<T, B>>& inputs,
+                             T step = T(1e-5)) {
+  std::vector<NamedParameter<T, B>> named;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    named.push_back({"input " + std::to_string(i), inputs[i]});
+  return gradient_check(std::move(function), std::move(named), step);
 }
 
 }  // namespace infty

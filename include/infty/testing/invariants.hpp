@@ -13,10 +13,12 @@
 #include <infty/core/error.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/tensor.hpp>
+#include <infty/testing/difference.hpp>
 
 // What every memory that reads a stream should keep to, as functions to run on a memory of your
 // own. None needs a test framework: each returns the largest difference that it found, 0 for equal
-// bits and infinity for NaN or another shape; `require_invariants` throws instead.
+// bits and infinity for NaN or another shape, with words on where it was; `require_invariants`
+// throws these instead.
 
 namespace infty::testing {
 
@@ -52,25 +54,6 @@ concept StreamingMemory = std::copyable<StateOf<M>> && requires(const M& memory,
 };
 
 namespace detail {
-
-using infty::detail::tensor_of;
-
-/// Largest |a - b|, relative to the largest |b| where that is over 1.
-template <class T, class B>
-double difference(const Tensor<T, B>& a, const Tensor<T, B>& b) {
-  if (!(a.shape() == b.shape())) return std::numeric_limits<double>::infinity();
-  const auto x = a.to_vector(), y = b.to_vector();
-  double worst = 0, scale = 1;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double d = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
-    if (!std::isfinite(d)) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, d);
-    scale = std::max(scale, std::abs(static_cast<double>(y[i])));
-  }
-  return worst / scale;
-}
-
-inline void raise_to(double& worst, double other) { worst = std::max(worst, other); }
 
 /// Places [begin, end) of dimension 1, as a copy.
 template <class T, class B>
@@ -121,14 +104,6 @@ auto play(const M& memory, StateOf<M>& state, const Stream<Piece, Query>& s, std
   return out;
 }
 
-template <class Out>
-double difference(const std::vector<Out>& a, const std::vector<Out>& b) {
-  double worst = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    raise_to(worst, difference(a[i], b[i]));
-  return worst;
-}
-
 /// Row `row` of everything that was read.
 template <class Out>
 std::vector<Out> row_of(const std::vector<Out>& all, Index row) {
@@ -142,18 +117,21 @@ std::vector<Out> row_of(const std::vector<Out>& all, Index row) {
 /// A batch reads what its rows read one by one.
 template <class M, class Piece, class Query>
   requires StreamingMemory<M, Piece, Query>
-double batch_equals_rows(const M& memory, const Stream<Piece, Query>& stream) {
+Difference<double> batch_equals_rows(const M& memory, const Stream<Piece, Query>& stream) {
   const Index batch = detail::check_stream("batch_equals_rows", stream);
   const auto fresh = memory.make_state(batch);
   auto state = fresh;
   const auto together = detail::play(memory, state, stream, 0, stream.pieces.size());
-  double worst = 0;
+  Difference<double> worst;
   for (Index row = 0; row < batch; ++row) {
     Stream<Piece, Query> alone{{}, stream.queries.slice(row, row + 1)};
     for (const Piece& piece : stream.pieces) alone.pieces.push_back(piece.slice(row, row + 1));
     auto own = take_rows(fresh, row, row + 1);
     const auto one = detail::play(memory, own, alone, 0, stream.pieces.size());
-    detail::raise_to(worst, detail::difference(one, detail::row_of(together, row)));
+    const detail::Sides sides{"", "alone", "in the batch", row};
+    detail::raise_to(worst, detail::difference(one, detail::row_of(together, row), sides), [&] {
+      return detail::state_difference(own, take_rows(state, row, row + 1), sides);
+    });
   }
   return worst;
 }
@@ -161,7 +139,7 @@ double batch_equals_rows(const M& memory, const Stream<Piece, Query>& stream) {
 /// A row that was reset reads what a fresh one reads, and the other rows do not notice.
 template <class M, class Piece, class Query>
   requires StreamingMemory<M, Piece, Query>
-double reset_equals_fresh(const M& memory, const Stream<Piece, Query>& stream) {
+Difference<double> reset_equals_fresh(const M& memory, const Stream<Piece, Query>& stream) {
   const Index batch = detail::check_stream("reset_equals_fresh", stream);
   const std::size_t all = stream.pieces.size();
   auto fresh = memory.make_state(batch);
@@ -170,14 +148,24 @@ double reset_equals_fresh(const M& memory, const Stream<Piece, Query>& stream) {
   detail::play(memory, used, stream, 0, all);
   auto untouched = used;
   const auto later = detail::play(memory, untouched, stream, 0, all);
-  double worst = 0;
+  Difference<double> worst;
   for (Index row = 0; row < batch; ++row) {
     auto state = used;
     reset_row(state, row);
     const auto again = detail::play(memory, state, stream, 0, all);
-    for (Index i = 0; i < batch; ++i)
-      detail::raise_to(worst, detail::difference(detail::row_of(again, i),
-                                                 detail::row_of(i == row ? first : later, i)));
+    for (Index i = 0; i < batch; ++i) {
+      const detail::Sides sides = i == row
+                                      ? detail::Sides{"", "behind reset_row", "in a fresh state", i}
+                                      : detail::Sides{"", "with another row reset", "without", i};
+      const auto& expected = i == row ? first : later;
+      detail::raise_to(
+          worst, detail::difference(detail::row_of(again, i), detail::row_of(expected, i), sides),
+          [&] {
+            return detail::state_difference(take_rows(state, i, i + 1),
+                                            take_rows(i == row ? fresh : untouched, i, i + 1),
+                                            sides);
+          });
+    }
   }
   return worst;
 }
@@ -186,18 +174,23 @@ double reset_equals_fresh(const M& memory, const Stream<Piece, Query>& stream) {
 /// and returns what it loads: `State through(const State&)`
 template <class M, class Piece, class Query, class RoundTrip>
   requires StreamingMemory<M, Piece, Query>
-double restored_equals_continued(const M& memory, const Stream<Piece, Query>& stream,
-                                 RoundTrip through) {
+Difference<double> restored_equals_continued(const M& memory, const Stream<Piece, Query>& stream,
+                                             RoundTrip through) {
   const Index batch = detail::check_stream("restored_equals_continued", stream);
   const std::size_t all = stream.pieces.size();
-  double worst = 0;
+  Difference<double> worst;
   for (std::size_t cut = 0; cut < all; ++cut) {
     auto state = memory.make_state(batch);
     detail::play(memory, state, stream, 0, cut);
+    const auto saved = state;
     StateOf<M> restored = through(std::as_const(state));
+    const auto loaded = restored;
     const auto continued = detail::play(memory, state, stream, cut, all);
+    const detail::Sides sides{"", "loaded", "saved", 0, cut};
     detail::raise_to(
-        worst, detail::difference(detail::play(memory, restored, stream, cut, all), continued));
+        worst,
+        detail::difference(detail::play(memory, restored, stream, cut, all), continued, sides),
+        [&] { return detail::state_difference(loaded, saved, sides); });
   }
   return worst;
 }
@@ -205,12 +198,12 @@ double restored_equals_continued(const M& memory, const Stream<Piece, Query>& st
 /// A copy of a state goes its own way: neither it nor the original notices what the other reads.
 template <class M, class Piece, class Query>
   requires StreamingMemory<M, Piece, Query>
-double copy_branches(const M& memory, const Stream<Piece, Query>& stream) {
+Difference<double> copy_branches(const M& memory, const Stream<Piece, Query>& stream) {
   const Index batch = detail::check_stream("copy_branches", stream);
   const std::size_t all = stream.pieces.size();
   Stream<Piece, Query> other{{}, detail::other_from(stream.queries, 0)};
   for (const Piece& piece : stream.pieces) other.pieces.push_back(detail::other_from(piece, 0));
-  double worst = 0;
+  Difference<double> worst;
   for (std::size_t cut = 0; cut < all; ++cut) {
     auto undisturbed = memory.make_state(batch), original = memory.make_state(batch);
     detail::play(memory, undisturbed, stream, 0, cut);
@@ -218,10 +211,12 @@ double copy_branches(const M& memory, const Stream<Piece, Query>& stream) {
     detail::play(memory, original, stream, 0, cut);
     auto copy = original, last = original;
     detail::play(memory, copy, other, 0, all);
-    detail::raise_to(
-        worst, detail::difference(detail::play(memory, original, stream, cut, all), expected));
-    detail::raise_to(worst,
-                     detail::difference(detail::play(memory, last, stream, cut, all), expected));
+    const detail::Sides sides{"", "beside a copy that went on", "without a copy", 0, cut};
+    for (auto* const branch : {&original, &last})
+      detail::raise_to(
+          worst,
+          detail::difference(detail::play(memory, *branch, stream, cut, all), expected, sides),
+          [&] { return detail::state_difference(*branch, undisturbed, sides); });
   }
   return worst;
 }
@@ -230,11 +225,11 @@ double copy_branches(const M& memory, const Stream<Piece, Query>& stream) {
 /// later places, nor outputs in hand with later pieces.
 template <class M, class Piece, class Query>
   requires StreamingMemory<M, Piece, Query>
-double output_ignores_future(const M& memory, const Stream<Piece, Query>& stream) {
+Difference<double> output_ignores_future(const M& memory, const Stream<Piece, Query>& stream) {
   const Index batch = detail::check_stream("output_ignores_future", stream);
   const auto guard = no_grad();
   auto state = memory.make_state(batch);
-  double worst = 0;
+  Difference<double> worst;
   using Out = std::remove_cvref_t<decltype(detail::tensor_of(memory.read(state, stream.queries)))>;
   std::vector<Out> in_hand, as_read;
   for (const Piece& piece : stream.pieces) {
@@ -248,14 +243,20 @@ double output_ignores_future(const M& memory, const Stream<Piece, Query>& stream
       auto branch = before;
       const Out changed =
           detail::tensor_of(memory.read(branch, detail::other_from(stream.queries, place)));
+      const detail::Sides sides{
+          detail::words("what was read behind piece ", as_read.size() - 1, " by the first ", place,
+                        " of ", stream.queries.dim(1), " queries"),
+          "with other queries behind them", "with these"};
       if (changed.shape() == out.shape())
-        detail::raise_to(worst, detail::difference(detail::places(changed, 0, place),
-                                                   detail::places(as_read.back(), 0, place)));
+        detail::raise_to(worst,
+                         detail::difference(detail::places(changed, 0, place),
+                                            detail::places(as_read.back(), 0, place), sides));
       else
-        worst = std::numeric_limits<double>::infinity();
+        detail::raise_to(worst, detail::difference(changed, out, sides));
     }
   }
-  detail::raise_to(worst, detail::difference(in_hand, as_read));
+  detail::raise_to(worst, detail::difference(in_hand, as_read,
+                                             {"", "when later pieces were written", "when read"}));
   return worst;
 }
 
@@ -263,7 +264,7 @@ double output_ignores_future(const M& memory, const Stream<Piece, Query>& stream
 /// promises that; one that compresses with every write, as the long-term memory does, cannot.
 template <class M, class T, class B, class Query>
   requires StreamingMemory<M, Tensor<T, B>, Query>
-double pieces_equal_whole(const M& memory, const Stream<Tensor<T, B>, Query>& stream) {
+Difference<double> pieces_equal_whole(const M& memory, const Stream<Tensor<T, B>, Query>& stream) {
   const Index batch = detail::check_stream("pieces_equal_whole", stream);
   Index length = 0;
   for (const auto& piece : stream.pieces) length += piece.dim(1);
@@ -283,7 +284,11 @@ double pieces_equal_whole(const M& memory, const Stream<Tensor<T, B>, Query>& st
   for (const auto& piece : stream.pieces) memory.write(by_piece, piece);
   memory.write(at_once, whole);
   const auto a = memory.read(by_piece, stream.queries), b = memory.read(at_once, stream.queries);
-  return detail::difference(detail::tensor_of(a), detail::tensor_of(b));
+  Difference<double> worst;
+  detail::Sides sides{"what was read behind all pieces", "in pieces", "in one go"};
+  detail::raise_to(worst, detail::difference(detail::tensor_of(a), detail::tensor_of(b), sides),
+                   [&] { return detail::state_difference(by_piece, at_once, sides); });
+  return worst;
 }
 
 /// All of the above but the last, which not every memory promises. @param tolerance  the largest
@@ -293,15 +298,24 @@ template <class M, class Piece, class Query, class RoundTrip>
   requires StreamingMemory<M, Piece, Query>
 void require_invariants(const M& memory, const Stream<Piece, Query>& stream, RoundTrip through,
                         double tolerance = 0) {
-  const auto hold = [tolerance](const char* invariant, double difference) {
+  const auto hold = [tolerance](const char* invariant, const char* rule,
+                                const Difference<double>& difference) {
     require<InvariantError>(difference <= tolerance, invariant, "does not hold: a difference of ",
-                            difference, ", allowed is ", tolerance);
+                            difference.largest, ", allowed is ", tolerance, "; ", rule, ": ",
+                            difference.where);
   };
-  hold("batch_equals_rows", batch_equals_rows(memory, stream));
-  hold("reset_equals_fresh", reset_equals_fresh(memory, stream));
-  hold("restored_equals_continued", restored_equals_continued(memory, stream, through));
-  hold("copy_branches", copy_branches(memory, stream));
-  hold("output_ignores_future", output_ignores_future(memory, stream));
+  hold("batch_equals_rows", "a batch reads what its rows read one by one",
+       batch_equals_rows(memory, stream));
+  hold("reset_equals_fresh",
+       "a row that was reset reads what a fresh one reads, and the others do not notice",
+       reset_equals_fresh(memory, stream));
+  hold("restored_equals_continued",
+       "a state that was saved and loaded continues as the state itself",
+       restored_equals_continued(memory, stream, through));
+  hold("copy_branches", "a copy of a state and the original do not notice each other",
+       copy_branches(memory, stream));
+  hold("output_ignores_future", "what was read does not change with what comes later",
+       output_ignores_future(memory, stream));
 }
 
 }  // namespace infty::testing

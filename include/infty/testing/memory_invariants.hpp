@@ -11,12 +11,15 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/with_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/testing/difference.hpp>
 #include <infty/testing/gradient_check.hpp>
 #include <infty/testing/invariants.hpp>
 #include <infty/train/checkpoint.hpp>
+#include <infty/train/named_parameters.hpp>
 
 // What every mixer that remembers, and every `Memory`, keeps to, tried inside a language model of
 // two small layers: `require_mixer<MyMixer<double>>(config, file)` is a whole test of a mixer of
@@ -96,63 +99,26 @@ Stream<Tensor<Index, Backend>> some_stream() {
   return stream;
 }
 
-namespace detail {
-
-/// Largest difference between what two states remember; infinity for another structure.
-template <class State>
-double state_difference(const State& a, const State& b) {
-  std::vector<std::vector<double>> members;
-  const auto collect = [&](const State& state, auto&& f) {
-    infty::for_each_member(state, [&](const std::string&, const auto& member) {
-      using M = std::remove_cvref_t<decltype(member)>;
-      std::vector<double> all;
-      const auto add = [&](const auto& numbers) {
-        for (const auto x : numbers) all.push_back(static_cast<double>(x));
-      };
-      if constexpr (infty::detail::is_tensor<M>)
-        add(tensor_of(member).to_vector());
-      else
-        add(infty::detail::counts_of(member));
-      f(std::move(all));
-    });
-  };
-  collect(a, [&](auto all) { members.push_back(std::move(all)); });
-  std::size_t next = 0;
-  double worst = 0;
-  collect(b, [&](const auto& all) {
-    if (next == members.size() || members[next].size() != all.size()) {
-      worst = std::numeric_limits<double>::infinity();
-      return;
-    }
-    const auto& other = members[next++];
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const double d = std::abs(other[i] - all[i]) / std::max(1.0, std::abs(all[i]));
-      raise_to(worst, std::isfinite(d) ? d : std::numeric_limits<double>::infinity());
-    }
-  });
-  return next == members.size() ? worst : std::numeric_limits<double>::infinity();
-}
-
-}  // namespace detail
-
 /// `observe` leaves the state that `forward` leaves, with a tape and without one, and what is read
 /// does not depend on the tape.
 template <class Mixer>
-double observe_equals_forward(const TokenMemory<Mixer>& memory) {
+Difference<double> observe_equals_forward(const TokenMemory<Mixer>& memory) {
   using B = typename Mixer::BackendType;
   const auto stream = some_stream<B>();
   auto observed = memory.make_state(3), read = observed, recorded = observed;
-  double worst = 0;
+  Difference<double> worst;
   for (const auto& piece : stream.pieces) {
     memory.write(observed, piece);
     const auto answer = memory.model().forward(read, piece);
     {
       Tape tape;
       const auto same = memory.model().forward(recorded, piece);
-      detail::raise_to(worst, detail::difference(answer.value(), same.value()));
+      detail::raise_to(worst, detail::difference(answer.value(), same.value(),
+                                                 {"the answer", "without a tape", "with one"}));
     }
-    detail::raise_to(worst, detail::state_difference(observed, read));
-    detail::raise_to(worst, detail::state_difference(recorded, read));
+    detail::raise_to(worst, detail::state_difference(observed, read, {"", "observed", "forward"}));
+    detail::raise_to(worst,
+                     detail::state_difference(recorded, read, {"", "with a tape", "without"}));
   }
   return worst;
 }
@@ -161,7 +127,7 @@ double observe_equals_forward(const TokenMemory<Mixer>& memory) {
 /// the regulariser, against central differences; a loss of the memory's own is left out, for it
 /// may stop gradients on purpose. The largest difference, relative to a parameter's largest one.
 template <class Mixer>
-double model_gradient(TokenMemory<Mixer>& memory) {
+Difference<double> model_gradient(TokenMemory<Mixer>& memory) {
   using B = typename Mixer::BackendType;
   Random random(4);
   auto before = memory.make_state(2);
@@ -177,20 +143,36 @@ double model_gradient(TokenMemory<Mixer>& memory) {
     return mean(memory.model().losses(hidden, targets)) +
            scale(loss_named(pass, "divergence"), 1e-3);
   };
-  return gradient_check(loss, parameters<double, B>(memory.model()));
+  return gradient_check(loss, named_parameters<double, B>(memory.model()));
 }
+
+/// Whether a promise holds, and if it does not, in words what was seen.
+struct Promise {
+  std::string broken = {};  ///< empty where it holds
+  explicit operator bool() const { return broken.empty(); }
+};
 
 /// Whether a state stays as large as it was, once its memories are full, and finite.
 template <class Mixer>
-bool stays_bounded(const TokenMemory<Mixer>& memory) {
+Promise stays_bounded(const TokenMemory<Mixer>& memory) {
   using B = typename Mixer::BackendType;
   Random random(5);
   auto state = memory.make_state(1);
   const auto tokens = some_tokens<B>(1, 7, random);
   for (int i = 0; i < 20; ++i) memory.write(state, tokens);
-  const std::size_t bytes = bytes_of(state);
+  const auto full = state;
   for (int i = 0; i < 50; ++i) memory.write(state, tokens);
-  return bytes_of(state) == bytes && is_finite(state);
+  if (bytes_of(state) != bytes_of(full))
+    return {detail::state_difference(state, full, {"", "behind 490 tokens", "behind 140"}).where};
+  Promise promise;
+  for_each_member(state, [&](const std::string& name, const auto& member) {
+    if constexpr (infty::detail::is_tensor<std::remove_cvref_t<decltype(member)>>)
+      if (!infty::detail::all_finite(detail::tensor_of(member)))
+        promise.broken =
+            detail::words("state member '", name, "' ", detail::tensor_of(member).shape(),
+                          " holds NaN or infinity behind 490 tokens");
+  });
+  return promise;
 }
 
 namespace detail {
@@ -215,7 +197,7 @@ bool throws(const F& f) {
 /// Whether a model with a wider embedding refuses a state, as infty::ShapeError, and leaves it as
 /// it was.
 template <class Mixer>
-bool refuses_foreign_states(const TokenMemory<Mixer>& memory) {
+Promise refuses_foreign_states(const TokenMemory<Mixer>& memory) {
   using B = typename Mixer::BackendType;
   auto config = memory.model().config();
   config.model_dim += 2;
@@ -228,9 +210,15 @@ bool refuses_foreign_states(const TokenMemory<Mixer>& memory) {
   for (const bool observe : {false, true}) {
     const bool refused = detail::throws<ShapeError>(
         [&] { observe ? other.observe(state, tokens) : void(other.forward(state, tokens)); });
-    if (!refused || detail::state_difference(state, before) != 0) return false;
+    const char* const what = observe ? "observe" : "forward";
+    if (!refused)
+      return {detail::words(what, " of a model with model_dim ", config.model_dim,
+                            " took a state of one with ", config.model_dim - 2,
+                            " and threw no infty::ShapeError")};
+    const auto change = detail::state_difference(state, before, {"", "after", "before"});
+    if (change != 0) return {detail::words(what, " threw and changed the state: ", change.where)};
   }
-  return true;
+  return {};
 }
 
 /// Tries a mixer with a configuration of few vectors, so that a dozen tokens fill it, in a model
@@ -245,7 +233,9 @@ bool refuses_foreign_states(const TokenMemory<Mixer>& memory) {
 template <class Mixer>
 void require_mixer(const typename Mixer::Config& config, const std::filesystem::path& file,
                    double tolerance = 1e-12) {
-  static_assert(std::is_same_v<typename Mixer::Scalar, double>);
+  static_assert(sizeof(infty::detail::CheckedMixer<Mixer>) > 0);  // says what the mixer lacks
+  static_assert(std::is_same_v<typename Mixer::Scalar, double>,
+                "require_mixer: the mixer's Scalar must be double, for gradients are checked");
   const auto hold = [](bool good, const char* what, const auto&... more) {
     require<InvariantError>(good, what, "does not hold", more...);
   };
@@ -258,14 +248,20 @@ void require_mixer(const typename Mixer::Config& config, const std::filesystem::
       return loaded;
     };
     require_invariants(memory, some_stream(), through, tolerance);
-    const double observed = observe_equals_forward(memory);
-    hold(observed <= tolerance, "observe_equals_forward", ": a difference of ", observed,
-         ", allowed is ", tolerance);
-    hold(stays_bounded(memory), "stays_bounded");
-    hold(refuses_foreign_states(memory), "refuses_foreign_states");
+    const auto observed = observe_equals_forward(memory);
+    hold(observed <= tolerance, "observe_equals_forward", ": a difference of ", observed.largest,
+         ", allowed is ", tolerance,
+         "; observe leaves the state that forward leaves, with a tape and without one: ",
+         observed.where);
+    const Promise bounded = stays_bounded(memory), refused = refuses_foreign_states(memory);
+    hold(bool(bounded), "stays_bounded",
+         "; a full state stays as large as it is, and finite: ", bounded.broken);
+    hold(bool(refused), "refuses_foreign_states",
+         "; another model's state is refused and left as it was: ", refused.broken);
     if (!pre_norm) continue;  // gradients go the same way, and through the norm of what is held
-    const double gradient = model_gradient(memory);
-    hold(gradient < 1e-6, "model_gradient", ": a difference of ", gradient, ", allowed is 1e-6");
+    const auto gradient = model_gradient(memory);
+    hold(gradient < 1e-6, "model_gradient", ": a difference of ", gradient.largest, ", allowed is ",
+         1e-6, "; gradients are those of central differences: parameter ", gradient.where);
   }
   if constexpr (requires(const Mixer& mixer) { mixer.flops(Index(2), Index(8)); }) {
     const Mixer mixer(config, {.model_dim = 4, .heads = 2, .head_dim = 3}, Random(1));
@@ -278,11 +274,12 @@ void require_mixer(const typename Mixer::Config& config, const std::filesystem::
 
 /// Tries a memory beside attention over each segment alone, as `require_mixer` does.
 /// @throws infty::testing::InvariantError that names what is broken
-template <Memory M>
+template <class M>
 void require_memory(const typename M::Config& config, const std::filesystem::path& file,
                     double tolerance = 1e-12) {
   using T = typename M::Scalar;
   using B = typename M::BackendType;
+  static_assert(sizeof(WithMemory<NoMemory<T, B>, M>) > 0);  // says what the memory lacks
   require_mixer<WithMemory<NoMemory<T, B>, M>>({.memory = config}, file, tolerance);
 }
 

@@ -9,6 +9,7 @@
 #include <infty/core/error.hpp>
 #include <infty/core/kernel/adam.hpp>
 #include <infty/core/kernel/chosen.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/train/named_parameters.hpp>
 
@@ -71,6 +72,7 @@ class Adam {
   template <class L>
   explicit Adam(L& layer, AdamConfig config = {})
       : config_(config), parameters_(named_parameters<T, Backend>(layer)) {
+    static_assert(Layer<L>, "Adam: the layer" INFTY_NO_VISIT);
     config.validate();
     moments_.reserve(parameters_.size());
     items_.reserve(parameters_.size());

@@ -16,6 +16,7 @@
 
 #include <infty/autograd/parameters.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/state.hpp>
 #include <infty/io/json.hpp>
@@ -120,8 +121,7 @@ class CheckpointLoader {
   }
 
   /// Takes an optimiser's state, written by `save_optimizer`.
-  /// @throws infty::IoError that names the first member that is missing or does not fit, or the
-  /// version of the file that is not ours
+  /// @throws infty::IoError that names the first member that does not fit, or the file's version
   template <class Optimizer>
   CheckpointLoader& optimizer(Optimizer& optimizer, const std::string& prefix = "") {
     require_checkpoint(file_);
@@ -259,7 +259,7 @@ class CheckpointLoader {
 /// Saves the parameters of a layer as a file, by the names of `for_each_parameter` behind `prefix`;
 /// an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <Layer L>
+template <class L>
 void save_parameters(const std::filesystem::path& path, const L& layer,
                      const std::string& prefix = "") {
   SafetensorsWriter writer;
@@ -271,16 +271,17 @@ void save_parameters(const std::filesystem::path& path, const L& layer,
 /// not match, of which there is nothing unless `strict` is off, as PyTorch's load_state_dict does.
 /// @throws infty::IoError that names the first tensor that is of another shape or, if strict,
 /// missing or too much; then the layer is as it was
-template <Layer L>
+template <class L>
 LoadReport load_parameters(const std::filesystem::path& path, L& layer,
                            const std::string& prefix = "", LoadOptions options = {}) {
+  static_assert(Layer<L>, "load_parameters: the layer" INFTY_NO_VISIT);
   return CheckpointLoader(path).parameters(layer, prefix, options).apply();
 }
 
 /// Saves a state as a file, by the names of its members behind `prefix`; an old one is replaced
 /// when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <Visitable State>
+template <class State>
 void save_state(const std::filesystem::path& path, const State& state,
                 const std::string& prefix = "") {
   SafetensorsWriter writer;
@@ -288,11 +289,11 @@ void save_state(const std::filesystem::path& path, const State& state,
   writer.save(path);
 }
 
-/// Replaces a state by that of a file, of the same memory; copies of it keep what they have.
-/// @throws infty::IoError that names the first tensor that is missing, does not fit, or is too
-/// much; then the state is as it was
-template <Visitable State>
+/// Replaces a state by that of a file of the same memory; copies of it keep what they have. @throws
+/// infty::IoError that names the first tensor that does not fit; then the state is as it was
+template <class State>
 void load_state(const std::filesystem::path& path, State& state, const std::string& prefix = "") {
+  static_assert(Visitable<State>, "load_state: the state" INFTY_NO_VISIT);
   CheckpointLoader(path).state(state, prefix).apply();
 }
 

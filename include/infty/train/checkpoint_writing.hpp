@@ -21,8 +21,9 @@ namespace infty {
 
 /// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
 /// @throws infty::IoError if a name is taken
-template <Layer L>
+template <class L>
 void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
+  static_assert(Layer<L>, "save_parameters: the layer" INFTY_NO_VISIT);
   for_each_parameter(layer, [&](const std::string& name, const auto& parameter) {
     writer.add(prefix + name, parameter.value());
   });
@@ -31,8 +32,9 @@ void save_parameters(SafetensorsWriter& writer, const L& layer, const std::strin
 /// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
 /// gradient that would flow to the last write is not kept. @throws infty::IoError if a name is
 /// taken
-template <Visitable State>
+template <class State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
+  static_assert(Visitable<State>, "save_state: the state" INFTY_NO_VISIT);
   mark_checkpoint(writer);
   for_each_member(state, [&](const std::string& name, const auto& member) {
     using M = std::remove_cvref_t<decltype(member)>;

@@ -6,6 +6,7 @@
 
 #include <infty/autograd/parameters.hpp>
 #include <infty/autograd/variable.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/train/fwd.hpp>
 
 namespace infty {
@@ -19,8 +20,10 @@ struct NamedParameter {
 
 /// Handles of all parameters of a layer with their names, in the order of `for_each_parameter`:
 /// one that stands in two places (tied weights) is listed once, under its first name.
-template <class T, class B = EigenBackend, Layer L>
+template <class T, class B = EigenBackend, class L>
+  requires(!std::is_const_v<L>)
 std::vector<NamedParameter<T, B>> named_parameters(L& layer) {
+  static_assert(Layer<L>, "named_parameters: the layer" INFTY_NO_VISIT);
   std::vector<NamedParameter<T, B>> all;
   for_each_parameter(layer, [&](const std::string& name, const Variable<T, B>& parameter) {
     all.push_back({name, parameter});

@@ -12,6 +12,7 @@
 
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/needs.hpp>
 #include <infty/core/random.hpp>
 #include <infty/io/settings.hpp>
 #include <infty/train/adam.hpp>
@@ -64,9 +65,11 @@ class Trainer {
         adam_(handles_, config_.adam) {}
 
   /// Trains all parameters of a layer. @throws as above
-  template <Layer L>
+  template <class L>
   explicit Trainer(L& model, TrainerConfig config = {}, std::string prefix = "")
-      : Trainer(named_parameters<T, Backend>(model), std::move(config), std::move(prefix)) {}
+      : Trainer(named_parameters<T, Backend>(model), std::move(config), std::move(prefix)) {
+    static_assert(Layer<L>, "Trainer: the layer" INFTY_NO_VISIT);
+  }
 
   /// The constants as given.
   const TrainerConfig& config() const { return config_; }
