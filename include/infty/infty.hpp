@@ -37,6 +37,7 @@
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/row.hpp>

@@ -4,6 +4,16 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <infty/core/config.hpp>
+
+/// Begins a function whose sums and products are taken in the order in which they are written,
+/// -ffast-math or not. GCC has no such word: there `as_rounded` says it of a value.
+#if defined(__clang__) && !defined(__CUDACC__)
+#define INFTY_IN_ORDER _Pragma("clang fp reassociate(off)")
+#else
+#define INFTY_IN_ORDER
+#endif
+
 namespace infty::math::detail {
 
 /// How float and double stand in memory.
@@ -17,5 +27,15 @@ struct FloatBits {
   /// 1.5 * 2^mantissa: the nearest integer to what is added stands in the low bits of the sum.
   static constexpr T magic = single ? T(12582912.0) : T(6755399441055744.0);
 };
+
+/// Returns x as it is rounded: under -ffast-math a compiler takes (x + c) - c for x.
+template <class T>
+INFTY_HOST_DEVICE inline T as_rounded(T x) {
+#if defined(__ASSOCIATIVE_MATH__) && !defined(__clang__) && !defined(__CUDACC__)
+  return __builtin_assoc_barrier(x);  // GCC 12
+#else
+  return x;
+#endif
+}
 
 }  // namespace infty::math::detail

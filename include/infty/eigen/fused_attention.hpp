@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <infty/core/kernel/attention.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/panel.hpp>
@@ -147,7 +147,7 @@ struct FusedAttention : private AttentionTiling {
                            T* log_sum) {
     const Index end = s.memory() + tile.first + tile.count;
     std::fill_n(tile.out, tile.count * tile.width, T(0));
-    std::fill_n(tile.top, tile.count, -std::numeric_limits<T>::infinity());
+    std::fill_n(tile.top, tile.count, -math::infinity<T>);
     std::fill_n(tile.sum, tile.count, T(0));
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
       const KeyTile<T> with(s, tile, key, end);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <infty/core/config.hpp>
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/eigen/lanes.hpp>
 #include <infty/eigen/parallel.hpp>
 
@@ -26,7 +26,7 @@ struct FusedTokenLosses {
         normaliser[i] = log_sum(count, x);
         losses[i] = target == in.ignored            ? T(0)
                     : target >= 0 && target < count ? normaliser[i] - x[target]
-                                                    : std::numeric_limits<T>::quiet_NaN();
+                                                    : math::not_a_number<T>;
       }
     });
   }

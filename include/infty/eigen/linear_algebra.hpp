@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include <infty/core/backend.hpp>
+#include <infty/core/number.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/scratch.hpp>
@@ -118,7 +118,7 @@ bool cholesky_solve(Index n, Index m, T* a, T* b) {
   if (factor.info() != Eigen::Success) return false;
   // Eigen lets NaN and infinity pass; every one in the lower triangle has reached the diagonal.
   for (Index i = 0; i < n; ++i)
-    if (!std::isfinite(a[i * n + i])) return false;
+    if (!math::is_finite(a[i * n + i])) return false;
   Matrix rhs(b, n, m);
   factor.solveInPlace(rhs);
   return true;

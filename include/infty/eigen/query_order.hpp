@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include <infty/core/config.hpp>
 #include <infty/core/kernel/expectation.hpp>
+#include <infty/core/number.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/scratch.hpp>
 
@@ -54,11 +54,11 @@ class QueryOrder {
   FunctionRange functions(const Psi& psi, const T* mu, const T* var, Index count) const {
     if constexpr (has_reach) {
       if (skips_) {
-        T low = std::numeric_limits<T>::infinity(), high = -low;
+        T low = math::infinity<T>, high = -low;
         bool finite = true;
         for (Index i = 0; i < count; ++i) {
           const T reach = D::reach(psi, var[i], tail_);
-          finite = finite && std::isfinite(mu[i]) && std::isfinite(reach);
+          finite = finite && math::is_finite(mu[i]) && math::is_finite(reach);
           low = std::min(low, mu[i] - reach);
           high = std::max(high, mu[i] + reach);
         }

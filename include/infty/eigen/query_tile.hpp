@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <infty/core/config.hpp>
 #include <infty/core/kernel/attention.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/register_tile.hpp>
@@ -79,7 +79,7 @@ struct QueryTile : AttentionTiling {
     const T* const far = distance + i * band + count - 1 - i;
     const Index whole = (visible + row_lanes - 1) / row_lanes * row_lanes;
     for (Index j = 0; j < whole; ++j) x[j] += far[j];
-    std::fill(x + visible, x + whole, -std::numeric_limits<T>::infinity());
+    std::fill(x + visible, x + whole, -math::infinity<T>);
     return whole;
   }
 };

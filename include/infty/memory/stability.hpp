@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <vector>
 
+#include <infty/core/number.hpp>
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/memory/long_term_basis.hpp>
@@ -28,7 +28,7 @@ struct Stability {
   bool multiplies = false;  ///< even writes in a row are one matrix each; else sampled and clamped
   /// |X(t)| <= bound times the largest |x| ever written, behind a write of this length, whatever
   /// went before; infinite without `LongTermConfig::bounded`.
-  double bound = std::numeric_limits<double>::infinity();
+  double bound = math::infinity<double>;
 };
 
 namespace detail {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/data/text_tensors.hpp>
 
@@ -44,7 +45,7 @@ struct TextScore {
     double sum = nats;
     Index at = 0;
     for (const auto loss : losses) {
-      require<NonFiniteError>(std::isfinite(loss), "TextScore", "the loss of target ",
+      require<NonFiniteError>(math::is_finite(loss), "TextScore", "the loss of target ",
                               at % batch.length, " of row ", at / batch.length, " is ", loss);
       sum += static_cast<double>(loss);
       ++at;

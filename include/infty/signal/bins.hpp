@@ -12,6 +12,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/erf.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/shape.hpp>
@@ -156,10 +157,10 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
   const T* const p = probability.data();
   detail::verify<B>(
       rows * bins,
-      [=] INFTY_HOST_DEVICE(Index i) { return !(p[i] >= T(0) && p[i] - p[i] == T(0)); },
+      [=] INFTY_HOST_DEVICE(Index i) { return !math::is_finite_at(p + i) || p[i] < T(0); },
       [probability, bins](Index i) {
         const auto q = probability.reshape(Shape{probability.size()}).slice(i, i + 1).item();
-        require<NonFiniteError>(std::isfinite(q), "sample_locations", "probability of bin ",
+        require<NonFiniteError>(math::is_finite(q), "sample_locations", "probability of bin ",
                                 i % bins, " of row ", i / bins, " is ", q);
         raise<ValueError>("sample_locations", "probability of bin ", i % bins, " of row ", i / bins,
                           " is ", q, ": it must not be negative");

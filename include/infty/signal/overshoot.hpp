@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <vector>
 
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/ridge.hpp>
@@ -144,8 +144,8 @@ FitSize fit_size(const Psi& psi, const Tensor<double, B>& G) {
 /// h = sum_k |S^k C|, row by row. The first powers are summed as they are, the others by doubling,
 /// sum_{j < 2k} |S^j C| <= (1 + |S^k|) sum_{j < k} |S^j C|, so that h is no less than the sum.
 struct RunSize {
-  double of_new = std::numeric_limits<double>::infinity();  ///< h; infinite where nothing is proven
-  double of_old = std::numeric_limits<double>::infinity();  ///< s
+  double of_new = math::infinity<double>;  ///< h; infinite where nothing is proven
+  double of_old = math::infinity<double>;  ///< s
 };
 
 /// Computes how far writes in a row can carry a signal, s and h of docs/stability.md.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <list>
@@ -14,6 +13,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/contraction.hpp>
@@ -121,11 +121,11 @@ class RidgeCache {
   /// @throws infty::ValueError if a setting is out of its range
   RidgeCache(const Psi& psi, const RidgeSettings& settings)
       : psi_(psi), settings_(settings), kept_(std::make_shared<Kept>()) {
-    require(std::isfinite(settings.penalty) && settings.penalty > 0, "RidgeCache", "penalty is ",
+    require(math::is_finite(settings.penalty) && settings.penalty > 0, "RidgeCache", "penalty is ",
             settings.penalty, ": it must be positive and finite");
     require_at_least("RidgeCache", "samples", settings.samples, 1);
-    require(settings.tau > 0 && settings.tau < 1, "RidgeCache", "tau is ", settings.tau,
-            ": it must be in (0, 1)");
+    require(math::is_finite(settings.tau) && settings.tau > 0 && settings.tau < 1, "RidgeCache",
+            "tau is ", settings.tau, ": it must be in (0, 1)");
     require_at_least("RidgeCache", "entries", settings.entries, 1);
   }
 

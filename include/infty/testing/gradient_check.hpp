@@ -8,6 +8,7 @@
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
@@ -45,8 +46,7 @@ T gradient_check(Function function, std::vector<Variable<T, B>> inputs, T step =
     for (std::size_t i = 0; i < x.size(); ++i) {
       const T numeric = (at(i, x[i] + step) - at(i, x[i] - step)) / (2 * step);
       worst = std::max(worst, std::abs(numeric - gradient[i]) / scale);
-      if (!(std::isfinite(numeric) && std::isfinite(gradient[i])))
-        return std::numeric_limits<T>::infinity();
+      if (!(math::is_finite(numeric) && math::is_finite(gradient[i]))) return math::infinity<T>;
     }
   }
   return worst;

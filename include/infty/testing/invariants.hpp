@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
-#include <limits>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/tensor.hpp>
 
@@ -57,12 +57,12 @@ using infty::detail::tensor_of;
 /// Largest |a - b|, relative to the largest |b| where that is over 1.
 template <class T, class B>
 double difference(const Tensor<T, B>& a, const Tensor<T, B>& b) {
-  if (!(a.shape() == b.shape())) return std::numeric_limits<double>::infinity();
+  if (!(a.shape() == b.shape())) return math::infinity<double>;
   const auto x = a.to_vector(), y = b.to_vector();
   double worst = 0, scale = 1;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double d = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
-    if (!std::isfinite(d)) return std::numeric_limits<double>::infinity();
+    if (!math::is_finite(d)) return math::infinity<double>;
     worst = std::max(worst, d);
     scale = std::max(scale, std::abs(static_cast<double>(y[i])));
   }
@@ -122,7 +122,7 @@ auto play(const M& memory, StateOf<M>& state, const Stream<Piece, Query>& s, std
 
 template <class Out>
 double difference(const std::vector<Out>& a, const std::vector<Out>& b) {
-  double worst = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  double worst = a.size() == b.size() ? 0 : math::infinity<double>;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
     raise_to(worst, difference(a[i], b[i]));
   return worst;
@@ -251,7 +251,7 @@ double output_ignores_future(const M& memory, const Stream<Piece, Query>& stream
         detail::raise_to(worst, detail::difference(detail::places(changed, 0, place),
                                                    detail::places(as_read.back(), 0, place)));
       else
-        worst = std::numeric_limits<double>::infinity();
+        worst = math::infinity<double>;
     }
   }
   detail::raise_to(worst, detail::difference(in_hand, as_read));

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
+#include <infty/core/number.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/with_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -115,16 +115,16 @@ double state_difference(const State& a, const State& b) {
   double worst = 0;
   collect(b, [&](const auto& all) {
     if (next == members.size() || members[next].size() != all.size()) {
-      worst = std::numeric_limits<double>::infinity();
+      worst = math::infinity<double>;
       return;
     }
     const auto& other = members[next++];
     for (std::size_t i = 0; i < all.size(); ++i) {
       const double d = std::abs(other[i] - all[i]) / std::max(1.0, std::abs(all[i]));
-      raise_to(worst, std::isfinite(d) ? d : std::numeric_limits<double>::infinity());
+      raise_to(worst, math::is_finite(d) ? d : math::infinity<double>);
     }
   });
-  return next == members.size() ? worst : std::numeric_limits<double>::infinity();
+  return next == members.size() ? worst : math::infinity<double>;
 }
 
 }  // namespace detail

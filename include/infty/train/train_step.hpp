@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -12,6 +10,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/number.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/clip.hpp>
 
@@ -27,7 +26,7 @@ struct TrainStep {
 /// How one step of training is taken.
 struct TrainStepConfig {
   double learning_rate = 1e-3;
-  double max_norm = std::numeric_limits<double>::infinity();  ///< gradients are clipped to this
+  double max_norm = math::infinity<double>;  ///< gradients are clipped to this
 };
 
 namespace detail {
@@ -81,7 +80,7 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
   detail::Squares read(static_cast<std::size_t>(measured.size()));
   B::to_host(read.data(), measured.data(), measured.size());
   step.loss = read[0];
-  if (!std::isfinite(step.loss)) {
+  if (!math::is_finite(step.loss)) {
     std::ostringstream seen;
     seen << "the loss is " << step.loss;
     detail::raise_non_finite(seen.str(), adam);
