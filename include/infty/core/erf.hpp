@@ -65,8 +65,8 @@ INFTY_HOST_DEVICE inline T erfc_above(T x) {
 /// Computes the error function of x, to 3 ulp.
 template <class T>
 INFTY_HOST_DEVICE inline T erf(T x) {
-  const T a = x < T(0) ? -x : x, far = T(1) - detail::erfc_above(a);
-  return a < T(1) ? detail::erf_within(x) : (x < T(0) ? -far : far);
+  const T a = x < T(0) ? -x : x, distant = T(1) - detail::erfc_above(a);
+  return a < T(1) ? detail::erf_within(x) : (x < T(0) ? -distant : distant);
 }
 
 /// Computes 1 - erf(x) to 5 ulp over the whole range, denormal results included.

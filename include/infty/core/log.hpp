@@ -39,7 +39,7 @@ INFTY_HOST_DEVICE inline Binary<T> binary(T x) {
   constexpr int mantissa = Traits::mantissa;
   constexpr T magic = Traits::magic;
   constexpr T scale = Traits::single ? T(0x1p25) : T(0x1p54);
-  const bool denormal = x < std::numeric_limits<T>::min();
+  const bool denormal = x < (std::numeric_limits<T>::min)();
   // Unsigned, for the bits of a negative number may wrap around.
   using Unsigned = typename Traits::Unsigned;
   const Unsigned bits = std::bit_cast<Unsigned>(x * (denormal ? scale : T(1)));

@@ -221,9 +221,9 @@ class BytePairEncoding {
     const MappedFile file(path);
     std::string_view text = file.text();
     for (Index number = 1; !text.empty(); ++number) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
+      const std::size_t end = (std::min)(text.find('\n'), text.size());
       std::string_view line = text.substr(0, end);
-      text.remove_prefix(std::min(end + 1, text.size()));
+      text.remove_prefix((std::min)(end + 1, text.size()));
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
       const auto fail = [&](const auto&... parts) {

@@ -47,7 +47,7 @@ inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t>
 inline std::vector<std::int64_t> rank_by_recent_frequency(std::span<const std::int64_t> tokens,
                                                           Index symbols, Index window) {
   require_at_least("rank_by_recent_frequency", "window", window, 0);
-  return rank_by_frequency(tokens.last(std::min(tokens.size(), static_cast<std::size_t>(window))),
+  return rank_by_frequency(tokens.last((std::min)(tokens.size(), static_cast<std::size_t>(window))),
                            symbols);
 }
 

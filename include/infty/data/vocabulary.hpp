@@ -266,7 +266,7 @@ class Vocabulary {
   }
 
   void append(Entry entry) {
-    require(entries_.size() < static_cast<std::size_t>(std::numeric_limits<TokenId>::max()),
+    require(entries_.size() < static_cast<std::size_t>((std::numeric_limits<TokenId>::max)()),
             "Vocabulary", "there are too many tokens");
     ids_.emplace(entry.token, static_cast<TokenId>(entries_.size()));
     entries_.push_back(std::move(entry));

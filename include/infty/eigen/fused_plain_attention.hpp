@@ -133,7 +133,7 @@ struct FusedPlainAttention {
         : batch_row(row),
           head(head_),
           first(first_),
-          count(std::min(query_tile, s.queries - first_)),
+          count((std::min)(query_tile, s.queries - first_)),
           wide(padded<T>(count)),
           head_dim(s.head_dim),
           model(s.model()),
@@ -213,7 +213,7 @@ struct FusedPlainAttention {
                      query_tile, false, tile.scores, query_tile);
     const Index all_see = in.end_key(s, tile.first);  // keys before it
     for (Index j = std::max<Index>(0, all_see - begin); j < keys; ++j)
-      std::fill_n(tile.scores + j * query_tile, std::min(tile.wide, begin + j + 1 - all_see),
+      std::fill_n(tile.scores + j * query_tile, (std::min)(tile.wide, begin + j + 1 - all_see),
                   -math::infinity<T>);
   }
 
@@ -227,7 +227,7 @@ struct FusedPlainAttention {
     std::fill_n(sum, query_tile, T(0));
     std::fill_n(tile.out, tile.count * tile.width, T(0));
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const Index keys = std::min(key_tile, end - key);
+      const Index keys = (std::min)(key_tile, end - key);
       score(s, in, tile, key, keys);
       std::copy_n(top, query_tile, from);
       for (Index j = 0; j < keys; ++j) {
@@ -272,7 +272,7 @@ struct FusedPlainAttention {
                 end = in.end_key(s, tile.first + tile.count - 1);
     std::fill_n(tile.out, tile.count * width, T(0));  // dq / scale
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const Index keys = std::min(key_tile, end - key);
+      const Index keys = (std::min)(key_tile, end - key);
       score(s, in, tile, key, keys);
       product_in_cache(keys, tile.count, D, tile.rows_of(s, in.v, key), back.across, query_tile,
                        false, back.d_scores, query_tile);

@@ -57,7 +57,7 @@ struct FusedTokenLosses {
     const T top = Eigen::Map<const Lanes<T, Eigen::Dynamic>>(x, n).maxCoeff();
     T terms[chunk], sum = T(0);
     for (Index begin = 0; begin < n; begin += chunk) {
-      const Index count = std::min(chunk, n - begin);
+      const Index count = (std::min)(chunk, n - begin);
       for (Index j = 0; j < count; ++j) terms[j] = math::exp_decay(x[begin + j] - top);
       sum += sum_lanes<T>(count, [&]<int W>(Index j) { return lanes<W>(terms + j); });
     }

@@ -59,8 +59,8 @@ class QueryOrder {
         for (Index i = 0; i < count; ++i) {
           const T reach = D::reach(psi, var[i], tail_);
           finite = finite && math::is_finite(mu[i]) && math::is_finite(reach);
-          low = std::min(low, mu[i] - reach);
-          high = std::max(high, mu[i] + reach);
+          low = (std::min)(low, mu[i] - reach);
+          high = (std::max)(high, mu[i] + reach);
         }
         FunctionRange range{0, size_};
         if (!finite) return range;

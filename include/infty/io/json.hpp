@@ -159,7 +159,7 @@ class JsonReader {
     std::uint64_t value = 0;
     for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
       const auto digit = static_cast<std::uint64_t>(text_[at_] - '0');
-      if (value > (std::numeric_limits<std::uint64_t>::max() - digit) / 10)
+      if (value > ((std::numeric_limits<std::uint64_t>::max)() - digit) / 10)
         fail("an integer above 2^64 - 1");
       value = value * 10 + digit;
     }
@@ -221,7 +221,7 @@ class JsonReader {
   /// Takes true, false, null or a number.
   void word() {
     const std::size_t begin = at_;
-    at_ = std::min(text_.find_first_of(" \t\r\n,:[]{}\"", at_), text_.size());
+    at_ = (std::min)(text_.find_first_of(" \t\r\n,:[]{}\"", at_), text_.size());
     const std::string_view taken = text_.substr(begin, at_ - begin);
     if (taken == "true" || taken == "false" || taken == "null") return;
     double value = 0;

@@ -58,12 +58,12 @@ Stability stability(const LongTermConfigFor<Psi>& config, Index length) {
   Tensor<double> G({config.samples + length, config.basis});
   G.slice(0, config.samples).copy_from(next.next_old);
   G.slice(config.samples, config.samples + length).copy_from(next.next_new);
-  s.lebesgue = std::max(first.lebesgue, fit_size(ridge.basis(), G).lebesgue);
+  s.lebesgue = (std::max)(first.lebesgue, fit_size(ridge.basis(), G).lebesgue);
   s.multiplies = detail::Resampler(config).even() && next.limits.multiplies;
   // In front of the first product |X(t)| may have been anything up to most_lebesgue, and is such
   // that the run stays below most_run.
   if (config.bounded)
-    s.bound = s.multiplies ? std::min(most_run, next.limits.run(most_lebesgue)) : s.lebesgue;
+    s.bound = s.multiplies ? (std::min)(most_run, next.limits.run(most_lebesgue)) : s.lebesgue;
   return s;
 }
 

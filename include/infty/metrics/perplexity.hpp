@@ -26,7 +26,7 @@ struct TextScore {
 
   /// exp of that, at most the largest double.
   double perplexity() const {
-    return std::min(std::exp(per_token()), std::numeric_limits<double>::max());
+    return (std::min)(std::exp(per_token()), (std::numeric_limits<double>::max)());
   }
 
   /// Bits for each of so many units, such as the characters or the bytes of the text.
@@ -63,7 +63,7 @@ struct TextScore {
 /// what `losses` throws
 template <class Losses>
 TextScore evaluate_segments(const TokenStream& stream, BatchConfig config, Losses&& losses) {
-  config.batch = std::min(config.batch, static_cast<Index>(stream.tokens.size()));
+  config.batch = (std::min)(config.batch, static_cast<Index>(stream.tokens.size()));
   BatchStream batches(stream, config);
   TextScore score;
   bool last = false;

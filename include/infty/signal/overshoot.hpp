@@ -47,7 +47,7 @@ std::vector<double> probe_places(const Psi& psi) {
     for (Index j = 0; j < psi.size(); ++j) {
       const auto centre = static_cast<double>(psi.centre(j)),
                  width = static_cast<double>(psi.width(j));
-      nearest = std::min(nearest, width / 8);
+      nearest = (std::min)(nearest, width / 8);
       for (int k = -10; k <= 10; ++k) t.push_back(std::clamp(centre + k * width / 4, 0.0, 1.0));
     }
   } else {
@@ -122,7 +122,7 @@ FitSize fit_size(const Psi& psi, const Tensor<double, B>& G) {
   constexpr Index piece = 256;
   const auto count = static_cast<Index>(places.size());
   for (Index begin = 0; begin < count; begin += piece) {
-    const Index p = std::min(piece, count - begin);
+    const Index p = (std::min)(piece, count - begin);
     const auto F = detail::design_matrix<B>(psi, places.data() + begin, p);  // [N, p]
     const double of_piece =
         detail::largest_of(detail::absolute_row_sums(detail::matrix_product(F, true, G, true)));
@@ -161,7 +161,7 @@ RunSize run_size(const Tensor<double, B>& S, const Tensor<double, B>& C) {
   for (int k = 0; k < 4; ++k) {  // leaves h for S^0 to S^3, and S^4
     const auto sums = detail::absolute_row_sums(of_new);
     for (std::size_t i = 0; i < rows; ++i) h[i] += sums[i];
-    run.of_old = std::max(run.of_old, detail::largest_of(detail::absolute_row_sums(power)));
+    run.of_old = (std::max)(run.of_old, detail::largest_of(detail::absolute_row_sums(power)));
     if (k == 3) break;
     of_new = detail::matrix_product(S, false, of_new, false);
     power = detail::matrix_product(S, false, power, false);
@@ -179,7 +179,7 @@ RunSize run_size(const Tensor<double, B>& S, const Tensor<double, B>& C) {
       norm = sum <= norm ? norm : sum;
     }
     for (std::size_t i = 0; i < rows; ++i) h[i] += more[i];
-    run.of_old = std::max(run.of_old, norm * run.of_old);
+    run.of_old = (std::max)(run.of_old, norm * run.of_old);
     run.of_new = detail::largest_of(h);
     if (!(run.of_new < hopeless && run.of_old < hopeless)) return {};
     if (norm <= 1e-9) return run;

@@ -73,8 +73,8 @@ inline Index held_points(Index length, Index samples, double tau) {
   require_at_least("held_points", "samples", samples, 1);
   require(math::is_finite(tau) && tau > 0 && tau < 1, "held_points", "tau is ", tau,
           ": it must be in (0, 1)");
-  const double dense = std::min((1 - tau) / tau, 8.0) * static_cast<double>(samples);
-  return std::max(length, static_cast<Index>(std::ceil(dense)));
+  const double dense = (std::min)((1 - tau) / tau, 8.0) * static_cast<double>(samples);
+  return (std::max)(length, static_cast<Index>(std::ceil(dense)));
 }
 
 }  // namespace infty

@@ -56,7 +56,7 @@ Tensor<double, B> normal_matrix(const Psi& psi, const Positions& positions, doub
   for (const auto* group : {&positions.before, &positions.inside, &positions.after}) {
     const auto count = static_cast<Index>(group->size());
     for (Index begin = 0; begin < count; begin += piece) {
-      const Index n = std::min(piece, count - begin);
+      const Index n = (std::min)(piece, count - begin);
       const auto F = design_matrix<B>(psi, group->data() + begin, n);
       B::matmul(Matmul{.m = N,
                        .n = N,

@@ -197,7 +197,7 @@ class RidgeCache {
                               static_cast<double>(std::numeric_limits<T>::epsilon()) * size.reach;
       fit.limits.lebesgue = size.lebesgue + rounding;
       fit.limits.largest =
-          static_cast<double>(std::numeric_limits<T>::max()) / (4 * most_run * (1 + size.reach));
+          static_cast<double>((std::numeric_limits<T>::max)()) / (4 * most_run * (1 + size.reach));
       if (fit.limits.lebesgue <= most_lebesgue) return fit;
       require(attempt < 400, "RidgeCache", "the fit of ", length,
               " vectors cannot be bounded: no penalty up to ", fit.limits.penalty, " does it");
@@ -227,7 +227,7 @@ class RidgeCache {
       limits.of_new = run.of_new;
       limits.of_old = run.of_old;
       limits.multiplies =
-          limits.run(std::max(limits.lebesgue, first_entry(length).limits.lebesgue)) <= most_run;
+          limits.run((std::max)(limits.lebesgue, first_entry(length).limits.lebesgue)) <= most_run;
     }
     return {rounded(old), rounded(added), rounded(detail::matrix_product(old, true, F, true)),
             limits};

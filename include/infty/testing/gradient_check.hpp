@@ -33,7 +33,7 @@ T gradient_check(Function function, std::vector<Variable<T, B>> inputs, T step =
     const std::vector<T> gradient = input.grad().to_vector();
     std::vector<T> x = input.value().to_vector();
     T scale = 1;
-    for (const T g : gradient) scale = std::max(scale, std::abs(g));
+    for (const T g : gradient) scale = (std::max)(scale, std::abs(g));
     const auto at = [&](std::size_t i, T value) {
       const T before = std::exchange(x[i], value);
       B::from_host(input.value().data(), x.data(), input.size());
@@ -45,7 +45,7 @@ T gradient_check(Function function, std::vector<Variable<T, B>> inputs, T step =
     };
     for (std::size_t i = 0; i < x.size(); ++i) {
       const T numeric = (at(i, x[i] + step) - at(i, x[i] - step)) / (2 * step);
-      worst = std::max(worst, std::abs(numeric - gradient[i]) / scale);
+      worst = (std::max)(worst, std::abs(numeric - gradient[i]) / scale);
       if (!(math::is_finite(numeric) && math::is_finite(gradient[i]))) return math::infinity<T>;
     }
   }

@@ -63,13 +63,13 @@ double difference(const Tensor<T, B>& a, const Tensor<T, B>& b) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double d = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
     if (!math::is_finite(d)) return math::infinity<double>;
-    worst = std::max(worst, d);
-    scale = std::max(scale, std::abs(static_cast<double>(y[i])));
+    worst = (std::max)(worst, d);
+    scale = (std::max)(scale, std::abs(static_cast<double>(y[i])));
   }
   return worst / scale;
 }
 
-inline void raise_to(double& worst, double other) { worst = std::max(worst, other); }
+inline void raise_to(double& worst, double other) { worst = (std::max)(worst, other); }
 
 /// Places [begin, end) of dimension 1, as a copy.
 template <class T, class B>
@@ -123,7 +123,7 @@ auto play(const M& memory, StateOf<M>& state, const Stream<Piece, Query>& s, std
 template <class Out>
 double difference(const std::vector<Out>& a, const std::vector<Out>& b) {
   double worst = a.size() == b.size() ? 0 : math::infinity<double>;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+  for (std::size_t i = 0; i < (std::min)(a.size(), b.size()); ++i)
     raise_to(worst, difference(a[i], b[i]));
   return worst;
 }
@@ -243,7 +243,7 @@ double output_ignores_future(const M& memory, const Stream<Piece, Query>& stream
     in_hand.push_back(out);
     as_read.push_back(out.clone());
     // A memory that has mistakes may answer with fewer places than it was asked for.
-    for (Index place = 1; place < std::min(stream.queries.dim(1), out.dim(1)); ++place) {
+    for (Index place = 1; place < (std::min)(stream.queries.dim(1), out.dim(1)); ++place) {
       auto branch = before;
       const Out changed =
           detail::tensor_of(memory.read(branch, detail::other_from(stream.queries, place)));

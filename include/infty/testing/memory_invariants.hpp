@@ -120,7 +120,7 @@ double state_difference(const State& a, const State& b) {
     }
     const auto& other = members[next++];
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const double d = std::abs(other[i] - all[i]) / std::max(1.0, std::abs(all[i]));
+      const double d = std::abs(other[i] - all[i]) / (std::max)(1.0, std::abs(all[i]));
       raise_to(worst, math::is_finite(d) ? d : math::infinity<double>);
     }
   });

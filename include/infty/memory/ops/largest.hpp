@@ -57,14 +57,14 @@ Tensor<T, B> largest_with(const Tensor<T, B>& before, const Tensor<T, B>& x) {
 template <class T, class B, class Psi>
 T largest_writable(const RidgeCache<T, B, Psi>& cache, const RowCounts& written,
                    const RowCounts& counts) {
-  double most = static_cast<double>(std::numeric_limits<T>::max());
+  double most = static_cast<double>((std::numeric_limits<T>::max)());
   if (!cache.settings().bounded) return static_cast<T>(most);
   for (std::size_t row = 0; row < counts.size(); ++row) {
     if (counts[row] == 0 || (row > 0 && counts[row] == counts[row - 1] &&
                              (written[row] == 0) == (written[row - 1] == 0)))
       continue;
-    most = std::min(most, written[row] == 0 ? cache.first_limits(counts[row]).largest
-                                            : cache.next(counts[row]).limits.largest);
+    most = (std::min)(most, written[row] == 0 ? cache.first_limits(counts[row]).largest
+                                              : cache.next(counts[row]).limits.largest);
   }
   return static_cast<T>(most);
 }
