@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -28,11 +29,23 @@ struct FloatBits {
   static constexpr T magic = single ? T(12582912.0) : T(6755399441055744.0);
 };
 
-/// Returns x as it is rounded: under -ffast-math a compiler takes (x + c) - c for x.
+#if defined(__ASSOCIATIVE_MATH__) && !defined(__clang__) && !defined(__CUDACC__)
+/// 0, which no compiler knows.
+template <class Bits>
+inline const Bits nothing = [] {
+  const volatile Bits zero = 0;
+  return zero;
+}();
+#endif
+
+/// Returns x as it is rounded: under -ffast-math a compiler takes (x + c) - c for x. What it does
+/// not see through are sums of integers; GCC's __builtin_assoc_barrier is lost where it makes
+/// vector code.
 template <class T>
 INFTY_HOST_DEVICE inline T as_rounded(T x) {
 #if defined(__ASSOCIATIVE_MATH__) && !defined(__clang__) && !defined(__CUDACC__)
-  return __builtin_assoc_barrier(x);  // GCC 12
+  using Unsigned = typename FloatBits<T>::Unsigned;
+  return std::bit_cast<T>(std::bit_cast<Unsigned>(x) + nothing<Unsigned>);
 #else
   return x;
 #endif
