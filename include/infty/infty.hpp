@@ -46,6 +46,7 @@
 #include <infty/core/state_members.hpp>
 #include <infty/core/tanh.hpp>
 #include <infty/core/tensor.hpp>
+#include <infty/core/utf8.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/core/visit.hpp>
 #include <infty/data/associative_recall.hpp>

@@ -123,7 +123,8 @@ class BytePairEncoding {
         const auto byte = static_cast<unsigned char>(piece[i]);
         const TokenId id = encoding_.of_byte_[byte];
         require(id >= 0, "BytePairEncoding::encode", "the byte ", static_cast<int>(byte),
-                " is no token of this vocabulary");
+                " is no token of this vocabulary: it is of ",
+                detail::printable(detail::character_at(piece, i)));
         parts_.push_back({id, i > 0 ? i - 1 : 0, i + 1});
       }
       for (std::size_t i = 0; i + 1 < parts_.size(); ++i) find_merge(i);

@@ -69,7 +69,7 @@ void for_each_token(std::string_view text, TextUnit unit, F&& f) {
   for (std::size_t at = 0; at < text.size();) {
     std::size_t length = 1;
     if (unit == TextUnit::character && static_cast<unsigned char>(text[at]) >= 0x80)
-      length = (std::max<std::size_t>)(1, detail::utf8_sequence(text.substr(at)));
+      length = std::max<std::size_t>(1, detail::utf8_sequence(text.substr(at)));
     f(text.substr(at, length));
     at += length;
   }
