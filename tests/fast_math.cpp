@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include <infty/autograd/top_k.hpp>
 #include <infty/core/erf.hpp>
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
@@ -152,6 +153,34 @@ TEST_CASE("-ffast-math: a training stops at what is no number, and does not chan
     Tensor<double>(x.value()).data()[5] = kept;
   }
   CHECK_NOTHROW(infty::train_step(adam, {}, loss));
+}
+
+// Reads order many queries by their means, which are NaN here: places in an array.
+TEST_CASE("-ffast-math: many reads of NaN stay within their memory") {
+  Random random(infty::tests::seed);
+  infty::LongTermConfig config{.model_dim = 8, .heads = 2, .basis = 64, .samples = 64};
+  config.resampling = infty::Resampling::sticky;
+  const LongTermMemory<float> memory(config, Random(3));
+  auto state = memory.make_state(1);
+  for (int i = 0; i < 2; ++i) memory.write(state, uniform_tensor<float>({1, 64, 8}, random));
+  for (const Wrong what : all_wrong) {
+    auto q = uniform_tensor<float>({1, 700, 8}, random);
+    for (Index i = 0; i < q.size(); i += 5) put(q.data() + i, what);
+    CHECK_THROWS_AS(memory.read(state, q), NonFiniteError);
+  }
+  CHECK(infty::is_finite(state));
+}
+
+TEST_CASE("-ffast-math: NaN is the largest, and likelier than nothing") {
+  Random random(infty::tests::seed);
+  auto x = uniform_tensor<float>({1, 40}, random);
+  put(x.data() + 7, Wrong::nan);
+  put(x.data() + 30, Wrong::nan);
+  put(x.data() + 12, Wrong::infinity);
+  CHECK(infty::top_k(Variable<float>(x), 3).indices.to_vector() == std::vector<Index>{7, 30, 12});
+  auto scores = Tensor<float>::full({1, 3}, 1);
+  put(scores.data(), Wrong::nan);
+  CHECK(infty::argmax(scores).item() == 1);
 }
 
 TEST_CASE("-ffast-math: draws refuse scores and weights that are no numbers") {

@@ -66,6 +66,7 @@ TEMPLATE_TEST_CASE("is_finite, is_nan: by the bits, whatever the flags", "", flo
     CHECK(infty::math::is_finite(x));
     CHECK(infty::math::is_finite_at(&x));
     CHECK_FALSE(infty::math::is_nan(x));
+    CHECK_FALSE(infty::math::is_nan_at(&x));
   }
   for (const T& x : infinities<T>()) {
     CHECK_FALSE(infty::math::is_finite(x));
@@ -76,6 +77,7 @@ TEMPLATE_TEST_CASE("is_finite, is_nan: by the bits, whatever the flags", "", flo
     CHECK_FALSE(infty::math::is_finite(x));
     CHECK_FALSE(infty::math::is_finite_at(&x));
     CHECK(infty::math::is_nan(x));
+    CHECK(infty::math::is_nan_at(&x));
   }
   const T infinite = infty::math::infinity<T>, nan = infty::math::not_a_number<T>;
   CHECK(same_bits(infinite, infinities<T>()[0]));

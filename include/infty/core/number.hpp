@@ -83,4 +83,10 @@ INFTY_HOST_DEVICE inline bool is_nan(const T& x) {
   return detail::stored_size_bits(x) > detail::infinite_bits<T>;
 }
 
+/// Returns whether the number at `from` is NaN: `is_nan` for loops over memory.
+template <class T>
+INFTY_HOST_DEVICE inline bool is_nan_at(const T* from) {
+  return detail::size_bits(*from) > detail::infinite_bits<T>;
+}
+
 }  // namespace infty::math

@@ -79,8 +79,8 @@ class QueryOrder {
   void sort(const T* mu, Index* to) const {
     constexpr Index places = 256;
     const auto place = [=](Index i) {
-      return mu[i] > T(0) ? mu[i] < T(1) ? static_cast<Index>(mu[i] * T(places)) : places - 1
-                          : Index{0};
+      if (math::is_nan_at(mu + i) || mu[i] <= T(0)) return Index{0};
+      return mu[i] < T(1) ? static_cast<Index>(mu[i] * T(places)) : places - 1;
     };
     Index start[places + 1] = {};
     for (Index i = 0; i < queries_; ++i) ++start[place(i) + 1];

@@ -55,7 +55,7 @@ Tensor<Index, B> argmax(const Tensor<T, B>& logits) {
     const T* const score = scores + row * classes;
     Index best = 0;
     for (Index i = 1; i < classes; ++i)
-      if (score[i] > score[best] || score[best] != score[best]) best = i;
+      if (score[i] > score[best] || math::is_nan_at(score + best)) best = i;
     to[row] = best;
   });
   return out;

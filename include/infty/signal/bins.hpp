@@ -55,7 +55,9 @@ INFTY_HOST_DEVICE inline void add_gaussian_bins(T mu, T sigma, Index bins, T* to
   // deviations nothing is left.
   constexpr T r = T(0.70710678118654752440084436L), beyond = 40;  // r = 1 / sqrt(2)
   const T start = (mu - beyond * sigma) * T(bins);
-  const Index first = !(start > 0) ? 0 : (start >= T(bins) ? bins : static_cast<Index>(start));
+  Index first = 0;  // for NaN, too
+  if (start > 0 && !math::is_nan(start))
+    first = start >= T(bins) ? bins : static_cast<Index>(start);
   constexpr Index chunk = 16;  // edges whose tails make vector code
   T z[chunk + 1], tail[chunk + 1];
   for (Index at = first; at < bins; at += chunk) {

@@ -102,7 +102,7 @@ Tensor<double, B> matrix_product(const Tensor<double, B>& a, bool transpose_a,
 
 inline double largest_of(const std::vector<double>& x) {
   double most = 0;
-  for (const double v : x) most = v <= most ? most : v;  // keeps NaN
+  for (const double v : x) most = math::is_nan(v) || v > most ? v : most;
   return most;
 }
 
@@ -181,7 +181,9 @@ RunSize run_size(const Tensor<double, B>& S, const Tensor<double, B>& C) {
     for (std::size_t i = 0; i < rows; ++i) h[i] += more[i];
     run.of_old = (std::max)(run.of_old, norm * run.of_old);
     run.of_new = detail::largest_of(h);
-    if (!(run.of_new < hopeless && run.of_old < hopeless)) return {};
+    if (!math::is_finite(run.of_new) || !math::is_finite(run.of_old) || run.of_new >= hopeless ||
+        run.of_old >= hopeless)
+      return {};
     if (norm <= 1e-9) return run;
     power = detail::matrix_product(power, false, power, false);
   }
