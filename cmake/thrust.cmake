@@ -11,17 +11,29 @@ find_path(
   DOC "Folder that holds thrust/")
 mark_as_advanced(INFTY_THRUST_HEADERS)
 
+# infty_part(NAME): the target infty::NAME, imported if infty::infty is, so that a project that exports what it
+# links to the one can export what it links to the other. Its name for commands is in infty_part.
+macro(infty_part name)
+  if(infty_target STREQUAL "infty")
+    set(infty_part infty_${name})
+    add_library(${infty_part} INTERFACE)
+    add_library(infty::${name} ALIAS ${infty_part})
+  else()
+    set(infty_part infty::${name})
+    add_library(${infty_part} INTERFACE IMPORTED)
+  endif()
+endmacro()
+
 if(INFTY_THRUST AND INFTY_THRUST_HEADERS AND NOT TARGET infty::thrust)
-  add_library(infty_thrust INTERFACE)
-  add_library(infty::thrust ALIAS infty_thrust)
-  target_link_libraries(infty_thrust INTERFACE infty::infty)
-  target_include_directories(infty_thrust INTERFACE "${infty_thrust_root}")
-  target_include_directories(infty_thrust SYSTEM INTERFACE "${INFTY_THRUST_HEADERS}")
+  infty_part(thrust)
+  target_link_libraries(${infty_part} INTERFACE infty::infty)
+  target_include_directories(${infty_part} INTERFACE "${infty_thrust_root}")
+  target_include_directories(${infty_part} SYSTEM INTERFACE "${INFTY_THRUST_HEADERS}")
   # Otherwise Thrust would take CUDA for its default system.
   target_compile_definitions(
-    infty_thrust
+    ${infty_part}
     INTERFACE
-      THRUST_DEVICE_SYSTEM=$<IF:$<BOOL:${OpenMP_CXX_FOUND}>,THRUST_DEVICE_SYSTEM_OMP,THRUST_DEVICE_SYSTEM_CPP>
+      THRUST_DEVICE_SYSTEM=$<IF:$<BOOL:${infty_openmp}>,THRUST_DEVICE_SYSTEM_OMP,THRUST_DEVICE_SYSTEM_CPP>
   )
 endif()
 
@@ -32,13 +44,11 @@ if(INFTY_CUDA AND NOT TARGET infty::cuda)
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit 12 REQUIRED)
-  add_library(infty_cuda INTERFACE)
-  add_library(infty::cuda ALIAS infty_cuda)
-  target_link_libraries(infty_cuda INTERFACE infty::infty CUDA::cudart CUDA::cublas
-                                              CUDA::cusolver)
-  target_include_directories(infty_cuda INTERFACE "${infty_thrust_root}")
+  infty_part(cuda)
+  target_link_libraries(${infty_part} INTERFACE infty::infty CUDA::cudart CUDA::cublas CUDA::cusolver)
+  target_include_directories(${infty_part} INTERFACE "${infty_thrust_root}")
   # CMake 3.25 does not know the standards of CUDA 13.
   target_compile_options(
-    infty_cuda
+    ${infty_part}
     INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--extended-lambda;--expt-relaxed-constexpr>")
 endif()

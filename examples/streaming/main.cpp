@@ -58,7 +58,8 @@ double overshoot(const infty::LongTermMemory<float>& memory,
 int main(int argc, char** argv) {
   Settings s;
   int threads = infty::num_threads();
-  CLI::App app{"Writes and reads a long stream through a long-term memory of constant size."};
+  CLI::App app{"Writes and reads a long stream through a long-term memory of constant size.",
+               "streaming"};
   const auto add = [&](const char* name, Index& field, const char* help) {
     support::add_option(app, name, field, help, support::from(1));
   };

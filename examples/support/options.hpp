@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include "ranges.hpp"
+#include "version.hpp"
 
 // The command lines of all programs. A number is the whole text of its option or nothing, and lies
 // in the option's range; a list is read element by element.
@@ -114,10 +115,12 @@ std::vector<CLI::Option*> add_options(CLI::App& app, Settings& settings) {
 }
 
 /// Reads the command line and calls `check`, which may throw CLI::ParseError. The status to end
-/// with, if the program is to end: 0 behind --help, 1 behind a message on standard error.
+/// with, if the program is to end: 0 behind --help and --version, 1 behind a message on standard
+/// error.
 template <class Check>
 std::optional<int> parse(CLI::App& app, int argc, char** argv, Check&& check) {
   if (app.get_name().empty()) app.name(argv[0]);
+  app.set_version_flag("--version", [&app] { return version_text(app.get_name()); });
   try {
     std::vector<std::string> words;
     for (int i = 1; i < argc; ++i) {

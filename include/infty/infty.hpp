@@ -41,6 +41,7 @@
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/row.hpp>
+#include <infty/core/row_store.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/state_members.hpp>
@@ -112,6 +113,7 @@
 #include <infty/nn/adaptive_embedding.hpp>
 #include <infty/nn/adaptive_softmax.hpp>
 #include <infty/nn/any_layer.hpp>
+#include <infty/nn/any_state.hpp>
 #include <infty/nn/attended.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/attention_sizes.hpp>
@@ -160,8 +162,10 @@
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/checkpoint_renames.hpp>
 #include <infty/train/checkpoint_version.hpp>
+#include <infty/train/checkpoint_writing.hpp>
 #include <infty/train/clip.hpp>
 #include <infty/train/fwd.hpp>
+#include <infty/train/load_report.hpp>
 #include <infty/train/named_parameters.hpp>
 #include <infty/train/progress.hpp>
 #include <infty/train/schedule.hpp>
@@ -195,5 +199,6 @@
 #include <infty/eigen/query_tile.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/transpose.hpp>
+#include <infty/eigen/version.hpp>
 #include <infty/io/mapped_file.hpp>
 #endif

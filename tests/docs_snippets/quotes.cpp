@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the documentation prints is what the test suite compiles: behind every line
 // `<!-- from PATH -->` in README.md and docs/*.md stands a block of code that PATH contains word
-// for word, but for indentation, and no block of C++ goes without such a line.
+// for word, but for indentation, and no block of C++ goes without such a line. Behind
+// `<!-- from PATH, printed -->` stands what PATH holds the output to, in a string R"(...)".
 
 #include <algorithm>
 #include <filesystem>
@@ -49,6 +50,16 @@ bool contains(const Lines& file, const Lines& block) {
   return false;
 }
 
+/// Whether a string R"(...)" of these lines, the last of which ends, stands in a file.
+bool has_literal(const Lines& file, const Lines& block) {
+  for (std::size_t i = 0; i + block.size() < file.size(); ++i)
+    if (file[i].ends_with(block.front()) && file[i + block.size()].starts_with(")\"") &&
+        std::equal(block.begin() + 1, block.end(),
+                   file.begin() + static_cast<std::ptrdiff_t>(i) + 1))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("docs: every block of C++ stands in a file that is compiled") {
@@ -56,45 +67,30 @@ TEST_CASE("docs: every block of C++ stands in a file that is compiled") {
   for (const auto& entry : fs::directory_iterator(root / "docs"))
     if (entry.path().extension() == ".md") pages.insert(entry.path());
   REQUIRE(pages.size() > 1);
-  const std::string opening = "<!-- from ", closing = " -->", fence = "```";
+  const std::string opening = "<!-- from ", closing = " -->", output = ", printed -->",
+                    fence = "```";
   int quoted = 0;
   for (const auto& page : pages) {
     const Lines lines = lines_of(page);
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (lines[i] != fence + "cpp") continue;
+      const std::string before = i > 0 ? lines[i - 1] : "";
+      const bool printed = before.starts_with(opening) && before.ends_with(output);
+      if (lines[i] != fence + "cpp" && !(printed && lines[i] == fence + "text")) continue;
       INFO(page << ", line " << i + 1);
-      REQUIRE(i > 0);
-      const std::string& source = lines[i - 1];
-      REQUIRE(source.starts_with(opening));
-      REQUIRE(source.ends_with(closing));
+      REQUIRE(before.starts_with(opening));
+      const std::string& end = printed ? output : closing;
+      REQUIRE(before.ends_with(end));
       const fs::path from =
-          source.substr(opening.size(), source.size() - opening.size() - closing.size());
+          before.substr(opening.size(), before.size() - opening.size() - end.size());
       Lines block;
       for (++i; i < lines.size() && lines[i] != fence; ++i) block.push_back(lines[i]);
       REQUIRE(i < lines.size());
       REQUIRE_FALSE(block.empty());
-      CHECK(contains(lines_of(root / from), without_indentation(block)));
+      if (printed) block.front() = "R\"(" + block.front();
+      const auto& there = lines_of(root / from);
+      CHECK((printed ? has_literal(there, block) : contains(there, without_indentation(block))));
       ++quoted;
     }
   }
   CHECK(quoted > 0);
-}
-
-TEST_CASE("docs: every file and picture that a page links to is there") {
-  for (const auto& entry : fs::directory_iterator(root / "docs")) {
-    if (entry.path().extension() != ".md") continue;
-    bool code = false;
-    for (const auto& line : lines_of(entry.path())) {
-      if (line.starts_with("```")) code = !code;
-      if (code) continue;
-      for (std::size_t at = 0; (at = line.find("](", at)) != std::string::npos;) {
-        at += 2;
-        std::string target = line.substr(at, line.find(')', at) - at);
-        if (target.starts_with("http") || target.starts_with("#")) continue;
-        target = target.substr(0, target.find('#'));
-        INFO(entry.path() << " links to " << target);
-        CHECK(fs::exists(entry.path().parent_path() / target));
-      }
-    }
-  }
 }

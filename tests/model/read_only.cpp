@@ -20,7 +20,7 @@ TEST_CASE("read-only: a memory takes in vectors and answers queries that are con
   const auto x = Tensor<float>::wrap(numbers.data(), {1, 3, 4});
   const infty::LongTermMemory<float> memory(
       {.model_dim = 4, .heads = 2, .basis = 8, .widths = {.05, .2}, .samples = 6}, Random(1));
-  const Index version = x.version();
+  const Index before = x.version();
   const auto session = [&](const Tensor<float>& vectors) {
     auto state = memory.make_state(1);
     Variable<float> queries(vectors, true);
@@ -34,13 +34,13 @@ TEST_CASE("read-only: a memory takes in vectors and answers queries that are con
     return all;
   };
   CHECK(session(x) == session(x.clone()));
-  CHECK(x.version() == version);
+  CHECK(x.version() == before);
 }
 
 TEST_CASE("read-only: a model is trained on tokens that are const, and its weights may be const") {
   const std::vector<Index> numbers{1, 0, 4, 2, 3, 3};
   const auto tokens = Tensor<Index>::wrap(numbers.data(), {2, 3});
-  const Index version = tokens.version();
+  const Index before = tokens.version();
   infty::TransformerLM<infty::InftyMemory<float>> model(
       {.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6},
       {.attention = {.capacity = 4},
@@ -51,7 +51,7 @@ TEST_CASE("read-only: a model is trained on tokens that are const, and its weigh
   train_step(adam, {},
              [&] { return infty::mean(model.losses(model.forward(state, tokens), tokens)); });
   model.observe(state, tokens, 2);
-  CHECK(tokens.version() == version);
+  CHECK(tokens.version() == before);
 
   // A table that is mapped into memory, say: it answers, and no optimiser writes it.
   const std::vector<float> table = model.embedding.weights[0].value().to_vector();

@@ -3,10 +3,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <infty/model/settings.hpp>
 
@@ -59,27 +62,112 @@ bool distinct() {
   return good;
 }
 
+/// Whether the settings are named in the order in which the fields are declared, which designated
+/// initialisers have to follow.
+template <class C>
+bool in_order() {
+  C config;
+  const void* before = nullptr;
+  bool good = true;
+  describe(config, [&](const char*, const auto& field, const char*) {
+    good = good && std::less<const void*>()(before, &field);
+    before = &field;
+  });
+  return good;
+}
+
+const fs::path root_of_tree = fs::path(INFTY_TEST_DATA).parent_path();
+
+std::vector<std::string> lines_of_header(const fs::path& path) {
+  std::ifstream in(path);
+  INFO(path);
+  REQUIRE(in.good());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string head_of(const std::string& name, const std::string& header) {
+  return "\n## " + name + "\n\n`infty/" + header + "`\n\n";
+}
+
 template <class C>
 std::string section(const char* name, const char* header) {
-  return std::string("\n## ") + name + "\n\n`infty/" + header + "`\n\n" +
-         infty::settings_table(C{});
+  return head_of(name, header) + infty::settings_table(C{});
+}
+
+/// The same for a struct that has no list: of its declaration and the words beside its fields.
+std::string declared(const std::string& name, const std::string& header) {
+  const auto lines = lines_of_header(root_of_tree / "include/infty" / header);
+  const std::regex field(
+      R"(^  [A-Za-z][A-Za-z_:<>, \(\)&]* (\w+)(?: = ([^;]+)|\{\})?;\s*(?:///< (.*))?$)"),
+      words(R"(^\s*///<? (.*)$)");
+  std::string out = head_of(name, header) + "| setting | default | |\n|---|---|---|\n", help;
+  std::smatch match;
+  std::size_t i = 0;
+  while (i < lines.size() && lines[i] != "struct " + name + " {") ++i;
+  INFO(name);
+  REQUIRE(++i < lines.size());
+  int fields = 0;
+  for (; i < lines.size() && lines[i] != "};" && !lines[i].empty(); ++i) {
+    if (std::regex_match(lines[i], match, field)) {
+      if (match[3].matched) help += match[3].str();
+      for (std::smatch more; i + 1 < lines.size() && lines[i + 1].starts_with("      ") &&
+                             std::regex_match(lines[i + 1], more, words);
+           ++i)
+        help += ' ' + more[1].str();
+      const std::string value = match[2].matched ? match[2].str() : "{}";
+      out += "| `" + match[1].str() + "` | `" + value + "` | " + help + " |\n";
+      help.clear();
+      ++fields;
+    } else {
+      INFO(lines[i]);
+      REQUIRE(std::regex_match(lines[i], match, words));
+      help += (help.empty() ? "" : " ") + match[1].str();
+    }
+  }
+  REQUIRE(fields > 0);
+  return out;
 }
 
 std::string page() {
   return "# Configurations\n\n"
-         "Every setting of every configuration, and its default. This page is made of the lists "
-         "in\n"
-         "`infty/model/settings.hpp`, from which come the programs' options and the settings in\n"
-         "checkpoints, too. What the experiments of the papers set is in "
-         "[settings.md](settings.md); "
-         "what a\nsetting may be, and what it does, stands beside it in the header.\n" +
+         "Every setting of every configuration, its default, and what it is, in the order in which "
+         "they are\ndeclared: designated initialisers, `{.heads = 4, .basis = 128}`, may leave "
+         "some "
+         "out and must keep to\nit. Where a setting is a choice or a list the table shows its "
+         "JSON; "
+         "`validate()`, where there is one,\nsays what a setting may be, and names the first that "
+         "is out of its range. What the experiments of the\npapers set is in "
+         "[settings.md](settings.md).\n\n"
+         "This page is made of the lists in `infty/model/settings.hpp`, from which come the "
+         "programs' options and\nthe settings in checkpoints, too, and of the words in the "
+         "headers.\n" +
          section<infty::TransformerConfig>("TransformerConfig", "model/transformer_config.hpp") +
          section<infty::LongTermConfig>("LongTermConfig", "memory/long_term_config.hpp") +
          section<infty::ShortTermConfig>("ShortTermConfig", "memory/short_term_memory.hpp") +
          section<infty::CompressiveConfig>("CompressiveConfig", "memory/compressive_memory.hpp") +
          section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo_config.hpp") +
+         declared("WithMemoryConfig", "memory/with_memory.hpp") +
+         "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
+         declared("AttentionSizes", "nn/attention_sizes.hpp") +
+         declared("CausalAttentionConfig", "nn/causal_attention.hpp") +
+         declared("PlainAttentionOptions", "nn/plain_attention.hpp") +
+         declared("AdaptiveConfig", "nn/adaptive_config.hpp") +
+         section<infty::Sampling>("Sampling", "nn/sampling.hpp") +
+         section<infty::AdamConfig>("AdamConfig", "train/adam.hpp") +
+         declared("TrainStepConfig", "train/train_step.hpp") +
          section<infty::TrainerConfig>("TrainerConfig", "train/trainer_config.hpp") +
-         section<infty::Sampling>("Sampling", "nn/sampling.hpp");
+         declared("TrainerRun", "train/trainer.hpp") +
+         declared("CosineSchedule", "train/schedule.hpp") +
+         declared("LinearSchedule", "train/schedule.hpp") +
+         declared("ConstantSchedule", "train/schedule.hpp") +
+         declared("LoadOptions", "train/load_report.hpp") +
+         declared("BatchConfig", "data/batch_stream.hpp") +
+         declared("VocabularyConfig", "data/vocabulary.hpp") +
+         declared("SortingConfig", "data/sorting.hpp") + declared("CopyConfig", "data/copy.hpp") +
+         declared("AssociativeRecallConfig", "data/associative_recall.hpp") +
+         declared("RidgeSettings", "signal/ridge_settings.hpp");
 }
 
 }  // namespace
@@ -90,6 +178,7 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::TrainerConfig, infty::Sampling) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
+  CHECK(in_order<TestType>());
 }
 
 TEST_CASE("settings: what is there of a memory and a long-term memory") {
@@ -113,9 +202,25 @@ TEST_CASE("settings: the names of values are theirs") {
 
 // INFTY_WRITE_DOCS=1 writes the page instead.
 TEST_CASE("settings: docs/configuration.md is made of these lists") {
-  const fs::path path = fs::path(INFTY_TEST_DATA).parent_path() / "docs/configuration.md";
+  const fs::path path = root_of_tree / "docs/configuration.md";
   if (std::getenv("INFTY_WRITE_DOCS")) std::ofstream(path) << page();
   std::ostringstream there;
   there << std::ifstream(path).rdbuf();
   CHECK(there.str() == page());
+}
+
+TEST_CASE("settings: docs/configuration.md has every configuration of the library") {
+  const std::regex config(R"(^struct (\w+(?:Config|Settings|Options|Schedule|Sizes)) \{$)");
+  const std::string there = page();
+  int found = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root_of_tree / "include/infty")) {
+    if (entry.path().extension() != ".hpp") continue;
+    for (const auto& line : lines_of_header(entry.path()))
+      if (std::smatch match; std::regex_match(line, match, config)) {
+        INFO(entry.path() << ": " << match[1]);
+        CHECK(there.find("\n## " + match[1].str() + "\n") != std::string::npos);
+        ++found;
+      }
+  }
+  CHECK(found >= 20);
 }

@@ -5,9 +5,7 @@
 #include <set>
 #include <string>
 
-#include <Eigen/Core>
-
-#include <infty/version.hpp>
+#include <infty/eigen/version.hpp>
 #if defined(INFTY_TEST_CUDA)
 #include <infty/thrust/context.hpp>
 #endif
@@ -56,8 +54,8 @@ CATCH_REGISTER_LISTENER(TypedTests)
 int main(int argc, char** argv) {
   std::cout << "infty " << infty::version << ", Catch2 " << CATCH_VERSION_MAJOR << '.'
             << CATCH_VERSION_MINOR << '.' << CATCH_VERSION_PATCH << ", Eigen "
-            << EIGEN_WORLD_VERSION << '.' << EIGEN_MAJOR_VERSION << '.' << EIGEN_MINOR_VERSION
-            << ", compiler " << __VERSION__ << ", seed " << infty::tests::seed << std::endl;
+            << infty::eigen_version << ", compiler " << __VERSION__ << ", seed "
+            << infty::tests::seed << std::endl;
 #if defined(INFTY_TEST_CUDA)
   // What ctest counts as skipped.
   if (const std::string reason = infty::gpu::why_unusable(); !reason.empty()) {

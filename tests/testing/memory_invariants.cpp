@@ -10,6 +10,7 @@
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/mean_memory.hpp"
+#include "support/nearest_memory.hpp"
 
 using infty::Index;
 using infty::LongTermConfig;
@@ -162,6 +163,24 @@ TEST_CASE("require_memory: a memory of one's own need not count products nor sha
   require_memory<MeanMemory<double>>({}, folder / "state");
   CHECK_THROWS_WITH(require_memory<MeanMemory<double>>({.counts_rows = false}, folder / "state"),
                     Catch::Contains("[reset_equals_fresh]"));
+}
+
+TEST_CASE("invariants: hold of a memory that keeps what it remembers in an index") {
+  // All but the gradient, which it stops where it stores.
+  using Mixer = infty::WithMemory<infty::NoMemory<double>, infty::tests::NearestMemory<double>>;
+  const infty::tests::TemporaryFolder folder;
+  const infty::testing::TokenMemory<Mixer> memory(
+      {.memory = infty::tests::NearestConfig{.capacity = 6}});
+  const auto through = [&](const auto& state) {
+    infty::save_state(folder / "state", state);
+    auto loaded = memory.make_state(1);
+    infty::load_state(folder / "state", loaded);
+    return loaded;
+  };
+  require_invariants(memory, infty::testing::some_stream(), through, 1e-12);
+  CHECK(observe_equals_forward(memory) < 1e-12);
+  CHECK(stays_bounded(memory));
+  CHECK(refuses_foreign_states(memory));
 }
 
 TEST_CASE("TransformerLM: with a short-term memory that holds all, pieces are the whole") {

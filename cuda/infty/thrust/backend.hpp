@@ -53,18 +53,20 @@ struct AtElement {
 /// <infty/thrust/cuda.hpp> or <infty/thrust/host.hpp>.
 template <class System>
 struct ThrustBackend {
+  /// Where memory comes from, and what runs the loops.
   using Device = detail::ThrustSystem<System>;
 
   /// A GPU has. The host's systems say so too, and take the ways that it takes.
   static constexpr bool many_threads = true;
 
-  using FusedAdam = detail::TiledAdam<System>;
-  using FusedAttention = detail::TiledAttention<System>;
-  using FusedColumnSums = detail::TiledColumnSums<System>;
+  using FusedAdam = detail::TiledAdam<System>;              ///< a step of Adam by tiles
+  using FusedAttention = detail::TiledAttention<System>;    ///< `relative_attention` by tiles
+  using FusedColumnSums = detail::TiledColumnSums<System>;  ///< the gradient of a bias by tiles
+  /// The expectation of a value signal by tiles.
   template <class Density>
   using FusedExpectation = detail::TiledExpectation<System, Density>;
-  using FusedLayerNorm = detail::TiledLayerNorm<System>;
-  using FusedTokenLosses = detail::TiledTokenLosses<System>;
+  using FusedLayerNorm = detail::TiledLayerNorm<System>;      ///< `layer_norm` by tiles
+  using FusedTokenLosses = detail::TiledTokenLosses<System>;  ///< `token_losses` by tiles
 
   /// A block of the system's pool, aligned to 64 bytes at least.
   /// @throws std::bad_alloc, and infty::DeviceMemoryError on a GPU

@@ -81,6 +81,7 @@ inline cudaStream_t stream() { return detail::settings().stream; }
 /// be used on it, or after its work is done.
 class [[nodiscard]] StreamGuard {
  public:
+  /// Sends work to this stream, which must live as long.
   explicit StreamGuard(cudaStream_t stream) : before_(detail::settings().stream) {
     detail::settings().stream = stream;
   }

@@ -19,7 +19,7 @@ namespace infty {
 /// stream's order keeps the two apart, so that nobody waits.
 class DevicePool {
  public:
-  using Statistics = PoolStatistics;
+  using Statistics = PoolStatistics;  ///< what `statistics` returns
 
   /// The pool of the process, for all GPUs. Never destroyed: CUDA may be gone before it.
   static DevicePool& instance() {

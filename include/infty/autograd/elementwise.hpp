@@ -256,14 +256,17 @@ Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
       a, b);
 }
 
+/// a + b, as `add`. @throws infty::ShapeError unless the shapes are equal
 template <class T, class B>
 Variable<T, B> operator+(const Variable<T, B>& a, const Variable<T, B>& b) {
   return add(a, b);
 }
+/// a - b, as `subtract`. @throws infty::ShapeError unless the shapes are equal
 template <class T, class B>
 Variable<T, B> operator-(const Variable<T, B>& a, const Variable<T, B>& b) {
   return subtract(a, b);
 }
+/// a * b element by element, as `multiply`. @throws infty::ShapeError unless the shapes are equal
 template <class T, class B>
 Variable<T, B> operator*(const Variable<T, B>& a, const Variable<T, B>& b) {
   return multiply(a, b);
@@ -274,30 +277,37 @@ template <class T, class B>
 Variable<T, B> operator+(const Variable<T, B>& x, std::type_identity_t<T> s) {
   return detail::affine(x, detail::Shift<T>{s}, T(1));
 }
+/// s + x, for every element.
 template <class T, class B>
 Variable<T, B> operator+(std::type_identity_t<T> s, const Variable<T, B>& x) {
   return x + s;
 }
+/// x - s, for every element.
 template <class T, class B>
 Variable<T, B> operator-(const Variable<T, B>& x, std::type_identity_t<T> s) {
   return x + -s;
 }
+/// s - x, for every element.
 template <class T, class B>
 Variable<T, B> operator-(std::type_identity_t<T> s, const Variable<T, B>& x) {
   return detail::affine(x, detail::TakenFrom<T>{s}, T(-1));
 }
+/// -x, element by element.
 template <class T, class B>
 Variable<T, B> operator-(const Variable<T, B>& x) {
   return scale(x, T(-1));
 }
+/// x s, for every element, as `scale`.
 template <class T, class B>
 Variable<T, B> operator*(const Variable<T, B>& x, std::type_identity_t<T> s) {
   return scale(x, s);
 }
+/// s x, for every element, as `scale`.
 template <class T, class B>
 Variable<T, B> operator*(std::type_identity_t<T> s, const Variable<T, B>& x) {
   return scale(x, s);
 }
+/// x / s, for every element.
 template <class T, class B>
 Variable<T, B> operator/(const Variable<T, B>& x, std::type_identity_t<T> s) {
   return detail::affine(x, detail::DividedBy<T>{s}, T(1) / s);

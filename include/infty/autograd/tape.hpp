@@ -22,8 +22,9 @@ namespace infty {
 /// An input of an operation whose backward pass does not read its value: for `record`.
 template <class T, class B>
 struct Unread {
-  const Variable<T, B>& variable;
+  const Variable<T, B>& variable;  ///< must live until `record` has returned
 
+  /// Says that the backward pass does not read the value of `input`.
   explicit Unread(const Variable<T, B>& input) : variable(input) {}
 
   /// Whether `Tape::backward` leaves a gradient there.

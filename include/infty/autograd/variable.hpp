@@ -16,8 +16,8 @@ namespace infty {
 /// before, without over what is no number yet.
 template <class T>
 struct GradTarget {
-  T* data;
-  bool add;
+  T* data;   ///< the gradient, in the shape of the variable
+  bool add;  ///< whether there is one already, to be added to
 
   /// What to multiply C by in a matrix product into it, C = A B + beta C.
   T beta() const { return add ? T(1) : T(0); }

@@ -14,15 +14,15 @@ namespace infty {
 struct Matmul {
   /// Where a matrix stands, as stored: transposed, its rows are the columns of op(matrix).
   struct Operand {
-    Index leading = 0;  ///< elements between two rows, as stored
-    Index outer = 0;    ///< elements between two products of the outer batch
-    Index inner = 0;    ///< elements between two products of the inner batch
-    bool transposed = false;
+    Index leading = 0;        ///< elements between two rows, as stored
+    Index outer = 0;          ///< elements between two products of the outer batch
+    Index inner = 0;          ///< elements between two products of the inner batch
+    bool transposed = false;  ///< whether the stored rows are columns of the product's matrix
   };
 
-  Index m = 0, n = 0, k = 0;
-  Operand a, b, c;
-  Index outer = 1, inner = 1;
+  Index m = 0, n = 0, k = 0;   ///< rows and columns of C, and what is summed over
+  Operand a, b, c;             ///< where A, B and C stand; C is never transposed
+  Index outer = 1, inner = 1;  ///< how often the product is taken: outer times inner
 };
 
 namespace detail {

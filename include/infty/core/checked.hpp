@@ -31,8 +31,8 @@ constexpr std::optional<Index> checked_add(Index a, Index b) {
 
 /// A size by the name that messages call it by.
 struct NamedSize {
-  std::string_view name;
-  Index value = 0;
+  std::string_view name;  ///< of the option or dimension, as the user wrote it
+  Index value = 0;        ///< the size itself, in elements
 };
 
 /// Refuses an array of such extents that no machine can hold, before anything is computed of them.

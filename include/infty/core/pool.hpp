@@ -39,11 +39,11 @@ inline std::size_t pool_bin_bytes(std::size_t bin) {
 
 /// Counters of a pool for tests and reports: bytes, calls to the system's allocator and blocks.
 struct PoolStatistics {
-  std::size_t bytes_in_use = 0;
-  std::size_t bytes_held = 0;  ///< in use or cached
-  std::size_t peak_bytes_in_use = 0;
-  std::size_t system_allocations = 0;
-  std::size_t blocks = 0;  ///< handed out until now
+  std::size_t bytes_in_use = 0;        ///< of blocks that are out now
+  std::size_t bytes_held = 0;          ///< in use or cached
+  std::size_t peak_bytes_in_use = 0;   ///< the most there have been since the last reset
+  std::size_t system_allocations = 0;  ///< calls to the system's allocator until now
+  std::size_t blocks = 0;              ///< handed out until now
 
   /// Counts a block handed out.
   void take(std::size_t bytes) {
@@ -61,9 +61,9 @@ struct PoolStatistics {
 /// have nothing else in common is not taken.
 class HostPool {
  public:
-  static constexpr std::size_t alignment = detail::pool_unit;
+  static constexpr std::size_t alignment = detail::pool_unit;  ///< of every block, in bytes
 
-  using Statistics = PoolStatistics;
+  using Statistics = PoolStatistics;  ///< what `statistics` returns
 
   /// Returns the pool of the process. It is never destroyed: tensors may outlive every static
   /// object.
@@ -140,7 +140,7 @@ class HostPool {
 /// Standard allocator over `HostPool`, for what lives as long as a step.
 template <class T>
 struct PoolAllocator {
-  using value_type = T;
+  using value_type = T;  ///< what there is room for
 
   PoolAllocator() = default;
   /// Makes an allocator of another type: all of them share the one pool.

@@ -15,14 +15,16 @@ namespace infty {
 /// The extents of a row-major tensor: up to six, each >= 0. The empty list is a scalar's shape.
 class Shape {
  public:
-  static constexpr Index max_rank = 6;
+  static constexpr Index max_rank = 6;  ///< most extents that a shape can have
 
   constexpr Shape() = default;
 
+  /// Makes a shape of these extents, the last of which runs fastest.
   /// @throws infty::ShapeError for more than six extents, a negative one, or a product over 2^62
   Shape(std::initializer_list<Index> extents) { assign(extents.begin(), extents.end()); }
 
   /// Makes the shape with the extents of a range.
+  /// Makes a shape of these extents, the last of which runs fastest.
   /// @throws infty::ShapeError for more than six extents, a negative one, or a product over 2^62
   template <class Iterator>
   Shape(Iterator first, Iterator last) {

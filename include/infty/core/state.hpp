@@ -35,6 +35,8 @@ template <class Member>
 Index rows_of(const Member& member) {
   if constexpr (is_tensor<Member>)
     return tensor_of(member).rank() > 0 ? tensor_of(member).dim(0) : -1;
+  else if constexpr (RowStore<Member>)
+    return member.rows();
   else
     return static_cast<Index>(counts_of(member).size());
 }
@@ -96,6 +98,8 @@ std::size_t bytes_of(const State& state) {
     using M = std::remove_reference_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {
       bytes += detail::tensor_of(member).bytes();
+    } else if constexpr (RowStore<std::remove_const_t<M>>) {
+      bytes += member.bytes();
     } else {
       bytes += detail::counts_of(member).size() * sizeof(Index);
     }
@@ -103,14 +107,15 @@ std::size_t bytes_of(const State& state) {
   return bytes;
 }
 
-/// Returns whether no tensor of a state holds NaN or infinity.
+/// Returns whether no tensor of a state, nor of what a store in it saves, holds NaN or infinity.
 template <Visitable State>
 bool is_finite(const State& state) {
   bool finite = true;
-  detail::each_member(state, [&](auto& member) {
+  const auto look = [&](const detail::HashedName&, auto& member, const RowCounts*) {
     if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>)
       finite = finite && detail::all_finite(detail::tensor_of(member));
-  });
+  };
+  detail::walk_saved(state, look, detail::HashedName{});
   return finite;
 }
 
@@ -128,6 +133,8 @@ void reset_row(State& state, Index row) {
       member = M(copy);
     } else if constexpr (std::is_same_v<M, RowCounts>) {
       member[static_cast<std::size_t>(row)] = 0;
+    } else if constexpr (RowStore<M>) {
+      member.reset_row(row);
     }
   });
 }
@@ -144,6 +151,8 @@ State take_rows(const State& state, Index begin, Index end) {
     using M = std::remove_reference_t<decltype(member)>;
     if constexpr (detail::is_tensor<M>) {
       member = M(detail::tensor_of(member).slice(begin, end).clone());
+    } else if constexpr (RowStore<M>) {
+      member.keep_rows(begin, end);
     } else {
       RowCounts& counts = detail::counts_of(member);
       counts = RowCounts(counts.begin() + begin, counts.begin() + end);
@@ -213,6 +222,11 @@ auto join_rows(const Parts& parts) {
             at += x.dim(0);
           });
           member = M(joined);
+        } else if constexpr (RowStore<M>) {
+          bool first = true;
+          for_each_part([&](const M& part) {
+            if (!std::exchange(first, false)) member.append_rows(part);
+          });
         } else {
           RowCounts joined;
           for_each_part([&](const M& part) {
@@ -239,10 +253,11 @@ void put_rows(State& state, Index at, const State& rows) {
   State out = state;
   std::vector<const void*> sources;
   std::vector<std::string> names;
-  for_each_member(rows, [&](const std::string& name, auto& member) {
+  const auto note = [&](const DottedName& name, auto& member, const RowCounts*) {
     sources.push_back(&member);
-    names.push_back(name);
-  });
+    names.push_back(name.text);
+  };
+  detail::walk_members(rows, note, DottedName{});
   std::size_t next = 0;
   detail::walk_members(
       out,
@@ -258,6 +273,8 @@ void put_rows(State& state, Index at, const State& rows) {
           auto joined = (sequence ? detail::aligned(a, length) : a).clone();
           joined.slice(at, at + count).copy_from(sequence ? detail::aligned(b, length) : b);
           member = M(joined);
+        } else if constexpr (RowStore<M>) {
+          member.put_rows(at, from);
         } else {
           const RowCounts& counts = detail::counts_of(from);
           std::copy(counts.begin(), counts.end(), detail::counts_of(member).begin() + at);

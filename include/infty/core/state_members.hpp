@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <infty/core/pool.hpp>
+#include <infty/core/row_store.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/visit.hpp>
 
@@ -19,7 +20,7 @@ using RowCounts = std::vector<Index, PoolAllocator<Index>>;
 
 /// What a row is called by the random numbers drawn for it; resetting a row keeps it.
 struct RowIds {
-  RowCounts id;
+  RowCounts id;  ///< [batch], the stream of each row's random numbers
 };
 
 /// A sequence a row, each of its own length, aligned to the right.
@@ -36,7 +37,8 @@ struct RowSequences {
 };
 
 // A memory's state is a struct with a batch of independent rows. Like a layer, it names its members
-// once: tensors [batch, ...], RowCounts, RowIds, smaller states, and vectors or optionals of these.
+// once: tensors [batch, ...], RowCounts, RowIds, a RowStore, smaller states, and vectors or
+// optionals of these.
 // A row whose tensors and counts are all zero is a fresh row. A tensor that has RowCounts named
 // "length" beside it, as in RowSequences, holds sequences, [batch, L, ...], aligned to the right,
 // with zeros in front: states that are joined, and checkpoints, may differ in its L. From `visit`
@@ -87,14 +89,14 @@ struct HashedName {
   void add(unsigned char c) { hash = (hash ^ c) * 1099511628211U; }
 };
 
-/// Calls f(name, member, length) for every tensor, RowCounts and RowIds of a state. `length` are
-/// the counts beside a tensor of sequences, which say how much of it each row fills; else null.
+/// Calls f(name, member, length) for every tensor, RowCounts, RowIds and store of a state. `length`
+/// are the counts beside a tensor of sequences, which say how much of it each row fills; else null.
 template <class Member, class F, class Name>
 void walk_members(Member& member, F&& f, const Name& name, const RowCounts* length = nullptr) {
   using M = std::remove_const_t<Member>;
   if constexpr (is_tensor<M>) {
     f(name, member, tensor_of(member).rank() >= 2 ? length : nullptr);
-  } else if constexpr (std::is_same_v<M, RowCounts> || std::is_same_v<M, RowIds>) {
+  } else if constexpr (std::is_same_v<M, RowCounts> || std::is_same_v<M, RowIds> || RowStore<M>) {
     const RowCounts* const none = nullptr;
     f(name, member, none);
   } else if constexpr (Visitable<M>) {  // which names its members as a layer does
@@ -114,7 +116,26 @@ void walk_members(Member& member, F&& f, const Name& name, const RowCounts* leng
   }
 }
 
-/// Calls f(member) for every tensor, RowCounts and RowIds of a state, and allocates nothing.
+/// Calls f as `walk_members` does, and in place of a store for each member of what it saves. A
+/// store of a state that is not const takes them back, with what f has put into them.
+template <class Member, class F, class Name>
+void walk_saved(Member& member, const F& f, const Name& name) {
+  walk_members(
+      member,
+      [&](const Name& full, auto& inner, const RowCounts* length) {
+        using M = std::remove_reference_t<decltype(inner)>;
+        if constexpr (RowStore<std::remove_const_t<M>>) {
+          auto saved = inner.saved();
+          walk_saved(saved, f, full);
+          if constexpr (!std::is_const_v<M>) inner.restore(saved);
+        } else {
+          f(full, inner, length);
+        }
+      },
+      name);
+}
+
+/// Calls f(member) for every tensor, RowCounts, RowIds and store of a state, and allocates nothing.
 template <class Member, class F>
 void each_member(Member& member, F&& f) {
   walk_members(
@@ -136,12 +157,13 @@ std::string member_name(const State& state, std::size_t index) {
 
 }  // namespace detail
 
-/// Calls f(name, member) for every tensor, RowCounts and RowIds of a state, nested names joined by
-/// dots, entries of a vector numbered. Members of a const state are const.
+/// Calls f(name, member) for every tensor, RowCounts and RowIds of a state, and for those that a
+/// `RowStore` saves: a copy, which it takes back unless the state is const. Nested names are joined
+/// by dots, entries of a vector numbered. Members of a const state are const.
 template <class State, class F>
   requires Visitable<std::remove_const_t<State>>
 void for_each_member(State& state, F&& f, const std::string& name = "") {
-  detail::walk_members(
+  detail::walk_saved(
       state,
       [&](const detail::DottedName& full, auto& inner, const RowCounts*) { f(full.text, inner); },
       detail::DottedName{name});

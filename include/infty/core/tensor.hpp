@@ -68,12 +68,14 @@ class Tensor {
 
   /// No elements, shape [0].
   Tensor() = default;
-  Tensor(const Tensor&) = default;
-  Tensor& operator=(const Tensor&) = default;
+  Tensor(const Tensor&) = default;             ///< Makes a handle of the same elements.
+  Tensor& operator=(const Tensor&) = default;  ///< Becomes a handle of the other's elements.
+  /// Takes the elements over; the other one is empty then, of shape [0].
   Tensor(Tensor&& other) noexcept
       : shape_(std::exchange(other.shape_, none())),
         data_(std::exchange(other.data_, nullptr)),
         storage_(std::move(other.storage_)) {}
+  /// Takes the elements over; the other one is empty then, of shape [0].
   Tensor& operator=(Tensor&& other) noexcept {
     shape_ = std::exchange(other.shape_, none());
     data_ = std::exchange(other.data_, nullptr);

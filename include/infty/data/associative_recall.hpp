@@ -16,7 +16,7 @@ namespace infty {
 
 /// The sizes of associative recall.
 struct AssociativeRecallConfig {
-  Index keys = 16;   ///< different ones
+  Index keys = 16;   ///< different ones, at least 1
   Index values = 8;  ///< different ones, at least 1
   Index pairs = 8;   ///< in a sequence, in [1, keys]
   Index gap = 100;   ///< blanks behind them, at least 0
@@ -34,6 +34,7 @@ struct AssociativeRecallBatch {
 /// evenly and independently. Whoever remembers nothing says one of `values` right.
 class AssociativeRecallTask {
  public:
+  /// Makes a task of these sizes.
   /// @throws infty::ValueError for sizes out of their range
   explicit AssociativeRecallTask(const AssociativeRecallConfig& config) : config_(config) {
     require(config.values >= 1 && config.pairs >= 1 && config.gap >= 0, "AssociativeRecallTask",

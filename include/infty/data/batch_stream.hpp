@@ -16,7 +16,7 @@ namespace infty {
 
 /// Tokens in their order, and where documents begin in them.
 struct TokenStream {
-  std::vector<TokenId> tokens;
+  std::vector<TokenId> tokens;   ///< of all documents, one behind the other
   std::vector<Index> documents;  ///< the first token of each, rising from 0
 
   /// Adds a document; one without tokens is left out.
@@ -41,19 +41,19 @@ struct BatchConfig {
 
 /// One segment of all rows.
 struct TextBatch {
-  Index batch = 0, length = 0;
-  std::vector<Index> inputs;   ///< (batch, length)
-  std::vector<Index> targets;  ///< (batch, length), the tokens behind them, or `ignore_index`
-  Index predicted = 0;         ///< targets that are not ignored
-  std::vector<Index> reset;    ///< rows whose memory is to be fresh before they read this, rising
-  Index epoch = 0;             ///< passes over the stream that were complete before this
-  bool last = false;           ///< whether this one completes a pass
+  Index batch = 0, length = 0;  ///< rows, and tokens of each
+  std::vector<Index> inputs;    ///< (batch, length)
+  std::vector<Index> targets;   ///< (batch, length), the tokens behind them, or `ignore_index`
+  Index predicted = 0;          ///< targets that are not ignored
+  std::vector<Index> reset;     ///< rows whose memory is to be fresh before they read this, rising
+  Index epoch = 0;              ///< passes over the stream that were complete before this
+  bool last = false;            ///< whether this one completes a pass
 };
 
 /// Where a `BatchStream` stands: in which pass, and each row's next target.
 struct BatchPosition {
-  Index epoch = 0;
-  std::vector<Index> next;
+  Index epoch = 0;          ///< passes over the stream that are complete
+  std::vector<Index> next;  ///< [batch], the number of each row's next target in the stream
 
   friend bool operator==(const BatchPosition&, const BatchPosition&) = default;
 };
@@ -66,6 +66,7 @@ struct BatchPosition {
 /// @post  in each pass every token of the stream is a target once, and in each row in its order
 class BatchStream {
  public:
+  /// Stands in front of the stream's first segment.
   /// @param stream  which must outlive this
   /// @throws infty::ValueError for a batch or segment below 1, fewer tokens than rows, or documents
   /// that do not begin with 0 and rise

@@ -30,6 +30,7 @@ struct CopyBatch {
 /// remembers nothing says one of `symbols` right.
 class CopyTask {
  public:
+  /// Makes a task of these sizes.
   /// @throws infty::ValueError for sizes out of their range
   explicit CopyTask(const CopyConfig& config) : config_(config) {
     require(config.symbols >= 1 && config.items >= 1 && config.gap >= 0, "CopyTask", "symbols is ",

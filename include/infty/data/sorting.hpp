@@ -35,6 +35,7 @@ struct SortingBatch {
 /// normalised to p0 and p1; token t of L is drawn from (1 - r) p0 + r p1 with r = (t + 1) / L.
 class SortingTask {
  public:
+  /// Makes a task of these sizes.
   /// @throws infty::ValueError for less than 2 symbols or no token, or more than `largest_size`
   explicit SortingTask(const SortingConfig& config) : config_(config) {
     require_at_least("SortingTask", "symbols", config.symbols, 2);

@@ -25,8 +25,8 @@ inline CharacterClass character_class(std::uint32_t code) {
 /// The first character of a text: its bytes and its class. A byte that begins no UTF-8 sequence is
 /// a character of the class `other`.
 struct Character {
-  std::size_t length;
-  CharacterClass kind;
+  std::size_t length;   ///< in bytes, 1 to 4
+  CharacterClass kind;  ///< letter, number, space or other
 };
 
 /// Looks at the first character of a text that is not empty.

@@ -84,6 +84,7 @@ inline std::optional<std::string> unescaped(std::string_view text) {
 /// How often each token occurs in the texts that were counted.
 class TokenCounts {
  public:
+  /// Counts by token.
   using Map = std::unordered_map<std::string, Index, detail::StringHash, std::equal_to<>>;
 
   /// Adds all tokens of a text.
@@ -134,6 +135,7 @@ class Vocabulary {
   /// No token.
   Vocabulary() = default;
 
+  /// Takes the tokens that occur often enough, the most frequent first.
   /// @throws infty::ValueError if min_count < 1 or max_size < 0
   explicit Vocabulary(const TokenCounts& counts, const VocabularyConfig& config = {}) {
     require_at_least("Vocabulary", "min_count", config.min_count, 1);
@@ -215,7 +217,7 @@ class Vocabulary {
   }
 
   /// Writes a line for each token in their order: count, tab, token, of which what is no printable
-  /// UTF-8 is written as \xHH. The file replaces an old one when it is complete.
+  /// UTF-8 is written as `\xHH`. The file replaces an old one when it is complete.
   /// @throws infty::IoError such as for a missing folder
   void save(const std::filesystem::path& path) const {
     std::string text;

@@ -14,3 +14,7 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+#if !EIGEN_VERSION_AT_LEAST(3, 4, 0)
+#error "infty needs Eigen 3.4 or later"
+#endif

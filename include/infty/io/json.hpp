@@ -65,6 +65,7 @@ class JsonReader {
  public:
   enum class Kind { object, array, string, integer };
 
+  /// Stands in front of a document, which is checked as it is read.
   /// @param text   the document, which must outlive the reader
   /// @param where  begins every message, such as the file's name
   JsonReader(std::string_view text, std::string_view where) : text_(text), where_(where) {

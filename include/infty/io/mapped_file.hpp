@@ -29,7 +29,9 @@ class MappedFile {
     if (at == MAP_FAILED) detail::raise_errno("map", path);
     text_ = {static_cast<const char*>(at), size};
   }
+  /// Takes the mapping over; the other one has no bytes then.
   MappedFile(MappedFile&& other) noexcept : text_(std::exchange(other.text_, {})) {}
+  /// Takes the mapping over; the other one has this one's until it ends.
   MappedFile& operator=(MappedFile&& other) noexcept {
     std::swap(text_, other.text_);
     return *this;

@@ -21,16 +21,16 @@ namespace infty {
 
 /// What a safetensors header says about one tensor.
 struct SafetensorsEntry {
-  DType dtype;
-  Shape shape;
+  DType dtype;          ///< of its elements
+  Shape shape;          ///< extents, row-major
   std::uint64_t begin;  ///< first byte, counted from the end of the header
   std::uint64_t end;    ///< one past the last byte
 };
 
 /// A checked safetensors header, in the order of the names.
 struct SafetensorsHeader {
-  std::map<std::string, std::string, std::less<>> metadata;
-  std::map<std::string, SafetensorsEntry, std::less<>> tensors;
+  std::map<std::string, std::string, std::less<>> metadata;      ///< texts by name, `__metadata__`
+  std::map<std::string, SafetensorsEntry, std::less<>> tensors;  ///< by name
 };
 
 namespace detail {

@@ -143,6 +143,7 @@ class Compressor {
 
   Compressor() = default;
 
+  /// Makes a compression of c vectors of width d to one, with weights drawn as `Linear` draws them.
   /// @throws infty::ValueError unless c, d >= 1 and c d² is at most `largest_size`
   Compressor(Compression kind, Index c, Index d, Random random) : kind_(kind), c_(c) {
     require(c >= 1 && d >= 1, "Compressor", "c is ", c, ", d is ", d, ": both must be >= 1");

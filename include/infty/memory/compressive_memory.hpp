@@ -11,6 +11,7 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/nn/plain_attention.hpp>
 
 namespace infty {
 
@@ -34,10 +35,11 @@ class CompressiveMemory {
   using State = CompressiveState<T, Backend>;
   using Norm = InputNorm<T, Backend>;
 
-  RelativeAttention<T, Backend> attention;
-  Compressor<T, Backend> compressor;
-  Linear<T, Backend> decoder;  ///< d -> c d, of the auto-encoding loss; else empty
+  RelativeAttention<T, Backend> attention;  ///< over compressed vectors, vectors and segment
+  Compressor<T, Backend> compressor;        ///< makes one vector of `rate`
+  Linear<T, Backend> decoder;               ///< d -> c d, of the auto-encoding loss; else empty
 
+  /// Makes the memory of a layer, with weights drawn as `Linear` draws them.
   /// @throws infty::ValueError if sizes or configuration are not valid
   explicit CompressiveMemory(CompressiveConfig config, AttentionSizes sizes,
                              Random random = Random(0))
@@ -276,8 +278,11 @@ class CompressiveMemory {
                    const V& compressed, const RowCounts& length) const {
     const auto read = [&](const V& x, const RowCounts& count) {
       const V seen = norm.with_constants(x);
-      return content_attention(queries.detach(), linear(seen, attention.key.weight.detach()),
-                               linear(seen, attention.value.weight.detach()), sizes_.heads, count);
+      return scaled_dot_product_attention<T, Backend>(
+          queries.detach(), linear(seen, attention.key.weight.detach()),
+          linear(seen, attention.value.weight.detach()),
+          {.heads = sizes_.heads,
+           .visible = Tensor<Index, Backend>::from(Shape{x.dim(0)}, count.data())});
     };
     const Index rows = std::count_if(length.begin(), length.end(), [](Index n) { return n > 0; });
     const V wanted = read(V(vectors.vectors), vectors.length);

@@ -17,7 +17,7 @@ struct CompressiveConfig {
   Index capacity = 512;             ///< least number of vectors that a row holds as they were
   Index compressed_capacity = 512;  ///< and of compressed ones, once it has seen so many
   Index rate = 4;                   ///< c, vectors that become one
-  Compression compression = Compression::convolution;
+  Compression compression = Compression::convolution;  ///< how a group of vectors becomes one
   /// Ignored where the compression has nothing to learn.
   ReconstructionLoss loss = ReconstructionLoss::attention;
   /// Compressed vectors leave in groups of so many, and stay readable until then; 0 stands for 1,
@@ -34,6 +34,7 @@ struct CompressiveConfig {
     return config;
   }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("CompressiveConfig", "capacity", capacity, 0);
@@ -66,7 +67,8 @@ struct CompressiveState {
   /// [batch, capacity + rate - 1, 2] with `most_used`, else [batch, 0, 2]: the attention that each
   /// vector of the memory has got, a mean over heads summed over queries, and the number of these.
   Tensor<T, Backend> usage;
-  detail::CompressiveCache<T, Backend> cache = {};
+  detail::CompressiveCache<T, Backend> cache =
+      {};  ///< projected keys and values; not part of what is remembered
 
   template <class Visitor>
   void visit(Visitor&& see) {

@@ -82,6 +82,7 @@ class Fifo {
   /// The vectors of every row: [batch, capacity + stride - 1, d].
   using State = RowSequences<T, Backend>;
 
+  /// Makes a queue of `capacity` vectors of width `model_dim`, which leave in groups of `stride`.
   /// @throws infty::ValueError unless model_dim >= 1, capacity >= 0 and stride >= 1, and for sizes
   /// above `largest_size`
   Fifo(Index model_dim, Index capacity, Index stride = 1)
@@ -109,8 +110,8 @@ class Fifo {
             RowCounts(static_cast<std::size_t>(batch), 0)};
   }
 
-  /// @throws infty::ShapeError that names `op` unless another Fifo like this one made the state,
-  /// and a file that it was loaded from says of no row that it holds more than there is
+  /// Checks that a Fifo like this one made a state, and that a file that it was loaded from says of
+  /// no row that it holds more than there is. @throws infty::ShapeError that names `op` if not
   void check(const char* op, const State& state) const {
     const Index batch = static_cast<Index>(state.length.size());
     require<ShapeError>(

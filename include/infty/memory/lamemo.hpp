@@ -65,12 +65,14 @@ class LaMemo {
   using State = LaMemoState<T, Backend>;
   using V = Variable<T, Backend>;
   using Norm = InputNorm<T, Backend>;
+  /// What a stack of such layers stands in, to hold their inputs.
   template <class Stack>
   using Around = RenewedPast<Stack>;
 
-  RelativeAttention<T, Backend> attention;
+  RelativeAttention<T, Backend> attention;  ///< of segment and past, to both sides
   V future_bias;  ///< [H, D], zeros at first; siblings share it. Empty where it has no use
 
+  /// Makes the memory of a layer, with weights drawn as `Linear` draws them.
   /// @throws infty::ValueError for sizes or a configuration that cannot be
   explicit LaMemo(Config config, AttentionSizes sizes, Random random = Random(0))
       : attention((config.validate(), sizes), random.split(0)), config_(config), sizes_(sizes) {

@@ -29,6 +29,7 @@ struct LaMemoConfig {
   /// Whether the position scores to the right have a bias of their own.
   bool has_future_bias() const { return look_ahead && positions == LaMemoPositions::disentangled; }
 
+  /// Checks all constants.
   /// @throws infty::ValueError unless capacity >= 0 and at most `largest_size`, and the past looks
   /// ahead or keeps what it has read
   void validate() const {

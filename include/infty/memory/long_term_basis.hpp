@@ -13,7 +13,7 @@ namespace infty {
 /// widths: `{{.basis = 32}, {.degree = 3}}`.
 template <class BasisConfig>
 struct LongTermConfigWith : LongTermConfig {
-  BasisConfig of_basis = {};
+  BasisConfig of_basis = {};  ///< the basis's own constants
 };
 
 namespace detail {

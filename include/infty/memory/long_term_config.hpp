@@ -29,20 +29,23 @@ enum class Resampling {
 /// [Martins et al. 2022, §4.1]; `model/presets.hpp` has them for every experiment, and says where
 /// each value comes from and who says otherwise.
 struct LongTermConfig {
-  Index model_dim = 300;  ///< d, of the vectors written
-  Index heads = 6;        ///< H
-  Index head_dim = 0;     ///< D; 0 stands for model_dim / heads
-  Index basis = 1024;     ///< N; of a Gaussian basis, a multiple of the number of widths
-  /// Of the Gaussian basis, in units of the signal; of no account for one that is made of N alone.
+  Index model_dim = 300;  ///< d, width of the vectors written; `WithMemory` takes its attention's
+  Index heads = 6;     ///< H, densities that a query reads by; `WithMemory` takes its attention's
+  Index head_dim = 0;  ///< D, width of a head; 0 stands for model_dim / heads
+  /// N, basis functions, what is kept of a row: [N, d]. Of a Gaussian basis, a multiple of the
+  /// number of widths.
+  Index basis = 1024;
+  /// Standard deviations of the Gaussian basis functions, in units of the signal's length [0, 1];
+  /// of no account for a basis that is made of N alone.
   std::vector<double> widths = {.01, .05};
-  Index samples = 512;   ///< M, of the old signal at a contraction
+  Index samples = 512;   ///< M, places that the old signal is sampled at by a contraction (Eq. 14)
   double tau = 0.75;     ///< share of [0, 1] that the past is contracted to, in (0, 1) (Eq. 13)
-  double ridge = 1.0;    ///< λ > 0 (Eq. 5)
-  bool gate = true;      ///< of new vectors (Eq. 18)
-  double sigma0 = 0.05;  ///< of the prior that the KL term draws to (Eq. 20)
+  double ridge = 1.0;    ///< λ > 0, penalty of the ridge regression (Eq. 5)
+  bool gate = true;      ///< whether a learned gate says what of new vectors is written (Eq. 18)
+  double sigma0 = 0.05;  ///< σ₀ > 0, width of the prior that the KL term draws to (Eq. 20)
   double variance_floor = 1e-6;  ///< least sigma²; no effect on `moments`
-  DensityParameters parameters = DensityParameters::affine;
-  Resampling resampling = Resampling::even;
+  DensityParameters parameters = DensityParameters::affine;  ///< (Eq. 9, 10)
+  Resampling resampling = Resampling::even;                  ///< (Eq. 14); sticky: (Eq. 16, 17)
   Index bins = 128;                 ///< of the attention histogram of sticky memories (Eq. 16)
   std::uint64_t sampling_seed = 0;  ///< of the draws of `Resampling::sticky`
   /// Whether samples of the old signal are clamped, coordinate by coordinate, to the largest |x|
@@ -74,6 +77,7 @@ struct LongTermConfig {
             .bounded = bounded};
   }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     const auto positive = [](const char* name, double value) {

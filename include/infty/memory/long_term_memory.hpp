@@ -58,8 +58,8 @@ class LongTermMemory {
   Variable<T, Backend> density_weight;          ///< [2, N], w_mu and w_var; empty for `moments`
   Linear<T, Backend> out;                       ///< H D -> d (Eq. 11)
 
-  /// @throws infty::ValueError if the configuration is not valid, or asks for `moments` of a basis
-  /// without centres and widths
+  /// Makes a memory with weights of its own, drawn from `random`. @throws infty::ValueError if the
+  /// configuration is not valid, or asks for `moments` of a basis without centres and widths
   explicit LongTermMemory(Config config, Random random = Random(0))
       : LongTermMemory(config, make_cache(config), random) {}
 
@@ -105,8 +105,8 @@ class LongTermMemory {
     return state;
   }
 
-  /// @throws infty::ShapeError, infty::ValueError that name `op` unless a memory like this one made
-  /// the state, and all of its members have as many rows
+  /// Checks that a memory like this one made a state, and that its members have as many rows.
+  /// @throws infty::ShapeError, infty::ValueError that name `op` if not
   void check(const char* op, const State& state) const {
     detail::check_long_term_state(op, config_, resampler_.bins(), waiting_, state);
   }
@@ -225,12 +225,12 @@ class LongTermMemory {
     return detail::even_rows<T, Backend>(state.coefficients.dim(0), config_.samples);
   }
 
-  /// Whether where a read looks decides where the next write samples, so that a read without an
-  /// answer is not for nothing.
+  /// Whether where a read looks decides where the next write samples, answer or not.
   bool notes_reads() const { return resampler_.notes_reads(); }
 
-  /// Of a later `write` of `length` vectors, and of a `read` by so many queries.
+  /// Of a later `write` of `length` vectors.
   double write_flops(Index batch, Index length) const { return flops(batch, length).write(); }
+  /// Of a `read` by so many queries.
   double read_flops(Index batch, Index length) const { return flops(batch, length).read(); }
 
  private:

@@ -15,6 +15,7 @@ struct SumMerge {
   using V = Variable<T, Backend>;
 
   SumMerge() = default;
+  /// Has no parameters, whatever the sizes.
   explicit SumMerge(const AttentionSizes&) {}
 
   template <class Visitor>
@@ -33,6 +34,7 @@ struct GatedMerge {
   V gate;  ///< [d]
 
   GatedMerge() = default;
+  /// Makes a gate of zeros for vectors of width `sizes.model_dim`: half of each at first.
   explicit GatedMerge(const AttentionSizes& sizes)
       : gate(Tensor<T, Backend>::zeros(Shape{sizes.model_dim}), true) {}
 

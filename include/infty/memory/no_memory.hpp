@@ -17,6 +17,8 @@ class NoMemory : public ShortTermMemory<T, Backend> {
  public:
   using Config = NoMemoryConfig;
 
+  /// Makes the attention of a layer that remembers nothing, with weights drawn as `Linear` draws
+  /// them.
   /// @throws infty::ValueError if the sizes are not valid
   explicit NoMemory(NoMemoryConfig, AttentionSizes sizes, Random random = Random(0))
       : ShortTermMemory<T, Backend>({.capacity = 0}, sizes, random) {}

@@ -13,7 +13,7 @@ namespace infty {
 /// What a `RecurrentTokens` remembers.
 template <class InnerState, class T, class Backend>
 struct RecurrentTokensState {
-  InnerState inner;
+  InnerState inner;             ///< of the stack
   Variable<T, Backend> tokens;  ///< [batch, m, d], zeros in a fresh row; a gradient flows to them
 
   template <class Visitor>
@@ -37,9 +37,10 @@ class RecurrentTokens {
   using V = Variable<Scalar, BackendType>;
   using State = RecurrentTokensState<StateOf<Inner>, Scalar, BackendType>;
 
-  Inner inner;
+  Inner inner;                             ///< the stack that the tokens ride through
   Embedding<Scalar, BackendType> initial;  ///< [m, d]
 
+  /// Puts tokens around a stack; their first vectors are drawn from a standard normal distribution.
   /// @param tokens  m, their number  @param d  width of vectors
   /// @throws infty::ValueError unless both are >= 1
   RecurrentTokens(Inner stack, Index tokens, Index d, Random random)

@@ -13,7 +13,7 @@ namespace infty {
 /// What a `RenewedPast` remembers.
 template <class InnerState, class T, class Backend>
 struct RenewedPastState {
-  InnerState inner;
+  InnerState inner;                ///< of the stack
   RowSequences<T, Backend> input;  ///< [batch, capacity, d], the last vectors, as they came in
 
   template <class Visitor>
@@ -35,7 +35,7 @@ class RenewedPast {
   using V = Variable<Scalar, BackendType>;
   using State = RenewedPastState<StateOf<Inner>, Scalar, BackendType>;
 
-  Inner inner;
+  Inner inner;  ///< the stack; its own parameters are the only ones
 
   /// Holds so many vectors as the mixers of the stack do, `mixer.capacity()` of width
   /// `mixer.model_dim()`.

@@ -27,6 +27,7 @@ struct ShortTermConfig {
     return {capacity, !long_term ? 1 : stride > 0 ? stride : group};
   }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("ShortTermConfig", "capacity", capacity, 0);
@@ -40,6 +41,7 @@ struct ShortTermConfig {
 template <class T, class Backend>
 struct ShortTermState {
   RowSequences<T, Backend> recent;  ///< vectors [batch, capacity + stride - 1, d]
+  /// Projected keys and values, kept while no gradient is recorded; not part of what is remembered.
   detail::AttentionCache<T, Backend> cache = {};
 
   template <class Visitor>
@@ -61,8 +63,9 @@ class ShortTermMemory {
   using State = ShortTermState<T, Backend>;
   using Norm = InputNorm<T, Backend>;
 
-  RelativeAttention<T, Backend> attention;
+  RelativeAttention<T, Backend> attention;  ///< over segment and memory, by their distance
 
+  /// Makes the memory of a layer, with weights drawn as `Linear` draws them.
   /// @throws infty::ValueError if sizes or configuration are not valid
   explicit ShortTermMemory(ShortTermConfig config, AttentionSizes sizes, Random random = Random(0))
       : ShortTermMemory(config, sizes, RelativeAttention<T, Backend>(sizes, random.split(0))) {}

@@ -20,6 +20,8 @@ void convert(const From& from, To& to) {
     to = To(tensor_of(from).template to<Other>());
   } else if constexpr (std::is_same_v<From, RowCounts> || std::is_same_v<From, RowIds>) {
     to = from;
+  } else if constexpr (RowStore<From>) {
+    to = from.template to<Other>();
   } else if constexpr (Visitable<From>) {
     visit_members(from, [&](std::string_view name, const auto& member) {
       using Wanted = typename Rebind<std::remove_cvref_t<decltype(member)>, Other>::type;

@@ -15,7 +15,7 @@ namespace infty {
 /// The constants of a `WithMemory`.
 template <class AttentionConfig, class MemoryConfig>
 struct WithMemoryConfig {
-  AttentionConfig attention = {};
+  AttentionConfig attention = {};  ///< of the attention, which may have a memory itself
   /// Empty for none. Its model_dim, heads and head_dim, where it has these, are the attention's.
   std::optional<MemoryConfig> memory = MemoryConfig{};
 
@@ -42,7 +42,7 @@ struct WithMemoryConfig {
 template <class T, class Backend, class MemoryState>
 struct MemoryPast {
   RowSequences<T, Backend> leaving;  ///< is written first thing in the next segment
-  MemoryState memory;
+  MemoryState memory;                ///< of the memory beside the attention
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -54,7 +54,7 @@ struct MemoryPast {
 /// What a `WithMemory` remembers.
 template <class AttentionState, class Past>
 struct WithMemoryState {
-  AttentionState attention;
+  AttentionState attention;  ///< of the attention
   std::optional<Past> past;  ///< empty where there is no memory
 
   template <class Visitor>
@@ -89,15 +89,17 @@ class WithMemory : public detail::AroundAttention<A> {
   using BackendType = typename A::BackendType;
   using V = Variable<Scalar, BackendType>;
   using Config = WithMemoryConfig<typename A::Config, typename M::Config>;
-  using Past = MemoryPast<Scalar, BackendType, typename M::State>;
+  using Past =
+      MemoryPast<Scalar, BackendType, typename M::State>;  ///< what the memory adds to a state
   using State = WithMemoryState<StateOf<A>, Past>;
   using Norm = InputNorm<Scalar, BackendType>;
   using PassType = Pass<Scalar, BackendType>;
 
-  A attention;
-  std::optional<M> memory;
-  Merge merge;
+  A attention;              ///< reads first, and lets vectors go to the memory
+  std::optional<M> memory;  ///< empty for none
+  Merge merge;              ///< makes one of what both have read
 
+  /// Makes attention, memory and merge of these sizes, with fresh weights of their own.
   /// @throws infty::ValueError if sizes or configuration are not valid
   explicit WithMemory(const Config& config, AttentionSizes sizes, Random random = Random(0))
       : attention(config.resolved_attention(), sizes, random),

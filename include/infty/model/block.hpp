@@ -13,8 +13,8 @@ namespace infty {
 /// What a `Block` remembers.
 template <class MixerState, class FeedState>
 struct BlockState {
-  MixerState mixer;
-  FeedState feed;
+  MixerState mixer;  ///< of the attention or memory
+  FeedState feed;    ///< of the feed; `NoState` where it has none
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -38,11 +38,11 @@ struct Block {
   using V = Variable<Scalar, BackendType>;
   using State = BlockState<StateOf<Mixer>, StateOf<Feed>>;
 
-  Mixer mixer;
-  Norm mixer_norm;
-  Feed feed;
-  Norm feed_norm;
-  bool norms_in_front = true;
+  Mixer mixer;                 ///< mixes vectors of a row: an attention, a memory, or what else
+  Norm mixer_norm;             ///< of width d
+  Feed feed;                   ///< changes each vector by itself, a feed-forward network by default
+  Norm feed_norm;              ///< of width d
+  bool norms_in_front = true;  ///< x + f(norm(x)); otherwise norm(x + f(x)), as in the ∞-former
 
   template <class Visitor>
   void visit(Visitor&& see) {

@@ -15,8 +15,8 @@ namespace infty {
 /// What a `LanguageModel` remembers of every row's tokens.
 template <class EmbeddingState, class BodyState>
 struct LanguageModelState {
-  EmbeddingState embedding;
-  BodyState body;
+  EmbeddingState embedding;  ///< of the embedding; `NoState` where it has none
+  BodyState body;            ///< of all layers
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -43,10 +43,11 @@ class LanguageModel {
   using PassType = Pass<Scalar, BackendType>;
   using State = LanguageModelState<StateOf<Embedding>, StateOf<Body>>;
 
-  Embedding embedding;
-  Body body;
-  Head head;
+  Embedding embedding;  ///< tokens [B, L] -> [B, L, d]
+  Body body;            ///< [B, L, d] -> [B, L, d]
+  Head head;            ///< scores the next token
 
+  /// Takes the three parts, which must be of one width d; copies of a part share its weights.
   LanguageModel(Embedding embedding_, Body body_, Head head_)
       : embedding(std::move(embedding_)), body(std::move(body_)), head(std::move(head_)) {}
 

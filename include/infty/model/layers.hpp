@@ -43,7 +43,7 @@ Variable<T, B> run_layer_of(std::size_t i, const L& layer, StateOf<L>& state,
 /// What a stack of layers of one type remembers.
 template <class LayerState>
 struct StackState {
-  std::vector<LayerState, PoolAllocator<LayerState>> layers;
+  std::vector<LayerState, PoolAllocator<LayerState>> layers;  ///< one a layer, the lowest first
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -54,7 +54,7 @@ struct StackState {
 /// What a stack of layers of several types remembers.
 template <class... LayerStates>
 struct MixedStackState {
-  std::tuple<LayerStates...> layers;
+  std::tuple<LayerStates...> layers;  ///< one a layer, the lowest first
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -70,6 +70,8 @@ struct MixedStackState {
 template <class... L>
 class Layers;
 
+/// Layers of one type, as many as wanted: `Layers<L>{{a, b, c}}`. They are saved as "layers.0" and
+/// so on.
 template <class L>
   requires SequenceLayer<L>
 class Layers<L> {
@@ -79,7 +81,7 @@ class Layers<L> {
   using V = Variable<Scalar, BackendType>;
   using State = StackState<StateOf<L>>;
 
-  std::vector<L> layers;
+  std::vector<L> layers;  ///< the lowest first; one at least
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -115,6 +117,7 @@ class Layers<L> {
   }
 };
 
+/// Layers of several types, `Layers<A, B, C>(a, b, c)`. They are saved as "0" and so on.
 template <class First, class Second, class... More>
 class Layers<First, Second, More...> {
  public:
@@ -125,8 +128,9 @@ class Layers<First, Second, More...> {
   static_assert(SequenceLayer<First> && SequenceLayer<Second, Scalar, BackendType> &&
                 (SequenceLayer<More, Scalar, BackendType> && ...));
 
-  std::tuple<First, Second, More...> layers;
+  std::tuple<First, Second, More...> layers;  ///< the lowest first
 
+  /// Takes the layers, the lowest first.
   explicit Layers(First first, Second second, More... more)
       : layers(std::move(first), std::move(second), std::move(more)...) {}
 

@@ -15,8 +15,8 @@ namespace infty {
 
 /// What a loss of this name is multiplied by.
 struct LossWeight {
-  std::string_view name;
-  double weight;
+  std::string_view name;  ///< as a layer reports it to the pass, such as "divergence"
+  double weight;          ///< of the sum over layers; 0 leaves it out
 };
 
 /// What a model is trained by, and the part of it that says how well it predicts.

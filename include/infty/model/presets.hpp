@@ -24,8 +24,8 @@ enum class Decay { cosine, linear };
 /// One experiment: the model and what it is trained with, by Adam without weight decay.
 template <class MemoryConfig>
 struct ExperimentWith {
-  TransformerConfig model;
-  MemoryConfig memory;
+  TransformerConfig model;          ///< sizes of the model
+  MemoryConfig memory;              ///< constants of its memory
   Index length = 0;                 ///< tokens of a sequence that is read; 0 for running text
   Index segment = 0;                ///< tokens that are read at once
   Index batch = 0;                  ///< sequences that are read side by side
@@ -33,9 +33,9 @@ struct ExperimentWith {
   double epochs = 0;                ///< passes over the training set; 0 where `steps` counts
   double learning_rate = 0;         ///< at its highest
   double memory_learning_rate = 0;  ///< at its highest, of a long-term memory's parameters; 0: none
-  Index warmup_steps = 0;
-  Decay decay = Decay::cosine;
-  double max_norm = 0;   ///< the global norm that gradients are clipped to
+  Index warmup_steps = 0;           ///< in which the rate rises from 0
+  Decay decay = Decay::cosine;      ///< how it falls behind them
+  double max_norm = 0;              ///< the global norm that gradients are clipped to
   double kl_weight = 0;  ///< of the sum over layers, a mean over rows, heads and queries; 0: none
 
   /// What `loss_named(pass, "divergence")`, the sum over all of them, is to be multiplied by:

@@ -15,15 +15,15 @@ namespace infty {
 /// there) and the output layer (not tied there); `model/presets.hpp` has every experiment as it
 /// was.
 struct TransformerConfig {
-  Index vocabulary = 21;  ///< 20 symbols and a separator
-  Index model_dim = 300;  ///< d
-  Index layers = 3;
-  Index heads = 6;            ///< H
-  Index head_dim = 0;         ///< D; 0 stands for model_dim / heads
+  Index vocabulary = 21;      ///< 20 symbols and a separator
+  Index model_dim = 300;      ///< d, width of the vectors that go through all layers
+  Index layers = 3;           ///< blocks, one above the other
+  Index heads = 6;            ///< H, of attention and of a long-term memory
+  Index head_dim = 0;         ///< D, width of a head; 0 stands for model_dim / heads
   Index feed_forward = 300;   ///< width of the inner layer of the feed-forward network
   bool pre_norm = false;      ///< layer norms before attention and feed-forward, not behind them
   bool tie_embedding = true;  ///< the output layer's matrices are the embedding's
-  double dropout = 0;         ///< in [0, 1), while training
+  double dropout = 0;         ///< share of elements that are dropped while training, in [0, 1)
 
   std::vector<Index> cutoffs = {};  ///< of the adaptive embedding and softmax: see `AdaptiveConfig`
   Index div_value = 1;              ///< the same
@@ -43,6 +43,7 @@ struct TransformerConfig {
     return {vocabulary, model_dim, cutoffs, div_value, embedding_dim};
   }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("TransformerConfig", "vocabulary", vocabulary, 1);

@@ -38,6 +38,7 @@ class SoftmaxHead : public AdaptiveSoftmax<T, Backend> {
  public:
   using V = Variable<T, Backend>;
 
+  /// Makes a head of the embedding's sizes, with its table where `config.tie_embedding` says so.
   SoftmaxHead(const ScaledEmbedding<T, Backend>& embedding, Random random,
               const TransformerConfig& config)
       : AdaptiveSoftmax<T, Backend>(embedding, random, config.tie_embedding,
@@ -109,6 +110,8 @@ class TransformerLM
   using MixerType = Mixer;
   using MemoryConfig = typename Mixer::Config;
 
+  /// Makes a model with fresh weights. What is drawn comes from `random`: the same seed makes the
+  /// same model, on every backend and with any number of threads.
   /// @throws infty::ValueError if one of the configurations is not valid
   explicit TransformerLM(TransformerConfig config, MemoryConfig memory = {},
                          Random random = Random(0))

@@ -35,7 +35,7 @@ struct ClusterBounds {
 /// narrower vectors [Grave et al. 2017; Baevski & Auli 2019]. Without cutoffs there is one cluster
 /// of vectors of width d, the plain embedding and softmax.
 struct AdaptiveConfig {
-  Index vocabulary = 21;
+  Index vocabulary = 21;            ///< different tokens, numbered by falling frequency
   Index model_dim = 300;            ///< d
   std::vector<Index> cutoffs = {};  ///< first tokens of all clusters but the first, rising
   Index div_value = 1;  ///< vectors of cluster i are embedding_dim / div_value^i wide, rounded down
@@ -60,6 +60,7 @@ struct AdaptiveConfig {
   /// Returns whether vectors are mapped to width d.
   bool projected() const { return div_value > 1 || width(0) != model_dim; }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("AdaptiveConfig", "vocabulary", vocabulary, 1);

@@ -5,92 +5,12 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include <infty/nn/any_state.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
 namespace infty {
-
-/// What an `AnyLayer` remembers: the state of the layer inside. Copies are independent of each
-/// other. It names the members of that state as they name themselves, so that rows are reset,
-/// moved, saved and loaded as those of any state.
-template <class T, class Backend = EigenBackend>
-class AnyState {
-  using V = Variable<T, Backend>;
-  /// All that a state may be made of.
-  using Member = std::variant<Tensor<T, Backend>*, Tensor<Index, Backend>*, V*,
-                              RowSequences<T, Backend>*, RowCounts*, RowIds*>;
-  struct Named {
-    std::string name;
-    Member member;
-  };
-
- public:
-  AnyState() = default;
-
-  /// Holds a state of a layer.
-  template <class State>
-    requires(!std::is_same_v<State, AnyState> && Visitable<State>)
-  explicit AnyState(State state) : held_(std::make_unique<Held<State>>(std::move(state))) {}
-
-  AnyState(const AnyState& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
-  AnyState(AnyState&&) noexcept = default;
-  AnyState& operator=(AnyState other) noexcept {
-    held_ = std::move(other.held_);
-    return *this;
-  }
-  ~AnyState() = default;
-
-  /// The state inside, if it is of this type; null otherwise.
-  template <class State>
-  State* get() {
-    auto* const held = dynamic_cast<Held<State>*>(held_.get());
-    return held ? &held->state : nullptr;
-  }
-
-  template <class Visitor>
-  void visit(Visitor&& see) {
-    if (!held_) return;
-    std::vector<Named> members;
-    held_->list(members);
-    for (auto& [name, member] : members)
-      std::visit([&, &part = name](auto* at) { see(part, *at); }, member);
-  }
-
- private:
-  struct Base {
-    virtual ~Base() = default;
-    virtual std::unique_ptr<Base> copy() const = 0;
-    virtual void list(std::vector<Named>& members) = 0;
-  };
-
-  template <class State>
-  struct Held final : Base {
-    State state;
-    explicit Held(State inside) : state(std::move(inside)) {}
-    std::unique_ptr<Base> copy() const override { return std::make_unique<Held>(state); }
-    void list(std::vector<Named>& members) override { add(state, "", members); }
-  };
-
-  template <class M>
-  static void add(M& member, const std::string& name, std::vector<Named>& members) {
-    if constexpr (std::is_constructible_v<Member, M*>) {
-      members.push_back({name, &member});
-    } else if constexpr (Visitable<M>) {
-      member.visit([&](std::string_view part, auto& inner) {
-        add(inner, name.empty() ? std::string(part) : name + '.' + std::string(part), members);
-      });
-    } else if constexpr (detail::is_optional<M>) {
-      if (member) add(*member, name, members);
-    } else {
-      for (std::size_t i = 0; i < member.size(); ++i)
-        add(member[i], name + '.' + std::to_string(i), members);
-    }
-  }
-
-  std::unique_ptr<Base> held_;
-};
 
 /// The one layer whose type is chosen while the program runs: any `SequenceLayer` of vectors of T
 /// on a backend. A copy holds the same layer, as a copy of a layer has the same weights.
@@ -110,8 +30,10 @@ class AnyLayer {
     requires(!std::is_same_v<L, AnyLayer> && SequenceLayer<L, T, Backend>)
   AnyLayer(L layer) : held_(std::make_unique<Held<L>>(std::move(layer))) {}
 
+  /// Copies the handle inside: the same weights.
   AnyLayer(const AnyLayer& other) : held_(other.held_ ? other.held_->copy() : nullptr) {}
-  AnyLayer(AnyLayer&&) noexcept = default;
+  AnyLayer(AnyLayer&&) noexcept = default;  ///< Leaves the other one empty.
+  /// Becomes the other one, with its weights.
   AnyLayer& operator=(AnyLayer other) noexcept {
     held_ = std::move(other.held_);
     return *this;

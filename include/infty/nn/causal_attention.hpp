@@ -24,10 +24,11 @@ struct CausalAttention {
   using V = Variable<T, Backend>;
   using Config = CausalAttentionConfig;
 
-  MultiHeadAttention<T, Backend> maps;
+  MultiHeadAttention<T, Backend> maps;  ///< of queries, keys, values and answers
 
   CausalAttention() = default;
 
+  /// Makes the four maps, with weights drawn as `Linear` draws them.
   /// @throws infty::ValueError unless the sizes are valid
   explicit CausalAttention(Config config, AttentionSizes sizes, Random random = Random(0))
       : maps((sizes.validate(), sizes.model_dim), sizes.heads, sizes.head_dim, random,

@@ -47,10 +47,12 @@ struct FeedForward {
   using Scalar = T;
   using BackendType = Backend;
 
-  Linear<T, Backend> inner, outer;
+  Linear<T, Backend> inner, outer;  ///< d -> hidden, and hidden -> d
 
   FeedForward() = default;
 
+  /// Makes both maps, with weights drawn as `Linear` draws them.
+  /// @param d  width of vectors  @param hidden  width of the inner layer
   /// @throws infty::ValueError unless d, hidden >= 1
   FeedForward(Index d, Index hidden, Random random)
       : inner(d, hidden, random.split(0)), outer(hidden, d, random.split(1)) {}

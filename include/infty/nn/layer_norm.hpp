@@ -106,10 +106,12 @@ Variable<T, B> layer_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
 /// Layer normalisation with a gain (1 at first) and a bias (0 at first), as torch.nn.LayerNorm.
 template <class T, class Backend>
 struct LayerNorm {
-  Variable<T, Backend> weight, bias;
+  Variable<T, Backend> weight;  ///< the gain, [d], ones at first
+  Variable<T, Backend> bias;    ///< what is added, [d], zeros at first
 
   LayerNorm() = default;
 
+  /// Makes a norm of vectors of width d that changes no scale yet: gain 1, bias 0.
   /// @throws infty::ValueError unless d >= 1
   explicit LayerNorm(Index d) {
     require(d >= 1, "LayerNorm", "d is ", d, ": it must be >= 1");

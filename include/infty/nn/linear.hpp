@@ -25,7 +25,7 @@ Variable<T, B> uniform_parameter(Shape shape, Index fan_in, Random random) {
 /// y = x Wᵀ + b, as torch.nn.Linear: weight [out, in], bias [out] or empty.
 template <class T, class Backend>
 struct Linear {
-  Variable<T, Backend> weight, bias;
+  Variable<T, Backend> weight, bias;  ///< W [out, in], and b [out] or empty
 
   Linear() = default;
 

@@ -14,10 +14,13 @@ template <class T, class Backend>
 struct MultiHeadAttention {
   Linear<T, Backend> query, key, value;  ///< d -> H D
   Linear<T, Backend> out;                ///< H D -> d
-  Index heads = 1;
+  Index heads = 1;                       ///< H; D is the width of the maps over H
 
   MultiHeadAttention() = default;
 
+  /// Makes the four maps, with weights drawn as `Linear` draws them.
+  /// @param d  width of vectors  @param heads_  H  @param head_dim  D  @param bias  of all four
+  /// maps
   /// @throws infty::ValueError unless all sizes are >= 1, and their product at most `largest_size`
   MultiHeadAttention(Index d, Index heads_, Index head_dim, Random random, bool bias = true)
       : query((require_sizes("MultiHeadAttention",

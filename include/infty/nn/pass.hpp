@@ -20,9 +20,10 @@ struct Pass {
 
   /// Something that a layer reports, under a name that is a literal.
   struct Entry {
-    std::string_view name;
-    V value;
+    std::string_view name;  ///< such as "divergence"
+    V value;                ///< a scalar in `losses`, of any shape in `trace`
   };
+  /// What has been reported, in the order of the layers.
   using Entries = std::vector<Entry, PoolAllocator<Entry>>;
 
   Random* random = nullptr;  ///< for dropout, while training; null for none

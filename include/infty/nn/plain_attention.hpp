@@ -17,7 +17,7 @@ namespace infty {
 /// How `scaled_dot_product_attention` attends.
 template <class B = EigenBackend>
 struct PlainAttentionOptions {
-  Index heads = 1;
+  Index heads = 1;  ///< H, that queries, keys and values are cut into
   /// Whether query i sees the keys up to K - L + i alone, so that the last query sees all.
   bool causal = false;
   /// What scores are multiplied by; 1 / sqrt(D) if not given.

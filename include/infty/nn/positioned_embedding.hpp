@@ -13,10 +13,11 @@ namespace infty {
 /// in GPT-2 [Radford et al. 2019].
 template <class T, class Backend = EigenBackend>
 struct PositionedEmbedding {
-  Embedding<T, Backend> tokens, places;
+  Embedding<T, Backend> tokens, places;  ///< [vocabulary, d] and [longest, d]
 
   PositionedEmbedding() = default;
 
+  /// Draws both tables from a normal distribution; the deviation is GPT-2's.
   /// @param longest  places that there are
   /// @throws infty::ValueError unless vocabulary, longest, d >= 1
   PositionedEmbedding(Index vocabulary, Index longest, Index d, Random random,

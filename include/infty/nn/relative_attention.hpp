@@ -18,13 +18,13 @@ struct RelativeAttention {
   Linear<T, Backend> query, key, value;  ///< d -> H D
   Linear<T, Backend> position;           ///< d -> H D, of the distances' encodings
   Linear<T, Backend> out;                ///< H D -> d
-  /// u and w, [H, D], of the content and of the position scores: zeros at first. Siblings share
-  /// them.
-  V content_bias, position_bias;
+  V content_bias;   ///< u, [H, D], of the content scores: zeros at first; siblings share it
+  V position_bias;  ///< w, [H, D], of the position scores: zeros at first; siblings share it
   DistanceTable<T, Backend> distances;  ///< shared as well
 
   RelativeAttention() = default;
 
+  /// Makes the five maps, with weights drawn as `Linear` draws them; the biases are zeros.
   /// @throws infty::ValueError unless all sizes are >= 1, and their product at most `largest_size`
   RelativeAttention(const AttentionSizes& sizes, Random random)
       : query((sizes.validate(), sizes.model_dim), sizes.inner(), random.split(0), false),

@@ -21,6 +21,7 @@ struct Sampling {
   Index top_k = 0;         ///< only so many likeliest classes; 0: all
   double top_p = 1;        ///< only the likeliest classes that have this share together
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require(math::is_finite(temperature) && temperature >= 0, "Sampling", "temperature is ",

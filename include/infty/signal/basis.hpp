@@ -11,14 +11,14 @@ namespace infty {
 /// The integrals of (t - origin)^k psi_j(t) over an interval, for k = 0, 1, 2.
 template <class T>
 struct Integrals {
-  T zeroth, first, second;
+  T zeroth, first, second;  ///< for k = 0, 1 and 2
 };
 
 /// An expectation under a density p, E_p[psi_j] or E_p[log p / prior], and its gradient to the
 /// density's location and variance parameter.
 template <class T>
 struct Expectation {
-  T value, d_mu, d_var;
+  T value, d_mu, d_var;  ///< the expectation, and its derivatives by mu and var
 };
 
 /// N functions psi_0, ..., psi_{N-1} on the line, of which [0, 1] is the memory: a small value

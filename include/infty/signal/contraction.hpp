@@ -124,7 +124,7 @@ struct NextMatrices {
   Tensor<T, B> next_old;  ///< [samples, N], the rows of G for the contracted past
   Tensor<T, B> next_new;  ///< [L, N], the rows for the new vectors, summed over their places
   Tensor<T, B> carry;     ///< A = next_oldᵀ psi(even locations), [N, N]
-  WriteLimits limits;
+  WriteLimits limits;     ///< of such a write
 };
 
 /// Writes to an evenly resampled signal: B' = A B + G_newᵀ X. Contraction, resampling and fit are

@@ -23,7 +23,7 @@ template <class T>
 class GaussianBasis {
  public:
   using Scalar = T;
-  static constexpr Index max_widths = 8;
+  static constexpr Index max_widths = 8;  ///< most widths that one basis can have
 
   /// Makes a basis of n functions, every width at each of n / widths centres, evenly from 0 to 1
   /// [Martins et al. 2022, App. C].

@@ -16,7 +16,7 @@ namespace infty {
 /// of location and square   [Martins et al. 2020, "Sparse and Continuous Attention Mechanisms",
 /// section 2; Martins et al. 2022, Eq. 9-11].
 struct GaussianDensity {
-  static constexpr const char* name = "gaussian";
+  static constexpr const char* name = "gaussian";  ///< in options and results
 
   /// Computes p(t) of N(mu, var), var > 0.
   template <std::floating_point T>

@@ -15,7 +15,7 @@ namespace infty {
 /// Where the ridge regression sees vectors (`inside`, in their order), and where it sees zeros so
 /// that the signal falls to zero outside of [0, 1] (`before` and `after`).
 struct Positions {
-  std::vector<double> inside, before, after;
+  std::vector<double> inside, before, after;  ///< rising, in units of the signal's length [0, 1]
 };
 
 /// Places a memory's first `length` vectors: of the midpoints of 2 length cells on [-1/2, 3/2], all

@@ -24,6 +24,7 @@ class RectangularBasis {
  public:
   using Scalar = T;
 
+  /// Cuts [0, 1] into n cells of one length.
   /// @throws infty::ValueError if n < 1
   explicit RectangularBasis(Index n, LastCell last = LastCell::closed)
       : size_(n), closed_(last == LastCell::closed) {

@@ -118,6 +118,7 @@ Tensor<double, B> held_rows(const Tensor<double, B>& G, Index old, Index length)
 template <class T, class B, Basis Psi>
 class RidgeCache {
  public:
+  /// Keeps a basis and settings; matrices are solved for when a length is first asked for.
   /// @throws infty::ValueError if a setting is out of its range
   RidgeCache(const Psi& psi, const RidgeSettings& settings)
       : psi_(psi), settings_(settings), kept_(std::make_shared<Kept>()) {
@@ -149,8 +150,9 @@ class RidgeCache {
         });
   }
 
-  /// Number of matrices, and the bytes, that are kept now.
+  /// Number of matrices that are kept now.
   std::size_t entries() const { return kept().first.size() + kept().next.size(); }
+  /// Bytes of these.
   std::size_t bytes() const { return kept().first.bytes() + kept().next.bytes(); }
 
  private:

@@ -16,7 +16,7 @@ namespace infty {
 /// elsewhere, the continuous sparsemax   [Martins et al. 2020, "Sparse and Continuous Attention
 /// Mechanisms", section 2]. `var` is the paper's sigma^2; the density's variance is h^2 / 5.
 struct TruncatedParabola {
-  static constexpr const char* name = "truncated_parabola";
+  static constexpr const char* name = "truncated_parabola";  ///< in options and results
 
   /// Computes half the length of the support, (3 var / 2)^(1/3)   [Martins et al. 2020].
   template <std::floating_point T>

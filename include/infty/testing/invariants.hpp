@@ -31,10 +31,11 @@ class InvariantError : public Error {
 /// tokens. Two rows and two pieces at least, and rows that differ, or nothing could be told.
 template <class Piece, class Query = Piece>
 struct Stream {
-  std::vector<Piece> pieces;
-  Query queries;
+  std::vector<Piece> pieces;  ///< written in this order
+  Query queries;              ///< read behind each
 };
 
+/// What a memory's `make_state` returns.
 template <class M>
 using StateOf = std::remove_cvref_t<decltype(std::declval<const M&>().make_state(Index{1}))>;
 

@@ -33,6 +33,7 @@ class TokenMemory {
   using Backend = typename Mixer::BackendType;
 
  public:
+  /// What is wrapped.
   using Model = TransformerLM<Mixer>;
   using Tokens = typename Model::Tokens;
 
@@ -55,13 +56,18 @@ class TokenMemory {
     });
   }
 
+  /// The model inside.
   Model& model() { return model_; }
+  /// The model inside.
   const Model& model() const { return model_; }
 
+  /// A state of fresh rows.
   typename Model::State make_state(Index batch) const { return model_.make_state(batch); }
+  /// Observes tokens [batch, L].
   void write(typename Model::State& state, const Tokens& tokens) const {
     model_.observe(state, tokens);
   }
+  /// Hidden vectors [batch, L, d] of tokens [batch, L] behind a state, which stays as it is.
   Variable<T, Backend> read(const typename Model::State& state, const Tokens& tokens) const {
     auto branch = state;
     return model_.forward(branch, tokens);
@@ -97,7 +103,7 @@ template <class State>
 double state_difference(const State& a, const State& b) {
   std::vector<std::vector<double>> members;
   const auto collect = [&](const State& state, auto&& f) {
-    infty::detail::each_member(state, [&](const auto& member) {
+    infty::for_each_member(state, [&](const std::string&, const auto& member) {
       using M = std::remove_cvref_t<decltype(member)>;
       std::vector<double> all;
       const auto add = [&](const auto& numbers) {

@@ -18,12 +18,13 @@ namespace infty {
 /// Constants of Adam [Kingma and Ba 2015, Algorithm 1, whose defaults these are]. The weight decay
 /// is decoupled from the gradient [Loshchilov and Hutter 2019, Algorithm 2] and 0 turns it off.
 struct AdamConfig {
-  double learning_rate = 1e-3;
-  double beta1 = 0.9;    ///< decay of the first moment, in [0, 1)
-  double beta2 = 0.999;  ///< decay of the second moment, in [0, 1)
-  double epsilon = 1e-8;
-  double weight_decay = 0;
+  double learning_rate = 1e-3;  ///< α >= 0, of a step that is not given another
+  double beta1 = 0.9;           ///< decay of the first moment, in [0, 1)
+  double beta2 = 0.999;         ///< decay of the second moment, in [0, 1)
+  double epsilon = 1e-8;        ///< ε >= 0, keeps the division by the second moment's root finite
+  double weight_decay = 0;      ///< λ >= 0, share of a parameter that goes with a step of rate 1
 
+  /// Checks all constants.
   /// @throws infty::ValueError for a constant out of its range
   void validate() const {
     const auto check = [](bool ok, const char* name, double value, const char* rule) {
@@ -87,8 +88,8 @@ class Adam {
   }
   Adam(const Adam&) = delete;
   Adam& operator=(const Adam&) = delete;
-  Adam(Adam&&) = default;
-  Adam& operator=(Adam&&) = default;
+  Adam(Adam&&) = default;             ///< Takes handles and moments over.
+  Adam& operator=(Adam&&) = default;  ///< Takes handles and moments over.
 
   /// The constants as given.
   const AdamConfig& config() const { return config_; }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,6 +22,8 @@
 #include <infty/io/safetensors.hpp>
 #include <infty/train/checkpoint_renames.hpp>
 #include <infty/train/checkpoint_version.hpp>
+#include <infty/train/checkpoint_writing.hpp>
+#include <infty/train/load_report.hpp>
 
 // Checkpoints are safetensors files. Layers, states, optimisers and random generators name what
 // they hold; a prefix such as "model." lets several share a file. What is loaded takes its place
@@ -45,57 +47,6 @@ inline std::string length_beside(const std::string& name) {
 
 }  // namespace detail
 
-/// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
-/// @throws infty::IoError if a name is taken
-template <Layer L>
-void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
-  for_each_parameter(layer, [&](const std::string& name, const auto& parameter) {
-    writer.add(prefix + name, parameter.value());
-  });
-}
-
-/// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
-/// gradient that would flow to the last write is not kept. @throws infty::IoError if a name is
-/// taken
-template <Visitable State>
-void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
-  mark_checkpoint(writer);
-  for_each_member(state, [&](const std::string& name, const auto& member) {
-    using M = std::remove_cvref_t<decltype(member)>;
-    if constexpr (detail::is_tensor<M>) {
-      writer.add(prefix + name, detail::tensor_of(member));
-    } else {
-      std::span<const Index> rows;
-      if constexpr (std::is_same_v<M, RowIds>)
-        rows = member.id;
-      else
-        rows = member;
-      writer.add(prefix + name, Shape{static_cast<Index>(rows.size())}, rows);
-    }
-  });
-}
-
-/// Adds the state of an optimiser such as Adam: counts and moments, by the names of its `visit`
-/// behind `prefix`; its configuration is not part of it. @throws infty::IoError if a name is taken
-template <Visitable Optimizer>
-void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
-                    const std::string& prefix = "") {
-  mark_checkpoint(writer);
-  visit_members(optimizer, [&](std::string_view name, const auto& member) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Index>)
-      writer.add(prefix + std::string(name), Shape{}, std::span<const Index>(&member, 1));
-    else
-      writer.add(prefix + std::string(name), member);
-  });
-}
-
-/// Adds a random generator: its seed, stream and counter. @throws infty::IoError if a name is taken
-inline void save_random(SafetensorsWriter& writer, const Random& random, const std::string& name) {
-  mark_checkpoint(writer);
-  writer.add(name, Shape{3},
-             std::vector<std::uint64_t>{random.seed(), random.stream(), random.counter()});
-}
-
 /// Loads what belongs together from one checkpoint, all of it or nothing: each call reads and
 /// checks, `apply` puts everything in its place. The objects must stay where they are until then.
 ///
@@ -116,13 +67,20 @@ class CheckpointLoader {
 
   /// Takes all parameters of a layer, written by `save_parameters` or under the same names by
   /// others. They are copied in place, so that an optimiser's handles stay valid.
-  /// @throws infty::IoError that names the first parameter that is missing or of another shape
+  /// @param prefix   what the file has in front of the layer's names
+  /// @param options  with `strict` off, parameters that the file lacks keep their values, and what
+  /// begins with `prefix` and is no parameter is passed over: `apply` reports both
+  /// @throws infty::IoError that names the first parameter that is of another shape or, if strict,
+  /// missing
   template <class L>
-  CheckpointLoader& parameters(L& layer, const std::string& prefix = "") {
+  CheckpointLoader& parameters(L& layer, const std::string& prefix = "", LoadOptions options = {}) {
     for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
-      stage(prefix + name, parameter.value());
+      if (options.strict || file_.has(stored_name(file_, prefix + name)))
+        stage(prefix + name, parameter.value());
+      else
+        report_.missing.push_back(prefix + name);
     });
-    prefixes_.push_back(prefix);
+    add_prefix(prefix, options.strict);
     return *this;
   }
 
@@ -155,8 +113,8 @@ class CheckpointLoader {
         member = M(fresh ? Own::zeros(own) : read_like(stored, tensor));
       }
     };
-    detail::walk_members(*loaded, load, detail::DottedName{});
-    prefixes_.push_back(prefix);
+    detail::walk_saved(*loaded, load, detail::DottedName{});
+    add_prefix(prefix);
     writes_.push_back([loaded, to = &state] { *to = std::move(*loaded); });
     return *this;
   }
@@ -179,7 +137,7 @@ class CheckpointLoader {
         stage(stored, member);
       }
     });
-    prefixes_.push_back(prefix);
+    add_prefix(prefix);
     return *this;
   }
 
@@ -196,22 +154,37 @@ class CheckpointLoader {
     return *this;
   }
 
-  /// Puts everything that was taken in its place.
-  /// @throws infty::IoError that names a tensor of the file that begins with one of the prefixes
-  /// and that nobody took; then all objects are as they were
-  void apply() {
-    for (const auto& tensor : file_.tensors()) {
-      const std::string& name = tensor.first;
-      const auto begins = [&](const std::string& prefix) { return name.starts_with(prefix); };
-      if (!taken_.contains(name) && !is_dropped(file_, name) &&
-          std::any_of(prefixes_.begin(), prefixes_.end(), begins))
-        fail(name, "is in the file and belongs to nothing that is loaded");
+  /// Puts everything that was taken in its place, and returns what was passed over. A tensor of the
+  /// file belongs to the longest of the prefixes that it begins with.
+  /// @throws infty::IoError that names a tensor that nobody took, of a prefix that was loaded
+  /// strictly; then all objects are as they were
+  LoadReport apply() {
+    LoadReport report = report_;
+    for (const auto& [name, entry] : file_.tensors()) {
+      if (taken_.contains(name) || is_dropped(file_, name)) continue;
+      const auto strict = is_strict(name);
+      if (!strict) continue;
+      if (*strict) fail(name, "is in the file and belongs to nothing that is loaded");
+      report.unexpected.push_back(name);
     }
     for (const auto& write : writes_) write();
     writes_.clear();
+    return report;
   }
 
  private:
+  /// What begins with a prefix is to be taken, all of it if one of those who load by it is strict.
+  void add_prefix(const std::string& prefix, bool strict = true) { prefixes_[prefix] |= strict; }
+
+  /// Whether a tensor must be taken, by the longest prefix; nothing if it begins with none.
+  std::optional<bool> is_strict(const std::string& name) const {
+    std::optional<bool> strict;
+    // A longer prefix of the same name stands behind a shorter one.
+    for (const auto& [prefix, whether] : prefixes_)
+      if (name.starts_with(prefix)) strict = whether;
+    return strict;
+  }
+
   template <class... Parts>
   [[noreturn]] void fail(const std::string& name, const Parts&... parts) const {
     raise<IoError>("load", file_.path().string(), ": tensor ", detail::printable(name), ' ',
@@ -278,33 +251,40 @@ class CheckpointLoader {
 
   SafetensorsFile file_;
   std::set<std::string> taken_;
-  std::vector<std::string> prefixes_;
+  std::map<std::string, bool> prefixes_;  // and whether all that begins with it must be taken
+  LoadReport report_;
   std::vector<std::function<void()>> writes_;
 };
 
-/// Saves the parameters of a layer as a file; an old one is replaced when the new one is complete.
+/// Saves the parameters of a layer as a file, by the names of `for_each_parameter` behind `prefix`;
+/// an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
 template <Layer L>
-void save_parameters(const std::filesystem::path& path, const L& layer) {
+void save_parameters(const std::filesystem::path& path, const L& layer,
+                     const std::string& prefix = "") {
   SafetensorsWriter writer;
-  save_parameters(writer, layer);
+  save_parameters(writer, layer, prefix);
   writer.save(path);
 }
 
-/// Copies the parameters that begin with `prefix` in a file into those of a layer.
-/// @throws infty::IoError that names the first tensor that is missing, of another shape, or too
-/// much; then the layer is as it was
+/// Copies the parameters that begin with `prefix` in a file into those of a layer. Returns what did
+/// not match, of which there is nothing unless `strict` is off, as PyTorch's load_state_dict does.
+/// @throws infty::IoError that names the first tensor that is of another shape or, if strict,
+/// missing or too much; then the layer is as it was
 template <Layer L>
-void load_parameters(const std::filesystem::path& path, L& layer, const std::string& prefix = "") {
-  CheckpointLoader(path).parameters(layer, prefix).apply();
+LoadReport load_parameters(const std::filesystem::path& path, L& layer,
+                           const std::string& prefix = "", LoadOptions options = {}) {
+  return CheckpointLoader(path).parameters(layer, prefix, options).apply();
 }
 
-/// Saves a state as a file; an old one is replaced when the new one is complete.
+/// Saves a state as a file, by the names of its members behind `prefix`; an old one is replaced
+/// when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
 template <Visitable State>
-void save_state(const std::filesystem::path& path, const State& state) {
+void save_state(const std::filesystem::path& path, const State& state,
+                const std::string& prefix = "") {
   SafetensorsWriter writer;
-  save_state(writer, state);
+  save_state(writer, state, prefix);
   writer.save(path);
 }
 

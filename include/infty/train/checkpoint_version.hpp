@@ -33,12 +33,11 @@ inline std::string_view version_of(const SafetensorsFile& file) {
 /// @param needed  whether it must say so; otherwise it must not say another one
 /// @throws infty::IoError that names the versions
 inline void require_checkpoint(const SafetensorsFile& file, bool needed = true) {
-  const std::string_view version = version_of(file);
+  const std::string_view said = version_of(file);
   const bool there = file.metadata().contains("infty.checkpoint");
-  if (there ? version == checkpoint_version || version == first_checkpoint_version : !needed)
-    return;
+  if (there ? said == checkpoint_version || said == first_checkpoint_version : !needed) return;
   raise<IoError>("load", file.path().string(), " is a checkpoint of ",
-                 there ? "version " + detail::printable(version) : "no version", ", version '",
+                 there ? "version " + detail::printable(said) : "no version", ", version '",
                  first_checkpoint_version, "' or '", checkpoint_version,
                  "' is needed: make it anew, or read it with the infty that wrote it");
 }

@@ -13,8 +13,8 @@ namespace infty {
 /// A parameter and what its layer calls it.
 template <class T, class Backend>
 struct NamedParameter {
-  std::string name;
-  Variable<T, Backend> variable;
+  std::string name;  ///< where it stands in its layer, with dots: "layers.0.feed.inner.weight"
+  Variable<T, Backend> variable;  ///< a handle of the parameter itself
 };
 
 /// Handles of all parameters of a layer with their names, in the order of `for_each_parameter`:

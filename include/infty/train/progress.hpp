@@ -34,9 +34,10 @@ inline std::string format_duration(double seconds) {
 /// Counts steps against the clock: rate, time left, and a line that says so. It prints nothing.
 class Progress {
  public:
-  using Clock = std::chrono::steady_clock;
-  using Field = std::pair<std::string_view, double>;
+  using Clock = std::chrono::steady_clock;            ///< what time is taken by
+  using Field = std::pair<std::string_view, double>;  ///< a name and a number, for the line
 
+  /// Starts the clock.
   /// @param total  steps in all, >= 0   @param first  steps that an earlier run has done
   /// @throws infty::ValueError unless 0 <= first <= total
   explicit Progress(Index total, Index first = 0, Clock::time_point start = Clock::now())

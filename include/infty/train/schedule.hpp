@@ -53,9 +53,10 @@ inline void check_decay(const char* name, double peak, Index warmup_steps, Index
 
 /// `peak` after a linear warm-up: step s < warmup_steps gets (s + 1) / warmup_steps of it.
 struct ConstantSchedule {
-  double peak = 1e-3;
-  Index warmup_steps = 0;
+  double peak = 1e-3;      ///< the learning rate behind the warm-up, >= 0; Adam's own default
+  Index warmup_steps = 0;  ///< steps in which it rises, >= 0; 0: none
 
+  /// Returns the learning rate of a step, the first of which is 0.
   /// @throws infty::ValueError for a negative step or a setting out of its range
   double operator()(Index step) const {
     detail::check_schedule("ConstantSchedule", step, peak, warmup_steps);
@@ -66,11 +67,12 @@ struct ConstantSchedule {
 /// Linear warm-up, then half a cosine from `peak` in step warmup_steps down to `floor` in step
 /// total_steps and after [Loshchilov and Hutter 2017, Eq. 5, without restarts].
 struct CosineSchedule {
-  double peak = 1e-3;
-  Index warmup_steps = 0;
-  Index total_steps = 1;
-  double floor = 0;
+  double peak = 1e-3;      ///< the highest learning rate, >= 0; Adam's own default
+  Index warmup_steps = 0;  ///< steps in which it rises, >= 0; 0: none
+  Index total_steps = 1;   ///< steps, warm-up and all, behind which it is `floor`
+  double floor = 0;        ///< the lowest learning rate, in [0, peak]
 
+  /// Returns the learning rate of a step, the first of which is 0.
   /// @throws infty::ValueError for a negative step or a setting out of its range
   double operator()(Index step) const {
     detail::check_schedule("CosineSchedule", step, peak, warmup_steps);
@@ -84,11 +86,12 @@ struct CosineSchedule {
 /// Linear warm-up, then a straight line from `peak` in step warmup_steps down to `floor` in step
 /// total_steps and after.
 struct LinearSchedule {
-  double peak = 1e-3;
-  Index warmup_steps = 0;
-  Index total_steps = 1;
-  double floor = 0;
+  double peak = 1e-3;      ///< the highest learning rate, >= 0; Adam's own default
+  Index warmup_steps = 0;  ///< steps in which it rises, >= 0; 0: none
+  Index total_steps = 1;   ///< steps, warm-up and all, behind which it is `floor`
+  double floor = 0;        ///< the lowest learning rate, in [0, peak]
 
+  /// Returns the learning rate of a step, the first of which is 0.
   /// @throws infty::ValueError for a negative step or a setting out of its range
   double operator()(Index step) const {
     detail::check_schedule("LinearSchedule", step, peak, warmup_steps);

@@ -18,15 +18,16 @@ namespace infty {
 
 /// What one step of training was.
 struct TrainStep {
-  double loss = 0;
-  double grad_norm = 0;  ///< before clipping
-  double learning_rate = 0;
+  double loss = 0;           ///< of the parameters before the step
+  double grad_norm = 0;      ///< 2-norm of all gradients together, before clipping
+  double learning_rate = 0;  ///< that the step was taken with
 };
 
 /// How one step of training is taken.
 struct TrainStepConfig {
-  double learning_rate = 1e-3;
-  double max_norm = math::infinity<double>;  ///< gradients are clipped to this
+  double learning_rate = 1e-3;  ///< of this step, >= 0; the default is Adam's
+  /// What the 2-norm of all gradients together is clipped to, > 0; by default nothing is clipped.
+  double max_norm = math::infinity<double>;
 };
 
 namespace detail {

@@ -26,7 +26,7 @@ struct TrainerRun {
   /// Called when a checkpoint is due: every `save_every` steps, behind the last, and where it
   /// stops.
   std::function<void()> save = {};
-  Index save_every = 100;
+  Index save_every = 100;  ///< steps between two checkpoints, >= 1
   /// Asked before every step, and behind the last, whether to stop: for a signal, or a clock.
   std::function<bool()> stop = {};
   /// Called behind every step, before it is saved: for logs, evaluation, and a line on the
@@ -49,7 +49,7 @@ struct TrainerRun {
 template <class T, class Backend = EigenBackend>
 class Trainer {
  public:
-  using Parameters = std::vector<NamedParameter<T, Backend>>;
+  using Parameters = std::vector<NamedParameter<T, Backend>>;  ///< handles, with their names
   /// Puts what was read in its place; throws nothing.
   using Apply = std::function<void()>;
 
@@ -220,8 +220,10 @@ class Trainer {
   std::vector<Kept> kept_;
 };
 
+/// A trainer of parameters has their scalar and backend.
 template <class T, class B>
 Trainer(std::vector<NamedParameter<T, B>>, TrainerConfig = {}, std::string = "") -> Trainer<T, B>;
+/// A trainer of a layer has those of its variables, `L::V`.
 template <class L>
 Trainer(L&, TrainerConfig = {}, std::string = "")
     -> Trainer<typename L::V::Scalar, typename L::V::BackendType>;

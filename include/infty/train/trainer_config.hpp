@@ -43,6 +43,7 @@ struct TrainerConfig {
   /// What gradients are clipped to: `max_norm`, or infinity.
   double clipped_norm() const { return max_norm > 0 ? max_norm : math::infinity<double>; }
 
+  /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("TrainerConfig", "steps", steps, 1);

@@ -11,12 +11,12 @@ namespace infty {
 /// memory, and the factors that bias correction makes of the parameter's own count of steps t.
 template <class T>
 struct AdamItem {
-  T* p;
-  const T* g;
-  T *m, *v;
-  Index size;
-  T rate;  ///< learning rate / (1 - β1^t)
-  T root;  ///< 1 / sqrt(1 - β2^t)
+  T* p;        ///< [size], the parameter, updated in place
+  const T* g;  ///< [size], its gradient
+  T *m, *v;    ///< [size] each, first and second moment, updated in place
+  Index size;  ///< elements of the parameter
+  T rate;      ///< learning rate / (1 - β1^t)
+  T root;      ///< 1 / sqrt(1 - β2^t)
 };
 
 /// What all parameters have in common in a step of Adam.
@@ -24,7 +24,7 @@ template <class T>
 struct AdamFactors {
   T beta1, new1, beta2, new2;  ///< new = 1 - beta
   T keep;                      ///< 1 - learning rate * weight decay
-  T epsilon;
+  T epsilon;                   ///< ε, added to the root of the second moment
 
   /// The update of element i.
   INFTY_HOST_DEVICE void operator()(const AdamItem<T>& x, Index i) const {

@@ -7,7 +7,7 @@ namespace infty {
 
 /// Sizes of a read: B rows, Q queries, N basis functions, H heads of D.
 struct ReadSize {
-  Index batch, queries, basis, heads, head_dim;
+  Index batch, queries, basis, heads, head_dim;  ///< B, Q, N, H, D in this order
   /// Whether a kernel may leave out basis functions that are so far from a query that their share
   /// is lost in the rounding of the sum.
   bool skip_tails = true;

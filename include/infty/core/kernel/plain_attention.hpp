@@ -10,10 +10,10 @@ namespace infty {
 /// less than L unless attention is causal.
 template <class T>
 struct PlainAttentionInputs {
-  const T *q, *k, *v;
-  const Index* visible;
-  bool causal;
-  T scale;
+  const T *q, *k, *v;    ///< queries, keys and values; shapes above
+  const Index* visible;  ///< [B], how many of the last keys a row sees; null: all
+  bool causal;           ///< whether query i sees no key behind K - L + i
+  T scale;               ///< that scores are multiplied by
 
   /// The first key that row b of the batch may see.
   INFTY_HOST_DEVICE Index first_key(const AttentionSize& s, Index b) const {
@@ -29,7 +29,7 @@ struct PlainAttentionInputs {
 /// Where a backward pass adds the gradients of the inputs; null where none is wanted.
 template <class T>
 struct PlainAttentionGradients {
-  T *q, *k, *v;
+  T *q, *k, *v;  ///< of the input of this name, in its shape
 };
 
 }  // namespace infty

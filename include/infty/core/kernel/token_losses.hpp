@@ -9,10 +9,10 @@ namespace infty {
 /// counted for those that are `ignored`.
 template <class T>
 struct TokenLossInputs {
-  Index rows, classes;
-  const T* logits;
-  const Index* targets;
-  Index ignored;
+  Index rows, classes;   ///< tokens that are predicted, and what each may be
+  const T* logits;       ///< [rows, classes], scores before the softmax
+  const Index* targets;  ///< [rows], the right class of each
+  Index ignored;         ///< the target that stands for none
 };
 
 }  // namespace infty

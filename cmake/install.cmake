@@ -1,0 +1,55 @@
+# What `cmake --install` and `cpack` bring: the headers, the CMake package, and what pkg-config reads. All of it is the
+# same on every machine, and can be moved.
+
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/infty)
+configure_package_config_file(cmake/infty-config.cmake.in infty-config.cmake
+                              INSTALL_DESTINATION ${package_dir}
+                              PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(infty-config-version.cmake COMPATIBILITY SameMinorVersion
+                                 ARCH_INDEPENDENT)
+install(TARGETS infty EXPORT infty INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT infty NAMESPACE infty:: FILE infty-targets.cmake DESTINATION ${package_dir})
+install(FILES "${PROJECT_BINARY_DIR}/infty-config.cmake"
+              "${PROJECT_BINARY_DIR}/infty-config-version.cmake" DESTINATION ${package_dir})
+install(FILES cmake/libraries.cmake cmake/products.cmake cmake/thrust.cmake DESTINATION ${package_dir})
+install(DIRECTORY include/infty cuda/infty DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# pkg-config knows where the file is that it reads, and so where the prefix is.
+set(pc_dir ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}/${pc_dir}"
+           OUTPUT_VARIABLE pc_prefix)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}"
+           OUTPUT_VARIABLE pc_include)
+configure_file(cmake/infty.pc.in infty.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/infty.pc" DESTINATION ${pc_dir})
+
+# The Common Package Specification, on demand: where it is, CMake from 4.3 on takes it in the stead of the package above,
+# and OpenMP, Thrust and CUDA are lost.
+option(INFTY_CPS "Install a description of the package in CPS, too" OFF)
+if(INFTY_CPS)
+  set(cps_dir ${CMAKE_INSTALL_DATADIR}/cps)
+  set(prefix "@prefix@")  # CPS's own word
+  configure_file(cmake/infty.cps.in infty.cps @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/infty.cps" DESTINATION ${cps_dir})
+endif()
+
+# `cpack -G DEB`, a package for all architectures.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_PACKAGE_NAME infty)
+  set(CPACK_PACKAGE_VENDOR infty)
+  set(CPACK_PACKAGE_CONTACT "infty maintainers <maintainers@localhost>")
+  set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_DEBIAN_PACKAGE_NAME libinfty-dev)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
+  set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libeigen3-dev (>= 3.4)")
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libthrust-dev")
+  include(CPack)
+endif()

@@ -1,0 +1,26 @@
+# What all uses of infty link: Eigen, whose target must be there, and OpenMP if it is to be used. Included by the build
+# tree and by the installed package; infty_target is the library. Nothing of it is exported, so that an Eigen that a
+# project around us has made need not be, either.
+
+# Stops if an option has any other value than these.
+function(infty_check_choice option)
+  string(TOUPPER "${${option}}" value)
+  if(NOT value MATCHES "^(AUTO|ON|OFF|TRUE|FALSE|YES|NO|1|0)$")
+    message(FATAL_ERROR "infty: ${option} is '${${option}}': it must be AUTO, ON or OFF")
+  endif()
+endfunction()
+
+target_link_libraries(${infty_target} INTERFACE $<BUILD_INTERFACE:Eigen3::Eigen>)
+
+set(INFTY_OPENMP ${infty_openmp_default} CACHE STRING "Threads by OpenMP: AUTO (if there is an OpenMP), ON or OFF")
+infty_check_choice(INFTY_OPENMP)
+set(infty_openmp OFF)
+if(INFTY_OPENMP)
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  if(TARGET OpenMP::OpenMP_CXX)
+    set(infty_openmp ON)
+    target_link_libraries(${infty_target} INTERFACE $<BUILD_INTERFACE:OpenMP::OpenMP_CXX>)
+  elseif(NOT INFTY_OPENMP STREQUAL "AUTO")
+    message(FATAL_ERROR "infty: INFTY_OPENMP is ${INFTY_OPENMP}, but ${CMAKE_CXX_COMPILER} has no OpenMP")
+  endif()
+endif()

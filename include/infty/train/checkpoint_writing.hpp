@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <infty/autograd/parameters.hpp>
+#include <infty/core/random.hpp>
+#include <infty/core/state.hpp>
+#include <infty/io/safetensors.hpp>
+#include <infty/train/checkpoint_version.hpp>
+
+// What a checkpoint is written of: each call adds tensors to a SafetensorsWriter. How they are read
+// again stands in checkpoint.hpp.
+
+namespace infty {
+
+/// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
+/// @throws infty::IoError if a name is taken
+template <Layer L>
+void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
+  for_each_parameter(layer, [&](const std::string& name, const auto& parameter) {
+    writer.add(prefix + name, parameter.value());
+  });
+}
+
+/// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
+/// gradient that would flow to the last write is not kept. @throws infty::IoError if a name is
+/// taken
+template <Visitable State>
+void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
+  mark_checkpoint(writer);
+  for_each_member(state, [&](const std::string& name, const auto& member) {
+    using M = std::remove_cvref_t<decltype(member)>;
+    if constexpr (detail::is_tensor<M>) {
+      writer.add(prefix + name, detail::tensor_of(member));
+    } else {
+      std::span<const Index> rows;
+      if constexpr (std::is_same_v<M, RowIds>)
+        rows = member.id;
+      else
+        rows = member;
+      writer.add(prefix + name, Shape{static_cast<Index>(rows.size())}, rows);
+    }
+  });
+}
+
+/// Adds the state of an optimiser such as Adam: counts and moments, by the names of its `visit`
+/// behind `prefix`; its configuration is not part of it. @throws infty::IoError if a name is taken
+template <Visitable Optimizer>
+void save_optimizer(SafetensorsWriter& writer, const Optimizer& optimizer,
+                    const std::string& prefix = "") {
+  mark_checkpoint(writer);
+  visit_members(optimizer, [&](std::string_view name, const auto& member) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, Index>)
+      writer.add(prefix + std::string(name), Shape{}, std::span<const Index>(&member, 1));
+    else
+      writer.add(prefix + std::string(name), member);
+  });
+}
+
+/// Adds a random generator: its seed, stream and counter. @throws infty::IoError if a name is taken
+inline void save_random(SafetensorsWriter& writer, const Random& random, const std::string& name) {
+  mark_checkpoint(writer);
+  writer.add(name, Shape{3},
+             std::vector<std::uint64_t>{random.seed(), random.stream(), random.counter()});
+}
+
+}  // namespace infty

@@ -1,0 +1,23 @@
+# The installed package is found by version and components, and says why if it is not.
+include("${CMAKE_CURRENT_LIST_DIR}/../support.cmake")
+set(package -DWAY=find_package "-DCMAKE_PREFIX_PATH=${PREFIX}")
+
+consume("infty ${version}, Eigen" build ${package} -DVERSION=0.2 -DCOMPONENTS=cpu -DREQUIRED=REQUIRED)
+run(0 "" "${CMAKE_COMMAND}" --install "${FOLDER}/build" --prefix "${FOLDER}/prefix")
+file(STRINGS "${FOLDER}/prefix/share/cmake/wrapper/wrapper.cmake" links REGEX "INTERFACE_LINK_LIBRARIES")
+if(NOT links MATCHES "infty::infty")
+  message(FATAL_ERROR "The project's own library was exported with ${links}")
+endif()
+
+foreach(other 0.1 0.3 1 0.2.99)
+  configure(1 "that is compatible with requested version \"${other}\"" other ${package} -DVERSION=${other} -DREQUIRED=REQUIRED)
+endforeach()
+configure(1 "infty has no component 'gpu': there are cpu, thrust and cuda" component ${package}
+          -DCOMPONENTS=gpu -DREQUIRED=REQUIRED)
+configure(1 "The project goes on without infty: infty has no component 'gpu'" optional ${package} -DREQUIRED=QUIET
+          -DCOMPONENTS=gpu)
+configure(1 "infty's component thrust needs INFTY_THRUST and the Thrust headers" thrust ${package}
+          -DCOMPONENTS=thrust -DREQUIRED=REQUIRED -DINFTY_THRUST=OFF)
+if(THRUST)  # its headers are here; what the project exports of it, it can
+  configure(0 "" thrust ${package} -DCOMPONENTS=thrust -DREQUIRED=REQUIRED)
+endif()
