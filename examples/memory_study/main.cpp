@@ -128,8 +128,9 @@ std::vector<std::span<const TokenId>> documents_of(const infty::TokenStream& str
     const auto words = std::min(end - begin, static_cast<std::size_t>(options.words));
     out.push_back(std::span(stream.tokens).subspan(begin, words));
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a.data() < b.data();
+  });
   if (std::ssize(out) > options.documents) out.resize(static_cast<std::size_t>(options.documents));
   return out;
 }

@@ -38,8 +38,9 @@ inline std::vector<Phrase> all_phrases(const Reading& plain, const Reading& stic
 inline std::vector<Phrase> phrases_at_peaks(std::vector<Phrase> all, std::size_t count) {
   std::vector<Phrase> best;
   const auto apart = std::max<Index>(1, std::ssize(all) / 12);
-  std::stable_sort(all.begin(), all.end(), [](const Phrase& a, const Phrase& b) {
-    return a.sticky - a.plain > b.sticky - b.plain;
+  std::sort(all.begin(), all.end(), [](const Phrase& a, const Phrase& b) {
+    const double more = a.sticky - a.plain, other = b.sticky - b.plain;
+    return more != other ? more > other : a.first < b.first;
   });
   for (const Phrase& phrase : all) {
     if (best.size() == count || phrase.sticky <= phrase.plain) break;

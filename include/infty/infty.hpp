@@ -38,6 +38,7 @@
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/needs.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/row.hpp>
@@ -47,6 +48,7 @@
 #include <infty/core/state_members.hpp>
 #include <infty/core/tanh.hpp>
 #include <infty/core/tensor.hpp>
+#include <infty/core/utf8.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/core/visit.hpp>
 #include <infty/data/associative_recall.hpp>

@@ -48,9 +48,10 @@ TEMPLATE_LIST_TEST_CASE("top_k: as a stable sort has it, for every k", "", infty
       for (Index row = 0; row < 3; ++row) {
         std::vector<Index> order(static_cast<std::size_t>(n));
         std::iota(order.begin(), order.end(), Index{0});
-        std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
-          return x[static_cast<std::size_t>(row * n + a)] >
-                 x[static_cast<std::size_t>(row * n + b)];
+        std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+          const auto left = x[static_cast<std::size_t>(row * n + a)],
+                     right = x[static_cast<std::size_t>(row * n + b)];
+          return left != right ? left > right : a < b;
         });
         expected.insert(expected.end(), order.begin(), order.begin() + k);
       }

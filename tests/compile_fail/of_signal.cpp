@@ -6,8 +6,8 @@
 // bad 4: LongTermMemory: the basis has no `Scalar operator()(Index j, Scalar t) const`
 // bad 5: LongTermMemory: the density has no `static T pdf(T t, T mu, T var)`
 // bad 6: LongTermMemory: the density has no `static T mass(T a, T b, T mu, T var)`
-// bad 7: LongTermMemory: the density has no expectation of the basis's functions: GaussianDensity wants
-// bad 8: LongTermMemory: the basis cannot be made of N, of N and widths
+// bad 7: LongTermMemory: the density has no expectation of the basis's functions: GaussianDensity
+// wants bad 8: LongTermMemory: the basis cannot be made of N, of N and widths
 #include <vector>
 
 #include <infty/memory/long_term_memory.hpp>

@@ -84,7 +84,8 @@ TEST_CASE("state: a row that is reset is zero but for its name; copies keep thei
   CHECK(state.parts[0].sequence.to_vector() == std::vector<float>{1, 2, 0, 0, 5, 6});
   CHECK(copy.numbers.value().to_vector() == std::vector<float>{1, 2, 3, 4, 5, 6});
   CHECK(copy.counts == RowCounts{10, 20, 30});
-  CHECK_THROWS_WITH(infty::reset_row(state, 3), "[reset_row] row is 3: it must be one of 3 rows, from 0");
+  CHECK_THROWS_WITH(infty::reset_row(state, 3),
+                    "[reset_row] row is 3: it must be one of 3 rows, from 0");
   CHECK_THROWS_AS(infty::reset_row(state, -1), infty::ShapeError);
 }
 

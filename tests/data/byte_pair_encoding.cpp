@@ -106,6 +106,9 @@ TEST_CASE("BytePairEncoding: the lowest merge goes first, everywhere from left t
   CHECK(encoding.encode("aaaaa") == Ids{7, 7, 0});
   CHECK(encoding.encode("abab") == Ids{6, 6});
   CHECK_THROWS_WITH(encoding.encode("abd"), Contains("the byte 100 is no token"));
+  CHECK_THROWS_WITH(encoding.encode("ab本"),
+                    Contains("the byte 230 is no token of this vocabulary: "
+                             "it is of '本'"));
   write_text(folder / "v", "abc abc\na b\nab c\na a\n");
   CHECK(BytePairEncoding(folder / "e", folder / "v").encode("abcabcabc") == Ids{5, 4});
 }

@@ -70,6 +70,18 @@ TEST_CASE("Vocabulary: numbers of tokens, and unknown ones") {
   const Vocabulary closed(counts_of("b c c\n"), {.unknown = false});
   CHECK_THROWS_WITH(closed.encode("c d b", TextUnit::word),
                     Contains("'d' is none of the 3 tokens, and neither is <unk>"));
+  // A character that is not known is named, at the level of bytes, too, which show nothing alone.
+  infty::TokenCounts bytes;
+  bytes.add_text("abc 日", TextUnit::byte);
+  const Vocabulary of_bytes(bytes, {.unknown = false});
+  CHECK_THROWS_WITH(of_bytes.encode("ab 語", TextUnit::byte),
+                    Contains("byte \\xe8 of '語' is none of the 7 tokens"));
+  CHECK_THROWS_WITH(of_bytes.encode("日x", TextUnit::byte), Contains("] 'x' is none of the 7"));
+  infty::TokenCounts characters;
+  characters.add_text("日本", TextUnit::character);
+  CHECK_THROWS_WITH(
+      Vocabulary(characters, {.unknown = false}).encode("日本語", TextUnit::character),
+      Contains("] '語' is none of the 2 tokens"));
   CHECK_THROWS_WITH(known.token(4), Contains("4 does not lie in [0, 4)"));
   CHECK_THROWS_AS(known.count(-1), infty::ValueError);
   CHECK_THROWS_AS(known.decode(std::vector<TokenId>{9}, TextUnit::word), infty::ValueError);

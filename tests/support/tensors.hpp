@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <vector>
 
 #include <infty/autograd/variable.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/tensor.hpp>
 
@@ -31,13 +31,12 @@ Variable<T, B> uniform_variable(Shape shape, Random& random, double low = -1, do
 /// infinity if sizes differ or something is NaN.
 template <class T, class U>
 double error(const std::vector<T>& got, const std::vector<U>& expected) {
-  if (got.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  if (got.size() != expected.size()) return math::infinity<double>;
   double worst = 0, scale = 1;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double e = static_cast<double>(expected[i]);
     const double difference = std::abs(static_cast<double>(got[i]) - e);
-    if (!(difference <= std::numeric_limits<double>::max()))
-      return std::numeric_limits<double>::infinity();
+    if (!math::is_finite(difference)) return math::infinity<double>;
     worst = std::max(worst, difference);
     scale = std::max(scale, std::abs(e));
   }

@@ -9,6 +9,7 @@
 #include <thrust/execution_policy.h>
 
 #include <infty/core/fold.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/thrust/backend.hpp>
 #include <infty/thrust/context.hpp>
@@ -33,7 +34,7 @@ struct BadPivot {
 
   INFTY_HOST_DEVICE Index operator()(Index i) const {
     const T pivot = a[i * n + i];
-    return *info == 0 && pivot > T(0) && pivot - pivot == T(0) ? 0 : 1;
+    return *info == 0 && pivot > T(0) && math::is_finite(pivot) ? 0 : 1;
   }
 };
 

@@ -33,15 +33,15 @@ class DeviceBlock {
   }
 
   /// As `HostBlock::each`.
-  template <class I, class F>
-  __host__ __device__ void each(I n, const F& f) {
-    for (I i = static_cast<I>(thread()); i < n; i += threads) f(i);
+  template <class Int, class F>
+  __host__ __device__ void each(Int n, const F& f) {
+    for (Int i = static_cast<Int>(thread()); i < n; i += threads) f(i);
     barrier();
   }
 
   /// As `HostBlock::reduce`.
-  template <class T, class I, class Fold, class F>
-  __host__ __device__ T reduce(I n, T init, const Fold& fold, const F& f) {
+  template <class T, class Int, class Fold, class F>
+  __host__ __device__ T reduce(Int n, T init, const Fold& fold, const F& f) {
     static_assert(sizeof(T) <= 16);
     if (n <= 0) return init;
     const int lanes = n < threads ? static_cast<int>(n) : threads;
@@ -91,10 +91,10 @@ class DeviceBlock {
 #endif
   }
 
-  template <class T, class I, class Fold, class F>
-  __host__ __device__ static T strided(int first, int stride, I n, const Fold& fold, const F& f) {
-    T sum = f(static_cast<I>(first));
-    for (I i = static_cast<I>(first) + stride; i < n; i += stride) sum = fold(sum, f(i));
+  template <class T, class Int, class Fold, class F>
+  __host__ __device__ static T strided(int first, int stride, Int n, const Fold& fold, const F& f) {
+    T sum = f(static_cast<Int>(first));
+    for (Int i = static_cast<Int>(first) + stride; i < n; i += stride) sum = fold(sum, f(i));
     return sum;
   }
 

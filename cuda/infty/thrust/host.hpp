@@ -62,12 +62,12 @@ struct ThrustHost {
     // The pieces of EigenBackend, and so its sums.
     constexpr Index least = 32768, most_pieces = 256;
     const auto guard = open();
-    const Index grain = std::max(least, (n + most_pieces - 1) / most_pieces);
+    const Index grain = (std::max)(least, (n + most_pieces - 1) / most_pieces);
     T partial[most_pieces];
     T* const to = partial;
     const Index pieces = (n + grain - 1) / grain;
     thrust::for_each_n(policy(), thrust::counting_iterator<Index>(0), pieces, [=](Index piece) {
-      const Index end = std::min(n, (piece + 1) * grain);
+      const Index end = (std::min)(n, (piece + 1) * grain);
       T sum = f(piece * grain);
       for (Index i = piece * grain + 1; i < end; ++i) sum = fold(sum, f(i));
       to[piece] = sum;

@@ -27,13 +27,13 @@ template <class System>
 inline constexpr ItemOrder item_order = ItemOrder::forward;
 
 /// Where item `i` of n stands in an order.
-template <ItemOrder order, class I>
-INFTY_HOST_DEVICE inline I ordered(I i, I n) {
+template <ItemOrder order, class Int>
+INFTY_HOST_DEVICE inline Int ordered(Int i, Int n) {
   if constexpr (order == ItemOrder::reverse) return n - 1 - i;
   // A step without a common divisor visits every item once.
   if constexpr (order == ItemOrder::shuffled) {
     const long long step = n % 7919 == 0 ? 1 : 7919;
-    return static_cast<I>((static_cast<long long>(i) * step + n / 3) % n);
+    return static_cast<Int>((static_cast<long long>(i) * step + n / 3) % n);
   }
   return i;
 }
@@ -63,14 +63,14 @@ class HostBlock {
   INFTY_HOST_DEVICE std::size_t used() const { return used_; }
 
   /// f(i) for i in [0, n) over the threads, then a barrier.
-  template <class I, class F>
-  INFTY_HOST_DEVICE void each(I n, const F& f) {
-    for (I i = 0; i < n; ++i) f(ordered<order>(i, n));
+  template <class Int, class F>
+  INFTY_HOST_DEVICE void each(Int n, const F& f) {
+    for (Int i = 0; i < n; ++i) f(ordered<order>(i, n));
   }
 
   /// fold(init, f(0), ..., f(n - 1)), known to all threads, in an order that n alone determines.
-  template <class T, class I, class Fold, class F>
-  INFTY_HOST_DEVICE T reduce(I n, T init, const Fold& fold, const F& f) {
+  template <class T, class Int, class Fold, class F>
+  INFTY_HOST_DEVICE T reduce(Int n, T init, const Fold& fold, const F& f) {
     if (n <= 0) return init;
     T lane[threads];
     const int lanes = n < threads ? static_cast<int>(n) : threads;
@@ -103,10 +103,10 @@ class HostBlock {
   }
 
  private:
-  template <class T, class I, class Fold, class F>
-  INFTY_HOST_DEVICE static T strided(int first, int stride, I n, const Fold& fold, const F& f) {
-    T sum = f(static_cast<I>(first));
-    for (I i = static_cast<I>(first) + stride; i < n; i += stride) sum = fold(sum, f(i));
+  template <class T, class Int, class Fold, class F>
+  INFTY_HOST_DEVICE static T strided(int first, int stride, Int n, const Fold& fold, const F& f) {
+    T sum = f(static_cast<Int>(first));
+    for (Int i = static_cast<Int>(first) + stride; i < n; i += stride) sum = fold(sum, f(i));
     return sum;
   }
   template <class T, class Fold>

@@ -63,7 +63,7 @@ void launch_on_device(Index blocks, const Kernel& kernel) {
                "cudaFuncSetAttribute");
   constexpr Index most = 0x7fffffff;
   run_blocks<Kernel>
-      <<<static_cast<unsigned>(std::min(blocks, most)), Kernel::threads, bytes, gpu::stream()>>>(
+      <<<static_cast<unsigned>((std::min)(blocks, most)), Kernel::threads, bytes, gpu::stream()>>>(
           kernel, blocks);
   gpu::check(cudaGetLastError(), "kernel launch");
 }

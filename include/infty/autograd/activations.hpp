@@ -36,12 +36,12 @@ struct TanhGelu {
 
   /// Beyond +-30 the sigmoid is 0 or 1 to the last digit, and x³ might be infinite.
   template <class T>
-  INFTY_HOST_DEVICE static T near(T x) {
+  INFTY_HOST_DEVICE static T close(T x) {
     return x < T(-30) ? T(-30) : (x > T(30) ? T(30) : x);
   }
   template <class T>
   INFTY_HOST_DEVICE static T share(T x) {
-    const T z = near(x);
+    const T z = close(x);
     return math::sigmoid(T(twice) * z * (T(1) + T(cubic) * z * z));
   }
   template <class T>
@@ -50,7 +50,7 @@ struct TanhGelu {
   }
   template <class T>
   INFTY_HOST_DEVICE T operator()(T x, T) const {
-    const T s = share(x), z = near(x);
+    const T s = share(x), z = close(x);
     return s + z * s * (T(1) - s) * T(twice) * (T(1) + T(3 * cubic) * z * z);
   }
 };

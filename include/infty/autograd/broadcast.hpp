@@ -19,7 +19,7 @@ namespace infty::detail {
 /// The shape of what is computed of two tensors element by element.
 /// @throws infty::ShapeError unless extents are equal where neither is 1
 inline Shape broadcast_shape(const char* op, const Shape& a, const Shape& b) {
-  const Index rank = std::max(a.rank(), b.rank());
+  const Index rank = (std::max)(a.rank(), b.rank());
   std::array<Index, Shape::max_rank> extents{};
   for (Index i = 1; i <= rank; ++i) {
     const Index m = i <= a.rank() ? a[-i] : 1, n = i <= b.rank() ? b[-i] : 1;

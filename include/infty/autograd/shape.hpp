@@ -85,7 +85,7 @@ Variable<T, B> transpose(const Variable<T, B>& x, Index dim0, Index dim1) {
                       "dimensions ", dim0, " and ", dim1, " of ", x.shape());
   const Index a = dim0 < 0 ? dim0 + rank : dim0, b = dim1 < 0 ? dim1 + rank : dim1;
   if (a == b) return x;
-  const detail::Exchange exchange(x.shape(), std::min(a, b), std::max(a, b));
+  const detail::Exchange exchange(x.shape(), (std::min)(a, b), (std::max)(a, b));
   Variable<T, B> y(Tensor<T, B>(x.shape().with(a, x.dim(b)).with(b, x.dim(a))));
   detail::exchange_dimensions<B>(exchange, x.value().data(), y.value().data());
   return record(

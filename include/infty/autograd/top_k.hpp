@@ -2,6 +2,7 @@
 #pragma once
 
 #include <infty/autograd/gather.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
@@ -18,7 +19,7 @@ namespace detail {
 /// is larger than any number, as in PyTorch.
 template <class T>
 INFTY_HOST_DEVICE bool comes_before(const T* x, Index i, Index j) {
-  const bool i_is_nan = x[i] != x[i], j_is_nan = x[j] != x[j];
+  const bool i_is_nan = math::is_nan_at(x + i), j_is_nan = math::is_nan_at(x + j);
   if (i_is_nan || j_is_nan) return i_is_nan && (!j_is_nan || i < j);
   return x[i] > x[j] || (x[i] == x[j] && i < j);
 }

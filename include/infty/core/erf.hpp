@@ -32,14 +32,15 @@ INFTY_HOST_DEVICE inline T erf_within(T x) {
 /// erfc(x) for x >= 0: e^(-x²) p((x - k) / (x + k)) / (1 + 2 x), where p is flat.
 template <class T>
 INFTY_HOST_DEVICE inline T erfc_above(T x) {
+  INFTY_IN_ORDER
   constexpr bool single = FloatBits<T>::single;
   using Bits = typename FloatBits<T>::Bits;
   constexpr T top = single ? T(10.5) : T(27.5), k = single ? T(3) : T(4);  // erfc(top) is 0
   const T a = x > top ? top : x;
   // x² in two parts, by way of a half of x's digits, whose square is exact.
   constexpr Bits upper = ~((Bits{1} << (single ? 12 : 27)) - 1);
-  const T high = std::bit_cast<T>(std::bit_cast<Bits>(a) & upper), square = a * a;
-  const T rest = (high * high - square) + (a - high) * (a + high);
+  const T high = std::bit_cast<T>(std::bit_cast<Bits>(a) & upper), square = as_rounded(a * a);
+  const T rest = as_rounded(high * high - square) + (a - high) * (a + high);
   const T q = (a - k) / (a + k);
   T p;
   if constexpr (single)
@@ -64,8 +65,8 @@ INFTY_HOST_DEVICE inline T erfc_above(T x) {
 /// Computes the error function of x, to 3 ulp.
 template <class T>
 INFTY_HOST_DEVICE inline T erf(T x) {
-  const T a = x < T(0) ? -x : x, far = T(1) - detail::erfc_above(a);
-  return a < T(1) ? detail::erf_within(x) : (x < T(0) ? -far : far);
+  const T a = x < T(0) ? -x : x, distant = T(1) - detail::erfc_above(a);
+  return a < T(1) ? detail::erf_within(x) : (x < T(0) ? -distant : distant);
 }
 
 /// Computes 1 - erf(x) to 5 ulp over the whole range, denormal results included.

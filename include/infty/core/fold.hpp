@@ -20,6 +20,14 @@ struct Larger {
   }
 };
 
+/// Of unsigned words: a bit is set if it is in one of them.
+struct AnyBits {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    return a | b;
+  }
+};
+
 /// Two sums at once.
 template <class T>
 struct SumPair {

@@ -7,6 +7,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/float_bits.hpp>
+#include <infty/core/number.hpp>
 
 /// Logarithms without branches, so that a compiler turns a loop over them into vector code, and the
 /// same on host and device.
@@ -38,7 +39,7 @@ INFTY_HOST_DEVICE inline Binary<T> binary(T x) {
   constexpr int mantissa = Traits::mantissa;
   constexpr T magic = Traits::magic;
   constexpr T scale = Traits::single ? T(0x1p25) : T(0x1p54);
-  const bool denormal = x < std::numeric_limits<T>::min();
+  const bool denormal = x < (std::numeric_limits<T>::min)();
   // Unsigned, for the bits of a negative number may wrap around.
   using Unsigned = typename Traits::Unsigned;
   const Unsigned bits = std::bit_cast<Unsigned>(x * (denormal ? scale : T(1)));
@@ -53,6 +54,7 @@ INFTY_HOST_DEVICE inline Binary<T> binary(T x) {
 /// C libraries that come from Sun's compute it.
 template <class T>
 INFTY_HOST_DEVICE inline T log_of(T exponent, T f, T rest) {
+  INFTY_IN_ORDER
   constexpr bool single = std::is_same_v<T, float>;
   // ln 2 in two parts, the first exact in few bits, so that exponent * ln2_high is exact.
   constexpr T ln2_high = single ? T(6.9313812256e-01) : T(6.93147180369123816490e-01);
@@ -66,7 +68,8 @@ INFTY_HOST_DEVICE inline T log_of(T exponent, T f, T rest) {
         z * polynomial(z, 6.666666666666735130e-01, 3.999999999940941908e-01,
                        2.857142874366239149e-01, 2.222219843214978396e-01, 1.818357216161805012e-01,
                        1.531383769920937332e-01, 1.479819860511658591e-01);
-  return exponent * ln2_high - ((half - (s * (half + series) + (exponent * ln2_low + rest))) - f);
+  return exponent * ln2_high -
+         (as_rounded(half - (s * (half + series) + (exponent * ln2_low + rest))) - f);
 }
 
 }  // namespace detail
@@ -75,27 +78,26 @@ INFTY_HOST_DEVICE inline T log_of(T exponent, T f, T rest) {
 /// and NaN as std::log.
 template <class T>
 INFTY_HOST_DEVICE inline T log(T x) {
-  constexpr T infinity = std::numeric_limits<T>::infinity();
   const detail::Binary<T> parts = detail::binary(x);
   const T y = detail::log_of(parts.exponent, parts.factor - T(1), T(0));
-  const T special = x == T(0) ? -infinity : (x > T(0) ? x : std::numeric_limits<T>::quiet_NaN());
-  return x > T(0) && x < infinity ? y : special;
+  const T special = x == T(0) ? -infinity<T> : (x > T(0) ? x : not_a_number<T>);
+  return x > T(0) && x < infinity<T> ? y : special;
 }
 
 /// Computes log(1 + x) to 3 ulp over the whole range; of x <= -1, inf and NaN as std::log1p.
 template <class T>
 INFTY_HOST_DEVICE inline T log1p(T x) {
-  constexpr T infinity = std::numeric_limits<T>::infinity();
-  const T u = T(1) + x;
+  INFTY_IN_ORDER
+  const T u = detail::as_rounded(T(1) + x);
   const detail::Binary<T> parts = detail::binary(u);
   // Where the factor is u, f is x; elsewhere `lost` is what rounding took from
   // u. A compiler makes a branch of a choice between results, but not of one between operands.
   const bool whole = parts.exponent == T(0), large = parts.exponent > T(0);
   const T f = (whole ? x : parts.factor) - (whole ? T(0) : T(1));
-  const T lost = (large ? T(1) : x) - (u - (large ? x : T(1)));
+  const T lost = (large ? T(1) : x) - detail::as_rounded(u - (large ? x : T(1)));
   const T y = detail::log_of(parts.exponent, f, lost * (whole ? T(0) : T(1)) / u);
-  const T finite = x < infinity ? (x == T(0) ? x : y) : x;
-  return x > T(-1) ? finite : (x == T(-1) ? -infinity : std::numeric_limits<T>::quiet_NaN());
+  const T finite = x < infinity<T> ? (x == T(0) ? x : y) : x;
+  return x > T(-1) ? finite : (x == T(-1) ? -infinity<T> : not_a_number<T>);
 }
 
 }  // namespace infty::math

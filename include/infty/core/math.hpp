@@ -25,6 +25,7 @@ struct ScaledExp {
 
 template <class T>
 INFTY_HOST_DEVICE inline ScaledExp<T> scaled_exp(T x) {
+  INFTY_IN_ORDER
   using Bits = typename FloatBits<T>::Bits;
   constexpr bool single = FloatBits<T>::single;
   constexpr T log2e = T(1.44269504088896340736L);
@@ -32,9 +33,9 @@ INFTY_HOST_DEVICE inline ScaledExp<T> scaled_exp(T x) {
   constexpr T ln2_high = single ? T(0.693359375L) : T(6.93145751953125e-1L);
   constexpr T ln2_low = single ? T(-2.12194440054690583e-4L) : T(1.42860682030941723212e-6L);
   constexpr T magic = FloatBits<T>::magic;
-  const T shifted = x * log2e + magic;
+  const T shifted = as_rounded(x * log2e + magic);
   const T n = shifted - magic;
-  const T r = (x - n * ln2_high) - n * ln2_low;
+  const T r = as_rounded(x - n * ln2_high) - n * ln2_low;
   T p;
   if constexpr (single) {
     p = T(1.0 / 5040);
@@ -63,6 +64,7 @@ INFTY_HOST_DEVICE inline ScaledExp<T> scaled_exp(T x) {
 /// std::exp.
 template <class T>
 INFTY_HOST_DEVICE inline T exp(T x) {
+  INFTY_IN_ORDER
   using Traits = detail::FloatBits<T>;
   constexpr T low = Traits::single ? T(-110) : T(-750), high = Traits::single ? T(90) : T(711);
   const auto e = detail::scaled_exp(x < low ? low : (x > high ? high : x));
@@ -71,7 +73,7 @@ INFTY_HOST_DEVICE inline T exp(T x) {
   const auto half = k >> 1;
   const T first = std::bit_cast<T>((half + Traits::bias) << Traits::mantissa);
   const T second = std::bit_cast<T>((k - half + Traits::bias) << Traits::mantissa);
-  const T y = e.value * first * second;
+  const T y = detail::as_rounded(e.value * first) * second;
   return x == x ? y : x;
 }
 

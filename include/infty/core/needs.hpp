@@ -16,9 +16,11 @@
 #define INFTY_NO_STATE                                                      \
   " has a State that is not copyable, or has no public `template <class Vi" \
   "sitor> void visit(Visitor&& see)`, in which it names what it remembers"
+/// Of one that has a State, besides.
 #define INFTY_NO_MAKE_STATE                                                \
   " has a State and no `State make_state(Index batch, Index first_row) co" \
   "nst` that returns one"
+/// Of every one.
 #define INFTY_NO_FORWARD                                                     \
   " has no `forward(state, x, pass) const`, or without a State `forward(x) " \
   "const` or `forward(x, pass) const`, that returns a Variable [B, L, d]"

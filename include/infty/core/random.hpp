@@ -8,6 +8,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 
 namespace infty {
@@ -91,10 +92,10 @@ class Random {
   Index categorical(std::span<const double> weights) {
     double sum = 0;
     for (const double w : weights) {
-      require(std::isfinite(w) && w >= 0, "Random::categorical", "a weight is ", w);
+      require(math::is_finite(w) && w >= 0, "Random::categorical", "a weight is ", w);
       sum += w;
     }
-    require(sum > 0 && std::isfinite(sum), "Random::categorical", "the weights sum to ", sum);
+    require(sum > 0 && math::is_finite(sum), "Random::categorical", "the weights sum to ", sum);
     double left = uniform() * sum;
     Index last = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {

@@ -23,7 +23,7 @@ Tensor<T, B> aligned(const Tensor<T, B>& x, Index length) {
   const Index rows = x.dim(0);
   auto y = Tensor<T, B>::zeros(x.shape().with(1, length));
   const Index inner = x.shape().size(2, x.rank()), from = x.dim(1) * inner, to = length * inner;
-  const Index width = std::min(from, to);
+  const Index width = (std::min)(from, to);
   T* const out = y.data();
   for (Index row = 0; row < rows; ++row)
     B::copy(out + (row + 1) * to - width, x.data() + (row + 1) * from - width, width);
@@ -211,7 +211,7 @@ auto join_rows(const Parts& parts) {
             const Shape& shape = detail::tensor_of(part).shape();
             detail::require_joinable("join_rows", *parts.begin(), index, first, shape, sequence);
             rows += shape[0];
-            if (sequence) length = std::max(length, shape[1]);
+            if (sequence) length = (std::max)(length, shape[1]);
           });
           const Shape shape = first.with(0, rows);
           std::remove_cvref_t<decltype(detail::tensor_of(member))> joined(
@@ -270,7 +270,7 @@ void put_rows(State& state, Index at, const State& rows) {
         if constexpr (detail::is_tensor<M>) {
           const auto &a = detail::tensor_of(member), &b = detail::tensor_of(from);
           detail::require_joinable("put_rows", state, next, a.shape(), b.shape(), sequence);
-          const Index length = sequence ? std::max(a.dim(1), b.dim(1)) : 0;
+          const Index length = sequence ? (std::max)(a.dim(1), b.dim(1)) : 0;
           auto joined = (sequence ? detail::aligned(a, length) : a).clone();
           joined.slice(at, at + count).copy_from(sequence ? detail::aligned(b, length) : b);
           member = M(joined);

@@ -32,8 +32,8 @@ INFTY_HOST_DEVICE inline T tanh_within(T x) {
 template <class T>
 INFTY_HOST_DEVICE inline T tanh(T x) {
   const T a = x < T(0) ? -x : x;
-  const T far = T(1) - T(2) / (T(1) + exp(T(2) * a));
-  return a < T(0.625) ? detail::tanh_within(x) : (x < T(0) ? -far : far);
+  const T distant = T(1) - T(2) / (T(1) + exp(T(2) * a));
+  return a < T(0.625) ? detail::tanh_within(x) : (x < T(0) ? -distant : distant);
 }
 
 }  // namespace infty::math

@@ -97,7 +97,7 @@ class BatchStream {
     std::vector<Index> lengths;
     for (Index row = 0; row < config_.batch; ++row) {
       lengths.push_back(length_of(row, position_.next[static_cast<std::size_t>(row)]));
-      out.length = std::max(out.length, lengths.back());
+      out.length = (std::max)(out.length, lengths.back());
     }
     const auto all = static_cast<std::size_t>(config_.batch * out.length);
     out.inputs.reserve(all);
@@ -129,7 +129,7 @@ class BatchStream {
     for (Index row = 0; row < config_.batch; ++row) {
       Index count = 0;
       for (Index next = begin_of(row); next < end_of(row); ++count) next += length_of(row, next);
-      most = std::max(most, count);
+      most = (std::max)(most, count);
     }
     return most;
   }
@@ -162,7 +162,7 @@ class BatchStream {
 
   // Parts differ by one token at most; the longer ones come first.
   Index begin_of(Index row) const {
-    return size() / config_.batch * row + std::min(row, size() % config_.batch);
+    return size() / config_.batch * row + (std::min)(row, size() % config_.batch);
   }
   Index end_of(Index row) const { return begin_of(row + 1); }
 
@@ -176,11 +176,11 @@ class BatchStream {
 
   /// Tokens that a row reads at once from `next` on.
   Index length_of(Index row, Index next) const {
-    Index end = next + std::min(config_.segment, end_of(row) - next);
+    Index end = next + (std::min)(config_.segment, end_of(row) - next);
     if (config_.reset_documents) {
       const auto& documents = stream_->documents;
       const auto border = std::upper_bound(documents.begin(), documents.end(), next);
-      if (border != documents.end()) end = std::min(end, *border);
+      if (border != documents.end()) end = (std::min)(end, *border);
     }
     return end - next;
   }

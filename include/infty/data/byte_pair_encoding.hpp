@@ -123,7 +123,8 @@ class BytePairEncoding {
         const auto byte = static_cast<unsigned char>(piece[i]);
         const TokenId id = encoding_.of_byte_[byte];
         require(id >= 0, "BytePairEncoding::encode", "the byte ", static_cast<int>(byte),
-                " is no token of this vocabulary");
+                " is no token of this vocabulary: it is of ",
+                detail::printable(detail::character_at(piece, i)));
         parts_.push_back({id, i > 0 ? i - 1 : 0, i + 1});
       }
       for (std::size_t i = 0; i + 1 < parts_.size(); ++i) find_merge(i);
@@ -221,9 +222,9 @@ class BytePairEncoding {
     const MappedFile file(path);
     std::string_view text = file.text();
     for (Index number = 1; !text.empty(); ++number) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
+      const std::size_t end = (std::min)(text.find('\n'), text.size());
       std::string_view line = text.substr(0, end);
-      text.remove_prefix(std::min(end + 1, text.size()));
+      text.remove_prefix((std::min)(end + 1, text.size()));
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
       const auto fail = [&](const auto&... parts) {

@@ -34,9 +34,10 @@ inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t>
   }
   std::vector<std::int64_t> order(count);
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
     const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
-    return frequency[i] != frequency[j] ? frequency[i] > frequency[j] : first[i] < first[j];
+    if (frequency[i] != frequency[j]) return frequency[i] > frequency[j];
+    return first[i] != first[j] ? first[i] < first[j] : a < b;
   });
   return order;
 }
@@ -47,7 +48,7 @@ inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t>
 inline std::vector<std::int64_t> rank_by_recent_frequency(std::span<const std::int64_t> tokens,
                                                           Index symbols, Index window) {
   require_at_least("rank_by_recent_frequency", "window", window, 0);
-  return rank_by_frequency(tokens.last(std::min(tokens.size(), static_cast<std::size_t>(window))),
+  return rank_by_frequency(tokens.last((std::min)(tokens.size(), static_cast<std::size_t>(window))),
                            symbols);
 }
 

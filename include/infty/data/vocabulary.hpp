@@ -193,8 +193,7 @@ class Vocabulary {
       TokenId id = token.size() == 1 ? of_byte[static_cast<unsigned char>(token.front())]
                                      : find(token).value_or(-1);
       if (id < 0) id = unknown;
-      require(id >= 0, "Vocabulary::encode", detail::printable(token), " is none of the ", size(),
-              " tokens, and neither is ", unknown_word);
+      if (id < 0) fail_unknown(text, token);
       out.push_back(id);
     });
     return out;
@@ -258,6 +257,16 @@ class Vocabulary {
   }
 
  private:
+  /// Names what is not in the vocabulary; of a byte that shows nothing by itself, its character.
+  [[noreturn]] void fail_unknown(std::string_view text, std::string_view token) const {
+    const auto at = static_cast<std::size_t>(token.data() - text.data());
+    const std::string_view character = detail::character_at(text, at);
+    const bool part = token.size() == 1 && character.size() > 1;
+    raise<ValueError>("Vocabulary::encode", part ? "byte " + detail::escaped(token) + " of " : "",
+                      detail::printable(part ? character : token), " is none of the ", size(),
+                      " tokens, and neither is ", unknown_word);
+  }
+
   struct Entry {
     std::string token;
     Index count;
@@ -268,7 +277,7 @@ class Vocabulary {
   }
 
   void append(Entry entry) {
-    require(entries_.size() < static_cast<std::size_t>(std::numeric_limits<TokenId>::max()),
+    require(entries_.size() < static_cast<std::size_t>((std::numeric_limits<TokenId>::max)()),
             "Vocabulary", "there are too many tokens");
     ids_.emplace(entry.token, static_cast<TokenId>(entries_.size()));
     entries_.push_back(std::move(entry));

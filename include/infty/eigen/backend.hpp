@@ -103,12 +103,12 @@ struct EigenBackend {
   template <class T, class Fold, class F>
   static T reduce(Index n, T init, Fold fold, F f) {
     constexpr Index most_pieces = 256, lanes = 16;
-    const Index grain = std::max(element_grain, (n + most_pieces - 1) / most_pieces);
+    const Index grain = (std::max)(element_grain, (n + most_pieces - 1) / most_pieces);
     T partial[most_pieces];
     parallel_for(n, grain, [&](Index begin, Index end) {
       const F term = f;
       T lane[lanes] = {};
-      const Index used = std::min(lanes, end - begin);
+      const Index used = (std::min)(lanes, end - begin);
       for (Index l = 0; l < used; ++l) lane[l] = term(begin + l);
       Index i = begin + used;
       for (; i + lanes <= end; i += lanes)

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <infty/core/kernel/attention.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/panel.hpp>
@@ -98,7 +98,7 @@ struct FusedAttention : private AttentionTiling {
     const T factor = T(1) / std::sqrt(static_cast<T>(D));
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
       Scratch<T> scratch(2 * s.keys + 2 * D);
-      T *const p = scratch.data(), *const far = p + s.keys, *const qu = far + s.keys,
+      T *const p = scratch.data(), *const distant = p + s.keys, *const qu = distant + s.keys,
                *const qw = qu + D;
       for (Index job = begin; job < end; ++job) {
         const Index head = job % s.heads, row = job / s.heads, first = in.first_key(s, row);
@@ -112,8 +112,8 @@ struct FusedAttention : private AttentionTiling {
             return ConstStrided<T>(x + begin_row * e + head * D, n, D, Eigen::OuterStride<>(e));
           };
           Column(p, n).noalias() = rows(in.k, row * s.keys + first) * Column(qu, D);
-          Column(far, n).noalias() = rows(in.r, s.queries - 1 - i + first) * Column(qw, D);
-          for (Index j = 0; j < n; ++j) p[j] += far[j];
+          Column(distant, n).noalias() = rows(in.r, s.queries - 1 - i + first) * Column(qw, D);
+          for (Index j = 0; j < n; ++j) p[j] += distant[j];
           const T top = row_max<T>(n, [=](Index j) { return p[j]; });
           for (Index j = 0; j < n; ++j) p[j] = math::exp_decay(p[j] - top);
           const T sum = row_sum<T>(n, [=](Index j) { return p[j]; });
@@ -147,7 +147,7 @@ struct FusedAttention : private AttentionTiling {
                            T* log_sum) {
     const Index end = s.memory() + tile.first + tile.count;
     std::fill_n(tile.out, tile.count * tile.width, T(0));
-    std::fill_n(tile.top, tile.count, -std::numeric_limits<T>::infinity());
+    std::fill_n(tile.top, tile.count, -math::infinity<T>);
     std::fill_n(tile.sum, tile.count, T(0));
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
       const KeyTile<T> with(s, tile, key, end);
@@ -157,7 +157,7 @@ struct FusedAttention : private AttentionTiling {
         const Index whole = tile.finish_scores(i, with.visible(s, tile, i));
         if (whole > 0) {
           const T before = tile.top[i];
-          const T top = std::max(before, Simd<T>::largest(x, whole));
+          const T top = (std::max)(before, Simd<T>::largest(x, whole));
           for (Index j = 0; j < whole; ++j) x[j] = math::exp_decay(x[j] - top);
           const T scale = math::exp(before - top);
           tile.sum[i] = tile.sum[i] * scale + row_sum<T>(whole, [=](Index j) { return x[j]; });
@@ -165,7 +165,7 @@ struct FusedAttention : private AttentionTiling {
           if (scale != T(1))
             for (Index d = 0; d < tile.width; ++d) tile.out[i * tile.width + d] *= scale;
         }
-        std::fill(x + whole, x + std::max(whole, with.count), T(0));
+        std::fill(x + whole, x + (std::max)(whole, with.count), T(0));
       }
       product_in_cache(tile.count, tile.head_dim, with.count, TileView<T>{tile.scores, key_tile, 1},
                        v.data + with.begin * v.stride, v.stride, true, tile.out, tile.width);
@@ -208,31 +208,31 @@ struct FusedAttention : private AttentionTiling {
           const T below = x[j] - log_of_sum;
           x[j] = math::exp_decay(below > T(0) ? T(0) : below);
         }
-        std::fill(x + whole, x + std::max(whole, with.wide), T(0));
+        std::fill(x + whole, x + (std::max)(whole, with.wide), T(0));
       }
       product_in_cache(tile.count, with.count, D, TileView<T>{d_out, e, 1},
                        known.v_across.data + with.begin, known.v_across.stride, false, d_scores,
                        shifted);
       for (Index i = 0; i < tile.count; ++i) {
         const T* const x = tile.scores + i * key_tile;
-        T *const g = d_scores + i * shifted, *const far = tile.distance + i * band;
+        T *const g = d_scores + i * shifted, *const distant = tile.distance + i * band;
         const T middle = mean[i];
         for (Index j = 0; j < with.wide; ++j) g[j] = x[j] * (g[j] - middle);
-        std::fill(far, g, T(0));
-        std::fill(g + with.wide, std::max(g + with.wide, far + with.wide_band), T(0));
+        std::fill(distant, g, T(0));
+        std::fill(g + with.wide, (std::max)(g + with.wide, distant + with.wide_band), T(0));
       }
-      const Index keys = with.count, begin = with.begin, far = with.distances,
+      const Index keys = with.count, begin = with.begin, distant = with.distances,
                   distance = with.distance;
       product_in_cache(D, keys, tile.count, TileView<T>{d_out, 1, e}, tile.scores, key_tile, true,
                        to.v + begin, to.stride);
       product_in_cache(D, keys, tile.count, TileView<T>{tile.qu, 1, D}, d_scores, shifted, true,
                        to.k + begin, to.stride);
-      product_in_cache(D, far, tile.count, TileView<T>{tile.qw, 1, D}, tile.distance, band, true,
-                       to.r + distance, to.stride);
+      product_in_cache(D, distant, tile.count, TileView<T>{tile.qw, 1, D}, tile.distance, band,
+                       true, to.r + distance, to.stride);
       product_in_cache(tile.count, D, keys, TileView<T>{d_scores, shifted, 1},
                        known.k_along.data + begin * known.k_along.stride, known.k_along.stride,
                        true, content, tile.width);
-      product_in_cache(tile.count, D, far, TileView<T>{tile.distance, band, 1},
+      product_in_cache(tile.count, D, distant, TileView<T>{tile.distance, band, 1},
                        known.r_along.data + distance * known.r_along.stride, known.r_along.stride,
                        true, position, tile.width);
     }

@@ -36,7 +36,7 @@ struct FusedExpectation {
         const T* const v = values + row * N * e + head * width;
         std::fill_n(sum, width * tile, T(0));
         for (Index j = at.functions.begin; j < at.functions.end; j += block) {
-          const Index n = std::min(block, at.functions.end - j);
+          const Index n = (std::min)(block, at.functions.end - j);
           at.each(psi, j, n, [=](Index k, Index, Expectation<T> x) { r[k] = x.value; });
           product_in_cache(width, at.count, n, TileView<T>{v + j * e, 1, e}, r, tile, true, sum,
                            tile);
@@ -74,7 +74,7 @@ struct FusedExpectation {
           }
           T d_mu[tile] = {}, d_var[tile] = {};
           for (Index j = at.functions.begin; j < at.functions.end; j += block) {
-            const Index n = std::min(block, at.functions.end - j);
+            const Index n = (std::min)(block, at.functions.end - j);
             if (d_density) {
               product_in_cache(n, at.count, width, TileView<T>{v + j * e, e, 1}, across, tile,
                                false, dr, tile);
@@ -118,7 +118,7 @@ struct FusedExpectation {
 
     Tile(const ReadSize& s, const Psi& psi, const QueryOrder<D, T, Psi>& order, const T* density,
          Index row_and_head, Index first, T* memory)
-        : count(std::min(tile, s.queries - first)),
+        : count((std::min)(tile, s.queries - first)),
           query(order.queries(row_and_head) + first),
           spread(memory) {
       const T* const at = density + row_and_head * s.queries;

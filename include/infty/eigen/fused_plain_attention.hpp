@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <infty/core/kernel/plain_attention.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/gemm.hpp>
@@ -94,7 +94,7 @@ struct FusedPlainAttention {
           T& log_of_sum = log_sum[(row * s.queries + i) * s.heads + head];
           if (n <= 0) {
             std::fill_n(y + at, D, T(0));
-            log_of_sum = -std::numeric_limits<T>::infinity();
+            log_of_sum = -math::infinity<T>;
             continue;
           }
           for (Index d = 0; d < D; ++d) query[d] = in.q[at + d] * in.scale;
@@ -133,7 +133,7 @@ struct FusedPlainAttention {
         : batch_row(row),
           head(head_),
           first(first_),
-          count(std::min(query_tile, s.queries - first_)),
+          count((std::min)(query_tile, s.queries - first_)),
           wide(padded<T>(count)),
           head_dim(s.head_dim),
           model(s.model()),
@@ -200,7 +200,7 @@ struct FusedPlainAttention {
       for (Index i = 0; i < tile.count; ++i) {
         std::copy_n(from + i * e, D, grad + i * tile.width);
         const T log_of_sum = logs[tile.of_heads(s) + i * s.heads];
-        if (log_of_sum != -std::numeric_limits<T>::infinity()) log_sum[i] = log_of_sum;
+        if (log_of_sum != -math::infinity<T>) log_sum[i] = log_of_sum;
         mean[i] = row_sum<T>(D, [=](Index c) { return from[i * e + c] * result[i * e + c]; });
       }
     }
@@ -213,21 +213,21 @@ struct FusedPlainAttention {
                      query_tile, false, tile.scores, query_tile);
     const Index all_see = in.end_key(s, tile.first);  // keys before it
     for (Index j = std::max<Index>(0, all_see - begin); j < keys; ++j)
-      std::fill_n(tile.scores + j * query_tile, std::min(tile.wide, begin + j + 1 - all_see),
-                  -std::numeric_limits<T>::infinity());
+      std::fill_n(tile.scores + j * query_tile, (std::min)(tile.wide, begin + j + 1 - all_see),
+                  -math::infinity<T>);
   }
 
   template <class Size, class Inputs, class T>
   static void forward_tile(const Size& s, const Inputs& in, const Tile<T>& tile, Panel<T> values,
                            T* y, T* log_sum) {
-    constexpr T none = -std::numeric_limits<T>::infinity();
+    constexpr T none = -math::infinity<T>;
     const Index wide = tile.wide, end = in.end_key(s, tile.first + tile.count - 1);
     T top[query_tile], sum[query_tile], part[query_tile], from[query_tile];
     std::fill_n(top, query_tile, none);
     std::fill_n(sum, query_tile, T(0));
     std::fill_n(tile.out, tile.count * tile.width, T(0));
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const Index keys = std::min(key_tile, end - key);
+      const Index keys = (std::min)(key_tile, end - key);
       score(s, in, tile, key, keys);
       std::copy_n(top, query_tile, from);
       for (Index j = 0; j < keys; ++j) {
@@ -272,7 +272,7 @@ struct FusedPlainAttention {
                 end = in.end_key(s, tile.first + tile.count - 1);
     std::fill_n(tile.out, tile.count * width, T(0));  // dq / scale
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const Index keys = std::min(key_tile, end - key);
+      const Index keys = (std::min)(key_tile, end - key);
       score(s, in, tile, key, keys);
       product_in_cache(keys, tile.count, D, tile.rows_of(s, in.v, key), back.across, query_tile,
                        false, back.d_scores, query_tile);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <infty/core/config.hpp>
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/eigen/lanes.hpp>
 #include <infty/eigen/parallel.hpp>
 
@@ -26,7 +26,7 @@ struct FusedTokenLosses {
         normaliser[i] = log_sum(count, x);
         losses[i] = target == in.ignored            ? T(0)
                     : target >= 0 && target < count ? normaliser[i] - x[target]
-                                                    : std::numeric_limits<T>::quiet_NaN();
+                                                    : math::not_a_number<T>;
       }
     });
   }
@@ -57,7 +57,7 @@ struct FusedTokenLosses {
     const T top = Eigen::Map<const Lanes<T, Eigen::Dynamic>>(x, n).maxCoeff();
     T terms[chunk], sum = T(0);
     for (Index begin = 0; begin < n; begin += chunk) {
-      const Index count = std::min(chunk, n - begin);
+      const Index count = (std::min)(chunk, n - begin);
       for (Index j = 0; j < count; ++j) terms[j] = math::exp_decay(x[begin + j] - top);
       sum += sum_lanes<T>(count, [&]<int W>(Index j) { return lanes<W>(terms + j); });
     }

@@ -98,7 +98,7 @@ void pack_panels(Index m, Index k, TileView<T> a, T* to) {
           transpose_square(from + r * a.row + done, a.row, to + done * rows + r, rows);
 #endif
     for (Index p = done; p < k; ++p)
-      for (Index r = 0; r < std::min(rows, m - i); ++r)
+      for (Index r = 0; r < (std::min)(rows, m - i); ++r)
         to[p * rows + r] = from[r * a.row + p * a.column];
   }
 }
@@ -121,7 +121,7 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
     for (Index i = 0; i < m; ++i)
       for (Index j = 0; j < n; ++j) c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
   for (Index first = 0; first < k; first += deepest) {
-    const Index deep = std::min(deepest, k - first);
+    const Index deep = (std::min)(deepest, k - first);
     const T keep = first > 0 ? T(1) : beta;
     const TileView<T> left{a.data + (a.transposed ? first * a.leading : first),
                            a.transposed ? 1 : a.leading, a.transposed ? a.leading : 1};
@@ -130,12 +130,12 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
       if (!packed)
         return product_in_cache(m, columns, deep, left, strip_of_b, wide, add, to, stride);
       for (Index i = 0; i < m; i += rows)
-        product_in_cache(std::min(rows, m - i), columns, deep,
+        product_in_cache((std::min)(rows, m - i), columns, deep,
                          TileView<T>{panels_of_a + i * deep, 1, rows}, strip_of_b, wide, add,
                          to + i * stride, stride);
     };
     for (Index j = 0; j < n; j += wide) {
-      const Index columns = std::min(wide, n - j);
+      const Index columns = (std::min)(wide, n - j);
       if (columns < wide) std::fill_n(strip_of_b, deep * wide, T(0));
       if (b.transposed)
         transpose(columns, deep, b.data + j * b.leading + first, b.leading, strip_of_b, wide);

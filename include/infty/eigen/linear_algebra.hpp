@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include <infty/core/backend.hpp>
+#include <infty/core/number.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/scratch.hpp>
@@ -42,7 +42,7 @@ inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool 
   const auto half = [](Index x) { return (x / 2 + 31) / 32 * 32; };
   Index count = products;
   while (count < tasks && tile.rows * tile.cols * tile.inner >= 2 * least_work) {
-    if (sums_rows && tile.inner >= 4 * std::max(tile.rows, tile.cols) &&
+    if (sums_rows && tile.inner >= 4 * (std::max)(tile.rows, tile.cols) &&
         tile.inner >= 2 * least_inner)
       tile.inner = half(tile.inner);
     else if (tile.rows >= tile.cols && tile.rows >= 2 * least_side)
@@ -77,8 +77,8 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
       const Index part = job % parts, place = job / parts % tiles, product = job / parts / tiles;
       const Index outer = product / p.inner, inner = product % p.inner;
       const Index row = place / col_tiles * tile.rows, col = place % col_tiles * tile.cols;
-      const Index rows = std::min(tile.rows, p.m - row), cols = std::min(tile.cols, p.n - col);
-      const Index first = part * tile.inner, depth = std::min(tile.inner, p.k - first);
+      const Index rows = (std::min)(tile.rows, p.m - row), cols = (std::min)(tile.cols, p.n - col);
+      const Index first = part * tile.inner, depth = (std::min)(tile.inner, p.k - first);
       const auto operand = [&](const T* x, const Matmul::Operand& o, Index i, Index j) {
         return GemmOperand<T>{x + outer * o.outer + inner * o.inner +
                                   (o.transposed ? j * o.leading + i : i * o.leading + j),
@@ -118,7 +118,7 @@ bool cholesky_solve(Index n, Index m, T* a, T* b) {
   if (factor.info() != Eigen::Success) return false;
   // Eigen lets NaN and infinity pass; every one in the lower triangle has reached the diagonal.
   for (Index i = 0; i < n; ++i)
-    if (!std::isfinite(a[i * n + i])) return false;
+    if (!math::is_finite(a[i * n + i])) return false;
   Matrix rhs(b, n, m);
   factor.solveInPlace(rhs);
   return true;

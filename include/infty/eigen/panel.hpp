@@ -55,7 +55,7 @@ class Panels {
  public:
   template <class Pack>
   Panels(const AttentionSize& s, const T* x, Index count, const Pack& pack)
-      : each_(std::max(s.head_dim * panel_stride<T>(s.keys), s.keys * padded<T>(s.head_dim))),
+      : each_((std::max)(s.head_dim * panel_stride<T>(s.keys), s.keys * padded<T>(s.head_dim))),
         memory_(count * each_),
         panels_(count) {
     const Index e = s.model(), heads = s.heads;

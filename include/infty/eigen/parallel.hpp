@@ -63,12 +63,12 @@ void parallel_for(Index n, Index grain, const Body& body) {
     const int threads = static_cast<int>(std::min<Index>(num_threads(), pieces));
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (Index piece = 0; piece < pieces; ++piece)
-      body(piece * grain, std::min(n, (piece + 1) * grain));
+      body(piece * grain, (std::min)(n, (piece + 1) * grain));
     return;
   }
 #endif
   for (Index piece = 0; piece < pieces; ++piece)
-    body(piece * grain, std::min(n, (piece + 1) * grain));
+    body(piece * grain, (std::min)(n, (piece + 1) * grain));
 }
 
 /// Calls task(i) for all i in [0, n), each of them in one thread and all that it calls too. What a

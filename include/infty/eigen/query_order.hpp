@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include <infty/core/config.hpp>
 #include <infty/core/kernel/expectation.hpp>
+#include <infty/core/number.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/scratch.hpp>
 
@@ -54,13 +54,13 @@ class QueryOrder {
   FunctionRange functions(const Psi& psi, const T* mu, const T* var, Index count) const {
     if constexpr (has_reach) {
       if (skips_) {
-        T low = std::numeric_limits<T>::infinity(), high = -low;
+        T low = math::infinity<T>, high = -low;
         bool finite = true;
         for (Index i = 0; i < count; ++i) {
           const T reach = D::reach(psi, var[i], tail_);
-          finite = finite && std::isfinite(mu[i]) && std::isfinite(reach);
-          low = std::min(low, mu[i] - reach);
-          high = std::max(high, mu[i] + reach);
+          finite = finite && math::is_finite(mu[i]) && math::is_finite(reach);
+          low = (std::min)(low, mu[i] - reach);
+          high = (std::max)(high, mu[i] + reach);
         }
         FunctionRange range{0, size_};
         if (!finite) return range;
@@ -79,8 +79,8 @@ class QueryOrder {
   void sort(const T* mu, Index* to) const {
     constexpr Index places = 256;
     const auto place = [=](Index i) {
-      return mu[i] > T(0) ? mu[i] < T(1) ? static_cast<Index>(mu[i] * T(places)) : places - 1
-                          : Index{0};
+      if (math::is_nan_at(mu + i) || mu[i] <= T(0)) return Index{0};
+      return mu[i] < T(1) ? static_cast<Index>(mu[i] * T(places)) : places - 1;
     };
     Index start[places + 1] = {};
     for (Index i = 0; i < queries_; ++i) ++start[place(i) + 1];

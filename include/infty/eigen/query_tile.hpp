@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <infty/core/config.hpp>
 #include <infty/core/kernel/attention.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/register_tile.hpp>
@@ -39,7 +39,7 @@ struct QueryTile : AttentionTiling {
       : batch_row(row),
         head(head_),
         first(first_),
-        count(std::min(query_tile, s.queries - first_)),
+        count((std::min)(query_tile, s.queries - first_)),
         head_dim(s.head_dim),
         model(s.model()),
         queries(s.queries),
@@ -76,10 +76,10 @@ struct QueryTile : AttentionTiling {
   /// vectors, so that no loop over them has a remainder. Returns how many.
   Index finish_scores(Index i, Index visible) const {
     T* const x = scores + i * key_tile;
-    const T* const far = distance + i * band + count - 1 - i;
+    const T* const distant = distance + i * band + count - 1 - i;
     const Index whole = (visible + row_lanes - 1) / row_lanes * row_lanes;
-    for (Index j = 0; j < whole; ++j) x[j] += far[j];
-    std::fill(x + visible, x + whole, -std::numeric_limits<T>::infinity());
+    for (Index j = 0; j < whole; ++j) x[j] += distant[j];
+    std::fill(x + visible, x + whole, -math::infinity<T>);
     return whole;
   }
 };
@@ -92,10 +92,10 @@ struct KeyTile : AttentionTiling {
 
   KeyTile(const AttentionSize& s, const QueryTile<T>& tile, Index first, Index end)
       : begin(first),
-        count(std::min(key_tile, end - first)),
+        count((std::min)(key_tile, end - first)),
         wide(padded<T>(count)),
         distance(s.queries - tile.first - tile.count + first),
-        distances(std::min(tile.count + count - 1, s.keys - distance)),
+        distances((std::min)(tile.count + count - 1, s.keys - distance)),
         wide_band(padded<T>(distances)) {}
 
   /// How many of the keys query i of the tile sees.

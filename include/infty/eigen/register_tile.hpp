@@ -43,7 +43,7 @@ struct Simd {
     T lane[width];
     store(lane, top);
     for (Index half = width / 2; half > 0; half /= 2)
-      for (Index l = 0; l < half; ++l) lane[l] = std::max(lane[l], lane[l + half]);
+      for (Index l = 0; l < half; ++l) lane[l] = (std::max)(lane[l], lane[l + half]);
     return lane[0];
   }
 };

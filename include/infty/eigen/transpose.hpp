@@ -64,8 +64,8 @@ void transpose(Index rows, Index columns, const T* from, Index from_stride, T* t
         continue;
       }
 #endif
-      for (Index c = 0; c < std::min(W, columns - j); ++c)
-        for (Index r = 0; r < std::min(W, rows - i); ++r)
+      for (Index c = 0; c < (std::min)(W, columns - j); ++c)
+        for (Index r = 0; r < (std::min)(W, rows - i); ++r)
           target[c * to_stride + r] = source[r * from_stride + c];
     }
 }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <infty/core/config.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
@@ -120,8 +121,9 @@ bool convert(S from, T& to) {
   } else if constexpr (std::floating_point<S> != std::floating_point<T>) {
     return false;
   } else if constexpr (std::floating_point<T>) {
-    if (std::isfinite(from) &&
-        std::abs(static_cast<double>(from)) > static_cast<double>(std::numeric_limits<T>::max()))
+    if (std::abs(static_cast<double>(from)) >
+            static_cast<double>((std::numeric_limits<T>::max)()) &&
+        math::is_finite(from))
       return false;
     to = static_cast<T>(from);
     return true;

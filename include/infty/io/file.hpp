@@ -158,7 +158,7 @@ inline bool is_unfinished(std::string_view name, std::string_view of) {
   if (!name.starts_with(of) || !name.substr(of.size()).starts_with(infix)) return false;
   name.remove_prefix(of.size() + infix.size());
   const auto digits = [&name] {
-    const std::size_t count = std::min(name.find_first_not_of("0123456789"), name.size());
+    const std::size_t count = (std::min)(name.find_first_not_of("0123456789"), name.size());
     name.remove_prefix(count);
     return count > 0;
   };

@@ -2,53 +2,19 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
+#include <infty/core/utf8.hpp>
 
 namespace infty::detail {
-
-/// Counts the bytes of the well-formed UTF-8 sequence that `text` begins with, 0 if there is none
-/// (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
-inline std::size_t utf8_sequence(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : static_cast<unsigned char>(0);
-  };
-  const auto within = [&](std::size_t i, unsigned low, unsigned high) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (text.empty()) return 0;
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return within(1, 0x80, 0xBF) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const unsigned low = lead == 0xE0 ? 0xA0 : 0x80, high = lead == 0xED ? 0x9F : 0xBF;
-    return within(1, low, high) && within(2, 0x80, 0xBF) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const unsigned low = lead == 0xF0 ? 0x90 : 0x80, high = lead == 0xF4 ? 0x8F : 0xBF;
-    return within(1, low, high) && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
-  }
-  return 0;
-}
-
-/// Finds the first byte that is not well-formed UTF-8; `text.size()` if all of it is.
-inline std::size_t utf8_prefix(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t length = utf8_sequence(text.substr(at));
-    if (length == 0) break;
-    at += length;
-  }
-  return at;
-}
 
 /// Writes `text` as a JSON string with its quotation marks. @pre `text` is UTF-8
 inline std::string to_json(std::string_view text) {
@@ -70,13 +36,25 @@ inline std::string to_json(std::string_view text) {
   return out += '"';
 }
 
-/// Makes `text` fit for a message: in quotation marks, at most 80 characters, nothing unprintable.
-/// What a hostile file calls its tensors must not reach a terminal as it is.
-inline std::string printable(std::string_view text) {
-  constexpr std::size_t limit = 80;
-  std::string out = "'";
-  for (const char c : text.substr(0, limit)) out += c >= ' ' && c <= '~' ? c : '?';
-  return out += text.size() > limit ? "...'" : "'";
+/// Whether this is a number as JSON writes it, and one that a double holds. By hand, for libc++ 16
+/// lacks std::from_chars of a double.
+inline bool is_number(std::string_view text) {
+  std::size_t at = text.starts_with('-') ? 1 : 0;
+  const auto take = [&](std::string_view any) {
+    return at < text.size() && any.find(text[at]) != any.npos && ++at > 0;
+  };
+  const auto digits = [&] {
+    const std::size_t begin = at;
+    while (take("0123456789")) continue;
+    return at > begin;
+  };
+  if (!take("0") && !digits()) return false;
+  if (take(".") && !digits()) return false;
+  if (take("eE")) {
+    take("+-");
+    if (!digits()) return false;
+  }
+  return at == text.size() && math::is_finite(std::strtod(std::string(text).c_str(), nullptr));
 }
 
 /// A strict JSON reader (RFC 8259) for objects, arrays, strings and unsigned integers, all that a
@@ -160,7 +138,7 @@ class JsonReader {
     std::uint64_t value = 0;
     for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
       const auto digit = static_cast<std::uint64_t>(text_[at_] - '0');
-      if (value > (std::numeric_limits<std::uint64_t>::max() - digit) / 10)
+      if (value > ((std::numeric_limits<std::uint64_t>::max)() - digit) / 10)
         fail("an integer above 2^64 - 1");
       value = value * 10 + digit;
     }
@@ -222,14 +200,10 @@ class JsonReader {
   /// Takes true, false, null or a number.
   void word() {
     const std::size_t begin = at_;
-    at_ = std::min(text_.find_first_of(" \t\r\n,:[]{}\"", at_), text_.size());
+    at_ = (std::min)(text_.find_first_of(" \t\r\n,:[]{}\"", at_), text_.size());
     const std::string_view taken = text_.substr(begin, at_ - begin);
     if (taken == "true" || taken == "false" || taken == "null") return;
-    double value = 0;
-    const auto [end, error] = std::from_chars(taken.data(), taken.data() + taken.size(), value);
-    // Neither "inf" nor "nan".
-    const bool number = taken.find_first_of("0123456789") <= 1;
-    if (!number || end != taken.data() + taken.size() || error != std::errc()) {
+    if (!is_number(taken)) {
       at_ = begin;
       fail("expected a value");
     }

@@ -147,7 +147,7 @@ class SafetensorsFile {
                       std::vector<T>& values) const {
     std::array<S, 2048> chunk;
     for (std::size_t done = 0; done < values.size();) {
-      const std::size_t count = std::min(chunk.size(), values.size() - done);
+      const std::size_t count = (std::min)(chunk.size(), values.size() - done);
       file_.read_at(data_begin_ + stored.begin + done * sizeof(S), chunk.data(), count * sizeof(S));
       for (std::size_t i = 0; i < count; ++i)
         if (!detail::convert(chunk[i], values[done + i]))

@@ -130,8 +130,9 @@ class SafetensorsWriter {
   std::vector<const Item*> layout() const {
     std::vector<const Item*> order;
     for (const Item& item : tensors_) order.push_back(&item);
-    std::stable_sort(order.begin(), order.end(), [](const Item* a, const Item* b) {
-      return dtype_bytes(a->second.dtype) > dtype_bytes(b->second.dtype);
+    std::sort(order.begin(), order.end(), [](const Item* a, const Item* b) {
+      const auto wide = dtype_bytes(a->second.dtype), other = dtype_bytes(b->second.dtype);
+      return wide != other ? wide > other : a->first < b->first;
     });
     return order;
   }

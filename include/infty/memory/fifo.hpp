@@ -150,7 +150,7 @@ class Fifo {
       const Index total = kept[row] + segment.length[row];
       leaving.length[row] = std::max<Index>(0, (total - capacity_) / stride_) * stride_;
       kept[row] = total - leaving.length[row];
-      most = std::max(most, leaving.length[row]);
+      most = (std::max)(most, leaving.length[row]);
     }
     leaving.vectors = detail::right_aligned(held, segment, kept, leaving.length, most);
     state.vectors =

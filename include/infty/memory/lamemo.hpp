@@ -172,7 +172,7 @@ class LaMemo {
     const double kept =
         detail::projected_attention_flops(sizes_.model_dim, size(length, past + length)) + maps;
     if (!config_.look_ahead) return kept;
-    return kept + maps + detail::attention_flops(size(std::min(length, past), past)) +
+    return kept + maps + detail::attention_flops(size((std::min)(length, past), past)) +
            (config_.has_future_bias() ? 0 : map);  // distances to the right have their own
   }
 
@@ -231,8 +231,8 @@ class LaMemo {
     State next = state;
     const RowCounts none(rows, 0), added(rows, L);
     for (std::size_t row = 0; row < rows; ++row) {
-      next.held[row] = std::min(config_.capacity, state.held[row] + L);
-      next.unseen[row] = std::min(next.held[row], L);
+      next.held[row] = (std::min)(config_.capacity, state.held[row] + L);
+      next.unseen[row] = (std::min)(next.held[row], L);
     }
     const auto kept = [&](const Tensor<T, Backend>& old, const Tensor<T, Backend>& x) {
       return detail::right_aligned(old, {x, added}, none, next.held, config_.capacity);
@@ -279,7 +279,7 @@ class LaMemo {
                           "row ", row, " holds ", n, " vectors, ", ahead,
                           " of them unseen: they must be <= ", C,
                           " and <= the former, and >= 1 unless there are none");
-      past = std::max(past, n);
+      past = (std::max)(past, n);
     }
     require<ShapeError>(
         pass.before == past && pass.behind == 0 && x.dim(1) > past, op, "of ", x.dim(1),

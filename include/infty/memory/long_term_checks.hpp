@@ -3,6 +3,7 @@
 
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/memory/fifo.hpp>
@@ -62,7 +63,10 @@ void check_locations(const char* op, const Tensor<T, B>& locations, const Shape&
                       ": they must be ", shape);
   const T* const t = locations.data();
   verify<B>(
-      locations.size(), [=] INFTY_HOST_DEVICE(Index i) { return !(t[i] >= T(0) && t[i] <= T(1)); },
+      locations.size(),
+      [=] INFTY_HOST_DEVICE(Index i) {
+        return !math::is_finite_at(t + i) || t[i] < T(0) || t[i] > T(1);
+      },
       [op, locations](Index i) {
         const Index samples = locations.dim(1);
         raise<ValueError>(op, "location ", i % samples, " of row ", i / samples,

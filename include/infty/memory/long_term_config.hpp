@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/signal/ridge_settings.hpp>
 
 namespace infty {
@@ -81,7 +81,7 @@ struct LongTermConfig {
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     const auto positive = [](const char* name, double value) {
-      require(std::isfinite(value) && value > 0, "LongTermConfig", name, " is ", value,
+      require(math::is_finite(value) && value > 0, "LongTermConfig", name, " is ", value,
               ": it must be positive and finite");
     };
     require_at_least("LongTermConfig", "model_dim", model_dim, 1);
@@ -94,7 +94,7 @@ struct LongTermConfig {
     require_at_least("LongTermConfig", "bins", bins, 1);
     require_at_least("LongTermConfig", "threshold", threshold, 0);
     require_at_least("LongTermConfig", "group", group, 1);
-    require(std::isfinite(tau) && tau > 0 && tau < 1, "LongTermConfig", "tau is ", tau,
+    require(math::is_finite(tau) && tau > 0 && tau < 1, "LongTermConfig", "tau is ", tau,
             ": it must lie in (0, 1)");
     positive("ridge", ridge);
     positive("sigma0", sigma0);

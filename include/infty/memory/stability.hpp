@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <vector>
 
+#include <infty/core/number.hpp>
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/memory/long_term_basis.hpp>
@@ -28,7 +28,7 @@ struct Stability {
   bool multiplies = false;  ///< even writes in a row are one matrix each; else sampled and clamped
   /// |X(t)| <= bound times the largest |x| ever written, behind a write of this length, whatever
   /// went before; infinite without `LongTermConfig::bounded`.
-  double bound = std::numeric_limits<double>::infinity();
+  double bound = math::infinity<double>;
 };
 
 namespace detail {
@@ -58,12 +58,12 @@ Stability stability(const LongTermConfigFor<Psi>& config, Index length) {
   Tensor<double> G({config.samples + length, config.basis});
   G.slice(0, config.samples).copy_from(next.next_old);
   G.slice(config.samples, config.samples + length).copy_from(next.next_new);
-  s.lebesgue = std::max(first.lebesgue, fit_size(ridge.basis(), G).lebesgue);
+  s.lebesgue = (std::max)(first.lebesgue, fit_size(ridge.basis(), G).lebesgue);
   s.multiplies = detail::Resampler(config).even() && next.limits.multiplies;
   // In front of the first product |X(t)| may have been anything up to most_lebesgue, and is such
   // that the run stays below most_run.
   if (config.bounded)
-    s.bound = s.multiplies ? std::min(most_run, next.limits.run(most_lebesgue)) : s.lebesgue;
+    s.bound = s.multiplies ? (std::min)(most_run, next.limits.run(most_lebesgue)) : s.lebesgue;
   return s;
 }
 

@@ -238,7 +238,7 @@ class WithMemory : public detail::AroundAttention<A> {
     Index rate = 1;  // vectors that go into one that leaves
     if constexpr (requires { attention.rate(); }) rate = attention.rate();
     Index group = std::max<Index>(1, length / rate);
-    if constexpr (requires { attention.stride(); }) group = std::max(group, attention.stride());
+    if constexpr (requires { attention.stride(); }) group = (std::max)(group, attention.stride());
     const double share =
         static_cast<double>(length) / (static_cast<double>(rate) * static_cast<double>(group));
     return count + memory->read_flops(batch, length) + share * memory->write_flops(batch, group);

@@ -10,6 +10,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
@@ -80,11 +81,11 @@ inline PairedDifference paired_difference(std::span<const double> first,
   PairedDifference result{.pairs = static_cast<Index>(first.size())};
   for (std::size_t i = 0; i < first.size(); ++i) {
     differences.push_back(first[i] - second[i]);
-    require<NonFiniteError>(std::isfinite(differences.back()), "paired_difference", "pair ", i,
+    require<NonFiniteError>(math::is_finite(differences.back()), "paired_difference", "pair ", i,
                             " is ", first[i], " and ", second[i]);
     result.mean += differences.back() / count;
   }
-  double half = std::numeric_limits<double>::infinity();
+  double half = math::infinity<double>;
   if (result.pairs >= 3) {
     double squares = 0;
     for (const double difference : differences)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/data/text_tensors.hpp>
 
@@ -25,7 +26,7 @@ struct TextScore {
 
   /// exp of that, at most the largest double.
   double perplexity() const {
-    return std::min(std::exp(per_token()), std::numeric_limits<double>::max());
+    return (std::min)(std::exp(per_token()), (std::numeric_limits<double>::max)());
   }
 
   /// Bits for each of so many units, such as the characters or the bytes of the text.
@@ -44,7 +45,7 @@ struct TextScore {
     double sum = nats;
     Index at = 0;
     for (const auto loss : losses) {
-      require<NonFiniteError>(std::isfinite(loss), "TextScore", "the loss of target ",
+      require<NonFiniteError>(math::is_finite(loss), "TextScore", "the loss of target ",
                               at % batch.length, " of row ", at / batch.length, " is ", loss);
       sum += static_cast<double>(loss);
       ++at;
@@ -62,7 +63,7 @@ struct TextScore {
 /// what `losses` throws
 template <class Losses>
 TextScore evaluate_segments(const TokenStream& stream, BatchConfig config, Losses&& losses) {
-  config.batch = std::min(config.batch, static_cast<Index>(stream.tokens.size()));
+  config.batch = (std::min)(config.batch, static_cast<Index>(stream.tokens.size()));
   BatchStream batches(stream, config);
   TextScore score;
   bool last = false;

@@ -141,7 +141,7 @@ class LanguageModel {
         std::vector<State, PoolAllocator<State>> parts(
             static_cast<std::size_t>((batch + rows - 1) / rows));
         BackendType::for_each_task(std::ssize(parts), [&](Index i) {
-          const Index begin = i * rows, end = std::min(batch, begin + rows);
+          const Index begin = i * rows, end = (std::min)(batch, begin + rows);
           State& part = parts[static_cast<std::size_t>(i)];
           part = take_rows(state, begin, end);
           observe_rows(part, tokens.slice(begin, end), segment);
@@ -185,7 +185,7 @@ class LanguageModel {
     const Index length = tokens.dim(1), step = segment > 0 ? segment : length;
     for (Index begin = 0; begin < length; begin += step) {
       PassType pass{.answer = false};
-      const Tokens piece = columns(tokens, begin, std::min(length, begin + step));
+      const Tokens piece = columns(tokens, begin, (std::min)(length, begin + step));
       const V x = embed(state.embedding, piece, pass);
       run_layer(body, state.body, x, pass);
     }

@@ -59,8 +59,8 @@ struct MixedStackState {
 
   template <class Visitor>
   void visit(Visitor&& see) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (see(std::to_string(I), std::get<I>(layers)), ...);
+    [&]<std::size_t... At>(std::index_sequence<At...>) {
+      (see(std::to_string(At), std::get<At>(layers)), ...);
     }(std::index_sequence_for<LayerStates...>());
   }
 };
@@ -152,16 +152,16 @@ class Layers<First, Second, More...> {
 
   template <class Visitor>
   void visit(Visitor&& see) {
-    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      see(std::to_string(I), std::get<I>(layers));
+    each([&]<std::size_t At>(std::integral_constant<std::size_t, At>) {
+      see(std::to_string(At), std::get<At>(layers));
     });
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
     State state;
-    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      std::get<I>(state.layers) = infty::make_state(std::get<I>(layers), batch, first_row);
+    each([&]<std::size_t At>(std::integral_constant<std::size_t, At>) {
+      std::get<At>(state.layers) = infty::make_state(std::get<At>(layers), batch, first_row);
     });
     return state;
   }
@@ -171,14 +171,14 @@ class Layers<First, Second, More...> {
     State next = state;
     V y = x;
     const bool answer = pass.answer, answer_before = pass.answer_before;
-    each([&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
-      if (!answer && I > last_that_remembers) {
+    each([&]<std::size_t At>(std::integral_constant<std::size_t, At>) {
+      if (!answer && At > last_that_remembers) {
         y = V();
         return;
       }
-      pass.answer = answer || I < last_that_remembers;
-      pass.answer_before = answer_before || I + 1 < count;
-      y = detail::run_layer_of(I, std::get<I>(layers), std::get<I>(next.layers), y, pass);
+      pass.answer = answer || At < last_that_remembers;
+      pass.answer_before = answer_before || At + 1 < count;
+      y = detail::run_layer_of(At, std::get<At>(layers), std::get<At>(next.layers), y, pass);
     });
     pass.answer = answer;
     pass.answer_before = answer_before;
@@ -198,8 +198,8 @@ class Layers<First, Second, More...> {
 
   template <class F>
   static void each(F&& f) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (f(std::integral_constant<std::size_t, I>()), ...);
+    [&]<std::size_t... At>(std::index_sequence<At...>) {
+      (f(std::integral_constant<std::size_t, At>()), ...);
     }(std::make_index_sequence<count>());
   }
 };

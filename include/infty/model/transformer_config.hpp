@@ -57,8 +57,8 @@ struct TransformerConfig {
             ", heads is ", heads, ": head_dim must be given where heads does not divide model_dim");
     require_at_least("TransformerConfig", "feed_forward", feed_forward, 1);
     adaptive().validate();
-    require(dropout >= 0 && dropout < 1, "TransformerConfig", "dropout is ", dropout,
-            ": it must lie in [0, 1)");
+    require(math::is_finite(dropout) && dropout >= 0 && dropout < 1, "TransformerConfig",
+            "dropout is ", dropout, ": it must lie in [0, 1)");
     const NamedSize dim{"model_dim", model_dim}, all{"layers", layers};
     const Index D = resolved_head_dim();
     require_sizes("TransformerConfig", {dim, all, {"heads", heads}, {"head_dim", D}});

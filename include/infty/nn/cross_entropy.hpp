@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/verify.hpp>
 
@@ -37,7 +37,7 @@ struct ComposedTokenLosses {
       normaliser[i] = top + std::log(sum);
       losses[i] = target == in.ignored              ? T(0)
                   : target >= 0 && target < classes ? normaliser[i] - x[target]
-                                                    : std::numeric_limits<T>::quiet_NaN();
+                                                    : math::not_a_number<T>;
     });
   }
 

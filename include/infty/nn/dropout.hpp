@@ -22,8 +22,8 @@ struct DropoutMask {
   /// Takes its place in `random`, which moves on by one draw an element.
   /// @throws infty::ValueError unless 0 <= probability < 1
   static DropoutMask draw(Index size, double probability, Random& random) {
-    require(probability >= 0 && probability < 1, "dropout", "probability is ", probability,
-            ": it must lie in [0, 1)");
+    require(math::is_finite(probability) && probability >= 0 && probability < 1, "dropout",
+            "probability is ", probability, ": it must lie in [0, 1)");
     const DropoutMask mask{random.seed(), random.stream(), random.counter(),
                            static_cast<std::uint32_t>(probability * 0x1p32),
                            static_cast<T>(1 / (1 - probability))};

@@ -41,7 +41,7 @@ template <class F>
 void for_each_ahead_block(const AttentionSize& s, F f) {
   const Index most = std::max<Index>(s.keys, 64);
   for (Index first = 0; first < s.queries; first += most) {
-    const Index count = std::min(most, s.queries - first), last = first + count - 1;
+    const Index count = (std::min)(most, s.queries - first), last = first + count - 1;
     const Index shortest = std::max<Index>(1, s.queries - s.keys + 1 - last);
     f(AheadBlock{first, count, s.queries - first - shortest + 1});
   }
@@ -68,8 +68,8 @@ void add_ahead_positions(const AttentionSize& s, const AttentionInputs<T>& in,
   B::for_each_row(s.heads * rows, 2 * s.keys, [=] INFTY_HOST_DEVICE(Index row) {
     const Index i = row % block.count, b = row / block.count % s.batch;
     T* const x = to + (row / block.count * s.queries + block.first + i) * s.keys;
-    const T* const far = from + row * block.distances + i + s.keys - 1;
-    for (Index c = first_ahead(s, in, b, block.first + i); c < s.keys; ++c) x[c] += far[-c];
+    const T* const distant = from + row * block.distances + i + s.keys - 1;
+    for (Index c = first_ahead(s, in, b, block.first + i); c < s.keys; ++c) x[c] += distant[-c];
   });
 }
 
@@ -110,10 +110,10 @@ void ahead_positions_grad(const AttentionSize& s, const AttentionInputs<T>& in,
     B::for_each_row(s.heads * rows, 2 * s.keys, [=] INFTY_HOST_DEVICE(Index row) {
       const Index i = row % block.count, b = row / block.count % s.batch;
       const T* const x = from + (row / block.count * s.queries + block.first + i) * s.keys;
-      T* const far = out + row * block.distances;
-      for (Index c = 0; c < block.distances; ++c) far[c] = T(0);
+      T* const distant = out + row * block.distances;
+      for (Index c = 0; c < block.distances; ++c) distant[c] = T(0);
       for (Index c = first_ahead(s, in, b, block.first + i); c < s.keys; ++c)
-        far[i + s.keys - 1 - c] = x[c];
+        distant[i + s.keys - 1 - c] = x[c];
     });
   }
   if (to.r) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/nn/attention.hpp>
@@ -22,7 +22,7 @@ struct RunningAttention {
   /// of 0. What is averaged in has a share of 1.
   static RunningAttention nothing(Index batch, Index vectors, Index heads, Index head_dim) {
     return {Tensor<T, B>::zeros(Shape{batch, vectors, heads * head_dim}),
-            Tensor<T, B>::full(Shape{batch, vectors, heads}, -std::numeric_limits<T>::infinity())};
+            Tensor<T, B>::full(Shape{batch, vectors, heads}, -math::infinity<T>)};
   }
 };
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/plain_attention.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/nn/attention.hpp>
@@ -43,7 +43,7 @@ Tensor<T, B> plain_attention_weights(const AttentionSize& s, const PlainAttentio
     const Index begin = in.first_key(s, b), end = in.end_key(s, i);
     T* const x = p + row * s.keys;
     for (Index j = 0; j < s.keys; ++j) x[j] = j < begin || j >= end ? T(0) : in.scale * x[j];
-    T log_of_sum = -std::numeric_limits<T>::infinity();
+    T log_of_sum = -math::infinity<T>;
     if (begin < end) log_of_sum = row_softmax(end - begin, x + begin);
     if (log_sum) log_sum[(b * s.queries + i) * s.heads + head] = log_of_sum;
   });

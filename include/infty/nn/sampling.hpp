@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/tensor.hpp>
 
@@ -24,10 +24,11 @@ struct Sampling {
   /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
-    require(std::isfinite(temperature) && temperature >= 0, "Sampling", "temperature is ",
+    require(math::is_finite(temperature) && temperature >= 0, "Sampling", "temperature is ",
             temperature, ": it must be finite and at least 0");
     require_at_least("Sampling", "top_k", top_k, 0);
-    require(top_p > 0 && top_p <= 1, "Sampling", "top_p is ", top_p, ": it must lie in (0, 1]");
+    require(math::is_finite(top_p) && top_p > 0 && top_p <= 1, "Sampling", "top_p is ", top_p,
+            ": it must lie in (0, 1]");
   }
 };
 
@@ -55,7 +56,7 @@ Tensor<Index, B> argmax(const Tensor<T, B>& logits) {
     const T* const score = scores + row * classes;
     Index best = 0;
     for (Index i = 1; i < classes; ++i)
-      if (score[i] > score[best] || score[best] != score[best]) best = i;
+      if (score[i] > score[best] || math::is_nan_at(score + best)) best = i;
     to[row] = best;
   });
   return out;
@@ -80,9 +81,9 @@ Index sample(std::span<const T> logits, const Sampling& sampling, Random& random
   };
   std::vector<Index> order;
   for (Index i = 0; i < std::ssize(logits); ++i) {
-    require<NonFiniteError>(score(i) < std::numeric_limits<double>::infinity(), "sample",
+    require<NonFiniteError>(math::is_finite(score(i)) || score(i) < 0, "sample",
                             "the score of class ", i, " is ", score(i), ": it must be finite");
-    if (std::isfinite(score(i))) order.push_back(i);
+    if (math::is_finite(score(i))) order.push_back(i);
   }
   require<NonFiniteError>(!order.empty(), "sample", "no class has a score above -infinity");
   const Index top = *std::min_element(order.begin(), order.end(), likelier);

@@ -12,6 +12,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/erf.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/shape.hpp>
@@ -54,7 +55,9 @@ INFTY_HOST_DEVICE inline void add_gaussian_bins(T mu, T sigma, Index bins, T* to
   // deviations nothing is left.
   constexpr T r = T(0.70710678118654752440084436L), beyond = 40;  // r = 1 / sqrt(2)
   const T start = (mu - beyond * sigma) * T(bins);
-  const Index first = !(start > 0) ? 0 : (start >= T(bins) ? bins : static_cast<Index>(start));
+  Index first = 0;  // for NaN, too
+  if (start > 0 && !math::is_nan(start))
+    first = start >= T(bins) ? bins : static_cast<Index>(start);
   constexpr Index chunk = 16;  // edges whose tails make vector code
   T z[chunk + 1], tail[chunk + 1];
   for (Index at = first; at < bins; at += chunk) {
@@ -156,10 +159,10 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
   const T* const p = probability.data();
   detail::verify<B>(
       rows * bins,
-      [=] INFTY_HOST_DEVICE(Index i) { return !(p[i] >= T(0) && p[i] - p[i] == T(0)); },
+      [=] INFTY_HOST_DEVICE(Index i) { return !math::is_finite_at(p + i) || p[i] < T(0); },
       [probability, bins](Index i) {
         const auto q = probability.reshape(Shape{probability.size()}).slice(i, i + 1).item();
-        require<NonFiniteError>(std::isfinite(q), "sample_locations", "probability of bin ",
+        require<NonFiniteError>(math::is_finite(q), "sample_locations", "probability of bin ",
                                 i % bins, " of row ", i / bins, " is ", q);
         raise<ValueError>("sample_locations", "probability of bin ", i % bins, " of row ", i / bins,
                           " is ", q, ": it must not be negative");

@@ -115,7 +115,7 @@ struct WriteLimits {
 
   /// The most that |X(t)| can come to, over the largest |x|, behind any number of such writes in a
   /// row, B' = A B + Gᵀ X, where it was at most `before` in front of the first.
-  double run(double before) const { return lebesgue * std::max(1.0, of_new + of_old * before); }
+  double run(double before) const { return lebesgue * (std::max)(1.0, of_new + of_old * before); }
 };
 
 /// What a later write of L vectors needs, G of `next_positions` in two parts.

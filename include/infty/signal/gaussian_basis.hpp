@@ -10,6 +10,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/normal_integrals.hpp>
 
@@ -125,7 +126,7 @@ class GaussianBasis {
             " widths: it must be a positive multiple of their number");
     for (Index i = 0; i < count; ++i) {
       const T width = static_cast<T>(widths[i]);
-      require(std::isfinite(width) && width > 0, "GaussianBasis", "width ", i, " is ", widths[i],
+      require(math::is_finite(width) && width > 0, "GaussianBasis", "width ", i, " is ", widths[i],
               ": it must be positive and finite");
       width_[i] = width;
     }

@@ -45,8 +45,8 @@ INFTY_HOST_DEVICE inline Integrals<T> normal_tail(T x) {
 /// Whether twelve Gauss-Legendre points integrate phi over [x, x + length] to rounding.
 template <class T>
 INFTY_HOST_DEVICE inline bool normal_smooth(T x, T length) {
-  const T far = std::fmax(std::fabs(x), std::fabs(x + length));
-  return length <= T(2.4) && far * length <= T(6);
+  const T distant = std::fmax(std::fabs(x), std::fabs(x + length));
+  return length <= T(2.4) && distant * length <= T(6);
 }
 
 /// The integrals of (z - origin)^k phi(z) over z in [x, x + length], where |x| <= |x + length| and
@@ -73,19 +73,19 @@ INFTY_HOST_DEVICE inline Integrals<T> normal_integrals(T x, T length, T from_end
   length = length > 2 * beyond ? 2 * beyond : length;
   x = x < -beyond ? -beyond : x;
   const T y = x + length > beyond ? beyond : x + length;
-  const T near = normal_pdf(x), far = normal_pdf(y);
+  const T close = normal_pdf(x), distant = normal_pdf(y);
   Integrals<T> m;
   T from = from_peak;
   if (x >= 3) {
     const Integrals<T> e = normal_tail(x), f = normal_tail(y);
-    m.zeroth = near * e.zeroth - far * f.zeroth;
-    m.first = near * e.first - far * (f.first + length * f.zeroth);
-    m.second = near * e.second - far * (f.second + length * (2 * f.first + length * f.zeroth));
+    m.zeroth = close * e.zeroth - distant * f.zeroth;
+    m.first = close * e.first - distant * (f.first + length * f.zeroth);
+    m.second = close * e.second - distant * (f.second + length * (2 * f.first + length * f.zeroth));
     from = from_end;
   } else {
     m.zeroth = normal_mass(x, y);
-    m.first = near - far;
-    m.second = m.zeroth + x * near - y * far;
+    m.first = close - distant;
+    m.second = m.zeroth + x * close - y * distant;
   }
   return {m.zeroth, m.first + from * m.zeroth, m.second + from * (2 * m.first + from * m.zeroth)};
 }

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <vector>
 
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/ridge.hpp>
@@ -47,7 +47,7 @@ std::vector<double> probe_places(const Psi& psi) {
     for (Index j = 0; j < psi.size(); ++j) {
       const auto centre = static_cast<double>(psi.centre(j)),
                  width = static_cast<double>(psi.width(j));
-      nearest = std::min(nearest, width / 8);
+      nearest = (std::min)(nearest, width / 8);
       for (int k = -10; k <= 10; ++k) t.push_back(std::clamp(centre + k * width / 4, 0.0, 1.0));
     }
   } else {
@@ -102,7 +102,7 @@ Tensor<double, B> matrix_product(const Tensor<double, B>& a, bool transpose_a,
 
 inline double largest_of(const std::vector<double>& x) {
   double most = 0;
-  for (const double v : x) most = v <= most ? most : v;  // keeps NaN
+  for (const double v : x) most = math::is_nan(v) || v > most ? v : most;
   return most;
 }
 
@@ -122,7 +122,7 @@ FitSize fit_size(const Psi& psi, const Tensor<double, B>& G) {
   constexpr Index piece = 256;
   const auto count = static_cast<Index>(places.size());
   for (Index begin = 0; begin < count; begin += piece) {
-    const Index p = std::min(piece, count - begin);
+    const Index p = (std::min)(piece, count - begin);
     const auto F = detail::design_matrix<B>(psi, places.data() + begin, p);  // [N, p]
     const double of_piece =
         detail::largest_of(detail::absolute_row_sums(detail::matrix_product(F, true, G, true)));
@@ -144,8 +144,8 @@ FitSize fit_size(const Psi& psi, const Tensor<double, B>& G) {
 /// h = sum_k |S^k C|, row by row. The first powers are summed as they are, the others by doubling,
 /// sum_{j < 2k} |S^j C| <= (1 + |S^k|) sum_{j < k} |S^j C|, so that h is no less than the sum.
 struct RunSize {
-  double of_new = std::numeric_limits<double>::infinity();  ///< h; infinite where nothing is proven
-  double of_old = std::numeric_limits<double>::infinity();  ///< s
+  double of_new = math::infinity<double>;  ///< h; infinite where nothing is proven
+  double of_old = math::infinity<double>;  ///< s
 };
 
 /// Computes how far writes in a row can carry a signal, s and h of docs/stability.md.
@@ -161,7 +161,7 @@ RunSize run_size(const Tensor<double, B>& S, const Tensor<double, B>& C) {
   for (int k = 0; k < 4; ++k) {  // leaves h for S^0 to S^3, and S^4
     const auto sums = detail::absolute_row_sums(of_new);
     for (std::size_t i = 0; i < rows; ++i) h[i] += sums[i];
-    run.of_old = std::max(run.of_old, detail::largest_of(detail::absolute_row_sums(power)));
+    run.of_old = (std::max)(run.of_old, detail::largest_of(detail::absolute_row_sums(power)));
     if (k == 3) break;
     of_new = detail::matrix_product(S, false, of_new, false);
     power = detail::matrix_product(S, false, power, false);
@@ -179,9 +179,11 @@ RunSize run_size(const Tensor<double, B>& S, const Tensor<double, B>& C) {
       norm = sum <= norm ? norm : sum;
     }
     for (std::size_t i = 0; i < rows; ++i) h[i] += more[i];
-    run.of_old = std::max(run.of_old, norm * run.of_old);
+    run.of_old = (std::max)(run.of_old, norm * run.of_old);
     run.of_new = detail::largest_of(h);
-    if (!(run.of_new < hopeless && run.of_old < hopeless)) return {};
+    if (!math::is_finite(run.of_new) || !math::is_finite(run.of_old) || run.of_new >= hopeless ||
+        run.of_old >= hopeless)
+      return {};
     if (norm <= 1e-9) return run;
     power = detail::matrix_product(power, false, power, false);
   }

@@ -43,7 +43,8 @@ inline Positions next_positions(Index length, Index samples, double tau) {
   require_at_least("next_positions", "samples", samples, 1);
   require_sizes("next_positions", {{"length", length}});
   require_sizes("next_positions", {{"samples", samples}});
-  require(tau > 0 && tau < 1, "next_positions", "tau is ", tau, ": it must be in (0, 1)");
+  require(math::is_finite(tau) && tau > 0 && tau < 1, "next_positions", "tau is ", tau,
+          ": it must be in (0, 1)");
   const auto n = static_cast<double>(length), m = static_cast<double>(samples);
   Positions p;
   p.inside.reserve(static_cast<std::size_t>(samples + length));
@@ -70,9 +71,10 @@ inline Positions next_positions(Index length, Index samples, double tau) {
 inline Index held_points(Index length, Index samples, double tau) {
   require_at_least("held_points", "length", length, 1);
   require_at_least("held_points", "samples", samples, 1);
-  require(tau > 0 && tau < 1, "held_points", "tau is ", tau, ": it must be in (0, 1)");
-  const double dense = std::min((1 - tau) / tau, 8.0) * static_cast<double>(samples);
-  return std::max(length, static_cast<Index>(std::ceil(dense)));
+  require(math::is_finite(tau) && tau > 0 && tau < 1, "held_points", "tau is ", tau,
+          ": it must be in (0, 1)");
+  const double dense = (std::min)((1 - tau) / tau, 8.0) * static_cast<double>(samples);
+  return (std::max)(length, static_cast<Index>(std::ceil(dense)));
 }
 
 }  // namespace infty

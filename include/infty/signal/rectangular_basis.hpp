@@ -67,8 +67,8 @@ class RectangularBasis {
     const T sigma = std::sqrt(var), length = 1 / (T(size_) * sigma);
     const T low = (begin(j) - mu) / sigma, high = (begin(j + 1) - mu) / sigma;
     const bool mirrored = low + high < 0;  // seen from the end that is nearer to mu
-    const T near = mirrored ? -high : low;
-    const Integrals<T> m = detail::normal_integrals<T>(near, length, near, T(0));
+    const T close = mirrored ? -high : low;
+    const Integrals<T> m = detail::normal_integrals<T>(close, length, close, T(0));
     return {m.zeroth, (mirrored ? -m.first : m.first) / sigma, (m.second - m.zeroth) / (2 * var)};
   }
 

@@ -9,6 +9,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/for_each.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/positions.hpp>
@@ -45,7 +46,7 @@ Tensor<double, B> design_matrix(const Psi& psi, const double* t, Index n) {
 /// F Fᵀ + penalty I over all positions, [N, N].
 template <class B, Basis Psi>
 Tensor<double, B> normal_matrix(const Psi& psi, const Positions& positions, double penalty) {
-  require(std::isfinite(penalty) && penalty > 0, "ridge_matrix", "penalty is ", penalty,
+  require(math::is_finite(penalty) && penalty > 0, "ridge_matrix", "penalty is ", penalty,
           ": it must be positive and finite");
   const Index N = psi.size();
   auto A = Tensor<double, B>::zeros({N, N});
@@ -55,7 +56,7 @@ Tensor<double, B> normal_matrix(const Psi& psi, const Positions& positions, doub
   for (const auto* group : {&positions.before, &positions.inside, &positions.after}) {
     const auto count = static_cast<Index>(group->size());
     for (Index begin = 0; begin < count; begin += piece) {
-      const Index n = std::min(piece, count - begin);
+      const Index n = (std::min)(piece, count - begin);
       const auto F = design_matrix<B>(psi, group->data() + begin, n);
       B::matmul(Matmul{.m = N,
                        .n = N,

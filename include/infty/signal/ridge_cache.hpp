@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <list>
@@ -14,6 +13,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/contraction.hpp>
@@ -122,11 +122,11 @@ class RidgeCache {
   /// @throws infty::ValueError if a setting is out of its range
   RidgeCache(const Psi& psi, const RidgeSettings& settings)
       : psi_(psi), settings_(settings), kept_(std::make_shared<Kept>()) {
-    require(std::isfinite(settings.penalty) && settings.penalty > 0, "RidgeCache", "penalty is ",
+    require(math::is_finite(settings.penalty) && settings.penalty > 0, "RidgeCache", "penalty is ",
             settings.penalty, ": it must be positive and finite");
     require_at_least("RidgeCache", "samples", settings.samples, 1);
-    require(settings.tau > 0 && settings.tau < 1, "RidgeCache", "tau is ", settings.tau,
-            ": it must be in (0, 1)");
+    require(math::is_finite(settings.tau) && settings.tau > 0 && settings.tau < 1, "RidgeCache",
+            "tau is ", settings.tau, ": it must be in (0, 1)");
     require_at_least("RidgeCache", "entries", settings.entries, 1);
   }
 
@@ -199,7 +199,7 @@ class RidgeCache {
                               static_cast<double>(std::numeric_limits<T>::epsilon()) * size.reach;
       fit.limits.lebesgue = size.lebesgue + rounding;
       fit.limits.largest =
-          static_cast<double>(std::numeric_limits<T>::max()) / (4 * most_run * (1 + size.reach));
+          static_cast<double>((std::numeric_limits<T>::max)()) / (4 * most_run * (1 + size.reach));
       if (fit.limits.lebesgue <= most_lebesgue) return fit;
       require(attempt < 400, "RidgeCache", "the fit of ", length,
               " vectors cannot be bounded: no penalty up to ", fit.limits.penalty, " does it");
@@ -229,7 +229,7 @@ class RidgeCache {
       limits.of_new = run.of_new;
       limits.of_old = run.of_old;
       limits.multiplies =
-          limits.run(std::max(limits.lebesgue, first_entry(length).limits.lebesgue)) <= most_run;
+          limits.run((std::max)(limits.lebesgue, first_entry(length).limits.lebesgue)) <= most_run;
     }
     return {rounded(old), rounded(added), rounded(detail::matrix_product(old, true, F, true)),
             limits};

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/number.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/tensor.hpp>
 
@@ -21,9 +22,10 @@ namespace infty {
 /// where it was. Infinity is for NaN and for other shapes.
 template <class T>
 struct Difference {
-  T largest = 0;
+  T largest = 0;           ///< 0 for equal bits, infinity for NaN and other shapes
   std::string where = {};  ///< the element and both values; empty where there is no difference
 
+  /// Returns the number.
   operator T() const { return largest; }
 
   friend std::ostream& operator<<(std::ostream& out, const Difference& difference) {
@@ -65,14 +67,14 @@ inline std::string words_on(const Sides& sides, const Shape& shape, Index i, dou
 /// over 1.
 template <class X, class Y>
 Difference<double> difference_of(const X& x, const Y& y, const Shape& shape, const Sides& sides) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = math::infinity<double>;
   double worst = 0, scale = 1;
   std::size_t at = 0;
   for (std::size_t i = 0; i < x.size() && worst < infinity; ++i) {
     const double d = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
-    scale = std::max(scale, std::abs(static_cast<double>(y[i])));
+    scale = (std::max)(scale, std::abs(static_cast<double>(y[i])));
     if (d <= worst) continue;
-    worst = std::isfinite(d) ? d : infinity;
+    worst = math::is_finite(d) ? d : infinity;
     at = i;
   }
   if (worst == 0) return {};
@@ -86,9 +88,8 @@ template <class T, class B>
 Difference<double> difference(const Tensor<T, B>& a, const Tensor<T, B>& b,
                               const Sides& sides = {}) {
   if (!(a.shape() == b.shape()))
-    return {
-        std::numeric_limits<double>::infinity(),
-        words(sides.what, " is ", a.shape(), ' ', sides.left, ", ", b.shape(), ' ', sides.right)};
+    return {math::infinity<double>, words(sides.what, " is ", a.shape(), ' ', sides.left, ", ",
+                                          b.shape(), ' ', sides.right)};
   return difference_of(a.to_vector(), b.to_vector(), a.shape(), sides);
 }
 
@@ -111,7 +112,7 @@ template <class Out>
 Difference<double> difference(const std::vector<Out>& a, const std::vector<Out>& b,
                               const Sides& sides = {}) {
   Difference<double> worst;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+  for (std::size_t i = 0; i < (std::min)(a.size(), b.size()); ++i) {
     Sides piece = sides;
     piece.what = words("what was read behind piece ", sides.first_piece + i);
     raise_to(worst, difference(a[i], b[i], piece));
@@ -145,7 +146,7 @@ Difference<double> state_difference(const State& a, const State& b, Sides sides 
     return members;
   };
   const auto x = members_of(a), y = members_of(b);
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double infinity = math::infinity<double>;
   if (x.size() != y.size())
     return {infinity, words("the state has ", x.size(), " members ", sides.left, ", ", y.size(),
                             ' ', sides.right)};

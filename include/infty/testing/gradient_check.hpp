@@ -12,6 +12,7 @@
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/number.hpp>
 #include <infty/testing/difference.hpp>
 #include <infty/train/named_parameters.hpp>
 
@@ -40,7 +41,7 @@ Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>
     const std::vector<T> gradient = input.grad().to_vector();
     std::vector<T> x = input.value().to_vector();
     T scale = 1;
-    for (const T g : gradient) scale = std::max(scale, std::abs(g));
+    for (const T g : gradient) scale = (std::max)(scale, std::abs(g));
     const auto at = [&](std::size_t i, T value) {
       const T before = std::exchange(x[i], value);
       B::from_host(input.value().data(), x.data(), input.size());
@@ -52,9 +53,8 @@ Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>
     };
     for (std::size_t i = 0; i < x.size(); ++i) {
       const T numeric = (at(i, x[i] + step) - at(i, x[i] - step)) / (2 * step);
-      const bool finite = std::isfinite(numeric) && std::isfinite(gradient[i]);
-      const T difference =
-          finite ? std::abs(numeric - gradient[i]) / scale : std::numeric_limits<T>::infinity();
+      const bool finite = math::is_finite(numeric) && math::is_finite(gradient[i]);
+      const T difference = finite ? std::abs(numeric - gradient[i]) / scale : math::infinity<T>;
       if (difference > worst.largest)
         worst = {difference,
                  testing::detail::words_on(

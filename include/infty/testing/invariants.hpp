@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
-#include <limits>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -239,7 +238,7 @@ Difference<double> output_ignores_future(const M& memory, const Stream<Piece, Qu
     in_hand.push_back(out);
     as_read.push_back(out.clone());
     // A memory that has mistakes may answer with fewer places than it was asked for.
-    for (Index place = 1; place < std::min(stream.queries.dim(1), out.dim(1)); ++place) {
+    for (Index place = 1; place < (std::min)(stream.queries.dim(1), out.dim(1)); ++place) {
       auto branch = before;
       const Out changed =
           detail::tensor_of(memory.read(branch, detail::other_from(stream.queries, place)));

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -149,6 +148,7 @@ Difference<double> model_gradient(TokenMemory<Mixer>& memory) {
 /// Whether a promise holds, and if it does not, in words what was seen.
 struct Promise {
   std::string broken = {};  ///< empty where it holds
+  /// Whether it holds.
   explicit operator bool() const { return broken.empty(); }
 };
 

@@ -10,6 +10,7 @@
 #include <infty/core/kernel/adam.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/needs.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/train/named_parameters.hpp>
 
@@ -31,11 +32,11 @@ struct AdamConfig {
       require(ok, "AdamConfig", name, " is ", value, ": it must ", rule);
     };
     const auto not_negative = [&](const char* name, double value) {
-      check(std::isfinite(value) && value >= 0, name, value, "be finite and at least 0");
+      check(math::is_finite(value) && value >= 0, name, value, "be finite and at least 0");
     };
     not_negative("learning_rate", learning_rate);
-    check(beta1 >= 0 && beta1 < 1, "beta1", beta1, "lie in [0, 1)");
-    check(beta2 >= 0 && beta2 < 1, "beta2", beta2, "lie in [0, 1)");
+    check(math::is_finite(beta1) && beta1 >= 0 && beta1 < 1, "beta1", beta1, "lie in [0, 1)");
+    check(math::is_finite(beta2) && beta2 >= 0 && beta2 < 1, "beta2", beta2, "lie in [0, 1)");
     not_negative("epsilon", epsilon);
     not_negative("weight_decay", weight_decay);
   }
@@ -113,7 +114,7 @@ class Adam {
   /// @throws infty::ValueError if the rate is negative or not finite, or if a restored count of
   /// steps is negative; then nothing has changed
   void step(double learning_rate) {
-    require(std::isfinite(learning_rate) && learning_rate >= 0, "Adam::step", "learning_rate is ",
+    require(math::is_finite(learning_rate) && learning_rate >= 0, "Adam::step", "learning_rate is ",
             learning_rate, ": it must be finite and at least 0");
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const Shape &shape = parameters_[i].variable.shape(), &moments = moments_[i].first.shape();

@@ -9,6 +9,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/fold.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/train/named_parameters.hpp>
@@ -45,7 +46,7 @@ template <class T, class B>
 double joint_norm(const std::vector<NamedParameter<T, B>>& parameters, const double* squares) {
   double sum = 0;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    require<NonFiniteError>(std::isfinite(squares[i]), "grad_norm", "the gradient of ",
+    require<NonFiniteError>(math::is_finite(squares[i]), "grad_norm", "the gradient of ",
                             parameters[i].name, " has norm ", std::sqrt(squares[i]),
                             ": it must be finite");
     sum += squares[i];
@@ -68,7 +69,8 @@ void clip_to(const std::vector<NamedParameter<T, B>>& parameters, double norm, d
 }
 
 inline void check_max_norm(double max_norm) {
-  require(max_norm > 0, "clip_grad_norm", "max_norm is ", max_norm, ": it must be above 0");
+  require(!math::is_nan(max_norm) && max_norm > 0, "clip_grad_norm", "max_norm is ", max_norm,
+          ": it must be above 0");
 }
 
 }  // namespace detail

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 #include <locale>
 #include <sstream>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
@@ -72,8 +72,7 @@ class Progress {
   double seconds_left() const {
     if (done_ == total_) return 0;
     const double speed = rate();
-    return speed > 0 ? static_cast<double>(total_ - done_) / speed
-                     : std::numeric_limits<double>::infinity();
+    return speed > 0 ? static_cast<double>(total_ - done_) / speed : math::infinity<double>;
   }
 
   /// Writes one line, without a line break: `step 300/1500  loss 1.234  12.3 steps/s  1:38 left`.

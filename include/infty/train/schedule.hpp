@@ -8,6 +8,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
@@ -35,7 +36,7 @@ inline double decayed(Index step, Index warmup_steps, Index total_steps) {
 
 inline void check_schedule(const char* name, Index step, double peak, Index warmup_steps) {
   require_at_least(name, "step", step, 0);
-  require(std::isfinite(peak) && peak >= 0, name, "peak is ", peak,
+  require(math::is_finite(peak) && peak >= 0, name, "peak is ", peak,
           ": it must be finite and at least 0");
   require_at_least(name, "warmup_steps", warmup_steps, 0);
 }
@@ -44,7 +45,7 @@ inline void check_decay(const char* name, double peak, Index warmup_steps, Index
                         double floor) {
   require(total_steps > warmup_steps, name, "total_steps is ", total_steps,
           ": it must be above warmup_steps = ", warmup_steps);
-  require(floor >= 0 && floor <= peak, name, "floor is ", floor,
+  require(math::is_finite(floor) && floor >= 0 && floor <= peak, name, "floor is ", floor,
           ": it must lie in [0, peak = ", peak, "]");
 }
 

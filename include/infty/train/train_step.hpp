@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -12,6 +10,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/finite.hpp>
+#include <infty/core/number.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/clip.hpp>
 
@@ -28,7 +27,7 @@ struct TrainStep {
 struct TrainStepConfig {
   double learning_rate = 1e-3;  ///< of this step, >= 0; the default is Adam's
   /// What the 2-norm of all gradients together is clipped to, > 0; by default nothing is clipped.
-  double max_norm = std::numeric_limits<double>::infinity();
+  double max_norm = math::infinity<double>;
 };
 
 namespace detail {
@@ -82,7 +81,7 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
   detail::Squares read(static_cast<std::size_t>(measured.size()));
   B::to_host(read.data(), measured.data(), measured.size());
   step.loss = read[0];
-  if (!std::isfinite(step.loss)) {
+  if (!math::is_finite(step.loss)) {
     std::ostringstream seen;
     seen << "the loss is " << step.loss;
     detail::raise_non_finite(seen.str(), adam);

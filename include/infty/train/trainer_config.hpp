@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
-#include <limits>
-
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/schedule.hpp>
 
@@ -45,19 +43,18 @@ struct TrainerConfig {
   }
 
   /// What gradients are clipped to: `max_norm`, or infinity.
-  double clipped_norm() const {
-    return max_norm > 0 ? max_norm : std::numeric_limits<double>::infinity();
-  }
+  double clipped_norm() const { return max_norm > 0 ? max_norm : math::infinity<double>; }
 
   /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("TrainerConfig", "steps", steps, 1);
     adam.validate();
-    require(max_norm >= 0, "TrainerConfig", "max_norm is ", max_norm, ": it must be at least 0");
-    require_at_least("TrainerConfig", "save_every", save_every, 1);
-    require(save_minutes >= 0, "TrainerConfig", "save_minutes is ", save_minutes,
+    require(!math::is_nan(max_norm) && max_norm >= 0, "TrainerConfig", "max_norm is ", max_norm,
             ": it must be at least 0");
+    require_at_least("TrainerConfig", "save_every", save_every, 1);
+    require(!math::is_nan(save_minutes) && save_minutes >= 0, "TrainerConfig", "save_minutes is ",
+            save_minutes, ": it must be at least 0");
     rate(0);
   }
 };

@@ -3,10 +3,10 @@
 
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include <infty/core/fold.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/thrust/kernels/attention_tiles.hpp>
 #include <infty/thrust/kernels/banded_tiles.hpp>
 #include <infty/thrust/tile.hpp>
@@ -48,7 +48,7 @@ struct AttentionForward : AttentionTiles<T> {
     T* const top = block.template shared<T>(rows);
     T* const sum = block.template shared<T>(rows);
     T* const scale = block.template shared<T>(rows);
-    constexpr T none = -std::numeric_limits<T>::infinity();
+    constexpr T none = -math::infinity<T>;
 
     copy_tile(block, this->queries(b, h, first, q));
     block.each(rows * leading, [&](int i) { out[i] = T(0); });

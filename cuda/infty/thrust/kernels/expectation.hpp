@@ -253,8 +253,8 @@ struct TiledExpectation {
   static Kernel fitted(Kernel kernel) {
     constexpr Index most = Index{1} << 30;
     const ReadSize& s = kernel.size;
-    const bool small = s.batch < most && s.heads < most && s.queries < most && s.basis < most;
-    for (kernel.tile_rows = small ? 64 : 0; kernel.tile_rows >= 4; kernel.tile_rows /= 2)
+    const bool in_range = s.batch < most && s.heads < most && s.queries < most && s.basis < most;
+    for (kernel.tile_rows = in_range ? 64 : 0; kernel.tile_rows >= 4; kernel.tile_rows /= 2)
       if (kernel.shared_bytes() <= most_shared) return kernel;
     kernel.tile_rows = 0;
     return kernel;

@@ -3,11 +3,11 @@
 
 #include <cmath>
 #include <cstddef>
-#include <limits>
 
 #include <infty/core/config.hpp>
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/thrust/tile.hpp>
 
 namespace infty::detail {
@@ -43,8 +43,8 @@ struct TokenLossesForward {
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     const Index row = block.index(), classes = in.classes, target = in.targets[row];
     const T* const x = in.logits + row * classes;
-    const SumOfExp<T> sums = block.reduce(
-        classes, SumOfExp<T>{-std::numeric_limits<T>::infinity(), T(0)}, JoinSums{}, [&](Index j) {
+    const SumOfExp<T> sums =
+        block.reduce(classes, SumOfExp<T>{-math::infinity<T>, T(0)}, JoinSums{}, [&](Index j) {
           return SumOfExp<T>{x[j], T(1)};
         });
     block.each(1, [&](int) {
@@ -52,7 +52,7 @@ struct TokenLossesForward {
       normaliser[row] = norm;
       losses[row] = target == in.ignored              ? T(0)
                     : target >= 0 && target < classes ? norm - x[target]
-                                                      : std::numeric_limits<T>::quiet_NaN();
+                                                      : math::not_a_number<T>;
     });
   }
 };

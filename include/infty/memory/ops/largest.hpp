@@ -2,12 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <cstddef>
 #include <limits>
 
 #include <infty/core/error.hpp>
 #include <infty/core/for_each.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/verify.hpp>
@@ -31,20 +32,23 @@ Tensor<T, B> largest_with(const Tensor<T, B>& before, const Tensor<T, B>& x) {
   B::for_each_row(batch * bands, length * band, [=] INFTY_HOST_DEVICE(Index at) {
     const Index row = at / bands, begin = at % bands * band;
     const Index wide = d - begin < band ? d - begin : band;
-    T most[band], spoilt[band];  // x - x is 0, or NaN where x is not finite
+    T most[band];
+    typename math::detail::FloatBits<T>::Unsigned spoilt[band];  // its first bit: x is not finite
     for (Index j = 0; j < wide; ++j) {
       most[j] = to[row * d + begin + j];
-      spoilt[j] = T(0);
+      spoilt[j] = 0;
     }
     for (Index i = 0; i < length; ++i) {
       const T* const v = from + (row * length + i) * d + begin;
       for (Index j = 0; j < wide; ++j) {
-        const T size = v[j] < T(0) ? -v[j] : v[j];
+        const auto bits = math::detail::size_bits(v[j]);
+        const T size = std::bit_cast<T>(bits);
         most[j] = size > most[j] ? size : most[j];
-        spoilt[j] += v[j] - v[j];
+        spoilt[j] |= math::detail::spill(bits);
       }
     }
-    for (Index j = 0; j < wide; ++j) to[row * d + begin + j] = most[j] + spoilt[j];
+    for (Index j = 0; j < wide; ++j)
+      to[row * d + begin + j] = math::detail::spilt(spoilt[j]) ? math::not_a_number<T> : most[j];
   });
   return largest;
 }
@@ -53,14 +57,14 @@ Tensor<T, B> largest_with(const Tensor<T, B>& before, const Tensor<T, B>& x) {
 template <class T, class B, class Psi>
 T largest_writable(const RidgeCache<T, B, Psi>& cache, const RowCounts& written,
                    const RowCounts& counts) {
-  double most = static_cast<double>(std::numeric_limits<T>::max());
+  double most = static_cast<double>((std::numeric_limits<T>::max)());
   if (!cache.settings().bounded) return static_cast<T>(most);
   for (std::size_t row = 0; row < counts.size(); ++row) {
     if (counts[row] == 0 || (row > 0 && counts[row] == counts[row - 1] &&
                              (written[row] == 0) == (written[row - 1] == 0)))
       continue;
-    most = std::min(most, written[row] == 0 ? cache.first_limits(counts[row]).largest
-                                            : cache.next(counts[row]).limits.largest);
+    most = (std::min)(most, written[row] == 0 ? cache.first_limits(counts[row]).largest
+                                              : cache.next(counts[row]).limits.largest);
   }
   return static_cast<T>(most);
 }
@@ -71,11 +75,12 @@ template <class T, class B>
 void require_writable(const char* op, const Tensor<T, B>& largest, T most) {
   const T* const c = largest.data();
   verify<B>(
-      largest.size(), [=] INFTY_HOST_DEVICE(Index i) { return !(c[i] <= most); },
+      largest.size(),
+      [=] INFTY_HOST_DEVICE(Index i) { return !math::is_finite_at(c + i) || c[i] > most; },
       [op, largest, most](Index i) {
         const T value = largest.reshape(Shape{largest.size()}).slice(i, i + 1).item();
         const Index d = largest.dim(1);
-        if (std::isnan(value))
+        if (math::is_nan(value))
           raise<NonFiniteError>(op, "coordinate ", i % d, " of a vector of row ", i / d,
                                 " is not finite");
         raise<NonFiniteError>(op, "coordinate ", i % d, " of a vector of row ", i / d, " is ",
