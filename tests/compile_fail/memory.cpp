@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // A memory that lacks something is told what.
+// clang-format off
 // bad 1: WithMemory: the memory has no public `template <class Visitor> void visit(Visitor&& see)`
 // bad 2: WithMemory: the memory has no Scalar and BackendType that are the attention's
 // bad 3: WithMemory: the memory has no Config, the type of its constants, or cannot be made of
-// bad 4: WithMemory: the memory has no State, or it has a State that is not copyable, or has no
-// public bad 5: WithMemory: the memory has a State and no `State make_state(Index batch, Index
-// first_row) const` bad 6: WithMemory: the memory has a State and no `State make_state(Index batch,
-// Index first_row) const` bad 7: WithMemory: the memory has no `void write(State&, const
-// Variable<Scalar, BackendType>& x bad 8: WithMemory: the memory has no `Variable<Scalar,
-// BackendType> read(State&, const bad 9: WithMemory: the memory has no `Variable<Scalar,
-// BackendType> read(State&, const bad 10: WithMemory: the memory has no `void write(State&, const
-// Variable<Scalar, BackendType>& x bad 11: WithMemory: the memory has no `void write(State&, const
-// Variable<Scalar, BackendType>& x bad 12: WithMemory: the attention has no `Attended<Scalar,
-// BackendType> attend(state, x, norm, pass)
+// bad 4: WithMemory: the memory has no State, or it has a State that is not copyable, or has no public
+// bad 5: WithMemory: the memory has a State and no `State make_state(Index batch, Index first_row) const`
+// bad 6: WithMemory: the memory has a State and no `State make_state(Index batch, Index first_row) const`
+// bad 7: WithMemory: the memory has no `void write(State&, const Variable<Scalar, BackendType>& x
+// bad 8: WithMemory: the memory has no `Variable<Scalar, BackendType> read(State&, const
+// bad 9: WithMemory: the memory has no `Variable<Scalar, BackendType> read(State&, const
+// bad 10: WithMemory: the memory has no `void write(State&, const Variable<Scalar, BackendType>& x
+// bad 11: WithMemory: the memory has no `void write(State&, const Variable<Scalar, BackendType>& x
+// bad 12: WithMemory: the attention has no `Attended<Scalar, BackendType> attend(state, x, norm, pass)
+// clang-format on
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/with_memory.hpp>
 #ifndef BAD

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 // A mixer that lacks something is told what, by the model that is to be made of it.
-// bad 1: TransformerLM: the mixer has no public `template <class Visitor> void visit(Visitor&&
-// see)` bad 2: TransformerLM: the mixer has no `forward(state, x, pass) const`, or without a State
-// `forward(x) const` bad 3: TransformerLM: the mixer has no `forward(state, x, pass) const`, or
-// without a State `forward(x) const` bad 4: TransformerLM: the mixer has a State and no `State
-// make_state(Index batch, Index first_row) const` bad 5: TransformerLM: the mixer has a State that
-// is not copyable, or has no public bad 6: TransformerLM: the mixer has no Config, the type of its
-// constants, or cannot be made of bad 7: TransformerLM: the mixer has no Config, the type of its
-// constants, or cannot be made of bad 8: Scalar bad 9: has no `forward(state, x, pass) const`, or
-// without a State `forward(x) const`
+// clang-format off
+// bad 1: TransformerLM: the mixer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 2: TransformerLM: the mixer has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// bad 3: TransformerLM: the mixer has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// bad 4: TransformerLM: the mixer has a State and no `State make_state(Index batch, Index first_row) const`
+// bad 5: TransformerLM: the mixer has a State that is not copyable, or has no public
+// bad 6: TransformerLM: the mixer has no Config, the type of its constants, or cannot be made of
+// bad 7: TransformerLM: the mixer has no Config, the type of its constants, or cannot be made of
+// bad 8: Scalar
+// bad 9: has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// clang-format on
 #include <infty/model/transformer_lm.hpp>
 #ifndef BAD
 #define BAD 0

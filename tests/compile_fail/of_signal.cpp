@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // A long-term memory says what basis and density lack.
+// clang-format off
 // bad 1: LongTermMemory: the basis is not trivially copyable, so that no kernel could carry it
 // bad 2: LongTermMemory: the basis has no Scalar that is the memory's
 // bad 3: LongTermMemory: the basis has no `Index size() const`
 // bad 4: LongTermMemory: the basis has no `Scalar operator()(Index j, Scalar t) const`
 // bad 5: LongTermMemory: the density has no `static T pdf(T t, T mu, T var)`
 // bad 6: LongTermMemory: the density has no `static T mass(T a, T b, T mu, T var)`
-// bad 7: LongTermMemory: the density has no expectation of the basis's functions: GaussianDensity
-// wants bad 8: LongTermMemory: the basis cannot be made of N, of N and widths
+// bad 7: LongTermMemory: the density has no expectation of the basis's functions: GaussianDensity wants
+// bad 8: LongTermMemory: the basis cannot be made of N, of N and widths
+// clang-format on
 #include <vector>
 
 #include <infty/memory/long_term_memory.hpp>

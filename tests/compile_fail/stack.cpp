@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 // What stands in a block, a stack, a decorator or a model is told what it lacks.
-// bad 1: Block: the feed has no `forward(state, x, pass) const`, or without a State `forward(x)
-// const` bad 2: Block: the feed has no `forward(state, x, pass) const`, or without a State
-// `forward(x) const` bad 3: Block: the feed has no public `template <class Visitor> void
-// visit(Visitor&& see)` bad 4: Layers: the layer has no `forward(state, x, pass) const`, or without
-// a State `forward(x) const` bad 5: Layers: one of the layers has no `forward(state, x, pass)
-// const`, or without a State `forward(x) const` bad 6: RecurrentTokens: the inner layer has no
-// `forward(state, x, pass) const`, or without a State `forward(x) const` bad 7: LanguageModel: the
-// body has no `forward(state, x, pass) const`, or without a State `forward(x) const` bad 8:
-// LanguageModel: the embedding has no `forward(tokens, pass) const` bad 9: LanguageModel: the head
-// has no `logits(hidden) const` bad 10: LanguageModel: the head has no `losses(hidden, targets)
-// const`
+// clang-format off
+// bad 1: Block: the feed has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// bad 2: Block: the feed has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// bad 3: Block: the feed has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 4: Layers: the layer has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// bad 5: Layers: one of the layers has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// bad 6: RecurrentTokens: the inner layer has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// bad 7: LanguageModel: the body has no `forward(state, x, pass) const`, or without a State `forward(x) const`
+// bad 8: LanguageModel: the embedding has no `forward(tokens, pass) const`
+// bad 9: LanguageModel: the head has no `logits(hidden) const`
+// bad 10: LanguageModel: the head has no `losses(hidden, targets) const`
+// clang-format on
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/model/block.hpp>
 #include <infty/model/language_model.hpp>

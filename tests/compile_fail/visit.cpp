@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 // What wants to go through a layer's parameters, or a state's members, says that there is no visit.
+// clang-format off
 // bad 1: parameters: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
-// bad 2: count_parameters: the layer has no public `template <class Visitor> void visit(Visitor&&
-// see)` bad 3: zero_grad: the layer has no public `template <class Visitor> void visit(Visitor&&
-// see)` bad 4: named_parameters: the layer has no public `template <class Visitor> void
-// visit(Visitor&& see)` bad 5: Adam: the layer has no public `template <class Visitor> void
-// visit(Visitor&& see)` bad 6: Trainer: the layer has no public `template <class Visitor> void
-// visit(Visitor&& see)` bad 7: save_parameters: the layer has no public `template <class Visitor>
-// void visit(Visitor&& see)` bad 8: load_parameters: the layer has no public `template <class
-// Visitor> void visit(Visitor&& see)` bad 9: save_parameters: the layer has no public `template
-// <class Visitor> void visit(Visitor&& see)` bad 10: clone: the layer has no public `template
-// <class Visitor> void visit(Visitor&& see)`
+// bad 2: count_parameters: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 3: zero_grad: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 4: named_parameters: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 5: Adam: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 6: Trainer: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 7: save_parameters: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 8: load_parameters: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 9: save_parameters: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// bad 10: clone: the layer has no public `template <class Visitor> void visit(Visitor&& see)`
+// clang-format on
 #include <infty/autograd/clone.hpp>
 #include <infty/train/trainer.hpp>
 #ifndef BAD

@@ -25,6 +25,8 @@
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 
+namespace beginners {
+
 using infty::Index;
 using infty::Random;
 using infty::Tensor;
@@ -296,3 +298,5 @@ TEST_CASE("mistakes: what a beginner reads says which function, what it got and 
     CHECK(message_of(made) == said);
   }
 }
+
+}  // namespace beginners

@@ -17,7 +17,8 @@ namespace infty {
 /// both train the same weights. A parameter that stands in two places of the layer stands in the
 /// same two of the clone; each needs a gradient where it did, and has none yet. What is no
 /// parameter is copied as the copy constructor does. @throws std::bad_alloc
-template <std::copy_constructible L>
+template <Addressed L>
+  requires std::copy_constructible<L>
 L clone(const L& layer) {
   static_assert(Layer<L>, "clone: the layer" INFTY_NO_VISIT);
   L out = layer;

@@ -49,7 +49,7 @@ void for_each_place(Member& member, F&& f, const std::string& name = "") {
 /// them. Names of nested layers are joined by dots, entries of a vector are numbered, an
 /// empty optional is passed over: what a checkpoint calls them. A parameter that stands in two
 /// places (tied weights) comes once, under its first name. Those of a const layer are const.
-template <class L, class F>
+template <Addressed L, class F>
 void for_each_parameter(L& layer, F&& f) {
   static_assert(Layer<std::remove_const_t<L>>, "for_each_parameter: the layer" INFTY_NO_VISIT);
   std::unordered_set<const void*> known;
@@ -59,7 +59,7 @@ void for_each_parameter(L& layer, F&& f) {
 }
 
 /// Handles of all parameters of a layer, in the order of `for_each_parameter`.
-template <class T, class B = EigenBackend, class L>
+template <class T, class B = EigenBackend, Addressed L>
   requires(!std::is_const_v<L>)
 std::vector<Variable<T, B>> parameters(L& layer) {
   static_assert(Layer<L>, "parameters: the layer" INFTY_NO_VISIT);
@@ -69,7 +69,7 @@ std::vector<Variable<T, B>> parameters(L& layer) {
 }
 
 /// Number of scalars in all parameters of a layer; those of tied weights count once.
-template <class L>
+template <Addressed L>
 Index count_parameters(const L& layer) {
   static_assert(Layer<L>, "count_parameters: the layer" INFTY_NO_VISIT);
   Index count = 0;
@@ -78,7 +78,7 @@ Index count_parameters(const L& layer) {
 }
 
 /// Forgets the gradients of all parameters of a layer.
-template <class L>
+template <Addressed L>
   requires(!std::is_const_v<L>)
 void zero_grad(L& layer) {
   static_assert(Layer<L>, "zero_grad: the layer" INFTY_NO_VISIT);

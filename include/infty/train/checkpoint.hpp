@@ -259,9 +259,10 @@ class CheckpointLoader {
 /// Saves the parameters of a layer as a file, by the names of `for_each_parameter` behind `prefix`;
 /// an old one is replaced when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <class L>
+template <Addressed L>
 void save_parameters(const std::filesystem::path& path, const L& layer,
                      const std::string& prefix = "") {
+  static_assert(Layer<L>, "save_parameters: the layer" INFTY_NO_VISIT);
   SafetensorsWriter writer;
   save_parameters(writer, layer, prefix);
   writer.save(path);
@@ -271,7 +272,7 @@ void save_parameters(const std::filesystem::path& path, const L& layer,
 /// not match, of which there is nothing unless `strict` is off, as PyTorch's load_state_dict does.
 /// @throws infty::IoError that names the first tensor that is of another shape or, if strict,
 /// missing or too much; then the layer is as it was
-template <class L>
+template <Addressed L>
 LoadReport load_parameters(const std::filesystem::path& path, L& layer,
                            const std::string& prefix = "", LoadOptions options = {}) {
   static_assert(Layer<L>, "load_parameters: the layer" INFTY_NO_VISIT);
@@ -281,9 +282,10 @@ LoadReport load_parameters(const std::filesystem::path& path, L& layer,
 /// Saves a state as a file, by the names of its members behind `prefix`; an old one is replaced
 /// when the new one is complete.
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <class State>
+template <Addressed State>
 void save_state(const std::filesystem::path& path, const State& state,
                 const std::string& prefix = "") {
+  static_assert(Visitable<State>, "save_state: the state" INFTY_NO_VISIT);
   SafetensorsWriter writer;
   save_state(writer, state, prefix);
   writer.save(path);
@@ -291,7 +293,7 @@ void save_state(const std::filesystem::path& path, const State& state,
 
 /// Replaces a state by that of a file of the same memory; copies of it keep what they have. @throws
 /// infty::IoError that names the first tensor that does not fit; then the state is as it was
-template <class State>
+template <Addressed State>
 void load_state(const std::filesystem::path& path, State& state, const std::string& prefix = "") {
   static_assert(Visitable<State>, "load_state: the state" INFTY_NO_VISIT);
   CheckpointLoader(path).state(state, prefix).apply();

@@ -21,7 +21,7 @@ namespace infty {
 
 /// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
 /// @throws infty::IoError if a name is taken
-template <class L>
+template <Addressed L>
 void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
   static_assert(Layer<L>, "save_parameters: the layer" INFTY_NO_VISIT);
   for_each_parameter(layer, [&](const std::string& name, const auto& parameter) {
@@ -32,7 +32,7 @@ void save_parameters(SafetensorsWriter& writer, const L& layer, const std::strin
 /// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
 /// gradient that would flow to the last write is not kept. @throws infty::IoError if a name is
 /// taken
-template <class State>
+template <Addressed State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
   static_assert(Visitable<State>, "save_state: the state" INFTY_NO_VISIT);
   mark_checkpoint(writer);

@@ -20,7 +20,7 @@ struct NamedParameter {
 
 /// Handles of all parameters of a layer with their names, in the order of `for_each_parameter`:
 /// one that stands in two places (tied weights) is listed once, under its first name.
-template <class T, class B = EigenBackend, class L>
+template <class T, class B = EigenBackend, Addressed L>
   requires(!std::is_const_v<L>)
 std::vector<NamedParameter<T, B>> named_parameters(L& layer) {
   static_assert(Layer<L>, "named_parameters: the layer" INFTY_NO_VISIT);
