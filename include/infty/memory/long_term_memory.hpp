@@ -318,3 +318,7 @@ class LongTermMemory {
 };
 
 }  // namespace infty
+
+#if defined(INFTY_COMPILED) && !defined(__CUDACC__)
+#include <infty/memory/compiled.hpp>
+#endif

@@ -163,3 +163,7 @@ class TransformerLM
 };
 
 }  // namespace infty
+
+#if defined(INFTY_COMPILED) && !defined(__CUDACC__)
+#include <infty/model/compiled.hpp>
+#endif
