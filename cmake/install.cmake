@@ -1,5 +1,5 @@
 # What `cmake --install` and `cpack` bring: the headers, the CMake package, and what pkg-config reads. All of it is the
-# same on every machine, and can be moved.
+# same on every machine, but for infty::compiled where that was built, and can be moved.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -8,12 +8,20 @@ set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/infty)
 configure_package_config_file(cmake/infty-config.cmake.in infty-config.cmake
                               INSTALL_DESTINATION ${package_dir}
                               PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
+set(any_architecture ARCH_INDEPENDENT)
+if(INFTY_COMPILED)
+  set(any_architecture)
+endif()
 write_basic_package_version_file(infty-config-version.cmake COMPATIBILITY SameMinorVersion
-                                 ARCH_INDEPENDENT)
+                                 ${any_architecture})
 install(TARGETS infty EXPORT infty INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT infty NAMESPACE infty:: FILE infty-targets.cmake DESTINATION ${package_dir})
 install(FILES "${PROJECT_BINARY_DIR}/infty-config.cmake"
               "${PROJECT_BINARY_DIR}/infty-config-version.cmake" DESTINATION ${package_dir})
+if(INFTY_COMPILED)
+  install(TARGETS infty_compiled EXPORT infty_compiled)
+  install(EXPORT infty_compiled NAMESPACE infty:: FILE infty-compiled.cmake DESTINATION ${package_dir})
+endif()
 install(FILES cmake/libraries.cmake cmake/products.cmake cmake/thrust.cmake DESTINATION ${package_dir})
 install(DIRECTORY include/infty cuda/infty DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -37,7 +45,7 @@ if(INFTY_CPS)
   install(FILES "${PROJECT_BINARY_DIR}/infty.cps" DESTINATION ${cps_dir})
 endif()
 
-# `cpack -G DEB`, a package for all architectures.
+# `cpack -G DEB`, a package for all architectures if there is nothing compiled in it.
 if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_PACKAGE_NAME infty)
   set(CPACK_PACKAGE_VENDOR infty)
@@ -47,7 +55,9 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_GENERATOR DEB)
   set(CPACK_DEBIAN_PACKAGE_NAME libinfty-dev)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
+  if(NOT INFTY_COMPILED)
+    set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
+  endif()
   set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_PACKAGE_DEPENDS "libeigen3-dev (>= 3.4)")
   set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libthrust-dev")

@@ -3,7 +3,7 @@
 # Each header of infty stands where it is included first; includes of other libraries stay, those
 # that depend on nothing once.
 
-function flatten(name,   path, line, depth, status, host) {
+function flatten(name,   path, line, depth, status, host, compiled) {
   seen[name] = 1
   path = root "/" name
   depth = 0
@@ -14,14 +14,16 @@ function flatten(name,   path, line, depth, status, host) {
       depth++
       # What is for host compilers is for all that read this header.
       host = depth == 1 && line ~ /^#if !defined\(__CUDACC__\)/
+      # What a header adds for `infty::compiled`, infty.hpp includes for itself.
+      compiled = depth == 1 && line ~ /^#if defined\(INFTY_COMPILED\)/
     }
-    if (line ~ /^#[ \t]*el/) host = 0
-    if (line ~ /^#[ \t]*endif/) depth--
+    if (line ~ /^#[ \t]*el/) host = compiled = 0
+    if (line ~ /^#[ \t]*endif/ && --depth == 0) compiled = 0
     if (line !~ /^#[ \t]*include/) {
       put(line)
     } else if (match(line, /<infty\/[^>]*>/)) {
       line = substr(line, RSTART + 1, RLENGTH - 2)
-      if (line in seen) continue
+      if (line in seen || compiled) continue
       if (depth > 0 && !host)  # elsewhere it may be needed without the condition
         fail(path ": <" line "> is included in a condition that this script cannot inline")
       flatten(line)

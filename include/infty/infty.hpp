@@ -187,6 +187,7 @@
 #include <infty/data/unicode_table.hpp>
 #include <infty/data/vocabulary.hpp>
 #include <infty/eigen/backend.hpp>
+#include <infty/eigen/compiled.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
@@ -204,4 +205,8 @@
 #include <infty/eigen/transpose.hpp>
 #include <infty/eigen/version.hpp>
 #include <infty/io/mapped_file.hpp>
+#include <infty/memory/compiled.hpp>
+#include <infty/model/compiled.hpp>
+#include <infty/nn/compiled.hpp>
+#include <infty/train/compiled.hpp>
 #endif

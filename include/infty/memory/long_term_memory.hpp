@@ -23,7 +23,6 @@
 #include <infty/nn/linear.hpp>
 #include <infty/nn/pass.hpp>
 #include <infty/signal/basis.hpp>
-#include <infty/signal/contraction.hpp>
 #include <infty/signal/density.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
@@ -117,9 +116,8 @@ class LongTermMemory {
     write(state, x, RowCounts(static_cast<std::size_t>(x.dim(0)), x.dim(1)));
   }
 
-  /// The same where rows take in different numbers of vectors, the last `counts` of x each; what
-  /// stands before them must be zero.
-  /// @throws as above, and infty::ValueError for a count not in [0, L]
+  /// The same where rows take in different numbers of vectors, the last `counts` of x each;
+  /// those before are zero. @throws as above, and infty::ValueError for a count not in [0, L]
   void write(State& state, const Variable<T, Backend>& x, const RowCounts& counts) const {
     write_at(state, x, counts, {});
   }
@@ -258,7 +256,6 @@ class LongTermMemory {
 
   /// H D, of all heads.
   Index inner() const { return config_.heads * config_.resolved_head_dim(); }
-
   detail::LongTermFlops flops(Index batch, Index length) const {
     return {batch, length, config_.basis, config_.model_dim, inner(), config_.gate};
   }
@@ -312,3 +309,6 @@ class LongTermMemory {
 };
 
 }  // namespace infty
+#if defined(INFTY_COMPILED) && !defined(__CUDACC__)
+#include <infty/memory/compiled.hpp>
+#endif

@@ -183,3 +183,7 @@ class TransformerLM : public LanguageModel<
 };
 
 }  // namespace infty
+
+#if defined(INFTY_COMPILED) && !defined(__CUDACC__)
+#include <infty/model/compiled.hpp>
+#endif

@@ -98,3 +98,7 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
 }
 
 }  // namespace infty
+
+#if defined(INFTY_COMPILED) && !defined(__CUDACC__)
+#include <infty/train/compiled.hpp>
+#endif

@@ -12,12 +12,14 @@ endif()
 foreach(other 0.1 0.3 1 0.2.99)
   configure(1 "that is compatible with requested version \"${other}\"" other ${package} -DVERSION=${other} -DREQUIRED=REQUIRED)
 endforeach()
-configure(1 "infty has no component 'gpu': there are cpu, thrust and cuda" component ${package}
+configure(1 "infty has no component 'gpu': there are cpu, compiled, thrust and cuda" component ${package}
           -DCOMPONENTS=gpu -DREQUIRED=REQUIRED)
 configure(1 "The project goes on without infty: infty has no component 'gpu'" optional ${package} -DREQUIRED=QUIET
           -DCOMPONENTS=gpu)
 configure(1 "infty's component thrust needs INFTY_THRUST and the Thrust headers" thrust ${package}
           -DCOMPONENTS=thrust -DREQUIRED=REQUIRED -DINFTY_THRUST=OFF)
+configure(1 "infty's component compiled needs an infty that was installed with INFTY_COMPILED=ON" compiled ${package}
+          -DCOMPONENTS=compiled -DREQUIRED=REQUIRED)
 if(THRUST)  # its headers are here; what the project exports of it, it can
   configure(0 "" thrust ${package} -DCOMPONENTS=thrust -DREQUIRED=REQUIRED)
 endif()
