@@ -23,28 +23,21 @@ struct Box {
 };
 
 // Called as name(arguments...): the ones below it, with the type that is asked for in front.
-#define INFTY_TEST_NAMES(X)                                                                        \
-  X(add)                                                                                           \
-  X(affine_density)                                                                                \
-  X(batch_of)                                                                                      \
-  X(bin_probability)                                                                               \
-  X(bytes_of)                                                                                      \
-  X(clip_grad_norm)                                                                                \
-  X(clone)                                                                                         \
-  X(concat)                                                                                        \
-  X(condition_number) X(contract) X(copy_parameters) X(count_parameters) X(cross_entropy)          \
-      X(dropout) X(embedding) X(evaluate) X(expectation) X(expected_values) X(fill_normal)         \
-          X(fill_uniform) X(fit) X(weighted_coefficients) X(for_each_member) X(for_each_parameter) \
-              X(gate) X(grad_norm) X(gradient_check) X(project_heads) X(is_finite) X(kl)           \
-                  X(layer_norm) X(linear) X(load_parameters) X(load_state) X(matrix) X(mean)       \
-                      X(moment_density) X(multiply) X(narrow) X(parallel_for) X(parallel_tasks)    \
-                          X(put_rows) X(quantile_locations) X(record) X(relative_attention)        \
-                              X(relu) X(reset_row) X(resample) X(reshape) X(ridge_matrix)          \
-                                  X(sample_locations) X(save_optimizer) X(save_parameters)         \
-                                      X(save_random) X(save_state) X(scale) X(sigmoid) X(softplus) \
-                                          X(stability) X(sum) X(take_rows) X(token_losses)         \
-                                              X(train_step) X(update) X(visit_members) X(wrap)     \
-                                                  X(write_coefficients) X(zero_grad)
+// clang-format off
+#define INFTY_TEST_NAMES(X) \
+  X(add) X(affine_density) X(batch_of) X(bin_probability) X(bytes_of) X(clip_grad_norm) \
+  X(clone) X(concat) X(condition_number) X(contract) X(copy_parameters) X(count_parameters) \
+  X(cross_entropy) X(dropout) X(embedding) X(evaluate) X(expectation) X(expected_values) \
+  X(fill_normal) X(fill_uniform) X(fit) X(for_each_member) X(for_each_parameter) X(gate) \
+  X(grad_norm) X(gradient_check) X(is_finite) X(kl) X(layer_norm) X(linear) X(load_parameters) \
+  X(load_state) X(matrix) X(mean) X(moment_density) X(multiply) X(narrow) X(parallel_for) \
+  X(parallel_tasks) X(project_heads) X(put_rows) X(quantile_locations) X(record) \
+  X(relative_attention) X(relu) X(resample) X(reset_row) X(reshape) X(ridge_matrix) \
+  X(sample_locations) X(save_optimizer) X(save_parameters) X(save_random) X(save_state) \
+  X(scale) X(sigmoid) X(softplus) X(stability) X(sum) X(take_rows) X(token_losses) \
+  X(train_step) X(update) X(visit_members) X(weighted_coefficients) X(wrap) \
+  X(write_coefficients) X(zero_grad)
+// clang-format on
 #define INFTY_TEST_NAMES_OF_TYPES(X) \
   X(distance_encoding) X(even_locations) X(named_parameters) X(parameters) X(to)
 
