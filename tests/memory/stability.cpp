@@ -126,6 +126,35 @@ TEST_CASE("retention: the share of a write is what its part of the signal keeps"
     CHECK(shares[k] == Approx(energy[k] / energy[0]).epsilon(.01));
 }
 
+TEST_CASE("a vector that is written alone is kept as so many copies of it are") {
+  // What is left of a signal of one behind 8 writes of 250 zeros, against the contraction's share.
+  const auto left = [](Index copies, bool held) {
+    auto config = language_model_config();
+    config.model_dim = config.heads = 1;
+    config.gate = false;
+    config.hold_short_writes = held;
+    const infty::LongTermMemory<double> memory(config);
+    auto state = memory.make_state(1);
+    memory.write(state, infty::Tensor<double>::full({1, copies, 1}, 1));
+    for (int i = 0; i < 8; ++i) memory.write(state, infty::Tensor<double>::zeros({1, 250, 1}));
+    const auto b = state.coefficients.value().to_vector();
+    constexpr Index places = 2000;
+    double energy = 0;
+    for (Index i = 0; i < places; ++i) {
+      double value = 0;
+      for (Index j = 0; j < config.basis; ++j)
+        value += b[static_cast<std::size_t>(j)] *
+                 memory.basis()(j, (static_cast<double>(i) + .5) / static_cast<double>(places));
+      energy += value * value / static_cast<double>(places);
+    }
+    return energy / std::pow(config.tau, 8);
+  };
+  const double copies = left(250, true), alone = left(1, true);
+  CHECK(copies > .4);  // the rest is blur
+  CHECK(alone == Approx(copies).epsilon(.05));
+  CHECK(left(1, false) < .05 * copies);  // as in the paper
+}
+
 TEST_CASE("retention: many short writes keep less than one long one") {
   const auto config = language_model_config();
   const auto after = [&](Index length, Index vectors) {
