@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <infty/core/utf8.hpp>
 #include <infty/io/json.hpp>
 
 #include "fuzz/fuzz.hpp"
@@ -71,7 +73,10 @@ void run(std::string_view bytes) {
   if (ours.is_string()) {
     const auto text = ours.get<std::string>();
     check(Json::parse(detail::to_json(text)) == ours, "to_json is read back");
-    check(detail::printable(text).size() <= 85, "what is printed is short");
+    const std::string shown = detail::printable(text);
+    const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; };
+    check(std::count_if(shown.begin(), shown.end(), begins) <= 85, "what is printed is short");
+    check(detail::utf8_prefix(shown) == shown.size(), "what is printed is UTF-8");
   }
 }
 
