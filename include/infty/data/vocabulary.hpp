@@ -259,11 +259,12 @@ class Vocabulary {
  private:
   /// Names what is not in the vocabulary; of a byte that shows nothing by itself, its character.
   [[noreturn]] void fail_unknown(std::string_view text, std::string_view token) const {
-    const auto at = static_cast<std::size_t>(token.data() - text.data());
-    const std::string_view character = detail::character_at(text, at);
-    const bool part = token.size() == 1 && character.size() > 1;
+    std::string_view character = token;
+    if (token.size() == 1)  // which lies in the text, as the end of a line does not
+      character = detail::character_at(text, static_cast<std::size_t>(token.data() - text.data()));
+    const bool part = character.size() > token.size();
     raise<ValueError>("Vocabulary::encode", part ? "byte " + detail::escaped(token) + " of " : "",
-                      detail::printable(part ? character : token), " is none of the ", size(),
+                      detail::printable(character), " is none of the ", size(),
                       " tokens, and neither is ", unknown_word);
   }
 
