@@ -71,7 +71,10 @@ TEST_CASE("Vocabulary: numbers of tokens, and unknown ones") {
   CHECK_THROWS_WITH(closed.encode("c d b", TextUnit::word),
                     Contains("'d' is none of the 3 tokens, and neither is <unk>"));
   // The end of a line is no part of the text.
-  CHECK_THROWS_WITH(Vocabulary(counts_of("b c"), {.unknown = false}).encode("c\nb", TextUnit::word),
+  infty::TokenCounts words;
+  words.add("b");
+  words.add("c");
+  CHECK_THROWS_WITH(Vocabulary(words, {.unknown = false}).encode("c\nb", TextUnit::word),
                     Contains("'<eos>' is none of the 2 tokens"));
   // A character that is not known is named, at the level of bytes, too, which show nothing alone.
   infty::TokenCounts bytes;
