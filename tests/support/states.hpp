@@ -20,10 +20,8 @@ std::vector<double> numbers_of(const State& state) {
     using M = std::remove_cvref_t<decltype(member)>;
     if constexpr (infty::detail::is_tensor<M>) {
       add(infty::detail::tensor_of(member).to_vector());
-    } else if constexpr (std::is_same_v<M, RowIds>) {
-      add(member.id);
     } else {
-      add(member);
+      add(infty::detail::counts_of(member));
     }
   });
   return all;

@@ -13,6 +13,7 @@
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
+#include "train/saved_run.hpp"
 
 using Catch::Matchers::Contains;
 using infty::CheckpointLoader;
@@ -74,20 +75,12 @@ struct Run {
 
   void save(const std::filesystem::path& path) const {
     SafetensorsWriter writer;
-    infty::save_parameters(writer, model, "model.");
-    infty::save_optimizer(writer, adam, "optimizer.");
-    infty::save_random(writer, random, "random");
-    infty::save_state(writer, state, "state.");
+    infty::tests::save_run(writer, *this);
     writer.metadata("config", "{\"layers\": 2}");
     writer.save(path);
   }
 
-  void load(const std::filesystem::path& path) {
-    CheckpointLoader loader(path);
-    loader.parameters(model, "model.").optimizer(adam, "optimizer.").random(random, "random");
-    loader.state(state, "state.");
-    loader.apply();
-  }
+  void load(const std::filesystem::path& path) { infty::tests::load_run(path, *this); }
 
   std::string bytes() const {
     const TemporaryFolder folder;

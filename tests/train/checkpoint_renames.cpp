@@ -16,6 +16,7 @@
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
+#include "train/saved_run.hpp"
 
 // The files in version1/ were written by the last program of version 1: models that had taken four
 // steps, with everything the next step depends on, and what they answered to the next segment.
@@ -61,18 +62,11 @@ struct Restored {
                config.feed_forward = 6, config.pre_norm = true, config),
               memory, infty::Random(2)) {}
 
-  void load(const std::filesystem::path& path) {
-    CheckpointLoader loader(path);
-    loader.parameters(model, "model.").optimizer(adam, "optimizer.").random(random, "random");
-    loader.state(state, "state.").apply();
-  }
+  void load(const std::filesystem::path& path) { infty::tests::load_run(path, *this); }
 
   void save(const std::filesystem::path& path) const {
     SafetensorsWriter writer;
-    infty::save_parameters(writer, model, "model.");
-    infty::save_optimizer(writer, adam, "optimizer.");
-    infty::save_random(writer, random, "random");
-    infty::save_state(writer, state, "state.");
+    infty::tests::save_run(writer, *this);
     writer.save(path);
   }
 };

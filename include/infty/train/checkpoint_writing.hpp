@@ -41,11 +41,7 @@ void save_state(SafetensorsWriter& writer, const State& state, const std::string
     if constexpr (detail::is_tensor<M>) {
       writer.add(prefix + name, detail::tensor_of(member));
     } else {
-      std::span<const Index> rows;
-      if constexpr (std::is_same_v<M, RowIds>)
-        rows = member.id;
-      else
-        rows = member;
+      const std::span<const Index> rows = detail::counts_of(member);
       writer.add(prefix + name, Shape{static_cast<Index>(rows.size())}, rows);
     }
   });
