@@ -27,8 +27,12 @@ struct BasisSettings {
   std::vector<Index> basis = {4, 8, 16, 32, 64};
   infty::SortingConfig task{.symbols = 10, .length = 256};
   Index segment = 32, batch = 32, steps = 300, evaluation = 512;
-  infty::TransformerConfig model{
-      .model_dim = 48, .layers = 2, .heads = 3, .feed_forward = 96, .pre_norm = true};
+  infty::TransformerConfig model{.model_dim = 48,
+                                 .layers = 2,
+                                 .heads = 3,
+                                 .feed_forward = 96,
+                                 .pre_norm = true,
+                                 .embedding_deviation = 0};
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = 1, .variance_floor = 1e-4};
   double rate = 3e-3;

@@ -23,8 +23,12 @@ struct Settings {
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
   std::vector<Index> lengths{64, 128, 256};
 
-  infty::TransformerConfig model{
-      .model_dim = 32, .layers = 2, .heads = 2, .feed_forward = 64, .pre_norm = true};
+  infty::TransformerConfig model{.model_dim = 32,
+                                 .layers = 2,
+                                 .heads = 2,
+                                 .feed_forward = 64,
+                                 .pre_norm = true,
+                                 .embedding_deviation = 0};
   Index segment = 16, vectors = 64, compression_rate = 4;
   double share = .5;
   infty::LongTermConfig long_term{

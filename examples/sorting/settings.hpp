@@ -28,8 +28,12 @@ struct Settings {
   infty::SortingConfig task{.symbols = 10, .length = 512};
   Index segment = 64;
 
-  infty::TransformerConfig model{
-      .model_dim = 64, .layers = 2, .heads = 4, .feed_forward = 128, .pre_norm = true};
+  infty::TransformerConfig model{.model_dim = 64,
+                                 .layers = 2,
+                                 .heads = 4,
+                                 .feed_forward = 128,
+                                 .pre_norm = true,
+                                 .embedding_deviation = 0};
   // Stride 1: with an LTM, the STM holds no more than without.
   infty::ShortTermConfig short_term{.capacity = 64, .stride = 1};
   infty::LongTermConfig memory{

@@ -122,23 +122,25 @@ Range<T> range_of(std::string_view name) {
                                                                {"vectors", from(1)},
                                                                {"warmup", from(0)},
                                                                {"width", from(2)}};
-  static const std::map<std::string_view, Range<double>> numbers{{"auxiliary-weight", not_negative},
-                                                                 {"beta1", share},
-                                                                 {"beta2", share},
-                                                                 {"clip", not_negative},
-                                                                 {"dropout", share},
-                                                                 {"epsilon", not_negative},
-                                                                 {"kl-weight", not_negative},
-                                                                 {"last-rate", not_negative},
-                                                                 {"rate", not_negative},
-                                                                 {"rates", positive},
-                                                                 {"ridge", positive},
-                                                                 {"share", inside},
-                                                                 {"sigma0", positive},
-                                                                 {"tau", inside},
-                                                                 {"variance-floor", positive},
-                                                                 {"weight-decay", not_negative},
-                                                                 {"widths", positive}};
+  static const std::map<std::string_view, Range<double>> numbers{
+      {"auxiliary-weight", not_negative},
+      {"beta1", share},
+      {"beta2", share},
+      {"clip", not_negative},
+      {"dropout", share},
+      {"embedding-deviation", not_negative},
+      {"epsilon", not_negative},
+      {"kl-weight", not_negative},
+      {"last-rate", not_negative},
+      {"rate", not_negative},
+      {"rates", positive},
+      {"ridge", positive},
+      {"share", inside},
+      {"sigma0", positive},
+      {"tau", inside},
+      {"variance-floor", positive},
+      {"weight-decay", not_negative},
+      {"widths", positive}};
   if constexpr (std::same_as<T, Index>) {
     if (const auto at = counts.find(name); at != counts.end()) return at->second;
   } else if constexpr (std::same_as<T, double>) {

@@ -26,6 +26,7 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
                                              .cutoffs = {},
                                              .div_value = 1,
                                              .embedding_dim = 0,
+                                             .embedding_deviation = .02,
                                              .tie_projections = true};
 
   const infty::ShortTermConfig attention{.capacity = 1024, .stride = 0};
@@ -61,8 +62,8 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
       .norms_in_front = true};
 
   const auto& [vocabulary, model_dim, layers, heads, head_dim, feed_forward, pre_norm,
-               tie_embedding, dropout, cutoffs, div_value, embedding_dim, tie_projections] =
-      transformer;
+               tie_embedding, dropout, cutoffs, div_value, embedding_dim, embedding_deviation,
+               tie_projections] = transformer;
   CHECK(transformer.resolved_head_dim() == model_dim / heads);
   const auto& [capacity, stride] = attention;
   CHECK(capacity == infty::ShortTermConfig{}.capacity);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/reduce.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -521,4 +523,30 @@ TEST_CASE("TransformerLM: a state whose members do not fit is refused and stays 
   state = good;
   layer.mixer.past.reset();
   CHECK_THROWS_AS(model.observe(state, tokens), infty::ShapeError);
+}
+
+TEST_CASE("TransformerLM: the first loss of tied embeddings is that of all tokens alike") {
+  for (const bool pre_norm : {false, true}) {
+    Settings settings;
+    settings.model = {.vocabulary = 65,
+                      .model_dim = 128,
+                      .layers = 2,
+                      .heads = 4,
+                      .feed_forward = 64,
+                      .pre_norm = pre_norm};
+    const auto first_loss = [&] {
+      Random random(5);
+      const auto model = make_model<float>(settings, 2);
+      auto state = model.make_state(4);
+      const auto hidden = model.forward(state, draw(4, 32, random, 65));
+      const auto losses = model.losses(hidden, draw(4, 32, random, 65));
+      return static_cast<double>(infty::mean(losses).value().item());
+    };
+    const double alike = std::log(65.), first = first_loss();
+    settings.model.embedding_deviation = 0;  // 1 / sqrt(d)
+    const double repeating = first_loss();
+    CAPTURE(pre_norm, first, repeating);
+    CHECK(std::abs(first - alike) < .3);
+    CHECK(repeating > alike + 1);
+  }
 }

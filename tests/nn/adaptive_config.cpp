@@ -54,6 +54,10 @@ TEST_CASE("AdaptiveConfig: what cannot be is refused") {
                     "[AdaptiveConfig] div_value is 4: no width is left for cluster 2");
   config.div_value = 0;
   CHECK_THROWS_AS(config.validate(), infty::ValueError);
+  config = {.vocabulary = 10, .model_dim = 8, .deviation = -1};
+  CHECK_THROWS_WITH(config.validate(), "[AdaptiveConfig] deviation is -1: it must be >= 0");
+  config.deviation = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_AS(config.validate(), infty::ValueError);
   config = {.vocabulary = 100, .model_dim = 8};
   for (Index i = 1; i <= 16; ++i) config.cutoffs.push_back(i);
   CHECK_THROWS_WITH(config.validate(), "[AdaptiveConfig] there are 16 cutoffs: there may be 15");

@@ -101,16 +101,22 @@ TEST_CASE("AdaptiveEmbedding: without cutoffs the plain embedding, draws and nam
 }
 
 TEST_CASE("AdaptiveEmbedding: embedded tokens of all clusters have the same deviation") {
-  const AdaptiveConfig config{
-      .vocabulary = 3000, .model_dim = 64, .cutoffs = {1000, 2000}, .div_value = 4};
-  const AdaptiveEmbedding<double> layer(config, Random(infty::tests::seed));
-  for (Index i = 0; i < 3; ++i) {
-    Tensor<Index> tokens(Shape{1000});
-    for (Index j = 0; j < 1000; ++j) tokens.data()[j] = config.begin(i) + j;
-    double squares = 0;
-    for (const double x : layer.forward(tokens, 8.0).value().to_vector()) squares += x * x;
-    // Of 64,000 elements; the few columns of a narrow map leave a share of some tenths to chance.
-    CHECK(std::abs(std::sqrt(squares / 64000) - 1) < 0.15);
+  for (const double deviation : {0., .02, 3.}) {
+    const AdaptiveConfig config{.vocabulary = 3000,
+                                .model_dim = 64,
+                                .cutoffs = {1000, 2000},
+                                .div_value = 4,
+                                .deviation = deviation};
+    const AdaptiveEmbedding<double> layer(config, Random(infty::tests::seed));
+    for (Index i = 0; i < 3; ++i) {
+      Tensor<Index> tokens(Shape{1000});
+      for (Index j = 0; j < 1000; ++j) tokens.data()[j] = config.begin(i) + j;
+      double squares = 0;
+      for (const double x : layer.forward(tokens).value().to_vector()) squares += x * x;
+      // Of 64,000 elements; the few columns of a narrow map leave a share of some tenths to chance.
+      const double expected = deviation > 0 ? deviation : 1. / 8;
+      CHECK(std::abs(std::sqrt(squares / 64000) / expected - 1) < 0.15);
+    }
   }
 }
 

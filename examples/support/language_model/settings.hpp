@@ -73,7 +73,11 @@ void each_setting(Settings& s, See&& see) {
   support::each_chosen(model, s.model, {{"head_dim", "head-dim"}}, see);
   see(model, "parameters", s.parameters,
       "widen the feed-forward layers until there are about so many; 0: as they are");
-  support::each_chosen(model, s.model, {{"tie_embedding", "tie-embedding"}, {"dropout"}}, see);
+  support::each_chosen(model, s.model,
+                       {{"tie_embedding", "tie-embedding"},
+                        {"embedding_deviation", "embedding-deviation"},
+                        {"dropout"}},
+                       see);
   see(model, "cutoffs", s.cutoffs,
       "of the adaptive embedding and softmax, those below the vocabulary; 0: none");
   see(model, "div-value", s.div_value, "clusters behind the first are narrower by this");

@@ -60,6 +60,8 @@ void describe(TransformerConfig& c, See&& see) {
   see("cutoffs", c.cutoffs, "first tokens of the clusters of the adaptive embedding and softmax");
   see("div_value", c.div_value, "clusters behind the first are narrower by this");
   see("embedding_dim", c.embedding_dim, "width of the first cluster's vectors; 0: d");
+  see("embedding_deviation", c.embedding_deviation,
+      "of the embedding's elements at the beginning; 0: 1 / sqrt(d)");
   see("tie_projections", c.tie_projections,
       "the adaptive softmax maps to its clusters as the embedding from them");
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/math.hpp>
 
 namespace infty {
 
@@ -40,6 +42,9 @@ struct AdaptiveConfig {
   std::vector<Index> cutoffs = {};  ///< first tokens of all clusters but the first, rising
   Index div_value = 1;  ///< vectors of cluster i are embedding_dim / div_value^i wide, rounded down
   Index embedding_dim = 0;  ///< width in the first cluster; 0 stands for model_dim
+  /// Standard deviation of the elements of embedded tokens at the beginning, in all clusters; 0
+  /// stands for 1 / sqrt(d).
+  double deviation = 0;
 
   /// Returns the number of clusters, cutoffs + 1.
   Index clusters() const { return static_cast<Index>(cutoffs.size()) + 1; }
@@ -60,6 +65,11 @@ struct AdaptiveConfig {
   /// Returns whether vectors are mapped to width d.
   bool projected() const { return div_value > 1 || width(0) != model_dim; }
 
+  /// The deviation, with 0 resolved.
+  double resolved_deviation() const {
+    return deviation > 0 ? deviation : 1 / std::sqrt(static_cast<double>(model_dim));
+  }
+
   /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
@@ -67,6 +77,8 @@ struct AdaptiveConfig {
     require_at_least("AdaptiveConfig", "model_dim", model_dim, 1);
     require_at_least("AdaptiveConfig", "div_value", div_value, 1);
     require_at_least("AdaptiveConfig", "embedding_dim", embedding_dim, 0);
+    require(math::is_finite(deviation) && deviation >= 0, "AdaptiveConfig", "deviation is ",
+            deviation, ": it must be >= 0");
     require(clusters() <= detail::most_clusters, "AdaptiveConfig", "there are ", cutoffs.size(),
             " cutoffs: there may be ", detail::most_clusters - 1);
     for (Index i = 0; i < clusters(); ++i) {

@@ -30,24 +30,27 @@ class AdaptiveEmbedding {
 
   AdaptiveEmbedding() = default;
 
-  /// Draws normal numbers whose deviations give the elements of embedded tokens that of 1 / sqrt(d)
-  /// in all clusters.
+  /// Draws normal numbers whose deviations give the elements of embedded tokens that of the
+  /// configuration in all clusters.
   /// @throws infty::ValueError if the configuration is not valid
   explicit AdaptiveEmbedding(AdaptiveConfig config, Random random = Random(0))
       : config_((config.validate(), std::move(config))) {
-    const auto draw = [](Shape shape, Index width, Random from) {
+    const auto draw = [](Shape shape, double deviation, Random from) {
       Tensor<T, Backend> value(shape);
-      fill_normal(value, 0, 1 / std::sqrt(static_cast<double>(width)), from);
+      fill_normal(value, 0, deviation, from);
       return V(std::move(value), true);
     };
+    const double deviation = config_.resolved_deviation();
     const Index d = config_.model_dim;
     for (Index i = 0; i < config_.clusters(); ++i) {
       const Index width = config_.width(i);
       const auto stream = static_cast<std::uint64_t>(2 * i);
-      weights.push_back(
-          draw(Shape{config_.size(i), width}, width, i == 0 ? random : random.split(stream)));
+      const double narrow = 1 / std::sqrt(static_cast<double>(width));
+      weights.push_back(draw(Shape{config_.size(i), width},
+                             config_.projected() ? narrow : deviation,
+                             i == 0 ? random : random.split(stream)));
       if (config_.projected() && (i == 0 || config_.div_value > 1))
-        projections.push_back(draw(Shape{d, width}, d, random.split(stream + 1)));
+        projections.push_back(draw(Shape{d, width}, deviation, random.split(stream + 1)));
     }
   }
 
