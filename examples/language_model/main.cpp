@@ -75,6 +75,7 @@ void train(Settings s, const Options& options) {
   }
   if (results.is_null()) {
     describe(corpus);
+    warn_of_memory(s);
     language_model::train(s, corpus, options.train, lock);
     results = finished_results(out, s);
   } else {
@@ -114,6 +115,7 @@ Changed changed_settings(const EvaluateOptions& options, Index shortest = 0) {
 
 void evaluate(const EvaluateOptions& options) {
   const auto [s, group] = changed_settings(options);
+  warn_of_memory(s, group);
   const Tokenizer tokenizer(s.level, options.model);
   Texts texts;
   std::vector<std::string_view> documents;

@@ -35,6 +35,7 @@
 #include "../support/program.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/saving.hpp"
+#include "../support/warn_of.hpp"
 #include "results.hpp"
 
 namespace recall {
@@ -144,6 +145,13 @@ void require_same_settings(const Settings& s, const std::filesystem::path& folde
 void compare(const Settings& s, const Options& options) {
   validate(s);
   for (const std::string& memory : s.memories) check_memory(s, memory);
+  if (std::ranges::any_of(s.memories, [](const auto& m) { return m.starts_with("infty"); })) {
+    infty::LongTermConfig memory = s.long_term;
+    memory.basis =
+        std::ssize(memory.widths) *
+        (static_cast<Index>(s.share * static_cast<double>(s.vectors)) / std::ssize(memory.widths));
+    support::warn_of("recall", memory, s.segment);
+  }
   const std::vector<Task> tasks = tasks_of(s);
   {
     support::ProgressLine line("sizes", std::ssize(tasks) * std::ssize(s.memories), 0, "model");

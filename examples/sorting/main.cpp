@@ -34,6 +34,7 @@
 #include "../support/program.hpp"
 #include "../support/saving.hpp"
 #include "../support/settings.hpp"
+#include "../support/warn_of.hpp"
 #include "backends.hpp"
 #include "report.hpp"
 
@@ -157,6 +158,9 @@ void run(Options options, Settings settings) {
   if (options.threads > 0) infty::set_num_threads(options.threads);
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
+    if (const auto memory = memory_config(settings, name).memory;
+        memory && settings.functions == "gaussian")
+      support::warn_of("sorting", *memory, settings.segment);
     if (!run_model(options, settings, name, finished)) return;
   }
   const Report report{settings, finished.results, floors_of(settings), options.backend, device};

@@ -168,3 +168,26 @@ TEST_CASE("retention: many short writes keep less than one long one") {
                     "[retention] there are no lengths: the first is that of the write");
   CHECK_THROWS_WITH(retention(config, std::vector<Index>{4, 0}), Catch::Contains("length is 0"));
 }
+
+TEST_CASE("warnings: what a configuration cannot keep, and nothing of those that keep it") {
+  using infty::warnings;
+  auto config = language_model_config();
+  for (const Index length : {1, 8, 64}) CHECK(warnings(config, length).empty());
+  config.ridge = 1000;
+  REQUIRE(warnings(config, 64).size() == 1);
+  CHECK_THAT(warnings(config, 64).front(),
+             Catch::Contains("of writes of 64 vectors, 0.0082 is left three writes later") &&
+                 Catch::Contains("ridge 1e+03"));
+  config = language_model_config();
+  config.widths = {.005};  // narrower than the places are dense
+  CHECK(warnings(config, 64).size() == 1);
+  config = language_model_config();
+  config.bounded = config.hold_short_writes = false;  // as in the paper
+  CHECK(warnings(config, 64).empty());
+  const auto alone = warnings(config, 1);
+  REQUIRE(alone.size() == 2);
+  CHECK_THAT(alone[0], Catch::Contains("of writes of 1 vector, each fills 0.19 of its part") &&
+                           Catch::Contains("hold_short_writes"));
+  CHECK_THAT(alone[1], Catch::Contains("the past is amplified"));
+  CHECK_THROWS_AS(warnings(config, 0), infty::ValueError);
+}

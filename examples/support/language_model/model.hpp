@@ -16,6 +16,7 @@
 #include "../json.hpp"
 #include "../model_need.hpp"
 #include "../settings.hpp"
+#include "../warn_of.hpp"
 #include "corpus.hpp"
 #include "settings.hpp"
 
@@ -46,6 +47,14 @@ inline support::ModelConfig model_config(const Settings& s, Index vocabulary, In
 inline std::unique_ptr<support::Model> make_model(const Settings& s, Index vocabulary,
                                                   Index group = 1) {
   return support::make_model(model_config(s, vocabulary, group));
+}
+
+/// Warns of what a long-term memory cannot keep of segments, or of the groups that leave.
+inline void warn_of_memory(const Settings& s, Index group = 1) {
+  if (!s.memory.starts_with("infty")) return;
+  infty::LongTermConfig memory = s.long_term;
+  memory.basis = compressed_length(s);
+  support::warn_of("language_model", memory, std::max(s.segment, group));
 }
 
 /// Throws infty::ValueError that names the option if the model, a state of `rows(settings)` rows

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include <infty/core/number.hpp>
@@ -38,6 +40,35 @@ RidgeCache<double, EigenBackend, Psi> exact_ridge(const LongTermConfigFor<Psi>& 
   config.validate();
   return {basis_of<Psi>(config), config.ridge_settings()};
 }
+
+/// The integral over [0, 1] of the squares of signals, by the trapezoidal rule.
+class Energy {
+ public:
+  template <class Psi>
+  explicit Energy(const Psi& psi) {
+    const auto places = probe_places(psi);
+    const auto count = static_cast<Index>(places.size());
+    weighed_ = design_matrix<EigenBackend>(psi, places.data(), count);  // [N, P]
+    for (Index i = 0; i < count; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const double below = i > 0 ? places[at] - places[at - 1] : 0,
+                   above = i + 1 < count ? places[at + 1] - places[at] : 0;
+      for (Index j = 0; j < weighed_.dim(0); ++j)
+        weighed_.data()[j * count + i] *= std::sqrt((below + above) / 2);
+    }
+  }
+
+  /// Of all signals [L, N] together.
+  double operator()(const Tensor<double>& signals) const {
+    const auto values = matrix_product(signals, false, weighed_, false);
+    double energy = 0;
+    for (const double v : values.to_vector()) energy += v * v;
+    return energy;
+  }
+
+ private:
+  Tensor<double> weighed_;
+};
 
 }  // namespace detail
 
@@ -78,29 +109,54 @@ std::vector<double> retention(const LongTermConfigFor<Psi>& config,
                               std::span<const Index> lengths) {
   require(!lengths.empty(), "retention", "there are no lengths: the first is that of the write");
   const auto ridge = detail::exact_ridge<Psi>(config);
-  const auto& psi = ridge.basis();
-  const auto places = detail::probe_places(psi);
-  const auto count = static_cast<Index>(places.size());
-  auto F = detail::design_matrix<EigenBackend>(psi, places.data(), count);  // [N, P]
-  for (Index i = 0; i < count; ++i) {  // weighed by the trapezoidal rule
-    const auto at = static_cast<std::size_t>(i);
-    const double below = i > 0 ? places[at] - places[at - 1] : 0,
-                 above = i + 1 < count ? places[at + 1] - places[at] : 0;
-    for (Index j = 0; j < F.dim(0); ++j) F.data()[j * count + i] *= std::sqrt((below + above) / 2);
-  }
+  const detail::Energy energy_of(ridge.basis());
   auto part = ridge.next(lengths.front()).next_new;  // [L, N], what each vector adds
   std::vector<double> shares;
   double at_first = 0;
   for (std::size_t k = 0; k < lengths.size(); ++k) {
     if (k > 0) part = detail::matrix_product(part, false, ridge.next(lengths[k]).carry, true);
-    const auto values = detail::matrix_product(part, false, F, false);
-    const double* const v = values.data();
-    double energy = 0;
-    for (Index i = 0; i < values.size(); ++i) energy += v[i] * v[i];
+    const double energy = energy_of(part);
     if (k == 0) at_first = energy;
     shares.push_back(energy / at_first);
   }
   return shares;
+}
+
+/// Says what a memory cannot keep of writes of `length` vectors, beside what contraction takes: a
+/// sentence for each fault, none where there is none. A fault is a past that is amplified, a part
+/// that is left nearly empty (less than a quarter of the energy that as many places of one vector
+/// have), or blur that behind three later writes leaves less than a tenth of tau³.
+/// @throws infty::ValueError if the configuration is not valid, or length < 1
+template <ConfiguredBasis Psi = GaussianBasis<double>>
+std::vector<std::string> warnings(const LongTermConfigFor<Psi>& config, Index length) {
+  const auto left = retention<Psi>(config, std::vector<Index>(4, length)).back();
+  const auto ridge = detail::exact_ridge<Psi>(config);
+  const auto each = ridge.next(length).next_new;
+  Tensor<double> alike = Tensor<double>::zeros({1, config.basis});  // all vectors the same
+  for (Index i = 0; i < each.size(); ++i) alike.data()[i % config.basis] += each.data()[i];
+  const double filled = detail::Energy(ridge.basis())(alike) / (1 - config.tau),
+               contracted = std::pow(config.tau, 3);
+  std::vector<std::string> found;
+  const auto say = [&](auto... words) {
+    std::ostringstream sentence;
+    sentence.precision(2);
+    ((sentence << "of writes of " << length << (length == 1 ? " vector, " : " vectors, "))
+     << ... << words);
+    found.push_back(sentence.str());
+  };
+  if (filled < .25)
+    say("each fills ", filled,
+        " of its part of the signal: hold_short_writes or a larger group "
+        "fills it");
+  if (left > 1)
+    say(left,
+        " times what was written is there three writes later: the past is amplified, unless "
+        "short writes are held (hold_short_writes) or grouped (group)");
+  else if (left < contracted / 10)
+    say(left, " is left three writes later, where contraction leaves ", contracted,
+        ": the rest is blur; tau is ", config.tau, ", ridge ", config.ridge, ", samples ",
+        config.samples, " of ", config.basis, " functions");
+  return found;
 }
 
 }  // namespace infty
