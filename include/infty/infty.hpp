@@ -53,6 +53,8 @@
 #include <infty/core/visit.hpp>
 #include <infty/data/associative_recall.hpp>
 #include <infty/data/copy.hpp>
+#include <infty/data/draws.hpp>
+#include <infty/data/multi_query_recall.hpp>
 #include <infty/data/ranking.hpp>
 #include <infty/data/sorting.hpp>
 #include <infty/eigen/default.hpp>

@@ -3,14 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
+#include <infty/data/draws.hpp>
 
 namespace infty {
 
@@ -67,35 +66,22 @@ class AssociativeRecallTask {
     AssociativeRecallBatch out;
     out.tokens.reserve(static_cast<std::size_t>(batch * length()));
     for (Index row = 0; row < batch; ++row) {
-      // Apart from the low numbers by which others may split the same generator.
-      Random draws = random.split(random.counter() | std::uint64_t{1} << 63U);
-      random.seek(random.counter() + 1);
+      Random draws = detail::random_of_row(random);
       sample_row(draws, out);
     }
     return out;
   }
 
  private:
-  /// `count` of the numbers below n, in random order.
-  static std::vector<std::int64_t> choose(Index count, Index n, Random& random) {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(n));
-    std::iota(all.begin(), all.end(), std::int64_t{0});
-    for (Index i = 0; i < count; ++i)
-      std::swap(all[static_cast<std::size_t>(i)],
-                all[static_cast<std::size_t>(i + random.below(n - i))]);
-    all.resize(static_cast<std::size_t>(count));
-    return all;
-  }
-
   void sample_row(Random& random, AssociativeRecallBatch& out) const {
-    const auto keys = choose(config_.pairs, config_.keys, random);
+    const auto keys = detail::choose(config_.pairs, config_.keys, random);
     std::vector<std::int64_t> values;
     for (const std::int64_t key : keys) {
       values.push_back(random.below(config_.values));
       out.tokens.insert(out.tokens.end(), {first_key() + key, values.back()});
     }
     out.tokens.insert(out.tokens.end(), static_cast<std::size_t>(config_.gap), blank());
-    for (const std::int64_t pair : choose(config_.pairs, config_.pairs, random)) {
+    for (const std::int64_t pair : detail::choose(config_.pairs, config_.pairs, random)) {
       out.questions.push_back(first_key() + keys[static_cast<std::size_t>(pair)]);
       out.answer.push_back(values[static_cast<std::size_t>(pair)]);
     }

@@ -9,6 +9,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
+#include <infty/data/draws.hpp>
 
 namespace infty {
 
@@ -61,9 +62,7 @@ class CopyTask {
     CopyBatch out;
     out.tokens.reserve(static_cast<std::size_t>(batch * length()));
     for (Index row = 0; row < batch; ++row) {
-      // Apart from the low numbers by which others may split the same generator.
-      Random draws = random.split(random.counter() | std::uint64_t{1} << 63U);
-      random.seek(random.counter() + 1);
+      Random draws = detail::random_of_row(random);
       for (Index i = 0; i < config_.items; ++i) out.answer.push_back(draws.below(config_.symbols));
       out.tokens.insert(out.tokens.end(), out.answer.end() - config_.items, out.answer.end());
       out.tokens.insert(out.tokens.end(), static_cast<std::size_t>(config_.gap), blank());

@@ -10,6 +10,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
+#include <infty/data/draws.hpp>
 #include <infty/data/ranking.hpp>
 
 namespace infty {
@@ -67,9 +68,7 @@ class SortingTask {
     for (std::size_t b = 0; b < rows; ++b) {
       const auto length = static_cast<std::size_t>(config_.length);
       const std::span<std::int64_t> row(out.tokens.data() + b * length, length);
-      // Apart from the low numbers by which others may split the same generator.
-      Random row_random = random.split(random.counter() | std::uint64_t{1} << 63U);
-      random.seek(random.counter() + 1);
+      Random row_random = detail::random_of_row(random);
       sample_row(row, row_random);
       const auto answer = rank_by_frequency(row, config_.symbols);
       out.answer.insert(out.answer.end(), answer.begin(), answer.end());
