@@ -105,6 +105,7 @@
 #include <infty/memory/with_memory.hpp>
 #include <infty/metrics/paired_difference.hpp>
 #include <infty/metrics/perplexity.hpp>
+#include <infty/model/any_transformer_lm.hpp>
 #include <infty/model/block.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/language_model.hpp>

@@ -40,6 +40,9 @@ class AnyLayer {
   }
   ~AnyLayer() = default;
 
+  /// Whether there is a layer inside.
+  explicit operator bool() const { return held_ != nullptr; }
+
   /// The layer inside, if it is of this type; null otherwise.
   template <class L>
   L* get() const {
