@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,7 @@ using infty::FeedForward;
 using infty::Index;
 using infty::InftyConfig;
 using infty::LongTermConfig;
+using infty::mixers_of;
 using infty::Random;
 using infty::Tensor;
 using infty::TransformerConfig;
@@ -38,22 +38,13 @@ const TransformerConfig sizes{.vocabulary = 7,
 const InftyConfig memory{.attention = {.capacity = 4},
                          .memory = LongTermConfig{.basis = 4, .widths = {.1}, .samples = 6}};
 
-/// Mixers as a `TransformerLM` makes them: those behind the first are its siblings.
-template <class Mixer>
-auto mixers_of(const typename Mixer::Config& config) {
-  return [config, first = std::optional<Mixer>()](Index i, Random random) mutable {
-    if (i == 0) first.emplace(config, sizes.attention_sizes(), random);
-    return AnyLayer<typename Mixer::Scalar, typename Mixer::BackendType>(
-        i == 0 ? *first : first->sibling(random));
-  };
-}
-
 TEST_CASE("AnyTransformerLM: what a TransformerLM of the same mixers is") {
   using T = float;
   using B = infty::EigenBackend;
   using Mixer = infty::InftyMemory<T, B>;
   TransformerLM<Mixer> typed(sizes, memory, Random(3));
-  AnyTransformerLM<T, B> any(sizes, {.mixer = mixers_of<Mixer>(memory)}, Random(3));
+  AnyTransformerLM<T, B> any(sizes, {.mixer = mixers_of<Mixer>(memory, sizes.attention_sizes())},
+                             Random(3));
   auto theirs = infty::named_parameters<T, B>(typed), ours = infty::named_parameters<T, B>(any);
   REQUIRE(theirs.size() == ours.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -79,7 +70,7 @@ TEST_CASE("AnyTransformerLM: what a TransformerLM of the same mixers is") {
 TEST_CASE("AnyTransformerLM: a feed in one layer, tokens around the stack, saved and loaded") {
   using T = double;
   const AnyTransformerLM<T>::Parts parts{
-      .mixer = mixers_of<infty::InftyMemory<T>>(memory),
+      .mixer = mixers_of<infty::InftyMemory<T>>(memory, sizes.attention_sizes()),
       .feed =
           [](Index i, Random random) {
             return i == 1 ? AnyLayer<T>(FeedForward<T>(6, 20, random)) : AnyLayer<T>();
@@ -90,7 +81,8 @@ TEST_CASE("AnyTransformerLM: a feed in one layer, tokens around the stack, saved
           }};
   AnyTransformerLM<T> model(sizes, parts, Random(1)), other(sizes, parts, Random(2));
   const Index without = [&] {
-    AnyTransformerLM<T> plain(sizes, {.mixer = mixers_of<infty::InftyMemory<T>>(memory)});
+    AnyTransformerLM<T> plain(
+        sizes, {.mixer = mixers_of<infty::InftyMemory<T>>(memory, sizes.attention_sizes())});
     return infty::count_parameters(plain);
   }();
   CHECK(infty::count_parameters(model) == without + 2 * 6 + (20 - 8) * (2 * 6 + 1));

@@ -4,7 +4,7 @@
 #include "model_of.hpp"
 
 std::unique_ptr<support::Model> support::make_compressive(const ModelConfig& config) {
-  return std::make_unique<ModelOf<infty::CompressiveMemory<float>>>(
+  return transformer_of<infty::CompressiveMemory<float>>(
       config, infty::CompressiveConfig{.capacity = config.memory_length - config.compressed,
                                        .compressed_capacity = config.compressed,
                                        .rate = config.compression_rate});

@@ -9,7 +9,7 @@ std::unique_ptr<support::Model> support::make_infty(const ModelConfig& config) {
   long_term.sampling_seed = config.seed;
   long_term.resampling =
       config.memory == "infty-sticky" ? infty::Resampling::sticky : infty::Resampling::even;
-  return std::make_unique<ModelOf<infty::InftyMemory<float>>>(
+  return transformer_of<infty::InftyMemory<float>>(
       config, infty::InftyConfig{.attention = {.capacity = config.memory_length - config.compressed,
                                                .stride = config.segment},
                                  .memory = long_term});

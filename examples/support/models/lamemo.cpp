@@ -4,6 +4,6 @@
 #include "model_of.hpp"
 
 std::unique_ptr<support::Model> support::make_lamemo(const ModelConfig& config) {
-  return std::make_unique<ModelOf<infty::LaMemo<float>>>(
+  return transformer_of<infty::LaMemo<float>>(
       config, infty::LaMemoConfig{.capacity = config.memory_length});
 }

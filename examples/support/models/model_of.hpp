@@ -18,10 +18,9 @@
 
 namespace support {
 
-/// The `Model` of one memory.
-template <class Mixer>
+/// The `Model` of one type of language model.
+template <class Lm>
 class ModelOf final : public Model {
-  using Lm = infty::TransformerLM<Mixer>;
   using LmState = typename Lm::State;
   using Tokens = infty::Tensor<Index>;
   using V = infty::Variable<float>;
@@ -29,8 +28,10 @@ class ModelOf final : public Model {
       requires(LmState& s) { s.body.layers.front().mixer.past->memory.coefficients; };
 
  public:
-  ModelOf(const ModelConfig& config, typename Lm::MemoryConfig memory)
-      : model_(config.transformer, std::move(memory), infty::Random(config.seed)),
+  /// Made of the model's sizes, of what else it is made from, and of the seed.
+  template <class Parts>
+  ModelOf(const ModelConfig& config, const Parts& parts)
+      : model_(config.transformer, parts, infty::Random(config.seed)),
         parameters_(infty::count_parameters(model_)) {}
 
   Index parameters() const override { return parameters_; }
@@ -139,5 +140,12 @@ class ModelOf final : public Model {
   Lm model_;
   Index parameters_;
 };
+
+/// The `Model` of a transformer of one mixer.
+template <class Mixer>
+std::unique_ptr<Model> transformer_of(const ModelConfig& config,
+                                      const typename Mixer::Config& memory) {
+  return std::make_unique<ModelOf<infty::TransformerLM<Mixer>>>(config, memory);
+}
 
 }  // namespace support

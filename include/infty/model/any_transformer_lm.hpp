@@ -3,15 +3,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include <infty/core/error.hpp>
+#include <infty/memory/memory.hpp>
 #include <infty/model/block.hpp>
 #include <infty/model/language_model.hpp>
 #include <infty/model/layers.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/any_layer.hpp>
+#include <infty/nn/attention_sizes.hpp>
 
 namespace infty {
 
@@ -32,14 +35,17 @@ class AnyTransformerLM : public LanguageModel<ScaledEmbedding<T, Backend>, AnyLa
   using LayerType = AnyLayer<T, Backend>;
   /// Makes the mixer or the feed of layer i, 0 the lowest, with weights drawn from `random`.
   using Make = std::function<LayerType(Index i, Random random)>;
+  /// Puts something around the block of layer i, a memory of its own say.
+  using DecorateBlock = std::function<LayerType(Index i, LayerType block, Random random)>;
   /// Puts something around the stack, memory tokens say.
   using Decorate = std::function<LayerType(LayerType stack, Random random)>;
 
   /// The parts of a model.
   struct Parts {
-    Make mixer;            ///< of every layer
-    Make feed = {};        ///< of every layer; empty, or returning no layer: `FeedForward`
-    Decorate around = {};  ///< empty for nothing
+    Make mixer;                ///< of every layer
+    Make feed = {};            ///< of every layer; empty, or returning no layer: `FeedForward`
+    DecorateBlock block = {};  ///< around every block; empty for nothing
+    Decorate around = {};      ///< around the stack; empty for nothing
   };
 
   /// Makes a model with fresh weights. @throws infty::ValueError if the configuration is not valid,
@@ -76,15 +82,18 @@ class AnyTransformerLM : public LanguageModel<ScaledEmbedding<T, Backend>, AnyLa
       const Random own = random.split(static_cast<std::uint64_t>(2 + i));
       LayerType mixer = parts.mixer(i, own);
       LayerType feed = parts.feed ? parts.feed(i, own.split(1)) : LayerType();
-      if (feed)
-        stack.layers.push_back(block(config, std::move(mixer), std::move(feed)));
-      else
-        stack.layers.push_back(
-            block(config, std::move(mixer),
-                  FeedForward<T, Backend>(config.model_dim, config.feed_forward, own.split(1))));
+      LayerType made =
+          feed
+              ? block(config, std::move(mixer), std::move(feed))
+              : block(config, std::move(mixer),
+                      FeedForward<T, Backend>(config.model_dim, config.feed_forward, own.split(1)));
+      stack.layers.push_back(parts.block ? parts.block(i, std::move(made), own.split(2))
+                                         : std::move(made));
     }
     LayerType all(std::move(stack));
-    return parts.around ? parts.around(std::move(all), random.split(2 + config.layers)) : all;
+    return parts.around ? parts.around(std::move(all),
+                                       random.split(2 + static_cast<std::uint64_t>(config.layers)))
+                        : all;
   }
 
   template <class Feed>
@@ -98,5 +107,18 @@ class AnyTransformerLM : public LanguageModel<ScaledEmbedding<T, Backend>, AnyLa
 
   TransformerConfig config_;
 };
+
+/// What makes the mixers of an `AnyTransformerLM` as a `TransformerLM<Mixer>` makes its own: those
+/// behind the first are its siblings, and share with it what they share.
+template <class Mixer>
+auto mixers_of(typename Mixer::Config config, AttentionSizes sizes) {
+  using Layer = AnyLayer<typename Mixer::Scalar, typename Mixer::BackendType>;
+  return [config = std::move(config), sizes, first = std::optional<Mixer>()](
+             Index i, Random random) mutable -> Layer {
+    const auto make = [&](const Random& own) { return Mixer(config, sizes, own); };
+    if (i == 0) first.emplace(make(random));
+    return i == 0 ? *first : sibling_of(*first, random, make);
+  };
+}
 
 }  // namespace infty
