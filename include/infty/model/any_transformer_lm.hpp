@@ -87,14 +87,18 @@ class AnyTransformerLM : public LanguageModel<ScaledEmbedding<T, Backend>, AnyLa
               ? block(config, std::move(mixer), std::move(feed))
               : block(config, std::move(mixer),
                       FeedForward<T, Backend>(config.model_dim, config.feed_forward, own.split(1)));
-      stack.layers.push_back(parts.block ? parts.block(i, std::move(made), own.split(2))
-                                         : std::move(made));
+      stack.layers.push_back(
+          parts.block ? parts.block(i, std::move(made),
+                                    random.split(first_of_blocks + static_cast<std::uint64_t>(i)))
+                      : std::move(made));
     }
     LayerType all(std::move(stack));
     return parts.around ? parts.around(std::move(all),
                                        random.split(2 + static_cast<std::uint64_t>(config.layers)))
                         : all;
   }
+
+  static constexpr std::uint64_t first_of_blocks = std::uint64_t{1} << 32;  // apart from layers'
 
   template <class Feed>
   static LayerType block(const TransformerConfig& config, LayerType mixer, Feed feed) {
