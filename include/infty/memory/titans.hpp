@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <tuple>
 #include <utility>
 
 #include <infty/memory/titans_memory.hpp>
@@ -32,6 +33,12 @@ class Titans {
 
   /// The constants, with their sizes.
   const Config& config() const { return memory.config(); }
+  /// What it is made of: constants and sizes.
+  std::tuple<Config, AttentionSizes> configs() const {
+    return {
+        config(),
+        {.model_dim = config().model_dim, .heads = config().heads, .head_dim = config().head_dim}};
+  }
 
   template <class Visitor>
   void visit(Visitor&& see) {
