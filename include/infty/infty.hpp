@@ -143,8 +143,10 @@
 #include <infty/nn/plain_attention.hpp>
 #include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/relative_attention.hpp>
+#include <infty/nn/rms_norm.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/nn/sequence_layer.hpp>
+#include <infty/nn/short_convolution.hpp>
 #include <infty/nn/to.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>

@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <string>
 
+#include "support/golden_engram.hpp"
 #include "support/golden_ltm.hpp"
 #include "support/golden_mqar.hpp"
+#include "support/golden_titans.hpp"
 #include "support/golden_transformer_xl.hpp"
 
 namespace infty::tests {
@@ -17,6 +19,8 @@ Comparison replay(const std::filesystem::path& path) {
   GoldenCase file(path);
   const std::string kind = file.text("kind", "");
   if (kind == "mqar") return replay_mqar(file);
+  if (kind == "engram") return replay_engram<T, B>(file);
+  if (kind == "titans") return replay_titans<T, B>(file);
   const std::string model = file.text("model", "");
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||

@@ -31,4 +31,26 @@ void for_each_element(Index rows, Index columns, F f) {
     B::for_each_row(rows, columns, OverColumns<F>{columns, f});
 }
 
+/// f(row, begin, end) of one column, or of a whole row.
+template <class F>
+struct OverSpan {
+  Index columns;
+  F f;
+  INFTY_HOST_DEVICE void operator()(Index row, Index column) const { f(row, column, column + 1); }
+  INFTY_HOST_DEVICE void operator()(Index row) const { f(row, Index{0}, columns); }
+};
+
+/// Calls f(row, begin, end) for spans [begin, end) that make up the columns [0, columns) of each
+/// row, in any order: for bodies that loop over neighbouring columns, which a compiler turns into
+/// vector code. A row is one span, or every column is one on a backend of many threads. `cost` is
+/// how many elements a row loops over, for all of its columns.
+template <class B, class F>
+void for_each_span(Index rows, Index columns, Index cost, F f) {
+  const OverSpan<F> spans{columns, f};
+  if constexpr (many_threads<B>)
+    for_each_element<B>(rows, columns, spans);
+  else if (columns > 0)
+    B::for_each_row(rows, cost, spans);
+}
+
 }  // namespace infty::detail

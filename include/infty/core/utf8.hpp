@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,28 @@ inline std::size_t utf8_sequence(std::string_view text) {
     return within(1, low, high) && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4 : 0;
   }
   return 0;
+}
+
+/// Writes a code point, which must be one and no surrogate, behind a text.
+inline void append_utf8(std::string& out, std::uint32_t code) {
+  const auto tail = [&](unsigned shift) {
+    out += static_cast<char>(0x80U | ((code >> shift) & 0x3FU));
+  };
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xC0U | (code >> 6U));
+    tail(0);
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xE0U | (code >> 12U));
+    tail(6);
+    tail(0);
+  } else {
+    out += static_cast<char>(0xF0U | (code >> 18U));
+    tail(12);
+    tail(6);
+    tail(0);
+  }
 }
 
 /// Finds the first byte that is not well-formed UTF-8; `text.size()` if all of it is.

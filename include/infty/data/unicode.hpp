@@ -22,6 +22,20 @@ inline CharacterClass character_class(std::uint32_t code) {
   return code > 0x10FFFF ? CharacterClass::other : static_cast<CharacterClass>(behind[-1] & 3U);
 }
 
+namespace detail {
+
+/// The code point of the well-formed UTF-8 sequence of `length` bytes that a text begins with.
+inline std::uint32_t code_point(std::string_view text, std::size_t length) {
+  const auto byte = [&](std::size_t i) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]));
+  };
+  std::uint32_t code = length == 1 ? byte(0) : byte(0) & (0xFFU >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) code = code << 6U | (byte(i) & 0x3FU);
+  return code;
+}
+
+}  // namespace detail
+
 /// The first character of a text: its bytes and its class. A byte that begins no UTF-8 sequence is
 /// a character of the class `other`.
 struct Character {
@@ -31,10 +45,7 @@ struct Character {
 
 /// Looks at the first character of a text that is not empty.
 inline Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]));
-  };
-  const std::uint32_t lead = byte(0);
+  const auto lead = static_cast<std::uint32_t>(static_cast<unsigned char>(text[0]));
   if (lead < 0x80) {
     if ((lead | 0x20U) - 'a' < 26) return {1, CharacterClass::letter};
     if (lead - '0' < 10) return {1, CharacterClass::number};
@@ -42,9 +53,7 @@ inline Character first_character(std::string_view text) {
   }
   const std::size_t length = detail::utf8_sequence(text);
   if (length == 0) return {1, CharacterClass::other};
-  std::uint32_t code = lead & (0xFFU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) code = code << 6U | (byte(i) & 0x3FU);
-  return {length, character_class(code)};
+  return {length, character_class(detail::code_point(text, length))};
 }
 
 }  // namespace infty

@@ -249,27 +249,6 @@ class JsonReader {
     return 0x10000 + ((high - 0xD800) << 10U) + (low - 0xDC00);
   }
 
-  static void append_utf8(std::string& out, std::uint32_t code) {
-    const auto tail = [&](unsigned shift) {
-      out += static_cast<char>(0x80U | ((code >> shift) & 0x3FU));
-    };
-    if (code < 0x80) {
-      out += static_cast<char>(code);
-    } else if (code < 0x800) {
-      out += static_cast<char>(0xC0U | (code >> 6U));
-      tail(0);
-    } else if (code < 0x10000) {
-      out += static_cast<char>(0xE0U | (code >> 12U));
-      tail(6);
-      tail(0);
-    } else {
-      out += static_cast<char>(0xF0U | (code >> 18U));
-      tail(12);
-      tail(6);
-      tail(0);
-    }
-  }
-
   std::string_view text_;
   std::string_view where_;
   std::size_t at_ = 0;

@@ -110,6 +110,7 @@ class LanguageModel {
   V forward(State& state, const Tokens& tokens, PassType& pass) const {
     check(state, tokens);
     StateOf<Embedding> places = state.embedding;
+    pass.tokens = tokens;
     const V x = embed(places, tokens, pass);
     V y = run_layer(body, state.body, x, pass);
     state.embedding = std::move(places);
@@ -184,8 +185,8 @@ class LanguageModel {
     const auto guard = no_grad();
     const Index length = tokens.dim(1), step = segment > 0 ? segment : length;
     for (Index begin = 0; begin < length; begin += step) {
-      PassType pass{.answer = false};
       const Tokens piece = columns(tokens, begin, (std::min)(length, begin + step));
+      PassType pass{.answer = false, .tokens = piece};
       const V x = embed(state.embedding, piece, pass);
       run_layer(body, state.body, x, pass);
     }

@@ -16,6 +16,10 @@ class AdaptiveSoftmax;
 template <class T, class Backend = EigenBackend>
 struct LayerNorm;
 template <class T, class Backend = EigenBackend>
+struct RMSNorm;
+template <class T, class Backend = EigenBackend>
+class ShortConvolution;
+template <class T, class Backend = EigenBackend>
 struct FeedForward;
 template <class T, class Backend = EigenBackend>
 struct MultiHeadAttention;

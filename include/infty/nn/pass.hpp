@@ -38,6 +38,9 @@ struct Pass {
   bool answer_before = true;
   bool traced = false;       ///< whether layers fill `trace`
   bool regularised = false;  ///< whether losses are wanted even while no tape records
+  /// The words of the segment [batch, L], none of which are memory tokens, for layers that look at
+  /// these beside the vectors; empty where nobody has them. A `LanguageModel` puts its own here.
+  Tensor<Index, Backend> tokens = {};
 
   Entries losses = {};  ///< of layers' own, scalars; made if `wants_losses()`
   Entries trace = {};   ///< what layers let one look at, densities and the like

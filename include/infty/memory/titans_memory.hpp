@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/activations.hpp>
+#include <infty/core/needs.hpp>
+#include <infty/memory/ops/network_gradient.hpp>
+#include <infty/memory/row_chunks.hpp>
+#include <infty/memory/titans_config.hpp>
+#include <infty/memory/titans_state.hpp>
+#include <infty/nn/linear.hpp>
+#include <infty/nn/rms_norm.hpp>
+#include <infty/nn/sequence_layer.hpp>
+
+namespace infty {
+
+/// A neural memory that learns while it reads [Behrouz et al. 2025, §3.1]: what it remembers are
+/// the weights M of a small network, trained by gradient descent to answer each vector's key with
+/// its value, with momentum S (the surprise) and decay, all of them chosen by the vectors:
+///     S ← η S - ∇ Σₜ θₜ mean((M(kₜ) - vₜ)²),   M ← (1 - α) M + S     [Eqs. 10, 12, 13]
+/// for every chunk, with η and α of its mean; a query reads M(q) [Eq. 15]. The gradient of a loss
+/// behind it flows through all of that, to keys, values, rates and the first weights.
+///
+/// Chunks are counted in every row by itself from its first vector, and what does not fill one
+/// waits in the state: read in pieces of any lengths, it learns what it learns at once.
+template <class T, class Backend = EigenBackend>
+class TitansMemory {
+ public:
+  using Scalar = T;
+  using BackendType = Backend;
+  using V = Variable<T, Backend>;
+  using Weights = std::vector<V>;  ///< of networks, a layer each
+  using Config = TitansConfig;
+  using State = TitansState<T, Backend>;
+
+  Linear<T, Backend> keys, values;          ///< d -> H D, without biases
+  Linear<T, Backend> rate, decay, inertia;  ///< d -> H: θ, α and η; the last empty without momentum
+  Weights initial;                          ///< [H, in, out], what fresh rows begin with
+  Linear<T, Backend>
+      out;  ///< H D -> d, without a bias; empty for one head of width d, as published
+
+  /// Makes a memory with weights drawn as `Linear` draws them.
+  /// @throws infty::ValueError if the configuration is not valid
+  explicit TitansMemory(Config config, Random random = Random(0))
+      : keys((config.validate(), config.model_dim), config.heads * config.head_dim, random.split(0),
+             false),
+        values(config.model_dim, config.heads * config.head_dim, random.split(1), false),
+        rate(config.model_dim, config.heads, random.split(2)),
+        decay(config.model_dim, config.heads, random.split(3)),
+        config_(config) {
+    const Index D = config.head_dim, last = config.depth - 1;
+    if (config.momentum)
+      inertia = Linear<T, Backend>(config.model_dim, config.heads, random.split(4));
+    for (Index i = 0; i <= last; ++i) {
+      const Index in = i > 0 ? config.hidden_dim() : D, to = i < last ? config.hidden_dim() : D;
+      initial.push_back(detail::uniform_parameter<T, Backend>(Shape{config.heads, in, to}, in,
+                                                              random.split(5).split(i)));
+    }
+    if (config.heads > 1 || D != config.model_dim)
+      out = Linear<T, Backend>(config.heads * D, config.model_dim, random.split(6), false);
+  }
+
+  /// The constants as given.
+  const Config& config() const { return config_; }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("keys", keys);
+    see("values", values);
+    see("rate", rate);
+    see("decay", decay);
+    if (config_.momentum) see("inertia", inertia);
+    see("initial", initial);
+    if (out.weight.size() > 0) see("out", out);
+  }
+
+  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  State make_state(Index batch, Index /*first_row*/ = 0) const {
+    require(batch >= 1, "TitansMemory::make_state", "batch is ", batch, ": it must be >= 1");
+    const RowCounts none(static_cast<std::size_t>(batch), 0);
+    State state{
+        {}, {}, {}, none, {zeros(Shape{batch, config_.chunk - 1, config_.model_dim}), none}};
+    for (const V& weight : initial) {
+      const Shape shape{batch, weight.dim(0), weight.dim(1), weight.dim(2)};
+      state.learned.push_back(zeros(shape));
+      if (config_.momentum) state.momentum.push_back(zeros(shape));
+      if (keeps_base()) state.base.push_back(zeros(shape));
+    }
+    return state;
+  }
+
+  /// Checks that a memory like this one made a state.
+  /// @throws infty::ShapeError that names `op` if not
+  void check(const char* op, const State& state) const {
+    const Index batch = detail::checked_rows(op, state), C = config_.chunk;
+    const auto fits = [&](const Weights& weights, bool there) {
+      bool good = weights.size() == (there ? initial.size() : 0);
+      for (std::size_t i = 0; good && i < weights.size(); ++i)
+        good = weights[i].shape() ==
+               Shape{batch, initial[i].dim(0), initial[i].dim(1), initial[i].dim(2)};
+      return good;
+    };
+    require<ShapeError>(
+        batch >= 1 && fits(state.learned, true) && fits(state.momentum, config_.momentum) &&
+            fits(state.base, keeps_base()) &&
+            state.waiting.vectors.shape() == Shape{batch, C - 1, config_.model_dim},
+        op, "the state holds ", state.learned.size(), " weights, the first ",
+        state.learned.empty() ? Shape{} : state.learned[0].shape(), ", and waiting vectors ",
+        state.waiting.vectors.shape(), ": another memory made it, ours has ", initial.size(),
+        ", the first [batch, ", initial[0].dim(0), ", ", initial[0].dim(1), ", ", initial[0].dim(2),
+        "], and [batch, ", C - 1, ", ", config_.model_dim, "]");
+    for (const Index n : state.since)
+      require<ShapeError>(n >= 0 && n % C == 0 && n <= config_.weights_every, op,
+                          "a row of the state has learned ", n, " vectors since ",
+                          config_.weights_every, " were full");
+  }
+
+  /// Learns the last counts[row] vectors of every row of x [B, L, d], and what had waited, as far
+  /// as chunks are full. @throws infty::ShapeError; then the state is as it was
+  void write(State& state, const V& x, const RowCounts& counts) const {
+    learn(state, x, counts, nullptr);
+  }
+
+  /// What a row's network answers: projected queries [B, Q, H D] -> [B, Q, d].
+  /// @throws infty::ShapeError
+  V read(const State& state, const V& queries) const {
+    check("TitansMemory", state);
+    require_queries(queries, state.learned[0].dim(0));
+    return combined(ask(weights(state), prepared(queries)));
+  }
+
+  /// Writes and, if there are queries [B, L, H D], one a vector of x, answers them on the way: each
+  /// by the memory behind the last full chunk, which a chunk's last vector belongs to.
+  /// @return [B, L, d], or nothing without queries
+  /// @throws infty::ShapeError; then the state is as it was
+  V learn(State& state, const V& x, const RowCounts& counts, const V* queries) const {
+    check("TitansMemory", state);
+    const Index batch = state.learned[0].dim(0), length = x.shape().rank() == 3 ? x.dim(1) : 0;
+    require<ShapeError>(
+        x.shape() == Shape{batch, length, config_.model_dim} &&
+            static_cast<Index>(counts.size()) == batch &&
+            std::all_of(counts.begin(), counts.end(),
+                        [=](Index n) { return n == length || (!queries && n >= 0 && n < length); }),
+        "TitansMemory", "vectors are ", x.shape(), ", and ", counts.size(),
+        " rows count some of them: they must be [", batch, ", L, ", config_.model_dim,
+        "], and counts, one a row, 0 to L, or L where there are queries");
+    if (queries) require_queries(*queries, batch);
+    if (length == 0) return queries ? combined(*queries) : V();
+    State next = state;
+    const V answers = learn_chunks(next, x, counts, queries);
+    state = std::move(next);
+    return answers;
+  }
+
+ private:
+  static V zeros(const Shape& shape) { return V(Tensor<T, Backend>::zeros(shape)); }
+
+  bool keeps_base() const { return config_.weights_every > config_.chunk; }
+
+  void require_queries(const V& queries, Index batch) const {
+    const Index inner = config_.heads * config_.head_dim;
+    require<ShapeError>(
+        queries.shape().rank() == 3 && queries.shape() == Shape{batch, queries.dim(1), inner},
+        "TitansMemory", "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", inner,
+        "]");
+  }
+
+  /// [B, n, H D] -> [B, H, n, D].
+  V split(const V& x) const {
+    return transpose(reshape(x, Shape{x.dim(0), x.dim(1), config_.heads, config_.head_dim}), 1, 2);
+  }
+
+  /// first + moved, of every layer.
+  Weights moved(const Weights& by) const {
+    Weights all;
+    for (std::size_t i = 0; i < initial.size(); ++i) all.push_back(add(initial[i], by[i]));
+    return all;
+  }
+  Weights weights(const State& state) const { return moved(state.learned); }
+
+  /// Keys or queries [B, n, H D] as networks see them.
+  V prepared(const V& x) const {
+    const V y = config_.silu ? silu(x) : x;
+    if (!config_.unit) return y;
+    const Shape apart{x.dim(0), x.dim(1), config_.heads, config_.head_dim};
+    return reshape(unit_length(reshape(y, apart)), x.shape());
+  }
+
+  /// Prepared queries [B, Q, H D] -> [B, Q, H D].
+  V ask(const Weights& now, const V& queries) const {
+    if (queries.dim(1) == 0) return queries;
+    return reshape(transpose(network(now, split(queries)), 1, 2), queries.shape());
+  }
+
+  V combined(const V& answers) const {
+    return out.weight.size() > 0 ? out.forward(answers) : answers;
+  }
+
+  /// What a chunk's gradients need, of all chunks of a segment: keys and values [B, F C, H D],
+  /// steps θ [B, F C, H], and of each chunk's mean α and η [B, F, H].
+  struct Lesson {
+    V keys, values, steps, decay, inertia;
+  };
+
+  Lesson lesson(const V& x, Index chunks) const {
+    const Index C = config_.chunk, batch = x.dim(0), d = config_.model_dim;
+    const V part(Tensor<T, Backend>::full(Shape{1, C}, T(1) / static_cast<T>(C)));
+    const V mean = C == 1 ? x
+                          : reshape(matmul(part, reshape(x, Shape{batch * chunks, C, d})),
+                                    Shape{batch, chunks, d});
+    const V taught = values.forward(x);
+    return {prepared(keys.forward(x)), config_.silu ? silu(taught) : taught,
+            scale(sigmoid(rate.forward(x)), static_cast<T>(config_.max_rate)),
+            sigmoid(decay.forward(mean)), config_.momentum ? sigmoid(inertia.forward(mean)) : V()};
+  }
+
+  /// Learns all chunks of a segment, one after the other, and asks on the way.
+  V learn_chunks(State& next, const V& x, const RowCounts& counts, const V* queries) const {
+    const detail::RowChunks chunks(config_.chunk, x.dim(1), next.waiting.length, counts);
+    const Index C = config_.chunk;
+    const V all = concat(next.waiting.vectors, x);
+    Lesson taught;
+    if (chunks.most > 0)
+      taught = lesson(detail::pick(all, chunks.most * C,
+                                   [&](Index row, Index i) { return chunks.learned(row, i); }),
+                      chunks.most);
+    V asked;
+    if (queries)
+      asked = detail::pick(prepared(*queries), chunks.begun * C,
+                           [&](Index row, Index i) { return chunks.query(row, i); });
+    Weights now = weights(next), answers;
+    for (Index j = 0; j < chunks.begun; ++j) {
+      const Index last = (j + 1) * C - 1;
+      if (queries && C > 1) answers.push_back(ask(now, narrow(asked, j * C, last)));
+      if (j < chunks.most) {
+        take_step(next, now, taught, j, chunks);
+        now = weights(next);
+      }
+      if (queries) answers.push_back(ask(now, narrow(asked, last, last + 1)));
+    }
+    if (C > 1) {
+      const V kept =
+          detail::pick(all, C - 1, [&](Index row, Index i) { return chunks.kept(row, i); });
+      next.waiting.vectors = multiply(kept, V(chunks.template kept_mask<T, Backend>()));
+    }
+    next.waiting.length = chunks.left;
+    if (!queries) return {};
+    return combined(detail::pick(detail::joined(std::move(answers)), x.dim(1),
+                                 [&](Index row, Index i) { return chunks.answer(row, i); }));
+  }
+
+  /// Learns chunk j of the rows that have so many [Eqs. 10 and 13]; `now` are the weights before.
+  void take_step(State& next, const Weights& now, const Lesson& taught, Index j,
+                 const detail::RowChunks& chunks) const {
+    const Index C = config_.chunk, every = config_.weights_every, batch = now[0].dim(0),
+                heads = config_.heads;
+    const auto of_chunk = [&](const V& x) { return narrow(x, j * C, (j + 1) * C); };
+    const auto of_mean = [&](const V& x) {
+      return reshape(narrow(x, j, j + 1), Shape{batch, heads, 1, 1});
+    };
+    const Weights gradient = network_gradient(
+        every == 0     ? initial
+        : keeps_base() ? moved(next.base)
+                       : now,
+        split(of_chunk(taught.keys)), split(of_chunk(taught.values)),
+        reshape(transpose(of_chunk(taught.steps), 1, 2), Shape{batch, heads, C, 1}));
+    const V alpha = of_mean(taught.decay);
+    const V learns = detail::row_mask<T, Backend>(
+        batch, [&](Index row) { return chunks.full[static_cast<std::size_t>(row)] > j; });
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const V surprise = config_.momentum
+                             ? multiply(of_mean(taught.inertia), next.momentum[i]) - gradient[i]
+                             : -gradient[i];
+      const V learned = next.learned[i] + (surprise - multiply(alpha, now[i]));
+      next.learned[i] = detail::chosen(learns, next.learned[i], learned);
+      if (config_.momentum) next.momentum[i] = detail::chosen(learns, next.momentum[i], surprise);
+    }
+    if (!keeps_base()) return;
+    for (std::size_t row = 0; row < next.since.size(); ++row)
+      if (chunks.full[row] > j) next.since[row] = next.since[row] % every + C;
+    const V renews = detail::row_mask<T, Backend>(
+        batch, [&](Index row) { return next.since[static_cast<std::size_t>(row)] == every; });
+    for (std::size_t i = 0; i < now.size(); ++i)
+      next.base[i] = detail::chosen(renews, next.base[i], next.learned[i]);
+  }
+
+  Config config_;
+};
+
+}  // namespace infty
