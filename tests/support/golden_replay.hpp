@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "support/golden_armt.hpp"
+#include "support/golden_infini.hpp"
 #include "support/golden_ltm.hpp"
 #include "support/golden_transformer_xl.hpp"
 
@@ -14,6 +16,10 @@ namespace infty::tests {
 template <class T, class B = EigenBackend>
 Comparison replay(const std::filesystem::path& path) {
   GoldenCase file(path);
+  const std::string kind = file.text("kind", "");
+  if (kind == "infini") return replay_infini<T, B>(file);
+  if (kind == "armt") return replay_armt<T, B>(file);
+  if (kind == "armt_gpt2") return replay_armt_gpt2<T, B>(file);
   const std::string model = file.text("model", "");
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||
