@@ -5,6 +5,8 @@
 #include <string>
 
 #include "support/golden_engram.hpp"
+#include "support/golden_armt.hpp"
+#include "support/golden_infini.hpp"
 #include "support/golden_ltm.hpp"
 #include "support/golden_mqar.hpp"
 #include "support/golden_titans.hpp"
@@ -21,6 +23,9 @@ Comparison replay(const std::filesystem::path& path) {
   if (kind == "mqar") return replay_mqar(file);
   if (kind == "engram") return replay_engram<T, B>(file);
   if (kind == "titans") return replay_titans<T, B>(file);
+  if (kind == "infini") return replay_infini<T, B>(file);
+  if (kind == "armt") return replay_armt<T, B>(file);
+  if (kind == "armt_gpt2") return replay_armt_gpt2<T, B>(file);
   const std::string model = file.text("model", "");
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include <infty/autograd/tape.hpp>
+#include <infty/core/for_each.hpp>
+
+namespace infty {
+
+/// Returns how fast each pair of a head's dimensions turns, in radians a place: base^(-2 i / D) for
+/// pair i of floor(D / 2) [Su et al. 2021, §3.2.2].
+/// @throws infty::ValueError unless head_dim >= 1 and base > 0
+inline std::vector<double> rotary_frequencies(Index head_dim, double base = 10000) {
+  require(head_dim >= 1 && base > 0, "rotary_frequencies", "head_dim is ", head_dim, ", base ",
+          base, ": they must be >= 1 and > 0");
+  std::vector<double> out;
+  for (Index i = 0; i + 1 < head_dim; i += 2)
+    out.push_back(std::pow(base, -static_cast<double>(i) / static_cast<double>(head_dim)));
+  return out;
+}
+
+/// Computes the turns of places first, ..., first + length - 1: of each pair of dimensions cosine
+/// and sine, [length, 2 floor(head_dim / 2)], to be given to `rotary`. A place to its first n rows,
+/// `table.slice(0, n)`, is as good as a table of its own.
+/// @throws infty::ValueError unless length >= 0, head_dim >= 1 and base > 0
+template <class T, class B = EigenBackend>
+Tensor<T, B> rotary_table(Index length, Index head_dim, Index first = 0, double base = 10000) {
+  require(length >= 0, "rotary_table", "length is ", length, ": it must be >= 0");
+  const std::vector<double> each = rotary_frequencies(head_dim, base);
+  const Index pairs = static_cast<Index>(each.size());
+  Tensor<T, B> table(Shape{length, 2 * pairs});
+  const auto frequencies = Tensor<double, B>::from(Shape{pairs}, each);
+  const double* const frequency = frequencies.data();
+  T* const to = table.data();
+  // In double: a float's angle of some thousand turns would be off in the fourth digit.
+  detail::for_each_element<B>(length, pairs, [=] INFTY_HOST_DEVICE(Index i, Index j) {
+    const double angle = static_cast<double>(first + i) * frequency[j];
+    to[2 * (i * pairs + j)] = static_cast<T>(std::cos(angle));
+    to[2 * (i * pairs + j) + 1] = static_cast<T>(std::sin(angle));
+  });
+  return table;
+}
+
+namespace detail {
+
+/// out = from with every pair (a, b) turned to (a cos - b sin, b cos + a sin), or back.
+template <class T>
+struct Turn {
+  const T *from, *table;
+  T* out;
+  Index length, width, head_dim;  ///< L, H D and D
+  T direction;                    ///< 1, or -1 for back
+  bool add;                       ///< to what is there
+
+  INFTY_HOST_DEVICE void operator()(Index row, Index column) const {
+    const Index k = column % head_dim, turned = head_dim / 2 * 2, at = row * width + column;
+    T value = from[at];
+    if (k < turned) {
+      const T* const turn = table + row % length * turned + k / 2 * 2;
+      const T sine = direction * turn[1];
+      value = k % 2 == 0 ? value * turn[0] - from[at + 1] * sine
+                         : value * turn[0] + from[at - 1] * sine;
+    }
+    out[at] = add ? out[at] + value : value;
+  }
+};
+
+}  // namespace detail
+
+/// Turns each head's neighbouring dimensions 2 i and 2 i + 1, as a point of the plane, by place
+/// times frequency: the product of a query and a key then tells how far they stand apart
+/// [Su et al. 2021, Eq. 34]. Of an odd width the last dimension stays as it is.
+/// @param x      [B, L, H D]
+/// @param table  `rotary_table` of the L places, for heads of D
+/// @return       [B, L, H D]
+/// @throws infty::ShapeError if the shapes do not fit
+template <class T, class B>
+Variable<T, B> rotary(const Variable<T, B>& x, Index heads, const Tensor<T, B>& table) {
+  require<ShapeError>(x.shape().rank() == 3 && heads >= 1 && x.dim(2) > 0 && x.dim(2) % heads == 0,
+                      "rotary", "x is ", x.shape(), ", heads are ", heads,
+                      ": x must be [B, L, HD], which heads divide");
+  const Index batch = x.dim(0), length = x.dim(1), width = x.dim(2), head_dim = width / heads;
+  require<ShapeError>(table.shape() == Shape{length, head_dim / 2 * 2}, "rotary", "the table is ",
+                      table.shape(), ", x is ", x.shape(), " of ", heads, " heads: it must be [",
+                      length, ", ", head_dim / 2 * 2, "]");
+  Variable<T, B> y(Tensor<T, B>(x.shape()));
+  detail::for_each_element<B>(batch * length, width,
+                              detail::Turn<T>{x.value().data(), table.data(), y.value().data(),
+                                              length, width, head_dim, T(1), false});
+  return record(
+      y,
+      [x, table, batch, length, width, head_dim](const Tensor<T, B>& dy) {
+        const auto to = x.grad_target();
+        detail::for_each_element<B>(batch * length, width,
+                                    detail::Turn<T>{dy.data(), table.data(), to.data, length, width,
+                                                    head_dim, T(-1), to.add});
+      },
+      Unread(x), table);
+}
+
+}  // namespace infty
