@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/golden_gibbs.hpp"
 #include "support/golden_ltm.hpp"
 #include "support/golden_memsizer.hpp"
 #include "support/golden_transformer_xl.hpp"
@@ -16,6 +17,7 @@ template <class T, class B = EigenBackend>
 Comparison replay(const std::filesystem::path& path) {
   GoldenCase file(path);
   const std::string model = file.text("model", ""), kind = file.text("kind", "");
+  if (kind == "ltm_gibbs") return replay_gibbs<T, B>(file);
   if (kind.starts_with("memsizer_")) return replay_memsizer<T, B>(file);
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||

@@ -60,6 +60,35 @@ struct MemSizerState {
   }
 };
 
+namespace detail {
+
+/// What each vector of a source counts: 0 for padding, 1 / sqrt(number of others) -> [B, S, 1].
+template <class T, class Backend>
+Tensor<T, Backend> source_factors(Index batch, Index length,
+                                  const Tensor<Index, Backend>& padding) {
+  require<ShapeError>(padding.empty() || padding.shape() == Shape{batch, length},
+                      "MemSizer::encode", "padding is ", padding.shape(), ": it must be [", batch,
+                      ", ", length, "]");
+  Tensor<T, Backend> out(Shape{batch, length, 1});
+  T* const to = out.data();
+  const bool padded = !padding.empty();
+  const Index* const hidden = padding.data();
+  verify<Backend>(
+      padding.size(), [=] INFTY_HOST_DEVICE(Index i) { return hidden[i] != 0 && hidden[i] != 1; },
+      [](Index i) { raise<ValueError>("MemSizer::encode", "padding ", i, " is neither 0 nor 1"); });
+  Backend::for_each_row(batch, 2 * length, [=] INFTY_HOST_DEVICE(Index row) {
+    Index seen = length;
+    if (padded)
+      for (Index i = 0; i < length; ++i) seen -= hidden[row * length + i];
+    const T factor = seen > 0 ? T(1) / std::sqrt(static_cast<T>(seen)) : T(0);
+    for (Index i = 0; i < length; ++i)
+      to[row * length + i] = padded && hidden[row * length + i] != 0 ? T(0) : factor;
+  });
+  return out;
+}
+
+}  // namespace detail
+
 /// MemSizer: attention by a memory of k slots whose keys are learned and whose values are made of
 /// what is read [Zhang & Cai 2022]. Every vector x adds LN(W_l x) LN(W_r x)ᵀ to the slots and reads
 /// them by the mean over H heads of softmax(Φ x), divided by the root of the number of vectors
@@ -153,7 +182,7 @@ class MemSizer {
   V encode(const V& source, const Tensor<Index, Backend>& padding = {}) const {
     check("MemSizer::encode", source);
     const Index batch = source.dim(0), length = source.dim(1);
-    const V factor(source_factors(batch, length, padding));
+    const V factor(detail::source_factors<T>(batch, length, padding));
     return sum_of_products(left_norm.forward(left.forward(source)) * factor,
                            right_norm.forward(right.forward(source)));
   }
@@ -204,32 +233,6 @@ class MemSizer {
       for (Index i = 1; i <= length; ++i)
         all.push_back(static_cast<T>(1 / std::sqrt(static_cast<double>(before + i))));
     return Tensor<T, Backend>::from(Shape{static_cast<Index>(seen.size()), length}, all);
-  }
-
-  /// What each vector of a source counts: 0 for padding, 1 / sqrt(number of others) -> [B, S, 1].
-  static Tensor<T, Backend> source_factors(Index batch, Index length,
-                                           const Tensor<Index, Backend>& padding) {
-    require<ShapeError>(padding.empty() || padding.shape() == Shape{batch, length},
-                        "MemSizer::encode", "padding is ", padding.shape(), ": it must be [", batch,
-                        ", ", length, "]");
-    Tensor<T, Backend> out(Shape{batch, length, 1});
-    T* const to = out.data();
-    const bool padded = !padding.empty();
-    const Index* const hidden = padding.data();
-    detail::verify<Backend>(
-        padding.size(), [=] INFTY_HOST_DEVICE(Index i) { return hidden[i] != 0 && hidden[i] != 1; },
-        [](Index i) {
-          raise<ValueError>("MemSizer::encode", "padding ", i, " is neither 0 nor 1");
-        });
-    Backend::for_each_row(batch, 2 * length, [=] INFTY_HOST_DEVICE(Index row) {
-      Index seen = length;
-      if (padded)
-        for (Index i = 0; i < length; ++i) seen -= hidden[row * length + i];
-      const T factor = seen > 0 ? T(1) / std::sqrt(static_cast<T>(seen)) : T(0);
-      for (Index i = 0; i < length; ++i)
-        to[row * length + i] = padded && hidden[row * length + i] != 0 ? T(0) : factor;
-    });
-    return out;
   }
 
   Config config_;
