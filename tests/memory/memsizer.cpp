@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -159,25 +160,37 @@ TEST_CASE("MemSizer: memory tokens are read in their segment and not taken in") 
   CHECK(numbers_of(with) == numbers_of(without));
 }
 
-TEST_CASE("MemSizer: a source's padding is not seen, wherever it stands and whatever it holds") {
+TEMPLATE_LIST_TEST_CASE("MemSizer: a source's padding is not seen, wherever it stands", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  using V = Variable<T, B>;
   Random random(infty::tests::seed);
-  const MemSizer<double> memory(small, sizes, Random(2));
-  const auto source = uniform_tensor<double>({2, 4, 6}, random);
-  const auto seen = [&](std::vector<Index> padding, const Tensor<double>& x) {
-    return memory.encode(Variable<double>(x), Tensor<Index>::from({x.dim(0), x.dim(1)}, padding));
+  const MemSizer<T, B> memory(small, sizes, Random(2));
+  const auto row = uniform_tensor<T, B>({1, 4, 6}, random),
+             x = uniform_tensor<T, B>({1, 3, 6}, random);
+  const auto numbers = row.to_vector();
+  // A second row whose padding holds something else.
+  auto other = numbers;
+  std::fill_n(other.begin(), 6, T(7));
+  auto both = numbers;
+  both.insert(both.end(), other.begin(), other.end());
+  const auto source = Tensor<T, B>::from({2, 4, 6}, both);
+  const auto seen = [&](std::vector<Index> padding) {
+    return memory.encode(V(source), Tensor<Index, B>::from({2, 4}, padding));
   };
-  const auto short_one = memory.encode(narrow(Variable<double>(source.slice(1, 2)), 1, 3));
-  auto other = source.clone();
-  for (Index j = 0; j < 6; ++j) other.data()[24 + j] = 7;
-  const auto padded = seen({0, 0, 0, 0, 1, 0, 0, 1}, other);
-  CHECK(error(padded.value().slice(1, 2).to_vector(), short_one.value().to_vector()) < 1e-14);
-  CHECK(error(padded.value().slice(0, 1).to_vector(),
-              memory.encode(Variable<double>(source.slice(0, 1))).value().to_vector()) < 1e-14);
-  CHECK(seen({1, 1, 1, 1, 0, 0, 0, 0}, source).value().slice(0, 1).to_vector() ==
-        std::vector<double>(18, 0.0));
-  CHECK_THROWS_AS(seen({0, 0, 0, 2, 0, 0, 0, 0}, source), infty::ValueError);
-  CHECK_THROWS_AS(memory.encode(Variable<double>(source), Tensor<Index>::zeros({4, 2})),
-                  infty::ShapeError);
+  const auto padded = seen({0, 0, 0, 0, 1, 0, 0, 1});
+  const V whole = memory.encode(V(row)), part = memory.encode(narrow(V(row), 1, 3));
+  const auto close = [](const Tensor<T, B>& a, const V& b) {
+    return error(a.to_vector(), b.value().to_vector()) < infty::tests::tolerance<T>;
+  };
+  CHECK(close(padded.value().slice(0, 1), whole));
+  CHECK(close(padded.value().slice(1, 2), part));
+  CHECK(close(memory.attend(concat(V(x), V(x)), whole).value(),
+              concat(memory.attend(V(x), whole), memory.attend(V(x), whole))));
+  CHECK(seen({1, 1, 1, 1, 0, 0, 0, 0}).value().slice(0, 1).to_vector() == std::vector<T>(18, T(0)));
+  CHECK_THROWS_AS(memory.encode(V(source), Tensor<Index, B>::zeros({4, 2})), infty::ShapeError);
+  CHECK_THROWS_AS(memory.attend(V(x), padded), infty::ShapeError);
 }
 
 TEST_CASE("MemSizerLayer: streamed, reset and refused as a state is, its norms on either side") {
@@ -245,6 +258,9 @@ TEST_CASE("MemSizer: configurations and inputs that do not fit are refused in wo
   CHECK_THROWS_AS(MemSizerLayer<float>({.feed_forward = 0}, sizes), infty::ValueError);
   const MemSizer<float> memory(small, sizes);
   CHECK_THROWS_AS(memory.make_state(0), infty::ValueError);
+  CHECK_THROWS_AS(memory.encode(Variable<float>(Tensor<float>::zeros({1, 2, 6})),
+                                Tensor<Index>::from({1, 2}, {0, 2})),
+                  infty::ValueError);
   auto state = memory.make_state(2);
   Pass<float> pass;
   Random random(infty::tests::seed);
