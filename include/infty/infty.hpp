@@ -83,16 +83,22 @@
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/long_term_needs.hpp>
+#include <infty/memory/long_term_reader.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/memory/memsizer.hpp>
+#include <infty/memory/memsizer_layer.hpp>
 #include <infty/memory/merge.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/ops/density.hpp>
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/gate.hpp>
+#include <infty/memory/ops/gibbs.hpp>
 #include <infty/memory/ops/largest.hpp>
 #include <infty/memory/ops/project_heads.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
+#include <infty/memory/ops/rolling_sums.hpp>
+#include <infty/memory/ops/slot_weights.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
@@ -112,6 +118,8 @@
 #include <infty/model/layers.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/infty_video.hpp>
+#include <infty/model/presets/memsizer.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -157,6 +165,7 @@
 #include <infty/signal/gauss_legendre.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
+#include <infty/signal/gibbs_density.hpp>
 #include <infty/signal/normal_integrals.hpp>
 #include <infty/signal/overshoot.hpp>
 #include <infty/signal/positions.hpp>
@@ -165,6 +174,7 @@
 #include <infty/signal/ridge.hpp>
 #include <infty/signal/ridge_cache.hpp>
 #include <infty/signal/ridge_settings.hpp>
+#include <infty/signal/sampled_basis.hpp>
 #include <infty/signal/truncated_parabola.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/checkpoint.hpp>

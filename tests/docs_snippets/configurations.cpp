@@ -50,7 +50,13 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
                                      .hold_short_writes = true,
                                      .group = 1,
                                      .skip_tails = true,
-                                     .threshold = 0};
+                                     .threshold = 0,
+                                     .bias = false,
+                                     .project = true,
+                                     .points = 1000,
+                                     .last_cell = infty::LastCell::closed,
+                                     .shifted_bins = false,
+                                     .sort_draws = true};
 
   const infty::InftyConfig both{.attention = attention, .memory = memory};  // or .memory = {}
 
@@ -69,7 +75,7 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
   CHECK(capacity == infty::ShortTermConfig{}.capacity);
   const auto& [d, H, D, N, widths, samples, tau, ridge, gate, sigma0, variance_floor, parameters,
                resampling, bins, sampling_seed, bounded, hold_short_writes, group, skip_tails,
-               threshold] = memory;
+               threshold, bias, project, points, last_cell, shifted_bins, sort_draws] = memory;
   CHECK(N == infty::LongTermConfig{}.basis);
   CHECK(widths == infty::LongTermConfig{}.widths);
   const auto& [of_attention, of_memory] = both;

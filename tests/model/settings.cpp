@@ -148,6 +148,8 @@ std::string page() {
          section<infty::ShortTermConfig>("ShortTermConfig", "memory/short_term_memory.hpp") +
          section<infty::CompressiveConfig>("CompressiveConfig", "memory/compressive_memory.hpp") +
          section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo_config.hpp") +
+         section<infty::MemSizerConfig>("MemSizerConfig", "memory/memsizer.hpp") +
+         section<infty::MemSizerLayerConfig>("MemSizerLayerConfig", "memory/memsizer_layer.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -175,7 +177,8 @@ std::string page() {
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
                    infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
-                   infty::TrainerConfig, infty::Sampling) {
+                   infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig,
+                   infty::MemSizerLayerConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());
@@ -193,6 +196,7 @@ TEST_CASE("settings: what is there of a memory and a long-term memory") {
 TEST_CASE("settings: the names of values are theirs") {
   CHECK(infty::name_of(infty::DensityParameters::moments) == "moments");
   CHECK(infty::name_of(infty::Resampling::sticky_quantiles) == "sticky_quantiles");
+  CHECK(infty::name_of(infty::LastCell::open) == "open");
   CHECK(infty::name_of(infty::Compression::most_used) == "most_used");
   CHECK(infty::name_of(infty::ReconstructionLoss::auto_encoding) == "auto_encoding");
   CHECK(infty::name_of(infty::LaMemoPositions::transformer_xl) == "transformer_xl");

@@ -10,6 +10,9 @@
 #include "support/golden_ltm.hpp"
 #include "support/golden_mqar.hpp"
 #include "support/golden_titans.hpp"
+#include "support/golden_gibbs.hpp"
+#include "support/golden_ltm.hpp"
+#include "support/golden_memsizer.hpp"
 #include "support/golden_transformer_xl.hpp"
 
 namespace infty::tests {
@@ -27,6 +30,9 @@ Comparison replay(const std::filesystem::path& path) {
   if (kind == "armt") return replay_armt<T, B>(file);
   if (kind == "armt_gpt2") return replay_armt_gpt2<T, B>(file);
   const std::string model = file.text("model", "");
+  const std::string model = file.text("model", ""), kind = file.text("kind", "");
+  if (kind == "ltm_gibbs") return replay_gibbs<T, B>(file);
+  if (kind.starts_with("memsizer_")) return replay_memsizer<T, B>(file);
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||
       (model.empty() && file.has("param.layers.0.dec_attn.qkv_net.weight")))

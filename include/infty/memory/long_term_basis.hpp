@@ -62,6 +62,8 @@ Psi basis_of(const LongTermConfigFor<Psi>& config) {
     return Psi{config.basis, config.of_basis};
   else if constexpr (detail::MadeOfWidths<Psi>)
     return Psi{config.basis, config.widths};
+  else if constexpr (requires { Psi{config.basis, config.last_cell}; })
+    return Psi{config.basis, config.last_cell};
   else
     return Psi{config.basis};
 }

@@ -44,6 +44,13 @@ inline void check_vectors(const char* op, const Shape& shape, Index batch, Index
                       "the vectors are ", shape, ": they must be [", batch, ", L, ", d, "]");
 }
 
+/// @throws infty::ShapeError that names `op` unless the queries are [batch, Q, e]
+inline void check_queries(const char* op, const Shape& shape, Index batch, Index e) {
+  require<ShapeError>(shape.rank() == 3 && shape[0] == batch && shape[2] == e, op, "queries are ",
+                      shape, ": they must be [", batch, ", Q, ", e, "], ", e,
+                      " = heads * head_dim");
+}
+
 /// @throws infty::ShapeError, infty::ValueError that name `op` unless there is a count a row, each
 /// in [0, length]
 inline void check_counts(const char* op, const RowCounts& counts, Index batch, Index length) {

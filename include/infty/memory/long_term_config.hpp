@@ -8,6 +8,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/number.hpp>
+#include <infty/signal/rectangular_basis.hpp>
 #include <infty/signal/ridge_settings.hpp>
 
 namespace infty {
@@ -64,6 +65,16 @@ struct LongTermConfig {
   /// A row that has taken in so many vectors or more is cleared before the next write, as in the
   /// authors' GPT-2 program; 0 never clears.
   Index threshold = 0;
+  /// Whether keys and values have biases, as in ∞-Video's program; for a density of scores only.
+  bool bias = false;
+  /// Whether what the heads read is mapped to d (Eq. 11); without, reads are [B, Q, H D].
+  bool project = true;
+  Index points = 1000;  ///< of the trapezoid rule over [0, 1] for a density of scores (∞-Video's)
+  LastCell last_cell = LastCell::closed;  ///< of a rectangular basis; open in ∞-Video's program
+  /// Whether a sticky memory with a density of scores places the mass of bin b + 1 at bin b and
+  /// loses that of the first, as ∞-Video's program does.
+  bool shifted_bins = false;
+  bool sort_draws = true;  ///< of `Resampling::sticky`; ∞-Video's program keeps the drawn order
 
   /// D, with 0 resolved.
   Index resolved_head_dim() const { return head_dim > 0 ? head_dim : model_dim / heads; }
@@ -92,6 +103,7 @@ struct LongTermConfig {
     require_at_least("LongTermConfig", "basis", basis, 1);
     require_at_least("LongTermConfig", "samples", samples, 1);
     require_at_least("LongTermConfig", "bins", bins, 1);
+    require_at_least("LongTermConfig", "points", points, 2);
     require_at_least("LongTermConfig", "threshold", threshold, 0);
     require_at_least("LongTermConfig", "group", group, 1);
     require(math::is_finite(tau) && tau > 0 && tau < 1, "LongTermConfig", "tau is ", tau,
@@ -106,6 +118,7 @@ struct LongTermConfig {
     require_sizes("LongTermConfig", {functions, functions});
     require_sizes("LongTermConfig", {functions, {"samples", samples}});
     require_sizes("LongTermConfig", {{"bins", bins}});
+    require_sizes("LongTermConfig", {functions, {"points", points}});
   }
 };
 

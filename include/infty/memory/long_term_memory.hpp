@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <utility>
 
 #include <infty/eigen/default.hpp>
@@ -12,12 +13,10 @@
 #include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_needs.hpp>
+#include <infty/memory/long_term_reader.hpp>
 #include <infty/memory/long_term_state.hpp>
-#include <infty/memory/ops/density.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/largest.hpp>
-#include <infty/memory/ops/project_heads.hpp>
-#include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/resampling.hpp>
 #include <infty/nn/linear.hpp>
@@ -35,7 +34,8 @@ namespace infty {
 /// density   [Martins et al. 2022, §3]. The layer holds parameters, the caller holds the state.
 ///
 /// `LongTermMemory<float>` is the ∞-former's. The second parameter is another density, such as
-/// `TruncatedParabola`, the third another basis, such as `FourierBasis<float>`.
+/// `TruncatedParabola`, or `GibbsDensity`, ∞-Video's, the third another basis, such as
+/// `FourierBasis<float>`.
 template <class T, class Density, class Psi, class Backend>
 class LongTermMemory {
   static_assert(sizeof(detail::LongTermNeeds<T, Density, Psi>) > 0);
@@ -48,18 +48,22 @@ class LongTermMemory {
 
   Variable<T, Backend> gate_weight, gate_bias;  ///< [3, d, d] and [d], empty without a gate
   Linear<T, Backend> key, value;                ///< d -> H D (Eq. 8)
-  Variable<T, Backend> density_weight;          ///< [2, N], w_mu and w_var; empty for `moments`
-  Linear<T, Backend> out;                       ///< H D -> d (Eq. 11)
+  /// [2, N], w_mu and w_var; empty for `moments` and for a density of scores.
+  Variable<T, Backend> density_weight;
+  Linear<T, Backend> out;  ///< H D -> d (Eq. 11), empty without `project`
 
   /// Makes a memory with weights of its own, drawn from `random`. @throws infty::ValueError if the
-  /// configuration is not valid, or asks for `moments` of a basis without centres and widths
+  /// configuration is not valid, or asks for `moments` of a basis without centres and widths, or
+  /// for biases with a density that is not one of scores
   explicit LongTermMemory(Config config, Random random = Random(0))
-      : LongTermMemory(config, make_cache(config), random) {}
+      : LongTermMemory(config, make_cache(config), std::nullopt, random) {}
 
   /// Another memory of the same configuration, with parameters of its own, drawn from `random` as
   /// the constructor draws them. Both share the ridge matrices, which are solved and kept once: the
   /// layers of a model are made so.
-  LongTermMemory sibling(Random random) const { return LongTermMemory(config_, cache_, random); }
+  LongTermMemory sibling(Random random) const {
+    return LongTermMemory(config_, cache_, reader_, random);
+  }
 
   /// The constants as given.
   const Config& config() const { return config_; }
@@ -76,26 +80,16 @@ class LongTermMemory {
     }
     see("key", key);
     see("value", value);
-    if (config_.parameters == DensityParameters::affine) see("density_weight", density_weight);
-    see("out", out);
+    if (has_density_weight()) see("density_weight", density_weight);
+    if (config_.project) see("out", out);
   }
 
   /// A state of fresh rows; row i draws the random numbers of stream `first_row` + i.
   /// @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
     require(batch >= 1, "LongTermMemory::make_state", "batch is ", batch, ": it must be >= 1");
-    const auto rows = static_cast<std::size_t>(batch);
-    State state{Tensor<T, Backend>::zeros(Shape{batch, config_.basis, config_.model_dim}),
-                RowCounts(rows, 0),
-                RowCounts(rows, 0),
-                Tensor<T, Backend>::zeros(Shape{batch, resampler_.bins()}),
-                {RowCounts(rows)},
-                RowCounts(rows, 0),
-                Tensor<T, Backend>::zeros(Shape{batch, config_.model_dim}),
-                waiting_.make_state(batch)};
-    for (std::size_t row = 0; row < rows; ++row)
-      state.row_id.id[row] = first_row + static_cast<Index>(row);
-    return state;
+    return detail::fresh_long_term_state(config_.basis, config_.model_dim, resampler_.bins(),
+                                         waiting_, batch, first_row);
   }
 
   /// Checks that a memory like this one made a state, and that its members have as many rows.
@@ -156,7 +150,7 @@ class LongTermMemory {
   /// What every query reads from the memory, the cost of N and not of what was written
   /// [Martins et al. 2022, Eq. 8-12]. A fresh row reads zeros.
   /// @param queries  [batch, Q, H D], projected: those of the attention that the memory stands by
-  /// @return         [batch, Q, d]
+  /// @return         [batch, Q, d], without `project` [batch, Q, H D]
   /// @throws infty::ShapeError, infty::NonFiniteError if what is read is not finite; then the state
   /// is as it was
   Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries) const {
@@ -164,12 +158,17 @@ class LongTermMemory {
   }
 
   /// What `read` reads, in a pass that is shown the "density" of every query and head, [2, B, H,
-  /// Q], and if it wants losses is given their "divergence" from the prior, where the density has
-  /// one, summed over all of them [Martins et al. 2022, Eq. 20, 21].
+  /// Q] (of a density of scores, [B, H, Q, points]), and if it wants losses is given their
+  /// "divergence" from the prior, where the density has one, summed over all of them [Martins et
+  /// al. 2022, Eq. 20, 21].
   Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries,
                             Pass<T, Backend>& pass) const {
     const auto reading = attend(state, queries);
-    pass.show("density", reading.density);
+    if constexpr (ScoreDensity<Density>) {
+      if (pass.traced) pass.show("density", Variable<T, Backend>(density(state, queries)));
+    } else {
+      pass.show("density", reading.density);
+    }
     if constexpr (DensityWithPrior<Density>)
       if (pass.wants_losses()) pass.lose("divergence", sum(divergence(reading.density)));
     return reading.context;
@@ -178,24 +177,29 @@ class LongTermMemory {
   /// What `read` reads, with the densities that were used; `divergence` turns these into the
   /// regulariser.
   Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
-    const Index batch = state.coefficients.dim(0), e = inner();
-    check("read", state);
-    require<ShapeError>(
-        queries.shape().rank() == 3 && queries.dim(0) == batch && queries.dim(2) == e, "read",
-        "queries are ", queries.shape(), ": they must be [", batch, ", Q, ", e, "], ", e,
-        " = heads * head_dim");
+    check_queries("read", state, queries);
     const auto check_part = [&](const Variable<T, Backend>& part) {
       detail::require_finite_read(std::as_const(state.coefficients).value(), queries.value(),
                                   part.value());
     };
     check_part(queries);
-    const auto density = density_of(state, queries);
-    check_part(density);
-    const auto read = out.forward(expected_head_values<Density>(
-        basis(), density, state.coefficients, value.weight, config_.skip_tails));
+    const auto reading = reader_.read(*this, state, queries, check_part);
+    const auto read = config_.project ? out.forward(reading.heads) : reading.heads;
     check_part(read);
-    resampler_.template note<Density>(state.attention, density.value());
-    return {read, density, state.waiting.length};
+    reader_.note(*this, resampler_, state, queries, reading);
+    return {read, reading.density, state.waiting.length};
+  }
+
+  /// The density of scores of every query and head at `config().points` places of [0, 1], both ends
+  /// included [Santos et al. 2025, §3]. @param queries  [batch, Q, H D]; @return  [batch, H, Q,
+  /// points]. @throws infty::ShapeError
+  Tensor<T, Backend> density(const State& state, const Variable<T, Backend>& queries) const
+    requires ScoreDensity<Density>
+  {
+    check_queries("density", state, queries);
+    const auto guard = no_grad();
+    return gibbs_density(reader_.points, queries.value(), key.forward(state.coefficients).value(),
+                         config_.heads);
   }
 
   /// How far densities, those of a `Reading`, are from their prior of width sigma0, as `Density`
@@ -228,10 +232,12 @@ class LongTermMemory {
  private:
   using V = Variable<T, Backend>;
   using Cache = RidgeCache<T, Backend, Psi>;
+  using Reader = detail::LongTermReader<T, Density, Psi, Backend>;
 
-  LongTermMemory(Config config, Cache cache, Random random)
+  LongTermMemory(Config config, Cache cache, std::optional<Reader> reader, Random random)
       : config_(std::move(config)),
         cache_(std::move(cache)),
+        reader_(reader ? *std::move(reader) : Reader(config_, cache_.basis())),
         resampler_(config_),
         waiting_(config_.model_dim, 0, config_.group) {
     const Index d = config_.model_dim, e = inner();
@@ -239,18 +245,20 @@ class LongTermMemory {
       gate_weight = detail::uniform_parameter<T, Backend>(Shape{3, d, d}, 3 * d, random.split(0));
       gate_bias = detail::uniform_parameter<T, Backend>(Shape{d}, 3 * d, random.split(1));
     }
-    key = Linear<T, Backend>(d, e, random.split(2), false);
-    value = Linear<T, Backend>(d, e, random.split(3), false);
-    if (config_.parameters == DensityParameters::affine)
+    key = Linear<T, Backend>(d, e, random.split(2), config_.bias);
+    value = Linear<T, Backend>(d, e, random.split(3), config_.bias);
+    if (has_density_weight())
       density_weight = detail::uniform_parameter<T, Backend>(Shape{2, config_.basis}, config_.basis,
                                                              random.split(4));
-    out = Linear<T, Backend>(e, d, random.split(5), false);
+    if (config_.project) out = Linear<T, Backend>(e, d, random.split(5), false);
   }
 
   static Cache make_cache(const Config& config) {
     config.validate();
     require(CentredBasis<Psi> || config.parameters != DensityParameters::moments, "LongTermMemory",
             "parameters is moments: the basis has no centres and widths to make them of");
+    require(ScoreDensity<Density> || !config.bias, "LongTermMemory",
+            "bias is true: only a density of scores, such as GibbsDensity, is read with biases");
     return Cache(basis_of<Psi>(config), config.ridge_settings());
   }
 
@@ -285,25 +293,18 @@ class LongTermMemory {
     }
   }
 
-  Variable<T, Backend> density_of(State& state, const Variable<T, Backend>& queries) const {
-    if constexpr (CentredBasis<Psi>)
-      if (config_.parameters == DensityParameters::moments)
-        return moment_density(queries, key.forward(state.coefficients), basis(), config_.heads);
-    return affine_density(queries, density_keys(state), config_.heads,
-                          static_cast<T>(config_.variance_floor));
+  bool has_density_weight() const {
+    return !ScoreDensity<Density> && config_.parameters == DensityParameters::affine;
   }
 
-  /// [B, 2, H D]: the keys that both affine maps of scores need.
-  Variable<T, Backend> density_keys(State& state) const {
-    const auto made_now = [&] {
-      return key.forward(weighted_coefficients(density_weight, state.coefficients));
-    };
-    if (Tape::active()) return made_now();
-    return state.density_keys.of(state.coefficients, density_weight, key.weight, made_now);
+  void check_queries(const char* op, const State& state, const V& queries) const {
+    check(op, state);
+    detail::check_queries(op, queries.shape(), state.coefficients.dim(0), inner());
   }
 
   Config config_;
   Cache cache_;
+  Reader reader_;
   detail::Resampler resampler_;
   Fifo<T, Backend> waiting_;
 };

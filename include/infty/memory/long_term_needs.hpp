@@ -35,13 +35,14 @@ struct LongTermNeeds {
                 "LongTermMemory: the basis cannot be made of N, of N and widths, or of N and its "
                 "own Config");
   static_assert(
-      requires(double t) {
+      ScoreDensity<D> || requires(double t) {
         { D::pdf(t, t, t) } -> std::same_as<double>;
       }, "LongTermMemory: the density has no `static T pdf(T t, T mu, T var)`, T float and double");
   static_assert(
-      requires(double t) {
-        { D::mass(t, t, t, t) } -> std::same_as<double>;
-      },
+      ScoreDensity<D> ||
+          requires(double t) {
+            { D::mass(t, t, t, t) } -> std::same_as<double>;
+          },
       "LongTermMemory: the density has no `static T mass(T a, T b, T mu, T var)`, the probability "
       "of [a, b], T float and double");
   static_assert(

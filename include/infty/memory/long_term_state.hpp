@@ -3,7 +3,7 @@
 
 #include <infty/autograd/snapshot.hpp>
 #include <infty/core/state.hpp>
-#include <infty/memory/fwd.hpp>
+#include <infty/memory/fifo.hpp>
 
 namespace infty {
 
@@ -57,6 +57,20 @@ struct LongTermState {
 
 namespace detail {
 
+/// A state of fresh rows, of N functions and vectors of width d.
+template <class T, class B>
+LongTermState<T, B> fresh_long_term_state(Index N, Index d, Index bins, const Fifo<T, B>& waiting,
+                                          Index batch, Index first_row) {
+  const auto rows = static_cast<std::size_t>(batch);
+  LongTermState<T, B> state{
+      Tensor<T, B>::zeros(Shape{batch, N, d}), RowCounts(rows, 0),       RowCounts(rows, 0),
+      Tensor<T, B>::zeros(Shape{batch, bins}), {RowCounts(rows)},        RowCounts(rows, 0),
+      Tensor<T, B>::zeros(Shape{batch, d}),    waiting.make_state(batch)};
+  for (std::size_t row = 0; row < rows; ++row)
+    state.row_id.id[row] = first_row + static_cast<Index>(row);
+  return state;
+}
+
 /// Clears what rows remember that take in vectors and have taken in `threshold` or more; what waits
 /// to be written stays.
 template <class T, class B>
@@ -75,8 +89,9 @@ void clear_full_rows(LongTermState<T, B>& state, Index threshold, const RowCount
 template <class T, class Backend = EigenBackend>
 struct Reading {
   Variable<T, Backend> context;  ///< [B, Q, d]
-  Variable<T, Backend> density;  ///< [2, B, H, Q], mu and sigma² of every query and head
-  RowCounts unseen;              ///< vectors of each row that wait to be written and were not read
+  /// [2, B, H, Q], mu and sigma² of every query and head; nothing of a density of scores
+  Variable<T, Backend> density;
+  RowCounts unseen;  ///< vectors of each row that wait to be written and were not read
 };
 
 }  // namespace infty

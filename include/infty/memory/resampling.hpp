@@ -25,6 +25,7 @@ class Resampler {
       : kind_(config.resampling),
         samples_(config.samples),
         bins_(config.resampling == Resampling::even ? 0 : config.bins),
+        sorted_(config.sort_draws),
         seed_(config.sampling_seed) {}
 
   /// Bins of each row's histogram; 0 where reads are not noted.
@@ -48,7 +49,7 @@ class Resampler {
     for (std::size_t row = 0; row < writes.size(); ++row)
       draws.push_back(base.split(static_cast<std::uint64_t>(stream.id[row]))
                           .split(static_cast<std::uint64_t>(writes[row])));
-    return sample_locations(probability, samples_, std::span<Random>(draws));
+    return sample_locations(probability, samples_, std::span<Random>(draws), sorted_);
   }
 
   /// Adds to what was noted where queries of the given densities [2, B, H, Q] looked.
@@ -71,6 +72,7 @@ class Resampler {
  private:
   Resampling kind_;
   Index samples_, bins_;
+  bool sorted_;
   std::uint64_t seed_;
 };
 

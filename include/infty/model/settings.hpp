@@ -9,6 +9,7 @@
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_config.hpp>
+#include <infty/memory/memsizer_layer.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
@@ -28,6 +29,8 @@ constexpr std::array<std::string_view, 2> names_of(DensityParameters) {
 constexpr std::array<std::string_view, 3> names_of(Resampling) {
   return {"even", "sticky", "sticky_quantiles"};
 }
+/// The names of ways a last cell ends.
+constexpr std::array<std::string_view, 2> names_of(LastCell) { return {"closed", "open"}; }
 /// The names of compressions.
 constexpr std::array<std::string_view, 5> names_of(Compression) {
   return {"mean", "max", "convolution", "dilated", "most_used"};
@@ -90,6 +93,13 @@ void describe(LongTermConfig& c, See&& see) {
   see("group", c.group, "vectors wait until there are so many, and are written together");
   see("skip_tails", c.skip_tails, "reads leave out basis functions that are lost in rounding");
   see("threshold", c.threshold, "vectors after which the LTM is cleared; 0: never");
+  see("bias", c.bias, "keys and values of the LTM have biases; of a density of scores only");
+  see("project", c.project, "what the LTM's heads read is mapped to the model's width");
+  see("points", c.points, "of the integrals of a density of scores");
+  see("last_cell", c.last_cell, "how the last cell of a rectangular basis ends");
+  see("shifted_bins", c.shifted_bins,
+      "sticky memories lose the first bin, as in ∞-Video's program");
+  see("sort_draws", c.sort_draws, "places that sticky memories draw rise");
 }
 
 /// The settings of a short-term memory.
@@ -156,6 +166,24 @@ void describe(Sampling& c, See&& see) {
   see("temperature", c.temperature, "0: always the likeliest");
   see("top_k", c.top_k, "of the likeliest tokens only; 0: all");
   see("top_p", c.top_p, "of the likeliest with this share only");
+}
+
+/// The settings of a MemSizer.
+template <class See>
+void describe(MemSizerConfig& c, See&& see) {
+  see("slots", c.slots, "k, of the memory");
+  see("bias", c.bias, "the three maps have biases");
+  see("query_scale", c.query_scale, "variance of the first weights of queries is divided by this");
+  see("value_scale", c.value_scale, "the same of what is written");
+}
+
+/// The settings of a decoder layer with MemSizer.
+template <class See>
+void describe(MemSizerLayerConfig& c, See&& see) {
+  see("self", c.self, "of the target");
+  see("cross", c.cross, "of the source");
+  see("feed_forward", c.feed_forward, "width of its inner layer");
+  see("norms_in_front", c.norms_in_front, "norms in front of each part, not behind");
 }
 
 }  // namespace infty

@@ -145,11 +145,12 @@ Tensor<T, B> bin_probability(const Tensor<T, B>& mu, const Tensor<T, B>& sigma, 
 /// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
 /// @param samples      >= 1
 /// @param random       one generator a row, moved on by `samples` draws
-/// @return             [rows, samples], in [0, 1), rising
+/// @param sorted       whether they rise, or stand in the order drawn
+/// @return             [rows, samples], in [0, 1), rising if `sorted`
 /// @throws infty::ShapeError, infty::ValueError, infty::NonFiniteError
 template <class T, class B>
 Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
-                              std::span<Random> random) {
+                              std::span<Random> random, bool sorted = true) {
   require<ShapeError>(probability.rank() == 2 && probability.dim(1) >= 1, "sample_locations",
                       "probability is ", probability.shape(), ": it must be [rows, bins]");
   require_at_least("sample_locations", "samples", samples, 1);
@@ -209,7 +210,7 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
     }
     at[i] = row * bins + low;
   });
-  B::sort(at, rows * samples);
+  if (sorted) B::sort(at, rows * samples);
   Tensor<T, B> out({rows, samples});
   T* const to = out.data();
   B::for_each(rows * samples, [=] INFTY_HOST_DEVICE(Index i) {

@@ -31,4 +31,10 @@ concept DensityWithPrior = Density<D> && requires(double t) {
   { D::divergence(t, t, t) } -> std::same_as<Expectation<double>>;  // mu, var, sigma0 > 0
 };
 
+/// A density that is made of the scores of all places, p(t) ∝ f(q · k(t)), and not of two numbers:
+/// nothing is integrated in closed form, and a memory is read by a quadrature. `GibbsDensity` is
+/// one.
+template <class D>
+concept ScoreDensity = requires { requires D::of_scores; };
+
 }  // namespace infty

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/memory/memsizer_layer.hpp>
+#include <infty/model/presets.hpp>
+
+namespace infty::presets {
+
+// Beside a value stands its source: P is the paper [Zhang & Cai 2022, §4], known from a survey that
+// repeats its numbers; M the authors' program, jcyk/memsizer at 78e90ec, its scripts and defaults.
+
+/// MemSizer's language model of WikiText-103, for a `TransformerLM<MemSizer<T>>`. It is trained by
+/// Nesterov's method (M), whose rate is none for Adam: `learning_rate` is left at 0. The program
+/// adds positions to the embeddings, drops layers and drops out of the weights of slots, which a
+/// `TransformerLM` does not.
+inline ExperimentWith<MemSizerConfig> memsizer_wikitext103() {
+  ExperimentWith<MemSizerConfig> e;
+  e.model.vocabulary = detail::words_of_wikitext103;
+  e.model.cutoffs = {20000, 60000};  // M
+  e.model.div_value = 4;             // M
+  e.model.model_dim = 1024;          // P, M
+  e.model.layers = 32;               // P, M
+  e.model.heads = 8;                 // P, M
+  e.model.head_dim = 128;            // P; of no account
+  e.model.feed_forward = 4096;       // P, M
+  e.model.pre_norm = true;           // M
+  e.model.tie_embedding = true;      // P, M
+  e.model.dropout = 0.2;             // P, M
+  e.memory.slots = 32;               // P, M
+  e.memory.bias = true;              // M
+  e.memory.query_scale = 32;         // M
+  e.memory.value_scale = 1;          // M
+  e.segment = 512;                   // P, M
+  e.batch = 18;                      // M: 3,072 tokens, three times, before a step
+  e.steps = 286000;                  // M
+  e.warmup_steps = 16000;            // M
+  e.max_norm = 0.1;                  // M
+  return e;
+}
+
+/// The decoder layer of MemSizer's translation, six of them with 16 heads and width 1,024 (P, M).
+inline MemSizerLayerConfig memsizer_translation() {
+  MemSizerLayerConfig layer;
+  layer.self = {.slots = 4, .bias = true, .query_scale = 8, .value_scale = 8};    // P; M: biases
+  layer.cross = {.slots = 32, .bias = true, .query_scale = 8, .value_scale = 8};  // P; M: biases
+  layer.feed_forward = 4096;                                                      // P, M
+  layer.norms_in_front = false;                                                   // M
+  return layer;
+}
+
+}  // namespace infty::presets
