@@ -251,10 +251,10 @@ class MemformerReplay {
     auto state = body.make_state(batch_);
     V loss(Tensor<T, B>::zeros(Shape{}));
     for (Index s = 0; s < segments_; ++s) {
-      if (file_.has(of(s) + "reset")) {  // `reset_row` would end the other rows' gradients
-        std::vector<T> keep;
-        for (const Index reset : file_.read_tokens(of(s) + "reset")) keep.push_back(T(1 - reset));
-        state.slots = state.slots * V(Tensor<T, B>::from(Shape{batch_, 1, 1}, keep));
+      if (file_.has(of(s) + "reset")) {
+        const auto reset = file_.read_tokens(of(s) + "reset");
+        for (std::size_t row = 0; row < reset.size(); ++row)
+          if (reset[row] != 0) reset_row(state, static_cast<Index>(row));
       }
       const Order order = padding_first(s);
       const Shape shape = file_.shape(of(s) + "input");
