@@ -75,7 +75,10 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
+#include <infty/memory/gru_slot_writer.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/memory/joint_slot_layer.hpp>
+#include <infty/memory/joint_slots.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_basis.hpp>
@@ -85,6 +88,7 @@
 #include <infty/memory/long_term_needs.hpp>
 #include <infty/memory/long_term_reader.hpp>
 #include <infty/memory/long_term_state.hpp>
+#include <infty/memory/memformer.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/memsizer.hpp>
 #include <infty/memory/memsizer_layer.hpp>
@@ -101,10 +105,12 @@
 #include <infty/memory/ops/slot_weights.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
+#include <infty/memory/recurrent_slots.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/renewed_past.hpp>
 #include <infty/memory/resampling.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/memory/slot_writer.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
@@ -140,6 +146,8 @@
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/feed_forward.hpp>
 #include <infty/nn/fwd.hpp>
+#include <infty/nn/gelu_feed.hpp>
+#include <infty/nn/gru_cell.hpp>
 #include <infty/nn/input_norm.hpp>
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
@@ -155,7 +163,10 @@
 #include <infty/nn/sampling.hpp>
 #include <infty/nn/sequence_layer.hpp>
 #include <infty/nn/short_convolution.hpp>
+#include <infty/nn/slot_attention.hpp>
+#include <infty/nn/slot_reader.hpp>
 #include <infty/nn/to.hpp>
+#include <infty/nn/unit_length.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>

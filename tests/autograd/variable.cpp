@@ -121,3 +121,16 @@ TEMPLATE_LIST_TEST_CASE("Variable: a gradient's target is overwritten first and 
   CHECK(x.grad().to_vector() == std::vector<T>(3, T(0)));
   CHECK(x.grad_target().add);
 }
+
+TEMPLATE_LIST_TEST_CASE("Variable: without a row the others are what they were, gradients too", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Variable<T, B> x(Tensor<T, B>::from({3, 2}, {1, 2, 3, 4, 5, 6}), true);
+  infty::Tape tape;
+  const auto y = x.without_row(1);
+  CHECK(y.value().to_vector() == std::vector<T>{1, 2, 0, 0, 5, 6});
+  CHECK(x.value().to_vector() == std::vector<T>{1, 2, 3, 4, 5, 6});
+  tape.backward(y, Tensor<T, B>::from({3, 2}, {7, 8, 9, 10, 11, 12}));
+  CHECK(x.grad().to_vector() == std::vector<T>{7, 8, 0, 0, 11, 12});
+}

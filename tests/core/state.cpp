@@ -89,6 +89,16 @@ TEST_CASE("state: a row that is reset is zero but for its name; copies keep thei
   CHECK_THROWS_AS(infty::reset_row(state, -1), infty::ShapeError);
 }
 
+TEST_CASE("state: gradients flow on to the rows that were not reset") {
+  auto state = three_rows();
+  const Variable<float> before = state.numbers;
+  state.numbers.set_requires_grad(true);
+  infty::Tape tape;
+  infty::reset_row(state, 0);
+  tape.backward(state.numbers, Tensor<float>::full({3, 2}, 1));
+  CHECK(before.grad().to_vector() == std::vector<float>{0, 0, 1, 1, 1, 1});
+}
+
 TEST_CASE("state: rows are taken out and put in, copies either way") {
   auto state = three_rows();
   auto two = infty::take_rows(state, 1, 3);

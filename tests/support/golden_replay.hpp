@@ -13,6 +13,7 @@
 #include "support/golden_gibbs.hpp"
 #include "support/golden_ltm.hpp"
 #include "support/golden_memsizer.hpp"
+#include "support/golden_memformer.hpp"
 #include "support/golden_transformer_xl.hpp"
 
 namespace infty::tests {
@@ -29,6 +30,7 @@ Comparison replay(const std::filesystem::path& path) {
   if (kind == "infini") return replay_infini<T, B>(file);
   if (kind == "armt") return replay_armt<T, B>(file);
   if (kind == "armt_gpt2") return replay_armt_gpt2<T, B>(file);
+  if (file.text("kind", "").starts_with("memformer_")) return replay_memformer<T, B>(file);
   const std::string model = file.text("model", "");
   const std::string model = file.text("model", ""), kind = file.text("kind", "");
   if (kind == "ltm_gibbs") return replay_gibbs<T, B>(file);

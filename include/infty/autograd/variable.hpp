@@ -110,6 +110,10 @@ class Variable {
   /// Makes a variable of this memory that no gradient flows through.
   Variable detach() const { return Variable(value()); }
 
+  /// Makes a variable of a copy with zeros in place `row` of dimension 0, which must be one of it;
+  /// a gradient flows through to all other places.
+  Variable without_row(Index row) const;
+
   /// Makes a variable of a copy in the memory of another backend (or of the same one), which needs
   /// a gradient if this one does. No gradient flows from there to here.
   template <class Other>
@@ -152,3 +156,5 @@ class Variable {
 };
 
 }  // namespace infty
+
+#include <infty/autograd/tape.hpp>  // without_row is recorded

@@ -119,7 +119,8 @@ bool is_finite(const State& state) {
   return finite;
 }
 
-/// Makes one row fresh; the other rows, and copies of the state, keep what they have.
+/// Makes one row fresh; the other rows, and copies of the state, keep what they have. Gradients
+/// still flow to what the other rows' variables were computed from.
 /// @throws infty::ShapeError if there is no such row, or members have different numbers of rows
 template <Visitable State>
 void reset_row(State& state, Index row) {
@@ -128,7 +129,9 @@ void reset_row(State& state, Index row) {
                       batch, " rows, from 0");
   detail::each_member(state, [&](auto& member) {
     using M = std::remove_reference_t<decltype(member)>;
-    if constexpr (detail::is_tensor<M>) {
+    if constexpr (requires { member = std::as_const(member).without_row(row); }) {
+      member = std::as_const(member).without_row(row);
+    } else if constexpr (detail::is_tensor<M>) {
       auto copy = detail::tensor_of(member).clone();
       copy.slice(row, row + 1).fill(0);
       member = M(copy);

@@ -36,6 +36,7 @@ struct Pass {
   /// Whether anybody wants the answers of the first `before` vectors. Without it a mixer may leave
   /// them out.
   bool answer_before = true;
+  V slots = {};              ///< [B, m, d], what layers may read beside the segment; empty for none
   bool traced = false;       ///< whether layers fill `trace`
   bool regularised = false;  ///< whether losses are wanted even while no tape records
   /// The words of the segment [batch, L], none of which are memory tokens, for layers that look at

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/activations.hpp>
+#include <infty/nn/linear.hpp>
+#include <infty/nn/pass.hpp>
+
+namespace infty {
+
+/// A position-wise network W2 gelu(W1 x + b1) + b2, with dropout behind the first map.
+template <class T, class Backend = EigenBackend>
+struct GeluFeed {
+  using Scalar = T;
+  using BackendType = Backend;
+  using V = Variable<T, Backend>;
+
+  Linear<T, Backend> inner, outer;  ///< d -> hidden, and hidden -> what comes out
+
+  GeluFeed() = default;
+
+  /// Makes both maps, with weights drawn as `Linear` draws them.
+  /// @param d  width of vectors  @param hidden  width of the inner layer
+  /// @param to  width of what comes out; 0: d
+  /// @throws infty::ValueError unless d, hidden >= 1
+  GeluFeed(Index d, Index hidden, Random random, Index to = 0)
+      : inner(d, hidden, random.split(0)), outer(hidden, to > 0 ? to : d, random.split(1)) {}
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("inner", inner);
+    see("outer", outer);
+  }
+
+  /// [..., d] -> [..., d]. @throws infty::ShapeError
+  V forward(const V& x, Pass<T, Backend>& pass) const {
+    return outer.forward(pass.dropped(gelu(inner.forward(x))));
+  }
+};
+
+}  // namespace infty
