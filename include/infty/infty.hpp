@@ -83,6 +83,7 @@
 #include <infty/memory/long_term_needs.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/memory/memory_tokens.hpp>
 #include <infty/memory/merge.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/ops/density.hpp>
@@ -100,13 +101,16 @@
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
+#include <infty/memory/token_groups.hpp>
 #include <infty/memory/with_memory.hpp>
 #include <infty/metrics/paired_difference.hpp>
 #include <infty/metrics/perplexity.hpp>
 #include <infty/model/block.hpp>
+#include <infty/model/cross_block.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/language_model.hpp>
 #include <infty/model/layers.hpp>
+#include <infty/model/memory_encoder.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/model/settings.hpp>
@@ -115,6 +119,7 @@
 #include <infty/nn/adaptive_config.hpp>
 #include <infty/nn/adaptive_embedding.hpp>
 #include <infty/nn/adaptive_softmax.hpp>
+#include <infty/nn/added_places.hpp>
 #include <infty/nn/any_layer.hpp>
 #include <infty/nn/any_state.hpp>
 #include <infty/nn/attended.hpp>
@@ -141,8 +146,12 @@
 #include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/sampling.hpp>
+#include <infty/nn/self_attention.hpp>
 #include <infty/nn/sequence_layer.hpp>
 #include <infty/nn/to.hpp>
+#include <infty/nn/token_parts.hpp>
+#include <infty/nn/token_rules.hpp>
+#include <infty/nn/two_way_attention.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>

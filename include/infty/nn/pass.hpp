@@ -9,6 +9,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/nn/dropout.hpp>
+#include <infty/nn/token_rules.hpp>
 
 namespace infty {
 
@@ -36,6 +37,7 @@ struct Pass {
   /// Whether anybody wants the answers of the first `before` vectors. Without it a mixer may leave
   /// them out.
   bool answer_before = true;
+  TokenRules tokens = {};    ///< what memory tokens see, and whether they are held
   bool traced = false;       ///< whether layers fill `trace`
   bool regularised = false;  ///< whether losses are wanted even while no tape records
 
@@ -65,6 +67,20 @@ struct Pass {
     if (traced) trace.push_back({name, value});
   }
 };
+
+namespace detail {
+
+/// Throws infty::ValueError that names `op` if memory tokens ride along under other rules than
+/// those that a mixer keeps to which knows of none: each sees all up to itself, and is not held.
+template <class T, class B>
+void require_causal_tokens(const char* op, const Pass<T, B>& pass) {
+  require(pass.before + pass.behind == 0 || pass.tokens == TokenRules{}, op, pass.before, " and ",
+          pass.behind,
+          " memory tokens have rules of their own (both_ways, read_past, held): it has none but "
+          "that each sees all up to itself and is not held");
+}
+
+}  // namespace detail
 
 /// The sum of all losses of a name -> scalar; 0 where there is none.
 template <class T, class B>
