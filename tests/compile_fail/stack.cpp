@@ -70,7 +70,7 @@ infty::Layers<Mine> stack;
 #elif BAD == 5
 infty::Layers<Mine, Mine> stack{Mine{}, Mine{}};
 #elif BAD == 6
-infty::RecurrentTokens<Mine> tokens({}, 2, 4, infty::Random(1));
+infty::RecurrentTokens<Mine> tokens({}, {.tokens = 2}, 4, infty::Random(1));
 #endif
 #if BAD == 0 || BAD >= 7
 infty::LanguageModel<Embedding, Mine, Head> model({}, {}, {});

@@ -96,8 +96,8 @@ TEMPLATE_LIST_TEST_CASE("Engram: read in pieces it finds what it finds at once",
   for (const Index length : {1, 2, 1, 5, 2}) {
     const Index end = begin + length;
     const Pass<T, B> pass{.tokens = engram_test::columns(tokens, begin, end)};
-    const Pass<T, B> unanswered{.answer = false, .tokens = pass.tokens};
-    const auto found = layer.rows(pieces, pass.tokens).to_vector();
+    const Pass<T, B> unanswered{.answer = false, .words = pass.words};
+    const auto found = layer.rows(pieces, pass.words).to_vector();
     for (Index i = 0; i < length * 4; ++i)  // of the first row: two tables of each n
       CHECK(found[static_cast<std::size_t>(i)] == rows[static_cast<std::size_t>(begin * 4 + i)]);
     const V y = layer.forward(pieces, narrow(x, begin, end), pass);
@@ -209,7 +209,7 @@ TEST_CASE("Engram: what does not fit is refused, and changes nothing") {
       wide(Tensor<double>::full({2, 3, 8}, 1.));
   layer.forward(state, x, {.tokens = tokens});
   const auto before = numbers_of(state);
-  CHECK_THROWS_WITH(layer.forward(state, x, {}), Contains("pass.tokens"));
+  CHECK_THROWS_WITH(layer.forward(state, x, {}), Contains("pass.words"));
   CHECK_THROWS_AS(layer.forward(state, x, {.behind = 1, .tokens = tokens}), infty::ShapeError);
   CHECK_THROWS_AS(layer.forward(state, wide, {.tokens = tokens}), infty::ShapeError);
   CHECK_THROWS_AS(other.forward(state, wide, {.tokens = tokens}), infty::ShapeError);

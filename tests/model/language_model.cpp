@@ -217,12 +217,12 @@ TEST_CASE("composed: memory tokens around a Transformer-XL, and around GPT-2") {
         block(i == 0 ? make(random) : sibling_of(stack.layers[0].mixer, random, make),
               infty::FeedForward<double>(d, 5, random.split(1))));
   }
-  auto xl = gpt_around(infty::RecurrentTokens<Layers<Xl>>(stack, 2, d, Random(5)));
+  auto xl = gpt_around(infty::RecurrentTokens<Layers<Xl>>(stack, {.tokens = 2}, d, Random(5)));
   require_model(xl);
 
   // Tokens carry what a transformer of segments has read to the next segment, with their gradient.
   auto gpt =
-      gpt_around(infty::RecurrentTokens<Layers<GptBlock>>(gpt_blocks(false), 2, d, Random(5)));
+      gpt_around(infty::RecurrentTokens<Layers<GptBlock>>(gpt_blocks(false), {.tokens = 2}, d, Random(5)));
   require_model(gpt, true);
 }
 

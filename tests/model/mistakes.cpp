@@ -283,8 +283,8 @@ TEST_CASE("mistakes: what a beginner reads says which function, what it got and 
        },
        "[safetensors] " + place + "/integers: tensor 'weight' is I64, asked for as F32"},
       {"a layer without memory tokens",
-       [&] { infty::RecurrentTokens<Attention>(attention, 0, 4, Random(1)); },
-       "[RecurrentTokens] tokens is 0, d is 4: both must be >= 1"},
+       [&] { infty::RecurrentTokens<Attention>(attention, {.tokens = 0}, 4, Random(1)); },
+       "[RecurrentTokensConfig] tokens is 0: it must be at least 1"},
       {"a stack without layers",
        [&] {
          infty::Layers<Attention> none;

@@ -58,7 +58,7 @@ struct SignedRoot {
 /// A feed, or what is added in front of a block (`WithEngram`): a lookup costs the same however
 /// large the tables are. With branches, of a residual stream of several, x has them side by side.
 ///
-/// It reads tokens from `pass.tokens`, which a `LanguageModel` fills. Vectors that are no words,
+/// It reads tokens from `pass.words`, which a `LanguageModel` fills. Vectors that are no words,
 /// memory tokens in front and behind, have no n-grams: zeros are added to them.
 template <class T, class Backend = EigenBackend>
 class Engram {
@@ -136,12 +136,12 @@ class Engram {
                                        multipliers_, primes_, offsets_);
   }
 
-  /// What is to be added to x [B, L, d], whose words are `pass.tokens` -> [B, L, d]; moves on by
+  /// What is to be added to x [B, L, d], whose words are `pass.words` -> [B, L, d]; moves on by
   /// them. @throws infty::ShapeError, infty::ValueError for a token that the lookup does not have;
   /// then the state is as it was
   V forward(State& state, const V& x, const Pass<T, Backend>& pass) const {
-    const Tensor<Index, Backend>& tokens = pass.tokens;
-    require<ShapeError>(tokens.rank() == 2, "Engram", "pass.tokens are ", tokens.shape(),
+    const Tensor<Index, Backend>& tokens = pass.words;
+    require<ShapeError>(tokens.rank() == 2, "Engram", "pass.words are ", tokens.shape(),
                         ": it needs the tokens [B, L] of this "
                         "call, which a LanguageModel puts there");
     const Index batch = tokens.dim(0), words = tokens.dim(1), M = config_.branches;

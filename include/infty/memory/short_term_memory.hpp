@@ -10,6 +10,7 @@
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/memory/token_groups.hpp>
 
 namespace infty {
 
@@ -52,7 +53,8 @@ struct ShortTermState {
 
 /// The short-term memory (STM) of Transformer-XL: attention over the segment and the last vectors
 /// of every row, first in, first out, by their distance [Dai et al. 2019, §3.2, 3.3]. No gradient
-/// flows into what it holds, which are its inputs as they were; memory tokens are not among them.
+/// flows into what it holds, which are its inputs as they were; memory tokens are among them where
+/// the pass says so.
 template <class T, class Backend>
 class ShortTermMemory {
  public:
@@ -101,15 +103,16 @@ class ShortTermMemory {
     fifo_.check("ShortTermMemory", state.recent);
     detail::require_segment("ShortTermMemory", x, state.recent.vectors.dim(0), sizes_, pass);
     const RowCounts held = state.recent.length;
-    const Index begin = pass.before, end = x.dim(1) - pass.behind;
+    const Index begin = pass.tokens.held ? 0 : pass.before;
+    const Index end = pass.tokens.held ? x.dim(1) : x.dim(1) - pass.behind;
     const bool recorded = Tape::active() != nullptr;
     Attended<T, Backend> attended;
     if (pass.answer) {
       const Index memory = *std::max_element(held.begin(), held.end());
       const auto encoding = attention.encoding(fifo_.most_held() + x.dim(1));
       attended.context = attention.out.forward(
-          recorded ? read(state, memory, x, norm, encoding, attended.queries)
-                   : read_cached(state, memory, x, norm, encoding, attended.queries));
+          recorded ? read(state, memory, x, norm, encoding, pass, attended.queries)
+                   : read_cached(state, memory, x, norm, encoding, pass, attended.queries));
     }
     attended.leaving = fifo_.write(state.recent, narrow(x, begin, end).value());
     if (recorded)
@@ -139,27 +142,28 @@ class ShortTermMemory {
 
   /// What the heads read from the segment and the vectors before it, and the queries.
   V read(const State& state, Index memory, const V& x, const Norm& norm,
-         const Tensor<T, Backend>& encoding, V& queries) const {
+         const Tensor<T, Backend>& encoding, const Pass<T, Backend>& pass, V& queries) const {
     const V vectors(state.recent.vectors);
     const Index most = vectors.dim(1), K = memory + x.dim(1), longest = encoding.dim(0);
     // Normed at once, where it is normed.
     const V context = norm(concat(narrow(vectors, most - memory, most), x));
     queries = attention.query.forward(norm ? narrow(context, memory, K) : x);
     const V keys = attention.key.forward(context), values = attention.value.forward(context);
-    return attention.read(queries, keys, values,
-                          attention.position.forward(V(encoding.slice(longest - K, longest))),
-                          detail::visible<Backend>(state.recent.length, memory));
+    return detail::read_groups(attention, queries, keys, values,
+                               attention.position.forward(V(encoding.slice(longest - K, longest))),
+                               state.recent.length, pass);
   }
 
   /// The same where no gradient is recorded, with keys and values of the memory from the last call.
   V read_cached(State& state, Index memory, const V& x, const Norm& norm,
-                const Tensor<T, Backend>& encoding, V& queries) const {
+                const Tensor<T, Backend>& encoding, const Pass<T, Backend>& pass,
+                V& queries) const {
     const V normed = norm(x);
     queries = attention.query.forward(normed);
     const auto context =
         state.cache.extend(state.recent, memory, attention, norm, normed, encoding);
-    return attention.read(queries, context.keys, context.values, context.positions,
-                          detail::visible<Backend>(state.recent.length, memory));
+    return detail::read_groups(attention, queries, context.keys, context.values, context.positions,
+                               state.recent.length, pass);
   }
 
   ShortTermConfig config_;

@@ -110,7 +110,7 @@ class LanguageModel {
   V forward(State& state, const Tokens& tokens, PassType& pass) const {
     check(state, tokens);
     StateOf<Embedding> places = state.embedding;
-    pass.tokens = tokens;
+    pass.words = tokens;
     const V x = embed(places, tokens, pass);
     V y = run_layer(body, state.body, x, pass);
     state.embedding = std::move(places);
@@ -186,7 +186,7 @@ class LanguageModel {
     const Index length = tokens.dim(1), step = segment > 0 ? segment : length;
     for (Index begin = 0; begin < length; begin += step) {
       const Tokens piece = columns(tokens, begin, (std::min)(length, begin + step));
-      PassType pass{.answer = false, .tokens = piece};
+      PassType pass{.answer = false, .words = piece};
       const V x = embed(state.embedding, piece, pass);
       run_layer(body, state.body, x, pass);
     }

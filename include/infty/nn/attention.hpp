@@ -66,6 +66,23 @@ Tensor<T, B> add_bias(const AttentionSize& s, const T* x, const T* bias) {
   return add_bias<B>(s, x, bias, 0, s.queries);
 }
 
+/// (q + w) rᵀ of all queries and `distances` rows of r, (H, B, L, distances).
+template <class T, class B>
+Tensor<T, B> distance_scores(const AttentionSize& s, const AttentionInputs<T>& in, Index distances,
+                             const Tensor<T, B>& qw) {
+  Tensor<T, B> scores(Shape{s.heads, s.batch, s.queries, distances});
+  const Index e = s.model(), rows = s.batch * s.queries;
+  B::matmul({.m = rows,
+             .n = distances,
+             .k = s.head_dim,
+             .a = {.leading = e, .inner = s.head_dim},
+             .b = {.leading = e, .inner = s.head_dim, .transposed = true},
+             .c = {.leading = distances, .inner = rows * distances},
+             .inner = s.heads},
+            T(1), qw.data(), in.r, T(0), scores.data());
+  return scores;
+}
+
 /// The attention weights (H, B, L, K): softmax over the keys that a query may see of
 /// ((q + u) kᵀ + (q + w) rᵀ shifted) / sqrt(D). Row c of r stands for distance K - 1 - c. The
 /// logarithms of the denominators go to log_sum (B, L, H) unless that is null.
@@ -74,17 +91,8 @@ Tensor<T, B> attention_weights(const AttentionSize& s, const AttentionInputs<T>&
                                const Tensor<T, B>& qu, const Tensor<T, B>& qw,
                                T* log_sum = nullptr) {
   Tensor<T, B> weights(Shape{s.heads, s.batch, s.queries, s.keys});
-  Tensor<T, B> distance(weights.shape());
   head_scores<B>(s, qu.data(), in.k, weights.data());
-  const Index e = s.model();
-  B::matmul({.m = s.batch * s.queries,
-             .n = s.keys,
-             .k = s.head_dim,
-             .a = {.leading = e, .inner = s.head_dim},
-             .b = {.leading = e, .inner = s.head_dim, .transposed = true},
-             .c = {.leading = s.keys, .inner = s.batch * s.queries * s.keys},
-             .inner = s.heads},
-            T(1), qw.data(), in.r, T(0), distance.data());
+  const Tensor<T, B> distance = distance_scores(s, in, s.keys, qw);
   T* const p = weights.data();
   const T* const by_distance = distance.data();
   const T factor = T(1) / std::sqrt(static_cast<T>(s.head_dim));
@@ -126,6 +134,45 @@ void attention_scores_grad(const AttentionSize& s, const Tensor<T, B>& weights, 
   });
 }
 
+/// Adds what the gradients of the scores mean for k, r, u, w and q.
+/// @param distances  rows of r
+/// @param scores     (H, B, L, K)
+/// @param distance   (H, B, L, distances), the same by rows of r
+template <class T, class B>
+void add_score_gradients(const AttentionSize& s, const AttentionInputs<T>& in, Index distances,
+                         const Tensor<T, B>& qu, const Tensor<T, B>& qw, const Tensor<T, B>& scores,
+                         const Tensor<T, B>& distance, const AttentionGradients<T>& to) {
+  if (to.k) weigh_values<B>(s, true, scores.data(), qu.data(), T(1), to.k);
+  const Index e = s.model(), rows = s.batch * s.queries;
+  if (to.r)
+    B::matmul({.m = distances,
+               .n = s.head_dim,
+               .k = rows,
+               .a = {.leading = distances, .inner = rows * distances, .transposed = true},
+               .b = {.leading = e, .inner = s.head_dim},
+               .c = {.leading = e, .inner = s.head_dim},
+               .inner = s.heads},
+              T(1), distance.data(), qw.data(), T(1), to.r);
+  // d(q + u) and d(q + w), which are dq in two parts.
+  Tensor<T, B> content(qu.shape()), position(qu.shape());
+  weigh_values<B>(s, false, scores.data(), in.k, T(0), content.data());
+  B::matmul({.m = rows,
+             .n = s.head_dim,
+             .k = distances,
+             .a = {.leading = distances, .inner = rows * distances},
+             .b = {.leading = e, .inner = s.head_dim},
+             .c = {.leading = e, .inner = s.head_dim},
+             .inner = s.heads},
+            T(1), distance.data(), in.r, T(0), position.data());
+  if (to.u) add_column_sums<B>(rows, e, content.data(), to.u);
+  if (to.w) add_column_sums<B>(rows, e, position.data(), to.w);
+  if (to.q) {
+    const T *const a = content.data(), *const b = position.data();
+    T* const dq = to.q;
+    B::for_each(rows * e, [=] INFTY_HOST_DEVICE(Index i) { dq[i] += a[i] + b[i]; });
+  }
+}
+
 }  // namespace detail
 
 /// The composition that defines `relative_attention` and its gradient, from primitives, over
@@ -160,35 +207,7 @@ struct ComposedAttention {
     Tensor<T, B> grad(weights.shape()), distance(weights.shape());
     detail::head_scores<B>(s, dy, in.v, grad.data());
     detail::attention_scores_grad(s, weights, grad, distance);
-    if (to.k) detail::weigh_values<B>(s, true, grad.data(), qu.data(), T(1), to.k);
-    const Index e = s.model(), rows = s.batch * s.queries;
-    if (to.r)
-      B::matmul({.m = s.keys,
-                 .n = s.head_dim,
-                 .k = rows,
-                 .a = {.leading = s.keys, .inner = rows * s.keys, .transposed = true},
-                 .b = {.leading = e, .inner = s.head_dim},
-                 .c = {.leading = e, .inner = s.head_dim},
-                 .inner = s.heads},
-                T(1), distance.data(), qw.data(), T(1), to.r);
-    // d(q + u) and d(q + w), which are dq in two parts.
-    Tensor<T, B> content(qu.shape()), position(qu.shape());
-    detail::weigh_values<B>(s, false, grad.data(), in.k, T(0), content.data());
-    B::matmul({.m = rows,
-               .n = s.head_dim,
-               .k = s.keys,
-               .a = {.leading = s.keys, .inner = rows * s.keys},
-               .b = {.leading = e, .inner = s.head_dim},
-               .c = {.leading = e, .inner = s.head_dim},
-               .inner = s.heads},
-              T(1), distance.data(), in.r, T(0), position.data());
-    if (to.u) detail::add_column_sums<B>(rows, e, content.data(), to.u);
-    if (to.w) detail::add_column_sums<B>(rows, e, position.data(), to.w);
-    if (to.q) {
-      const T *const a = content.data(), *const b = position.data();
-      T* const dq = to.q;
-      B::for_each(rows * e, [=] INFTY_HOST_DEVICE(Index i) { dq[i] += a[i] + b[i]; });
-    }
+    detail::add_score_gradients(s, in, s.keys, qu, qw, grad, distance, to);
   }
 };
 

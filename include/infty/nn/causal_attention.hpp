@@ -6,6 +6,7 @@
 #include <infty/nn/attention_sizes.hpp>
 #include <infty/nn/multi_head_attention.hpp>
 #include <infty/nn/sequence_layer.hpp>
+#include <infty/nn/token_parts.hpp>
 
 namespace infty {
 
@@ -40,18 +41,26 @@ struct CausalAttention {
   }
 
   /// Vectors [B, L, d] -> [B, L, d], each having seen those up to itself. @throws infty::ShapeError
-  V forward(const V& x) const { return read(queries(x), x); }
+  V forward(const V& x) const {
+    Pass<T, Backend> pass;
+    return forward(x, pass);
+  }
 
-  /// What `forward` makes of x, normed first, with the queries; the words of x leave.
+  /// The same in a pass that may say that memory tokens see each other both ways.
+  V forward(const V& x, Pass<T, Backend>& pass) const { return read(queries(x), x, pass); }
+
+  /// What `forward` makes of x, normed first, with the queries; the words of x leave, and memory
+  /// tokens if they are held.
   Attended<T, Backend> attend(NoState&, const V& x, const InputNorm<T, Backend>& norm,
                               Pass<T, Backend>& pass) const {
     Attended<T, Backend> attended;
     if (pass.answer) {
       const V normed = norm(x);
       attended.queries = queries(normed);
-      attended.context = read(attended.queries, normed);
+      attended.context = read(attended.queries, normed, pass);
     }
-    const auto words = narrow(x, pass.before, x.dim(1) - pass.behind).value();
+    const bool all = pass.tokens.held;
+    const auto words = narrow(x, all ? 0 : pass.before, x.dim(1) - (all ? 0 : pass.behind)).value();
     attended.leaving = {words, RowCounts(static_cast<std::size_t>(x.dim(0)), words.dim(1))};
     return attended;
   }
@@ -60,10 +69,17 @@ struct CausalAttention {
   V queries(const V& x) const { return maps.query.forward(x); }
 
  private:
-  V read(const V& queries_of_x, const V& x) const {
-    return maps.out.forward(scaled_dot_product_attention(queries_of_x, maps.key.forward(x),
-                                                         maps.value.forward(x),
-                                                         {.heads = maps.heads, .causal = true}));
+  V read(const V& queries_of_x, const V& x, const Pass<T, Backend>& pass) const {
+    const V keys = maps.key.forward(x), values = maps.value.forward(x);
+    if (detail::tokens_are_causal(pass, 0))
+      return maps.out.forward(scaled_dot_product_attention(queries_of_x, keys, values,
+                                                           {.heads = maps.heads, .causal = true}));
+    return maps.out.forward(detail::read_parts<T, Backend>(
+        x.dim(1), 0, pass, [&](Index begin, Index end, Index, bool tokens) {
+          return scaled_dot_product_attention(narrow(queries_of_x, begin, end),
+                                              narrow(keys, 0, end), narrow(values, 0, end),
+                                              {.heads = maps.heads, .causal = !tokens});
+        }));
   }
 };
 

@@ -10,17 +10,18 @@
 
 namespace infty {
 
-/// Sinusoidal encodings of the distances length - 1, ..., 0 -> [length, d]: the sines of all
-/// frequencies 10000^(-2i/d), then the cosines [Dai et al. 2019; Vaswani et al. 2017, §3.5].
+/// Sinusoidal encodings of the distances last + length - 1, ..., last -> [length, d]: the sines of
+/// all frequencies 10000^(-2i/d), then the cosines [Dai et al. 2019; Vaswani et al. 2017, §3.5].
+/// @param last  the shortest distance; those of keys ahead are negative
 /// @throws infty::ValueError unless d is even and >= 2
 template <class T, class B = EigenBackend>
-Tensor<T, B> distance_encoding(Index length, Index d) {
+Tensor<T, B> distance_encoding(Index length, Index d, Index last = 0) {
   require(d >= 2 && d % 2 == 0, "distance_encoding", "d is ", d, ": it must be even, >= 2");
   Tensor<T, B> out(Shape{length, d});
   T* const to = out.data();
   const Index half = d / 2;
   B::for_each_row(length, 32 * d, [=] INFTY_HOST_DEVICE(Index row) {
-    const double distance = static_cast<double>(length - 1 - row);
+    const double distance = static_cast<double>(last + length - 1 - row);
     for (Index i = 0; i < half; ++i) {
       const double frequency =
           std::pow(10000.0, -2 * static_cast<double>(i) / static_cast<double>(d));

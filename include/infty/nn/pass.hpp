@@ -9,6 +9,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/nn/dropout.hpp>
+#include <infty/nn/token_rules.hpp>
 
 namespace infty {
 
@@ -37,11 +38,12 @@ struct Pass {
   /// them out.
   bool answer_before = true;
   V slots = {};              ///< [B, m, d], what layers may read beside the segment; empty for none
+  TokenRules tokens = {};    ///< what memory tokens see, and whether they are held
   bool traced = false;       ///< whether layers fill `trace`
   bool regularised = false;  ///< whether losses are wanted even while no tape records
   /// The words of the segment [batch, L], none of which are memory tokens, for layers that look at
   /// these beside the vectors; empty where nobody has them. A `LanguageModel` puts its own here.
-  Tensor<Index, Backend> tokens = {};
+  Tensor<Index, Backend> words = {};
 
   Entries losses = {};  ///< of layers' own, scalars; made if `wants_losses()`
   Entries trace = {};   ///< what layers let one look at, densities and the like
@@ -69,6 +71,20 @@ struct Pass {
     if (traced) trace.push_back({name, value});
   }
 };
+
+namespace detail {
+
+/// Throws infty::ValueError that names `op` if memory tokens ride along under other rules than
+/// those that a mixer keeps to which knows of none: each sees all up to itself, and is not held.
+template <class T, class B>
+void require_causal_tokens(const char* op, const Pass<T, B>& pass) {
+  require(pass.before + pass.behind == 0 || pass.tokens == TokenRules{}, op, pass.before, " and ",
+          pass.behind,
+          " memory tokens have rules of their own (both_ways, read_past, held): it has none but "
+          "that each sees all up to itself and is not held");
+}
+
+}  // namespace detail
 
 /// The sum of all losses of a name -> scalar; 0 where there is none.
 template <class T, class B>

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/shape.hpp>
+#include <infty/memory/fifo.hpp>
+#include <infty/nn/distance_table.hpp>
+#include <infty/nn/relative_attention.hpp>
+#include <infty/nn/token_parts.hpp>
+#include <infty/nn/two_way_attention.hpp>
+
+namespace infty::detail {
+
+/// Rows [begin, end) of x [n, e].
+template <class T, class B>
+Variable<T, B> narrow_rows(const Variable<T, B>& x, Index begin, Index end) {
+  return reshape(narrow(reshape(x, Shape{1, x.dim(0), x.dim(1)}), begin, end),
+                 Shape{end - begin, x.dim(1)});
+}
+
+/// Rows of a [n, e] and then those of b [m, e].
+template <class T, class B>
+Variable<T, B> concat_rows(const Variable<T, B>& a, const Variable<T, B>& b) {
+  const Index n = a.dim(0), m = b.dim(0), e = a.dim(1);
+  return reshape(concat(reshape(a, Shape{1, n, e}), reshape(b, Shape{1, m, e})), Shape{n + m, e});
+}
+
+/// What heads read by `attention.read` in a segment behind the past, with the rules of the pass's
+/// memory tokens.
+/// @param queries    [B, L, H D]
+/// @param keys       [B, M + L, H D], those of the past first; values as well
+/// @param positions  [M + L, H D], projected encodings of the distances M + L - 1, ..., 0
+/// @param held       of the M vectors of the past, how many each row has
+/// @return           [B, L, H D]
+template <class T, class B>
+Variable<T, B> read_groups(const RelativeAttention<T, B>& attention, const Variable<T, B>& queries,
+                           const Variable<T, B>& keys, const Variable<T, B>& values,
+                           const Variable<T, B>& positions, const RowCounts& held,
+                           const Pass<T, B>& pass) {
+  const Index all = keys.dim(1), length = queries.dim(1), past = all - length;
+  if (tokens_are_causal(pass, past))
+    return attention.read(queries, keys, values, positions, visible<B>(held, past));
+  return read_parts<T, B>(
+      length, past, pass, [&](Index begin, Index end, Index first, bool tokens) {
+        const Index K = past + end - first, L = end - begin, in_front = K - L;
+        const auto q = narrow(queries, begin, end), k = narrow(keys, first, first + K),
+                   v = narrow(values, first, first + K);
+        const auto by_distance = narrow_rows(positions, all - K, all);
+        RowCounts seen = held;  // of the keys in front of this part's own
+        for (Index& n : seen) n = first > 0 ? in_front : n + begin;
+        const Tensor<Index, B> shown = visible<B>(seen, in_front);
+        if (!tokens || !pass.tokens.both_ways || L == 1)
+          return attention.read(q, k, v, by_distance, shown);
+        const bool shifted = pass.tokens.ahead == AheadPositions::shifted;
+        const Variable<T, B> ahead(distance_encoding<T, B>(L - 1, attention.position.weight.dim(1),
+                                                           shifted ? all - L + 2 : 1 - L));
+        return two_way_attention(
+            q, k, v, concat_rows(by_distance, attention.position.forward(ahead)),
+            attention.content_bias, attention.position_bias, pass.tokens.ahead, shown);
+      });
+}
+
+}  // namespace infty::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/multi_head_attention.hpp>
+
+namespace infty {
+
+/// The constants of a `SelfAttention`.
+struct SelfAttentionConfig {
+  bool bias = true;  ///< of all four maps
+};
+
+/// A mixer of encoders: plain attention over the segment in which every vector sees every other,
+/// those behind it too, without positions [Vaswani et al. 2017, §3.2.3]. It remembers nothing.
+template <class T, class Backend = EigenBackend>
+struct SelfAttention {
+  using Scalar = T;
+  using BackendType = Backend;
+  using Config = SelfAttentionConfig;
+
+  MultiHeadAttention<T, Backend> maps;  ///< of queries, keys, values and answers
+
+  SelfAttention() = default;
+
+  /// Makes the four maps, with weights drawn as `Linear` draws them.
+  /// @throws infty::ValueError unless the sizes are valid
+  explicit SelfAttention(Config config, AttentionSizes sizes, Random random = Random(0))
+      : maps((sizes.validate(), sizes.model_dim), sizes.heads, sizes.head_dim, random,
+             config.bias) {}
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    maps.visit(see);
+  }
+
+  /// Vectors [B, L, d] -> [B, L, d], each having seen all. @throws infty::ShapeError
+  Variable<T, Backend> forward(const Variable<T, Backend>& x) const { return maps.forward(x, x); }
+};
+
+}  // namespace infty
