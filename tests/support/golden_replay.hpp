@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/golden_ltm.hpp"
+#include "support/golden_product_key.hpp"
 #include "support/golden_transformer_xl.hpp"
 
 namespace infty::tests {
@@ -14,6 +15,7 @@ namespace infty::tests {
 template <class T, class B = EigenBackend>
 Comparison replay(const std::filesystem::path& path) {
   GoldenCase file(path);
+  if (file.text("kind", "") == "product_key") return replay_product_key<T, B>(file);
   const std::string model = file.text("model", "");
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||
