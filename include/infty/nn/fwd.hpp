@@ -16,6 +16,8 @@ class AdaptiveSoftmax;
 template <class T, class Backend = EigenBackend>
 struct LayerNorm;
 template <class T, class Backend = EigenBackend>
+struct BatchNorm;
+template <class T, class Backend = EigenBackend>
 struct FeedForward;
 template <class T, class Backend = EigenBackend>
 struct MultiHeadAttention;
