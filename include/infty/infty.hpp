@@ -12,6 +12,7 @@
 #include <infty/autograd/parameters.hpp>
 #include <infty/autograd/recording_scope.hpp>
 #include <infty/autograd/reduce.hpp>
+#include <infty/autograd/row_gradient.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/snapshot.hpp>
 #include <infty/autograd/softmax.hpp>
@@ -42,6 +43,7 @@
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/row.hpp>
+#include <infty/core/row_groups.hpp>
 #include <infty/core/row_store.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/state.hpp>
@@ -89,14 +91,18 @@
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/largest.hpp>
+#include <infty/memory/ops/product_key_search.hpp>
 #include <infty/memory/ops/project_heads.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
+#include <infty/memory/product_key_config.hpp>
+#include <infty/memory/product_key_memory.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/renewed_past.hpp>
 #include <infty/memory/resampling.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/memory/slot_usage.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
@@ -109,6 +115,7 @@
 #include <infty/model/layers.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/product_keys.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -120,6 +127,7 @@
 #include <infty/nn/attended.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/batch_norm.hpp>
 #include <infty/nn/causal_attention.hpp>
 #include <infty/nn/cluster_probabilities.hpp>
 #include <infty/nn/clustered_rows.hpp>
@@ -143,6 +151,7 @@
 #include <infty/nn/sampling.hpp>
 #include <infty/nn/sequence_layer.hpp>
 #include <infty/nn/to.hpp>
+#include <infty/nn/weighted_rows.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>

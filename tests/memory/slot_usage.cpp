@@ -5,18 +5,22 @@
 #include <infty/memory/slot_usage.hpp>
 
 #include "support/catch.hpp"
+#include "support/types.hpp"
 
 using infty::Index;
 using infty::SlotUsage;
 using infty::Tensor;
 
-TEST_CASE("SlotUsage: equal use diverges by nothing, one slot by log K") {
+TEMPLATE_LIST_TEST_CASE("SlotUsage: equal use diverges by nothing, one slot by log K", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
   SlotUsage even(4), one(4);
-  even.add(Tensor<Index>::from({2, 2}, {3, 1, 0, 2}), Tensor<float>::full({2, 2}, .25f));
+  even.add(Tensor<Index, B>::from({2, 2}, {3, 1, 0, 2}), Tensor<T, B>::full({2, 2}, T(.25)));
   CHECK(even.fraction() == 1);
   CHECK(std::abs(even.divergence_by_weight()) < 1e-15);
   CHECK(std::abs(even.divergence_by_count()) < 1e-15);
-  one.add(Tensor<Index>::from({3}, {2, 2, 2}), Tensor<double>::full({3}, .1));
+  one.add(Tensor<Index, B>::from({3}, {2, 2, 2}), Tensor<T, B>::full({3}, T(.1)));
   CHECK(one.fraction() == .25);
   CHECK(one.divergence_by_weight() == Catch::Approx(std::log(4.)));
 }

@@ -16,13 +16,13 @@ enum class ProductKeyOutput {
   silu_gated,  ///< W₂ (y ⊙ silu(W₁ x + b₁)) + b₂, "Memory+" [Berges et al. 2024, §3.3]
 };
 
-/// Constants of a product-key memory. Defaults are those of Lample et al. 2019, §4.2, and of their
+/// Constants of a product-key memory. Defaults are those of Lample et al. 2019, §4, and of their
 /// program (XLM); `presets::memory_plus` has those of Berges et al. 2024.
 struct ProductKeyConfig {
-  Index sub_keys = 512;  ///< n, keys of each half; there are n² slots [§4.2]
-  Index heads = 4;       ///< whose sums are added; each has keys of its own [§4.2]
-  Index k = 32;          ///< slots that a head reads [§4.2]
-  Index key_dim = 256;   ///< of a head's query, both halves together, even [XLM]
+  Index sub_keys = 512;  ///< n, keys of each half; there are n² slots [§4]
+  Index heads = 4;       ///< whose sums are added; each has keys of its own [§4]
+  Index k = 32;          ///< slots that a head reads [§4]
+  Index key_dim = 512;   ///< of a head's query, both halves together, even [§3.1; XLM: 256]
   Index value_dim = 0;   ///< width of the values; 0: that of the model
   /// Widths of the query network's hidden layers, each with a ReLU behind it; none: one linear map.
   std::vector<Index> query_hidden = {};

@@ -19,7 +19,7 @@
 namespace infty {
 
 /// What makes queries of vectors: linear maps with a ReLU between them, each with a batch norm
-/// behind it, or none [Lample et al. 2019, §3.2].
+/// behind it, or none [Lample et al. 2019, §3].
 template <class T, class Backend = EigenBackend>
 struct QueryNetwork {
   std::vector<Linear<T, Backend>> maps;      ///< in the order that a vector goes through them
