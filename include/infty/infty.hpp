@@ -12,6 +12,7 @@
 #include <infty/autograd/parameters.hpp>
 #include <infty/autograd/recording_scope.hpp>
 #include <infty/autograd/reduce.hpp>
+#include <infty/autograd/row_gradient.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/snapshot.hpp>
 #include <infty/autograd/softmax.hpp>
@@ -42,6 +43,7 @@
 #include <infty/core/pool.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/row.hpp>
+#include <infty/core/row_groups.hpp>
 #include <infty/core/row_store.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/state.hpp>
@@ -100,6 +102,7 @@
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/gibbs.hpp>
 #include <infty/memory/ops/largest.hpp>
+#include <infty/memory/ops/product_key_search.hpp>
 #include <infty/memory/ops/project_heads.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
 #include <infty/memory/ops/rolling_sums.hpp>
@@ -107,11 +110,14 @@
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/recurrent_slots.hpp>
+#include <infty/memory/product_key_config.hpp>
+#include <infty/memory/product_key_memory.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/renewed_past.hpp>
 #include <infty/memory/resampling.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/slot_writer.hpp>
+#include <infty/memory/slot_usage.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
@@ -130,6 +136,7 @@
 #include <infty/model/presets.hpp>
 #include <infty/model/presets/infty_video.hpp>
 #include <infty/model/presets/memsizer.hpp>
+#include <infty/model/presets/product_keys.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -142,6 +149,7 @@
 #include <infty/nn/attended.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/batch_norm.hpp>
 #include <infty/nn/causal_attention.hpp>
 #include <infty/nn/cluster_probabilities.hpp>
 #include <infty/nn/clustered_rows.hpp>
@@ -176,6 +184,7 @@
 #include <infty/nn/token_parts.hpp>
 #include <infty/nn/token_rules.hpp>
 #include <infty/nn/two_way_attention.hpp>
+#include <infty/nn/weighted_rows.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>

@@ -134,3 +134,57 @@ TEMPLATE_LIST_TEST_CASE("Variable: without a row the others are what they were, 
   tape.backward(y, Tensor<T, B>::from({3, 2}, {7, 8, 9, 10, 11, 12}));
   CHECK(x.grad().to_vector() == std::vector<T>{7, 8, 0, 0, 11, 12});
 }
+
+TEMPLATE_LIST_TEST_CASE("Variable: a gradient by rows is summed, and spread where one asks for all",
+                        "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  using Rows = infty::RowGradient<T, B>;
+  const auto rows = [](std::vector<infty::Index> list, std::vector<T> values) {
+    const auto n = static_cast<infty::Index>(list.size());
+    return Rows{Tensor<infty::Index, B>::from({n}, list), Tensor<T, B>::from({n, 2}, values), 4};
+  };
+  Variable<T, B> table(Tensor<T, B>::zeros({4, 2}), true);
+  table.set_grad_by_rows(true);
+  const Variable<T, B> handle = table;
+  CHECK(handle.grad_by_rows());
+  CHECK(table.row_grad() == nullptr);
+  handle.add_row_grad(rows({1, 3}, {1, 2, 3, 4}));
+  handle.add_row_grad(rows({0, 3}, {5, 6, 7, 8}));
+  handle.add_row_grad(rows({}, {}));
+  CHECK(table.has_grad());
+  REQUIRE(table.row_grad());
+  CHECK(table.row_grad()->rows.to_vector() == std::vector<infty::Index>{0, 1, 3});
+  CHECK(table.row_grad()->values.to_vector() == std::vector<T>{5, 6, 1, 2, 10, 12});
+  CHECK(table.grad().to_vector() == std::vector<T>{5, 6, 1, 2, 0, 0, 10, 12});
+  CHECK(table.row_grad() == nullptr);
+  table.add_row_grad(rows({2}, {1, 1}));  // a whole one has arrived
+  CHECK(table.row_grad() == nullptr);
+  CHECK(table.grad().to_vector() == std::vector<T>{5, 6, 1, 2, 1, 1, 10, 12});
+
+  table.zero_grad();
+  table.add_row_grad(rows({2}, {1, 1}));
+  CHECK(table.row_grad());
+  table.zero_grad();
+  CHECK_FALSE(table.has_grad());
+  CHECK(table.grad().to_vector() == std::vector<T>(8, T(0)));
+  table.set_grad_by_rows(false);
+  table.zero_grad();
+  table.add_row_grad(rows({2}, {1, 1}));
+  CHECK(table.row_grad() == nullptr);
+  CHECK(table.grad().to_vector() == std::vector<T>{0, 0, 0, 0, 1, 1, 0, 0});
+}
+
+TEST_CASE("Variable: rows of another table are refused, and those of an older shape forgotten") {
+  Variable<float> table(Tensor<float>::zeros({4, 2}), true);
+  table.set_grad_by_rows(true);
+  const auto one = Tensor<infty::Index>::from({1}, {1});
+  CHECK_THROWS_WITH(table.add_row_grad({one, Tensor<float>::zeros({1, 3}), 4}),
+                    "[add_row_grad] the rows are [1, 3] of 4, the table is [4, 2]");
+  CHECK_THROWS_AS(table.add_row_grad({one, Tensor<float>::zeros({1, 2}), 5}), infty::ShapeError);
+  table.add_row_grad({one, Tensor<float>::full({1, 2}, 1), 4});
+  CHECK(table.to<infty::EigenBackend>().grad_by_rows());
+  table.value() = Tensor<float>::zeros({2, 2});
+  CHECK_FALSE(table.has_grad());
+  CHECK(table.grad().to_vector() == std::vector<float>(4, 0));
+}

@@ -90,12 +90,12 @@ TEMPLATE_LIST_TEST_CASE("Engram: read in pieces it finds what it finds at once",
   const auto tokens = engram_test::two_rows<B>(11);
   auto once = layer.make_state(2), pieces = once, silent = once;
   const auto rows = layer.rows(once, tokens).to_vector();
-  const V whole = layer.forward(once, x, Pass<T, B>{.tokens = tokens});
+  const V whole = layer.forward(once, x, Pass<T, B>{.words = tokens});
   V parts;
   Index begin = 0;
   for (const Index length : {1, 2, 1, 5, 2}) {
     const Index end = begin + length;
-    const Pass<T, B> pass{.tokens = engram_test::columns(tokens, begin, end)};
+    const Pass<T, B> pass{.words = engram_test::columns(tokens, begin, end)};
     const Pass<T, B> unanswered{.answer = false, .words = pass.words};
     const auto found = layer.rows(pieces, pass.words).to_vector();
     for (Index i = 0; i < length * 4; ++i)  // of the first row: two tables of each n
@@ -141,8 +141,8 @@ TEST_CASE("Engram: all gradients, and what is held, are those of central differe
   const auto tokens = engram_test::two_rows<infty::EigenBackend>(7);
   const auto loss = [&] {
     auto state = start;
-    const Pass<double> first{.tokens = engram_test::columns(tokens, 0, 4)},
-        second{.tokens = engram_test::columns(tokens, 4, 7)};
+    const Pass<double> first{.words = engram_test::columns(tokens, 0, 4)},
+        second{.words = engram_test::columns(tokens, 4, 7)};
     const auto a = layer.forward(state, narrow(x, 0, 4), first);
     return sum(multiply(concat(a, layer.forward(state, narrow(x, 4, 7), second)), seed)) +
            sum(state.past * state.past);
@@ -170,7 +170,7 @@ TEST_CASE("Engram: without taps drawn it begins as the gated values, linear in t
   const Variable<double> x(infty::tests::uniform_tensor<double>({2, 7, 6}, random));
   const auto answer = [&] {
     auto state = layer.make_state(2);
-    return layer.forward(state, x, {.tokens = engram_test::two_rows<infty::EigenBackend>(7)});
+    return layer.forward(state, x, {.words = engram_test::two_rows<infty::EigenBackend>(7)});
   };
   const auto once = answer();
   for (auto* parameter : {&layer.value.weight, &layer.value.bias})
@@ -184,8 +184,8 @@ TEST_CASE("Engram: nothing is added to memory tokens, which are no words") {
   const Variable<double> x(infty::tests::uniform_tensor<double>({2, 8, 6}, random));
   const auto tokens = engram_test::two_rows<infty::EigenBackend>(5);
   auto plain = layer.make_state(2), around = plain, left_out = plain;
-  const auto words = layer.forward(plain, narrow(x, 2, 7), {.tokens = tokens});
-  const Pass<double> told{.before = 2, .behind = 1, .tokens = tokens};
+  const auto words = layer.forward(plain, narrow(x, 2, 7), {.words = tokens});
+  const Pass<double> told{.before = 2, .behind = 1, .words = tokens};
   const auto all = layer.forward(around, x, told);
   CHECK(narrow(all, 2, 7).value().to_vector() == words.value().to_vector());
   for (const double zero : narrow(all, 0, 2).value().to_vector()) CHECK(zero == 0);
@@ -207,14 +207,14 @@ TEST_CASE("Engram: what does not fit is refused, and changes nothing") {
   auto state = layer.make_state(2);
   const Variable<double> x(Tensor<double>::full({2, 3, 6}, 1.)),
       wide(Tensor<double>::full({2, 3, 8}, 1.));
-  layer.forward(state, x, {.tokens = tokens});
+  layer.forward(state, x, {.words = tokens});
   const auto before = numbers_of(state);
   CHECK_THROWS_WITH(layer.forward(state, x, {}), Contains("pass.words"));
-  CHECK_THROWS_AS(layer.forward(state, x, {.behind = 1, .tokens = tokens}), infty::ShapeError);
-  CHECK_THROWS_AS(layer.forward(state, wide, {.tokens = tokens}), infty::ShapeError);
-  CHECK_THROWS_AS(other.forward(state, wide, {.tokens = tokens}), infty::ShapeError);
+  CHECK_THROWS_AS(layer.forward(state, x, {.behind = 1, .words = tokens}), infty::ShapeError);
+  CHECK_THROWS_AS(layer.forward(state, wide, {.words = tokens}), infty::ShapeError);
+  CHECK_THROWS_AS(other.forward(state, wide, {.words = tokens}), infty::ShapeError);
   for (const Index wrong : {-1, 5})
-    CHECK_THROWS_AS(layer.forward(state, x, {.tokens = Tensor<Index>::full({2, 3}, wrong)}),
+    CHECK_THROWS_AS(layer.forward(state, x, {.words = Tensor<Index>::full({2, 3}, wrong)}),
                     infty::ValueError);
   CHECK(numbers_of(state) == before);
   // What a file says of ids is not believed.

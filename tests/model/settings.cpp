@@ -150,6 +150,7 @@ std::string page() {
          section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo_config.hpp") +
          section<infty::MemSizerConfig>("MemSizerConfig", "memory/memsizer.hpp") +
          section<infty::MemSizerLayerConfig>("MemSizerLayerConfig", "memory/memsizer_layer.hpp") +
+         section<infty::ProductKeyConfig>("ProductKeyConfig", "memory/product_key_config.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -178,7 +179,7 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
                    infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
                    infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig,
-                   infty::MemSizerLayerConfig) {
+                   infty::MemSizerLayerConfig, infty::ProductKeyConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());
@@ -200,6 +201,7 @@ TEST_CASE("settings: the names of values are theirs") {
   CHECK(infty::name_of(infty::Compression::most_used) == "most_used");
   CHECK(infty::name_of(infty::ReconstructionLoss::auto_encoding) == "auto_encoding");
   CHECK(infty::name_of(infty::LaMemoPositions::transformer_xl) == "transformer_xl");
+  CHECK(infty::name_of(infty::ProductKeyOutput::silu_gated) == "silu_gated");
   CHECK(infty::name_of(infty::RateSchedule::constant) == "constant");
   CHECK(infty::name_of(infty::RateSchedule::linear) == "linear");
 }

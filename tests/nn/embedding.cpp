@@ -95,3 +95,18 @@ TEST_CASE("embedding: tokens out of range are named with their place") {
   CHECK_THROWS_WITH(infty::Embedding<float>(0, 2, Random(1)),
                     "[Embedding] vocabulary is 0, d is 2: both must be >= 1");
 }
+
+TEMPLATE_LIST_TEST_CASE("embedding: a table that keeps its gradient by rows", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Variable<T, B> table(Tensor<T, B>::full({100, 2}, T(1)), true);
+  table.set_grad_by_rows(true);
+  const auto tokens = Tensor<Index, B>::from({3}, {7, 2, 7});
+  infty::Tape tape;
+  tape.backward(infty::embedding(tokens, table, T(2)),
+                Tensor<T, B>::from({3, 2}, {1, 2, 3, 4, 5, 6}));
+  REQUIRE(table.row_grad());
+  CHECK(table.row_grad()->rows.to_vector() == std::vector<Index>{2, 7});
+  CHECK(table.row_grad()->values.to_vector() == std::vector<T>{6, 8, 12, 16});
+}

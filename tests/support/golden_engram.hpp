@@ -70,7 +70,7 @@ class EngramReplay {
     };
     const V hidden(side_by_side("hidden"), true);
     Tape tape;
-    const V output = layer_.forward(state, hidden, Pass<T, B>{.tokens = tokens});
+    const V output = layer_.forward(state, hidden, Pass<T, B>{.words = tokens});
     see("output", record_of(output.value()));
     const V loss = sum(multiply(output, V(side_by_side("loss_weight"))));
     see("loss", record_of(loss.value()));

@@ -15,6 +15,7 @@
 #include "support/golden_memsizer.hpp"
 #include "support/golden_memformer.hpp"
 #include "support/golden_tokens.hpp"
+#include "support/golden_product_key.hpp"
 #include "support/golden_transformer_xl.hpp"
 
 namespace infty::tests {
@@ -33,8 +34,8 @@ Comparison replay(const std::filesystem::path& path) {
   if (kind == "armt_gpt2") return replay_armt_gpt2<T, B>(file);
   if (file.text("kind", "").starts_with("memformer_")) return replay_memformer<T, B>(file);
   if (is_tokens_case(file)) return replay_tokens<T, B>(file);
+  if (file.text("kind", "") == "product_key") return replay_product_key<T, B>(file);
   const std::string model = file.text("model", "");
-  const std::string model = file.text("model", ""), kind = file.text("kind", "");
   if (kind == "ltm_gibbs") return replay_gibbs<T, B>(file);
   if (kind.starts_with("memsizer_")) return replay_memsizer<T, B>(file);
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);

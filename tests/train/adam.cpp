@@ -244,3 +244,147 @@ TEST_CASE("Adam: a parameter that has got another shape is refused") {
   CHECK(model.a.value().to_vector() == before);
   CHECK(adam.steps() == 0);
 }
+
+namespace {
+
+/// A table that keeps its gradient by rows, [rows, 3], drawn from a seed.
+template <class T, class B = infty::EigenBackend>
+struct Table {
+  Variable<T, B> table;
+
+  explicit Table(Index rows = 5) {
+    infty::Random random(infty::tests::seed);
+    table = infty::tests::uniform_variable<T, B>({rows, 3}, random);
+    table.set_grad_by_rows(true);
+  }
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("table", table);
+  }
+};
+
+double gradient_of(int t, Index row, Index column) {
+  return std::sin(static_cast<double>(7 * t + 3 * row + column));
+}
+
+/// The gradients of some rows, rising, at step t.
+template <class T, class B>
+infty::RowGradient<T, B> rows_at(int t, const std::vector<Index>& rows, Index count = 5) {
+  std::vector<T> values;
+  for (const Index row : rows)
+    for (Index column = 0; column < 3; ++column)
+      values.push_back(static_cast<T>(gradient_of(t, row, column)));
+  const auto n = static_cast<Index>(rows.size());
+  return {Tensor<Index, B>::from({n}, rows), Tensor<T, B>::from({n, 3}, values), count};
+}
+
+const std::vector<std::vector<Index>>& rows_read() {
+  static const std::vector<std::vector<Index>> all{{1, 4}, {1}, {}, {0, 1, 4}, {4}, {1, 2}};
+  return all;
+}
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("Adam: by rows, a row is a parameter that counts its own steps", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const AdamConfig config{.beta1 = .8, .beta2 = .95, .weight_decay = .1};
+  Table<T, B> model;
+  std::vector<double> p(15), m(15), v(15);
+  std::vector<int> count(5);
+  const std::vector<T> start = model.table.value().to_vector();
+  for (std::size_t i = 0; i < 15; ++i) p[i] = static_cast<double>(start[i]);
+  Adam<T, B> adam(model, config);
+  int t = 0;
+  for (const auto& rows : rows_read()) {
+    ++t;
+    adam.zero_grad();
+    model.table.add_row_grad(rows_at<T, B>(t, rows));
+    CHECK(model.table.row_grad() != nullptr);
+    const double rate = .1 / t;
+    adam.step(rate);
+    for (const Index row : rows) {
+      const int own = ++count[static_cast<std::size_t>(row)];
+      for (Index column = 0; column < 3; ++column) {
+        const auto i = static_cast<std::size_t>(3 * row + column);
+        const double g = gradient_of(t, row, column);
+        m[i] = .8 * m[i] + .2 * g;
+        v[i] = .95 * v[i] + .05 * g * g;
+        p[i] = (1 - .1 * rate) * p[i] -
+               rate * (m[i] / (1 - std::pow(.8, own))) /
+                   (std::sqrt(v[i] / (1 - std::pow(.95, own))) + config.epsilon);
+      }
+    }
+  }
+  CHECK(error(model.table.value().to_vector(), p) < tolerance<T>);
+  // A row that nobody read is as it was, weight decay or not.
+  CHECK(model.table.value().slice(3, 4).to_vector() ==
+        std::vector<T>(start.begin() + 9, start.begin() + 12));
+  std::vector<T> counted;
+  adam.visit([&](const std::string& name, auto& member) {
+    if constexpr (std::is_same_v<decltype(member), Tensor<T, B>&>)
+      if (name == "row_steps.table") counted = member.to_vector();
+  });
+  CHECK(counted == std::vector<T>{1, 4, 1, 0, 3});
+}
+
+TEST_CASE("Adam: by rows, a gradient of the whole table steps every row") {
+  Table<double> model, same;
+  Adam<double> adam(model), other(same);
+  for (int t = 1; t <= 2; ++t) {
+    adam.zero_grad();
+    other.zero_grad();
+    const std::vector<Index> all{0, 1, 2, 3, 4};
+    model.table.add_row_grad(rows_at<double, infty::EigenBackend>(t, all));
+    model.table.grad();  // by rows no more
+    CHECK(model.table.row_grad() == nullptr);
+    same.table.add_row_grad(rows_at<double, infty::EigenBackend>(t, all));
+    adam.step();
+    other.step();
+  }
+  CHECK(error(model.table.value().to_vector(), same.table.value().to_vector()) < 1e-15);
+}
+
+TEST_CASE("Adam: by rows, a step takes as much memory of a large table as of a small one") {
+  const auto bytes = [](Index count) {
+    Table<float> model(count);
+    Adam<float> adam(model);
+    std::size_t most = 0;
+    for (int t = 1; t <= 2; ++t) {
+      adam.zero_grad();
+      infty::HostPool::instance().reset_peak();
+      const std::size_t before = infty::HostPool::instance().statistics().bytes_in_use;
+      model.table.add_row_grad(rows_at<float, infty::EigenBackend>(t, {0, 2, 3}, count));
+      adam.step();
+      most = infty::HostPool::instance().statistics().peak_bytes_in_use - before;
+    }
+    return most;
+  };
+  const std::size_t small = bytes(5);
+  CHECK(small > 0);
+  CHECK(bytes(500'000) == small);
+}
+
+TEST_CASE("Adam: a rate of their own for the parameters of a name") {
+  Pair<double> model;
+  Adam<double> adam(model, {.epsilon = 0});
+  CHECK(adam.fix_rate("b", .5) == 1);
+  set_gradients(model, 4);  // of both
+  adam.step(.25);
+  CHECK(error(model.a.value().to_vector(), std::vector{.75, -1.75, .25, 3.}) < 1e-14);
+  CHECK(model.b.value().item() == 3.5);
+  CHECK_THROWS_WITH(adam.fix_rate("c", .5), "[Adam::fix_rate] no parameter has 'c' in its name");
+  CHECK_THROWS_WITH(adam.fix_rate("b", -1),
+                    "[Adam::fix_rate] learning_rate is -1: it must be finite and at least 0");
+
+  Table<double> table, plain;
+  Adam<double> own(table), whole(plain);
+  own.fix_rate("table", .01);
+  for (auto* const one : {&table, &plain})
+    one->table.add_row_grad(rows_at<double, infty::EigenBackend>(1, {1, 3}));
+  own.step(.5);
+  whole.step(.01);
+  CHECK(table.table.value().to_vector() == plain.table.value().to_vector());
+}

@@ -93,3 +93,19 @@ TEST_CASE("clip_grad_norm: max_norm must be positive") {
                     "[clip_grad_norm] max_norm is 0: it must be above 0");
   CHECK_THROWS_AS(infty::clip_grad_norm<float>(model, std::nan("")), infty::ValueError);
 }
+
+TEMPLATE_LIST_TEST_CASE("clip_grad_norm: of a gradient by rows, as of the whole table", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  auto model = example<T, B>();
+  model.weight = infty::Variable<T, B>(Tensor<T, B>::zeros({5, 3}), true);
+  model.weight.set_grad_by_rows(true);
+  model.weight.add_row_grad(
+      {Tensor<infty::Index, B>::from({1}, {2}), Tensor<T, B>::from({1, 3}, {1, -2, 3}), 5});
+  CHECK(infty::clip_grad_norm<T, B>(model, 1) == Catch::Approx(5.477225575051661).epsilon(1e-14));
+  REQUIRE(model.weight.row_grad());  // still by rows
+  const std::vector<double> clipped{0.18257415250172812, -0.36514830500345624, 0.5477224575051843};
+  CHECK(error(model.weight.row_grad()->values.to_vector(), clipped) < tolerance<T>);
+  CHECK(error(model.bias.grad().to_vector(), std::vector{0.7302966100069125}) < tolerance<T>);
+}

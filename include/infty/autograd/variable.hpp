@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <infty/autograd/fwd.hpp>
+#include <infty/autograd/row_gradient.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/default.hpp>
 
@@ -77,7 +78,7 @@ class Variable {
 
   /// Whether a gradient has arrived since `zero_grad`, of the shape that the value has now.
   bool has_grad() const {
-    return body_ && body_->has_grad && body_->grad.shape() == body_->value.shape();
+    return row_grad() || (body_ && body_->has_grad && body_->grad.shape() == body_->value.shape());
   }
 
   /// Returns the gradient, of the value's shape, to be read and added to through any handle. If
@@ -92,6 +93,8 @@ class Variable {
   /// need not find zeros, and whoever asks has to write.
   GradTarget<T> grad_target() const {
     Body& to = body();
+    if (to.row_grad) [[unlikely]]
+      spread_rows();
     const bool add = has_grad();
     if (!add) {
       const TensorType& grad = to.grad;
@@ -102,9 +105,41 @@ class Variable {
     return {to.grad.data(), add};
   }
 
-  /// Forgets the gradient; its memory stays for the next one.
+  /// Whether operations that read a few rows of a table [rows, ...] leave the gradient of these
+  /// rows here, by `add_row_grad`, and not one of the table's size.
+  bool grad_by_rows() const { return body_ && body_->by_rows; }
+  /// Sets whether they do. An optimiser asks when it is made: see `Adam`.
+  void set_grad_by_rows(bool on) { body().by_rows = on; }
+
+  /// Adds the gradient of a few rows. Where rows are not kept by themselves, or a gradient of the
+  /// whole table has arrived already, it is added to that.
+  /// @throws infty::ShapeError unless it is one of a table of this shape
+  void add_row_grad(RowGradient<T, Backend> gradient) const {
+    require<ShapeError>(gradient.fits(shape()), "add_row_grad", "the rows are ",
+                        gradient.values.shape(), " of ", gradient.count, ", the table is ",
+                        shape());
+    const RowGradient<T, Backend>* const before = row_grad();
+    if (!grad_by_rows() || (has_grad() && !before)) {
+      add_to_table(gradient, grad().data());
+    } else {
+      body().row_grad = std::make_unique<RowGradient<T, Backend>>(
+          before ? join_rows(*before, gradient) : std::move(gradient));
+    }
+  }
+
+  /// The gradient that has arrived, if it came by rows and none of the whole table did; else null.
+  /// Asking for `grad` turns it into one of the whole table.
+  const RowGradient<T, Backend>* row_grad() const {
+    return body_ && body_->row_grad && body_->row_grad->fits(body_->value.shape())
+               ? body_->row_grad.get()
+               : nullptr;
+  }
+
+  /// Forgets the gradient; its memory stays for the next one, unless it came by rows.
   void zero_grad() {
-    if (body_) body_->has_grad = false;
+    if (!body_) return;
+    body_->has_grad = false;
+    body_->row_grad.reset();
   }
 
   /// Makes a variable of this memory that no gradient flows through.
@@ -118,7 +153,9 @@ class Variable {
   /// a gradient if this one does. No gradient flows from there to here.
   template <class Other>
   Variable<T, Other> to() const {
-    return Variable<T, Other>(value().template to<Other>(), requires_grad());
+    Variable<T, Other> out(value().template to<Other>(), requires_grad());
+    if (grad_by_rows()) out.set_grad_by_rows(true);
+    return out;
   }
 
   /// The same address for all handles of a variable, and of no other that lives.
@@ -137,14 +174,32 @@ class Variable {
     TensorType grad;
     bool requires_grad;
     bool has_grad = false;
-    std::shared_ptr<detail::Recording> recording;  // null for what no operation has made
-    std::uint64_t reached = 0;                     // by the backward pass of this number
+    bool by_rows = false;
+    std::unique_ptr<RowGradient<T, Backend>> row_grad;  // in the place of grad
+    std::shared_ptr<detail::Recording> recording;       // null for what no operation has made
+    std::uint64_t reached = 0;                          // by the backward pass of this number
   };
 
   /// Made by the first who needs one: an empty variable has none.
   Body& body() const {
     if (!body_) body_ = std::allocate_shared<Body>(PoolAllocator<Body>{}, TensorType(), false);
     return *body_;
+  }
+
+  static void add_to_table(const RowGradient<T, Backend>& from, T* table) {
+    const Index n = from.rows.size();
+    if (n > 0)
+      Backend::scatter_add_rows(n, from.values.size() / n, from.values.data(), from.rows.data(),
+                                from.count, table);
+  }
+
+  /// Makes the gradient by rows one of the whole table.
+  void spread_rows() const {
+    Body& to = body();
+    const auto rows = std::move(to.row_grad);
+    if (!rows->fits(to.value.shape())) return;
+    to.has_grad = false;
+    add_to_table(*rows, grad().data());
   }
 
   static const TensorType& none() {

@@ -10,6 +10,7 @@
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/memsizer_layer.hpp>
+#include <infty/memory/product_key_config.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
@@ -184,6 +185,30 @@ void describe(MemSizerLayerConfig& c, See&& see) {
   see("cross", c.cross, "of the source");
   see("feed_forward", c.feed_forward, "width of its inner layer");
   see("norms_in_front", c.norms_in_front, "norms in front of each part, not behind");
+/// The names of what may stand behind the sum of a product-key memory.
+constexpr std::array<std::string_view, 3> names_of(ProductKeyOutput) {
+  return {"sum", "linear", "silu_gated"};
+}
+
+/// The settings of a product-key memory.
+template <class See>
+void describe(ProductKeyConfig& c, See&& see) {
+  see("sub_keys", c.sub_keys, "n, keys of each half; there are n² slots");
+  see("heads", c.heads, "each with keys of its own; their sums are added");
+  see("k", c.k, "slots that a head reads");
+  see("key_dim", c.key_dim, "of a head's query, both halves together");
+  see("value_dim", c.value_dim, "width of the values; 0: that of the model");
+  see("query_hidden", c.query_hidden, "widths of the query network's hidden layers");
+  see("query_batch_norm", c.query_batch_norm, "behind every map of the query network");
+  see("batch_norm_momentum", c.batch_norm_momentum, "share of a batch in the running statistics");
+  see("batch_norm_epsilon", c.batch_norm_epsilon, "added to the variance");
+  see("input_dropout", c.input_dropout, "of what the query network sees");
+  see("query_dropout", c.query_dropout, "of the queries");
+  see("value_dropout", c.value_dropout, "of the sum of values");
+  see("key_bound", c.key_bound, "keys are drawn from ± this; 0: 1 / √(key_dim / 2)");
+  see("output", c.output, "what becomes of the sum of values");
+  see("gate", c.gate, "times sigmoid(w · x + b), a number a place");
+  see("row_gradients", c.row_gradients, "the values' gradient, and Adam's step, are by rows");
 }
 
 }  // namespace infty

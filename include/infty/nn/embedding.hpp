@@ -8,6 +8,7 @@
 #include <infty/core/random.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/nn/fwd.hpp>
+#include <infty/nn/weighted_rows.hpp>
 
 namespace infty {
 
@@ -37,7 +38,9 @@ inline Shape with_last(const Shape& shape, Index extent) {
 }  // namespace detail
 
 /// Looks up row tokens[...] of a table, times `factor`: [...] -> [..., d], as
-/// torch.nn.functional.embedding.
+/// torch.nn.functional.embedding. A table that keeps its gradient by rows
+/// (`Variable::set_grad_by_rows`) gets that of the rows that were read alone, as with
+/// `sparse=True`.
 /// @param table  [vocabulary, d]
 /// @throws infty::ValueError for a token outside [0, vocabulary)
 template <class T, class B>
@@ -65,7 +68,10 @@ Variable<T, B> embedding(const Tensor<Index, B>& tokens, const Variable<T, B>& t
           B::for_each(n * d, [=] INFTY_HOST_DEVICE(Index i) { to[i] = factor * rows[i]; });
           rows = to;
         }
-        B::scatter_add_rows(n, d, rows, tokens.data(), vocabulary, table.grad().data());
+        if (table.grad_by_rows())
+          detail::add_rows_to_grad<T>(table, tokens, nullptr, rows, 1);
+        else
+          B::scatter_add_rows(n, d, rows, tokens.data(), vocabulary, table.grad().data());
       },
       Unread(table), tokens);
 }

@@ -20,6 +20,8 @@ struct RMSNorm;
 template <class T, class Backend = EigenBackend>
 class ShortConvolution;
 template <class T, class Backend = EigenBackend>
+struct BatchNorm;
+template <class T, class Backend = EigenBackend>
 struct FeedForward;
 template <class T, class Backend = EigenBackend>
 struct MultiHeadAttention;

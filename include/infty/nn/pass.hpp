@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -45,8 +46,16 @@ struct Pass {
   /// these beside the vectors; empty where nobody has them. A `LanguageModel` puts its own here.
   Tensor<Index, Backend> words = {};
 
+  /// Whether the call is of a training, for layers that go by the batch then and by what they have
+  /// seen before otherwise (`BatchNorm`). Left open, it is while a tape records: say false for
+  /// gradients of a model as it is used, true for what trains without a tape.
+  std::optional<bool> training = {};
+
   Entries losses = {};  ///< of layers' own, scalars; made if `wants_losses()`
   Entries trace = {};   ///< what layers let one look at, densities and the like
+
+  /// Whether the call is of a training: see `training`.
+  bool trains() const { return training.value_or(Tape::active() != nullptr); }
 
   /// The share that is dropped.
   double drop() const { return random ? dropout : 0; }

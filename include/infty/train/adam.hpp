@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/for_each.hpp>
 #include <infty/core/kernel/adam.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/needs.hpp>
@@ -59,12 +64,48 @@ struct ComposedAdam {
   }
 };
 
+/// A step of Adam of a few rows of a table, each as if it were a parameter of its own: its own
+/// count of steps, which advances, makes the factors of its bias correction.
+template <class Backend>
+struct AdamRowSteps {
+  /// Updates the rows that `table` lists.
+  template <class T>
+  static void step(const AdamFactors<T>& factors, const AdamRows<T>& table) {
+    Backend::for_each(table.n, [=] INFTY_HOST_DEVICE(Index u) {
+      const Index row = table.rows ? table.rows[u] : u;
+      const T before = table.steps[row] >= T(0) ? table.steps[row] : T(0);  // of a bad file
+      table.steps[row] = before + T(1);
+      const auto t = static_cast<double>(table.steps[row]);
+      table.scratch[2 * u] = static_cast<T>(table.learning_rate / (1 - std::pow(table.beta1, t)));
+      table.scratch[2 * u + 1] = static_cast<T>(1 / std::sqrt(1 - std::pow(table.beta2, t)));
+    });
+    detail::for_each_element<Backend>(
+        table.n, table.width, [=] INFTY_HOST_DEVICE(Index u, Index j) {
+          const Index at = (table.rows ? table.rows[u] : u) * table.width;
+          factors(AdamItem<T>{.p = table.p + at,
+                              .g = table.g + u * table.width,
+                              .m = table.m + at,
+                              .v = table.v + at,
+                              .size = table.width,
+                              .rate = table.scratch[2 * u],
+                              .root = table.scratch[2 * u + 1]},
+                  j);
+        });
+  }
+};
+
 /// Adam with bias correction, the numbers of torch.optim.Adam, and of torch.optim.AdamW with a
 /// weight decay. It holds handles of a layer's parameters and two moments of the same size each.
 ///
 /// A parameter that no gradient has reached is left alone, and its own count of steps, which the
 /// bias correction goes by, does not advance: a memory that is first read in step 1,000 starts
 /// then. A step allocates nothing.
+///
+/// A parameter that keeps its gradient by rows (`Variable::grad_by_rows`) when the optimiser is
+/// made takes its steps by rows, as a "lazy" Adam does: a row is a parameter of its own. Rows that
+/// no gradient has reached are left alone, moments, weight decay and all, and each row counts its
+/// own steps (in T: float counts to 2^24, where bias corrections have long been 1). So a step costs
+/// what was read of a table and not what it holds; a gradient of the whole table steps all rows.
 template <class T, class Backend>
 class Adam {
  public:
@@ -81,11 +122,14 @@ class Adam {
       const Shape& shape = parameter.variable.shape();
       // Gradients made in the first step would hold blocks that its forward pass has given back,
       // and the second step would have to allocate those anew.
-      if (parameter.variable.requires_grad() && !parameter.variable.has_grad()) {
+      const bool by_rows = parameter.variable.grad_by_rows() && shape.rank() >= 1;
+      if (!by_rows && parameter.variable.requires_grad() && !parameter.variable.has_grad()) {
         parameter.variable.grad();
         parameter.variable.zero_grad();
       }
-      moments_.push_back({Tensor<T, Backend>::zeros(shape), Tensor<T, Backend>::zeros(shape)});
+      moments_.push_back(
+          {.first = Tensor<T, Backend>::zeros(shape), .second = Tensor<T, Backend>::zeros(shape)});
+      if (by_rows) moments_.back().row_steps = Tensor<T, Backend>::zeros(Shape{shape[0]});
     }
   }
   Adam(const Adam&) = delete;
@@ -107,6 +151,22 @@ class Adam {
     for (auto& parameter : parameters_) parameter.variable.zero_grad();
   }
 
+  /// Has all parameters whose names hold `part`, such as ".values", step with a fixed learning rate
+  /// of their own from now on, whatever rate a step is taken with. A program says so when it makes
+  /// its optimiser; it is no part of what is saved. Returns how many parameters these are.
+  /// @throws infty::ValueError if there is none, or unless the rate is finite and at least 0
+  Index fix_rate(std::string_view part, double learning_rate) {
+    check_rate("Adam::fix_rate", learning_rate);
+    Index found = 0;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (parameters_[i].name.find(part) == std::string::npos) continue;
+      moments_[i].rate = learning_rate;
+      ++found;
+    }
+    require(found > 0, "Adam::fix_rate", "no parameter has '", part, "' in its name");
+    return found;
+  }
+
   /// Takes a step along the gradients, with the learning rate of the configuration.
   void step() { step(config_.learning_rate); }
 
@@ -114,33 +174,41 @@ class Adam {
   /// @throws infty::ValueError if the rate is negative or not finite, or if a restored count of
   /// steps is negative; then nothing has changed
   void step(double learning_rate) {
-    require(math::is_finite(learning_rate) && learning_rate >= 0, "Adam::step", "learning_rate is ",
-            learning_rate, ": it must be finite and at least 0");
+    check_rate("Adam::step", learning_rate);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const Shape &shape = parameters_[i].variable.shape(), &moments = moments_[i].first.shape();
       require<ShapeError>(shape == moments && shape == moments_[i].second.shape(), "Adam::step",
                           parameters_[i].name, " is ", shape, ", its moments are ", moments,
                           ": a parameter must keep its shape");
+      require<ShapeError>(!by_rows(moments_[i]) || moments_[i].row_steps.size() == shape[0],
+                          "Adam::step", parameters_[i].name, " is ", shape, " and has ",
+                          moments_[i].row_steps.size(), " counts of rows");
       require(moments_[i].steps >= 0, "Adam::step", "the count of steps of ", parameters_[i].name,
               " is ", moments_[i].steps, ": it must be at least 0");
     }
+    const std::vector<Rows> tables = rows_of(learning_rate);  // first: it may run out of memory
     items_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i)
-      if (parameters_[i].variable.has_grad())
+      if (parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && !moments_[i].rate)
         items_.push_back(item(parameters_[i].variable, moments_[i], learning_rate));
-    const AdamFactors<T> factors{.beta1 = static_cast<T>(config_.beta1),
-                                 .new1 = static_cast<T>(1 - config_.beta1),
-                                 .beta2 = static_cast<T>(config_.beta2),
-                                 .new2 = static_cast<T>(1 - config_.beta2),
-                                 .keep = static_cast<T>(1 - learning_rate * config_.weight_decay),
-                                 .epsilon = static_cast<T>(config_.epsilon)};
-    detail::chosen_t<ComposedAdam<Backend>>::step(factors, items_.data(), std::ssize(items_));
+    using Kernel = detail::chosen_t<ComposedAdam<Backend>>;
+    Kernel::step(factors(learning_rate), items_.data(), std::ssize(items_));
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      if (parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && moments_[i].rate) {
+        const AdamItem<T> own = item(parameters_[i].variable, moments_[i], *moments_[i].rate);
+        Kernel::step(factors(*moments_[i].rate), &own, 1);
+      }
+    for (const Rows& table : tables) {
+      ++*table.steps;
+      AdamRowSteps<Backend>::step(factors(table.item.learning_rate), table.item);
+    }
     ++steps_;
   }
 
   /// Names the state: see("steps", Index&) and, for every parameter NAME, see("first.NAME",
-  /// Tensor&), see("second.NAME", Tensor&) and see("steps.NAME", Index&). What a checkpoint holds;
-  /// with the parameters and the configuration it continues a run as if it had never stopped.
+  /// Tensor&), see("second.NAME", Tensor&) and see("steps.NAME", Index&), and where it takes its
+  /// steps by rows see("row_steps.NAME", Tensor&). What a checkpoint holds; with the
+  /// parameters and the configuration it continues a run as if it had never stopped.
   template <class Visitor>
   void visit(Visitor&& see) {
     see("steps", steps_);
@@ -148,14 +216,70 @@ class Adam {
       see("first." + parameters_[i].name, moments_[i].first);
       see("second." + parameters_[i].name, moments_[i].second);
       see("steps." + parameters_[i].name, moments_[i].steps);
+      if (by_rows(moments_[i])) see("row_steps." + parameters_[i].name, moments_[i].row_steps);
     }
   }
 
  private:
   struct Moments {
-    Tensor<T, Backend> first, second;
+    Tensor<T, Backend> first = {}, second = {};
     Index steps = 0;
+    Tensor<T, Backend> row_steps = {};  // empty unless it steps by rows
+    std::optional<double> rate = {};    // of its own
   };
+
+  /// A table's next step by rows, and what its rows' factors are held in.
+  struct Rows {
+    AdamRows<T> item;
+    Index* steps;
+    Tensor<T, Backend> scratch;
+  };
+
+  static bool by_rows(const Moments& moments) { return moments.row_steps.size() > 0; }
+
+  static void check_rate(const char* op, double rate) {
+    require(math::is_finite(rate) && rate >= 0, op, "learning_rate is ", rate,
+            ": it must be finite and at least 0");
+  }
+
+  AdamFactors<T> factors(double learning_rate) const {
+    return {.beta1 = static_cast<T>(config_.beta1),
+            .new1 = static_cast<T>(1 - config_.beta1),
+            .beta2 = static_cast<T>(config_.beta2),
+            .new2 = static_cast<T>(1 - config_.beta2),
+            .keep = static_cast<T>(1 - learning_rate * config_.weight_decay),
+            .epsilon = static_cast<T>(config_.epsilon)};
+  }
+
+  /// The next steps of all tables that take theirs by rows.
+  std::vector<Rows> rows_of(double learning_rate) {
+    std::vector<Rows> tables;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      Variable<T, Backend>& parameter = parameters_[i].variable;
+      Moments& moments = moments_[i];
+      if (!by_rows(moments) || !parameter.has_grad()) continue;
+      const RowGradient<T, Backend>* const some = parameter.row_grad();
+      const Index count = parameter.dim(0), n = some ? some->rows.size() : count;
+      if (n == 0) continue;
+      const Tensor<T, Backend> gradient = some ? some->values : parameter.grad();
+      Tensor<T, Backend> scratch(Shape{n, 2});
+      tables.push_back({.item = {.p = parameter.value().data(),
+                                 .g = gradient.data(),
+                                 .m = moments.first.data(),
+                                 .v = moments.second.data(),
+                                 .rows = some ? some->rows.data() : nullptr,
+                                 .steps = moments.row_steps.data(),
+                                 .scratch = scratch.data(),
+                                 .n = n,
+                                 .width = parameter.size() / count,
+                                 .learning_rate = moments.rate.value_or(learning_rate),
+                                 .beta1 = config_.beta1,
+                                 .beta2 = config_.beta2},
+                        .steps = &moments.steps,
+                        .scratch = scratch});
+    }
+    return tables;
+  }
 
   /// A parameter's next step, which its count advances for.
   AdamItem<T> item(Variable<T, Backend>& parameter, Moments& moments, double learning_rate) const {

@@ -21,6 +21,13 @@ namespace detail {
 /// Sums of squares in host memory, one a parameter.
 using Squares = std::vector<double, PoolAllocator<double>>;
 
+/// The elements of a gradient that may not be zero: all of it, or the rows that it came by.
+template <class T, class B>
+Tensor<T, B> gradient_elements(const Variable<T, B>& parameter) {
+  const RowGradient<T, B>* const rows = parameter.row_grad();
+  return rows ? rows->values : parameter.grad();
+}
+
 /// Writes each gradient's sum of squares, in double whatever the scalar, to the backend's memory;
 /// 0 for a parameter without one, and what is not finite if an element is not.
 template <class T, class B>
@@ -28,7 +35,7 @@ void sums_of_squares(const std::vector<NamedParameter<T, B>>& parameters, double
   B::fill(to, std::ssize(parameters), 0.0);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!parameters[i].variable.has_grad()) continue;
-    const Tensor<T, B>& gradient = parameters[i].variable.grad();
+    const Tensor<T, B> gradient = gradient_elements(parameters[i].variable);
     const T* const from = gradient.data();
     B::reduce_into(
         gradient.size(), 0.0, Plus{},
@@ -61,7 +68,7 @@ void clip_to(const std::vector<NamedParameter<T, B>>& parameters, double norm, d
   if (factor >= 1) return;
   for (const auto& parameter : parameters) {
     if (!parameter.variable.has_grad()) continue;
-    Tensor<T, B>& gradient = parameter.variable.grad();
+    Tensor<T, B> gradient = gradient_elements(parameter.variable);
     T* const g = gradient.data();
     const T scale = static_cast<T>(factor);
     B::for_each(gradient.size(), [=] INFTY_HOST_DEVICE(Index i) { g[i] *= scale; });

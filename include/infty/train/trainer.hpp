@@ -6,6 +6,7 @@
 #include <functional>
 #include <ratio>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -77,6 +78,13 @@ class Trainer {
   Index steps() const { return adam_.steps(); }
   /// The optimiser, and through it the parameters.
   const Adam<T, Backend>& optimizer() const { return adam_; }
+
+  /// Has all parameters whose names hold `part` step with a fixed learning rate of their own, as
+  /// `Adam::fix_rate`. @throws infty::ValueError if there is none, or for a bad rate
+  Trainer& fix_rate(std::string_view part, double learning_rate) {
+    adam_.fix_rate(part, learning_rate);
+    return *this;
+  }
 
   /// Keeps the settings of the program, a JSON object, as the checkpoint's metadata "settings"; a
   /// checkpoint of others is refused by the name of the first that differs.

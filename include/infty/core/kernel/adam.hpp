@@ -19,6 +19,19 @@ struct AdamItem {
   T root;      ///< 1 / sqrt(1 - β2^t)
 };
 
+/// A few rows of a table in a step of Adam, each of which counts its own steps.
+template <class T>
+struct AdamRows {
+  T* p;               ///< [count, width], the table, updated in place
+  const T* g;         ///< [n, width], the gradients of the rows
+  T *m, *v;           ///< [count, width] each, first and second moment, updated in place
+  const Index* rows;  ///< [n], each once; null: row i is row i
+  T* steps;           ///< [count], of each row, advanced in place
+  T* scratch;         ///< [n, 2], for the factors of each row
+  Index n, width;     ///< rows in this step, and elements of each
+  double learning_rate, beta1, beta2;  ///< what a row's factors are made of
+};
+
 /// What all parameters have in common in a step of Adam.
 template <class T>
 struct AdamFactors {
