@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/golden_ltm.hpp"
+#include "support/golden_memorizing.hpp"
 #include "support/golden_transformer_xl.hpp"
 
 namespace infty::tests {
@@ -15,6 +16,8 @@ template <class T, class B = EigenBackend>
 Comparison replay(const std::filesystem::path& path) {
   GoldenCase file(path);
   const std::string model = file.text("model", "");
+  const std::string kind = file.text("kind", "");
+  if (kind.starts_with("memorizing_")) return replay_memorizing<T, B>(file);
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||
       (model.empty() && file.has("param.layers.0.dec_attn.qkv_net.weight")))

@@ -21,5 +21,9 @@ template <class T, class Backend = EigenBackend>
 struct MultiHeadAttention;
 template <class T, class Backend = EigenBackend>
 struct RelativeAttention;
+template <class T, class Backend = EigenBackend>
+struct RmsNorm;
+template <class T, class Backend = EigenBackend>
+struct BucketBias;
 
 }  // namespace infty
