@@ -58,6 +58,9 @@ class MemorizingAttention {
   using State = MemorizingState<T, Backend>;
   using V = Variable<T, Backend>;
 
+  /// The memory takes no gradient, nor does the cache.
+  static constexpr bool state_takes_gradient = false;
+
   Linear<T, Backend> query;       ///< d -> H D, without a bias as the others
   Linear<T, Backend> key, value;  ///< d -> G D
   Linear<T, Backend> out;         ///< H D -> d
