@@ -33,6 +33,7 @@
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/expectation.hpp>
 #include <infty/core/kernel/layer_norm.hpp>
+#include <infty/core/kernel/nearest.hpp>
 #include <infty/core/kernel/plain_attention.hpp>
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/log.hpp>
@@ -74,6 +75,7 @@
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/memory/key_value_store.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_basis.hpp>
@@ -82,6 +84,8 @@
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/long_term_needs.hpp>
 #include <infty/memory/long_term_state.hpp>
+#include <infty/memory/memorizing_attention.hpp>
+#include <infty/memory/memorizing_config.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/merge.hpp>
 #include <infty/memory/no_memory.hpp>
@@ -89,8 +93,10 @@
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/largest.hpp>
+#include <infty/memory/ops/nearest.hpp>
 #include <infty/memory/ops/project_heads.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
+#include <infty/memory/ops/retrieved_attention.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
@@ -109,6 +115,7 @@
 #include <infty/model/layers.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/memorizing.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -133,6 +140,7 @@
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/linear_pair.hpp>
+#include <infty/nn/local_attention.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
 #include <infty/nn/memory_interpolation.hpp>
 #include <infty/nn/multi_head_attention.hpp>
@@ -140,9 +148,12 @@
 #include <infty/nn/plain_attention.hpp>
 #include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/relative_attention.hpp>
+#include <infty/nn/rms_norm.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/nn/sequence_layer.hpp>
+#include <infty/nn/t5_bias.hpp>
 #include <infty/nn/to.hpp>
+#include <infty/nn/unit_vectors.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>
@@ -191,6 +202,7 @@
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
+#include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/gemm.hpp>

@@ -184,20 +184,24 @@ class MemorizingAttention {
     const V by = config_.normalized ? scores_scale() : V();
     const V scaled =
         config_.normalized ? reshape(multiply(reshape(queries, by_head), by), flat) : queries;
-    pass.show("query", reshape(queries, by_head));
+    if (pass.traced) pass.show("query", reshape(queries, by_head));
 
     const V local = read_local(state, scaled, keys, values, by);
     const auto stored = state.memory.latest(config_.capacity);
     if (stored.longest() == 0) {
-      pass.show("local", first(local));
-      pass.show("retrieved", V(Tensor<T, Backend>::zeros(by_head)));
+      if (pass.traced) {
+        pass.show("local", first(local));
+        pass.show("retrieved", V(Tensor<T, Backend>::zeros(by_head)));
+      }
       const V whole = joint() ? first(local) : multiply(local, 1 - share());
       return reshape(whole, flat);
     }
     const auto found = nearest(queries.value(), stored, H, config_.k);
     const V retrieved = retrieved_attention(scaled, stored, found.indices, joint());
-    pass.show("local", first(local));
-    pass.show("retrieved", first(retrieved));
+    if (pass.traced) {
+      pass.show("local", first(local));
+      pass.show("retrieved", first(retrieved));
+    }
     if (!joint()) return reshape(local + multiply(retrieved - local, share()), flat);
     const V g = sigmoid(last(retrieved) - last(local));  // the share of the retrieved
     const Shape rows{batch * length * H, D};
