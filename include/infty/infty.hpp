@@ -34,6 +34,7 @@
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/expectation.hpp>
 #include <infty/core/kernel/layer_norm.hpp>
+#include <infty/core/kernel/nearest.hpp>
 #include <infty/core/kernel/plain_attention.hpp>
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/log.hpp>
@@ -81,6 +82,7 @@
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/joint_slot_layer.hpp>
 #include <infty/memory/joint_slots.hpp>
+#include <infty/memory/key_value_store.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_basis.hpp>
@@ -91,6 +93,8 @@
 #include <infty/memory/long_term_reader.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/memformer.hpp>
+#include <infty/memory/memorizing_attention.hpp>
+#include <infty/memory/memorizing_config.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/memsizer.hpp>
 #include <infty/memory/memsizer_layer.hpp>
@@ -107,6 +111,10 @@
 #include <infty/memory/ops/reconstruction.hpp>
 #include <infty/memory/ops/rolling_sums.hpp>
 #include <infty/memory/ops/slot_weights.hpp>
+#include <infty/memory/ops/nearest.hpp>
+#include <infty/memory/ops/project_heads.hpp>
+#include <infty/memory/ops/reconstruction.hpp>
+#include <infty/memory/ops/retrieved_attention.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/recurrent_slots.hpp>
@@ -137,6 +145,7 @@
 #include <infty/model/presets/infty_video.hpp>
 #include <infty/model/presets/memsizer.hpp>
 #include <infty/model/presets/product_keys.hpp>
+#include <infty/model/presets/memorizing.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -165,6 +174,7 @@
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/linear_pair.hpp>
+#include <infty/nn/local_attention.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
 #include <infty/nn/memory_interpolation.hpp>
 #include <infty/nn/multi_head_attention.hpp>
@@ -180,11 +190,13 @@
 #include <infty/nn/slot_attention.hpp>
 #include <infty/nn/slot_reader.hpp>
 #include <infty/nn/to.hpp>
-#include <infty/nn/unit_length.hpp>
 #include <infty/nn/token_parts.hpp>
 #include <infty/nn/token_rules.hpp>
 #include <infty/nn/two_way_attention.hpp>
 #include <infty/nn/weighted_rows.hpp>
+#include <infty/nn/t5_bias.hpp>
+#include <infty/nn/to.hpp>
+#include <infty/nn/unit_vectors.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>
@@ -235,6 +247,7 @@
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
+#include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/gemm.hpp>

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/memorizing.hpp>
 
 #include "support/catch.hpp"
 
@@ -175,4 +176,18 @@ TEST_CASE("presets: the weight of the mean becomes the weight of the sum") {
   const auto e = presets::sorting(4000);  // batch 8, 6 heads
   CHECK(e.kl_weight_of_sum(100) == Approx(1e-5 / 4800).epsilon(1e-12));
   CHECK_THROWS_AS(e.kl_weight_of_sum(0), ValueError);
+}
+
+TEST_CASE("presets: the Memorizing Transformer's is a valid configuration at every size") {
+  for (const Index capacity : {1536, 8192, 65536, 262144})
+    for (const Index cache : {0, 512}) {
+      const auto e = presets::memorizing_transformer(capacity, cache);
+      CHECK_NOTHROW(e.model.validate());
+      CHECK_NOTHROW(e.memory.validate());
+      CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
+      CHECK(e.memory.capacity == capacity);
+      CHECK(e.memory.cache == cache);
+      CHECK((presets::memorizing_layer >= 1 && presets::memorizing_layer <= e.model.layers));
+    }
+  CHECK_THROWS_AS(presets::memorizing_transformer(31), infty::ValueError);
 }

@@ -9,7 +9,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/memory/infini_attention.hpp>
-#include <infty/nn/unit_length.hpp>
+#include <infty/nn/unit_vectors.hpp>
 
 #include "support/golden_case.hpp"
 
@@ -132,7 +132,7 @@ class InfiniReplay {
     same_weights.maps = layer_.maps;
     same_weights.gate = layer_.gate;
     const V normed =
-        unit_length(x) * (norm_ * static_cast<T>(std::sqrt(static_cast<double>(x.dim(2)))));
+        unit_vectors(x) * (norm_ * static_cast<T>(std::sqrt(static_cast<double>(x.dim(2)))));
     const Index batch = x.dim(0);
     if (state.segment.length != RowCounts(static_cast<std::size_t>(batch), 0))
       file_.fail("a segment is not over");

@@ -16,6 +16,7 @@
 #include "support/golden_memformer.hpp"
 #include "support/golden_tokens.hpp"
 #include "support/golden_product_key.hpp"
+#include "support/golden_memorizing.hpp"
 #include "support/golden_transformer_xl.hpp"
 
 namespace infty::tests {
@@ -38,6 +39,8 @@ Comparison replay(const std::filesystem::path& path) {
   const std::string model = file.text("model", "");
   if (kind == "ltm_gibbs") return replay_gibbs<T, B>(file);
   if (kind.starts_with("memsizer_")) return replay_memsizer<T, B>(file);
+  const std::string kind = file.text("kind", "");
+  if (kind.starts_with("memorizing_")) return replay_memorizing<T, B>(file);
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||
       (model.empty() && file.has("param.layers.0.dec_attn.qkv_net.weight")))

@@ -152,6 +152,8 @@ class NearestMemory {
   using State = NearestState<T, B>;
   using V = Variable<T, B>;
 
+  static constexpr bool state_takes_gradient = false;
+
   Linear<T, B> map;  ///< d -> d
 
   explicit NearestMemory(const Config& config, Random random = Random(0))

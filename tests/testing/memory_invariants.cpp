@@ -192,22 +192,13 @@ TEST_CASE("require_memory: a memory of one's own need not count products nor sha
                     Catch::Contains("[reset_equals_fresh]"));
 }
 
-TEST_CASE("invariants: hold of a memory that keeps what it remembers in an index") {
-  // All but the gradient, which it stops where it stores.
-  using Mixer = infty::WithMemory<infty::NoMemory<double>, infty::tests::NearestMemory<double>>;
+TEST_CASE("require_memory: a memory that keeps what it remembers in an index, without a gradient") {
+  using Nearest = infty::tests::NearestMemory<double>;
+  using Mixer = infty::WithMemory<infty::NoMemory<double>, Nearest>;
+  static_assert(!infty::state_takes_gradient<Nearest> && !infty::state_takes_gradient<Mixer>);
+  static_assert(infty::state_takes_gradient<infty::LongTermMemory<double>>);
   const infty::tests::TemporaryFolder folder;
-  const infty::testing::TokenMemory<Mixer> memory(
-      {.memory = infty::tests::NearestConfig{.capacity = 6}});
-  const auto through = [&](const auto& state) {
-    infty::save_state(folder / "state", state);
-    auto loaded = memory.make_state(1);
-    infty::load_state(folder / "state", loaded);
-    return loaded;
-  };
-  require_invariants(memory, infty::testing::some_stream(), through, 1e-12);
-  CHECK(observe_equals_forward(memory) < 1e-12);
-  CHECK(stays_bounded(memory));
-  CHECK(refuses_foreign_states(memory));
+  require_memory<Nearest>({.capacity = 6}, folder / "state");
 }
 
 TEST_CASE("TransformerLM: with a short-term memory that holds all, pieces are the whole") {

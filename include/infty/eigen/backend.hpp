@@ -11,6 +11,7 @@
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
+#include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/linear_algebra.hpp>
@@ -30,6 +31,8 @@ struct EigenBackend {
 
   /// The fused kernel of `layer_norm`.
   using FusedLayerNorm = detail::FusedLayerNorm;
+  /// The fused kernel of `nearest`.
+  using FusedNearest = detail::FusedNearest;
   /// The fused kernel of `scaled_dot_product_attention`.
   using FusedPlainAttention = detail::FusedPlainAttention;
   /// The fused kernel of `token_losses`.

@@ -12,7 +12,7 @@
 #include <infty/memory/ops/associative.hpp>
 #include <infty/memory/ops/dpfp.hpp>
 #include <infty/nn/linear.hpp>
-#include <infty/nn/unit_length.hpp>
+#include <infty/nn/unit_vectors.hpp>
 
 namespace infty {
 
@@ -179,7 +179,7 @@ class AssociativeMemory {
   /// φ of a map of vectors, [B, H, L, F].
   V features(const Linear<T, Backend>& map, const V& x) const {
     const V phi = dpfp(detail::by_head(map.forward(x), config_.heads), config_.nu);
-    return config_.unit_features ? unit_length(phi, config_.feature_floor) : phi;
+    return config_.unit_features ? unit_vectors(phi, 0, 0, config_.feature_floor) : phi;
   }
 
   /// What features read, [B, H, L, V].

@@ -37,4 +37,13 @@ struct LaMemoState;
 template <class T, class Backend = EigenBackend>
 class LaMemo;
 
+template <class T, class Backend = EigenBackend>
+class KeyValueStore;
+template <class T, class Backend = EigenBackend>
+struct StoredEntries;
+template <class T, class Backend = EigenBackend>
+struct MemorizingState;
+template <class T, class Backend = EigenBackend>
+class MemorizingAttention;
+
 }  // namespace infty

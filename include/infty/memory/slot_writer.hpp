@@ -9,7 +9,7 @@
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/slot_attention.hpp>
 #include <infty/nn/slot_reader.hpp>
-#include <infty/nn/unit_length.hpp>
+#include <infty/nn/unit_vectors.hpp>
 
 namespace infty {
 
@@ -73,7 +73,7 @@ class SlotWriter {
   }
 
   /// The slots of a fresh row, v / |v| -> [m, d].
-  V initial() const { return unit_length(bias); }
+  V initial() const { return unit_vectors(bias); }
 
   /// The next slots.
   /// @param slots    [B, m, d]   @param x  [B, L, d], L >= 1, the last layer's answers
@@ -84,7 +84,7 @@ class SlotWriter {
     const V read = slot_attention(
         query.forward(slots), key.forward(slots), slots, key.forward(x), value.forward(x),
         {.heads = config_.heads, .temperature = config_.temperature, .visible = visible});
-    return unit_length((out ? out->forward(read) : read) + bias);
+    return unit_vectors((out ? out->forward(read) : read) + bias);
   }
 
  private:

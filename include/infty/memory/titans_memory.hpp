@@ -13,7 +13,7 @@
 #include <infty/memory/titans_config.hpp>
 #include <infty/memory/titans_state.hpp>
 #include <infty/nn/linear.hpp>
-#include <infty/nn/rms_norm.hpp>
+#include <infty/nn/unit_vectors.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
 namespace infty {
@@ -185,9 +185,7 @@ class TitansMemory {
   /// Keys or queries [B, n, H D] as networks see them.
   V prepared(const V& x) const {
     const V y = config_.silu ? silu(x) : x;
-    if (!config_.unit) return y;
-    const Shape apart{x.dim(0), x.dim(1), config_.heads, config_.head_dim};
-    return reshape(unit_length(reshape(y, apart)), x.shape());
+    return !config_.unit ? y : unit_vectors(y, config_.head_dim, 1e-6, 0);
   }
 
   /// Prepared queries [B, Q, H D] -> [B, Q, H D].

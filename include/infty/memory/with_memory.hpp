@@ -142,6 +142,10 @@ class WithMemory : public detail::AroundAttention<A> {
   using Norm = InputNorm<Scalar, BackendType>;
   using PassType = Pass<Scalar, BackendType>;
 
+  /// Whether both parts' states take gradients.
+  static constexpr bool state_takes_gradient =
+      infty::state_takes_gradient<A> && infty::state_takes_gradient<M>;
+
   A attention;              ///< reads first, and lets vectors go to the memory
   std::optional<M> memory;  ///< empty for none
   Merge merge;              ///< makes one of what both have read

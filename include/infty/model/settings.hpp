@@ -11,6 +11,7 @@
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/memsizer_layer.hpp>
 #include <infty/memory/product_key_config.hpp>
+#include <infty/memory/memorizing_config.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
@@ -209,6 +210,29 @@ void describe(ProductKeyConfig& c, See&& see) {
   see("output", c.output, "what becomes of the sum of values");
   see("gate", c.gate, "times sigmoid(w · x + b), a number a place");
   see("row_gradients", c.row_gradients, "the values' gradient, and Adam's step, are by rows");
+/// The names of ways to merge what was retrieved with the local context.
+constexpr std::array<std::string_view, 2> names_of(MemorizingMerge) { return {"gate", "joint"}; }
+
+/// The settings of a Memorizing Transformer's attention.
+template <class See>
+void describe(MemorizingConfig& c, See&& see) {
+  see("capacity", c.capacity, "keys and values that a row remembers");
+  see("k", c.k, "of them that a query retrieves");
+  see("merge", c.merge, "of what was retrieved with the local context");
+  see("key_heads", c.key_heads, "heads of keys and values: 0 as many as of queries, or 1");
+  see("normalized", c.normalized, "keys and queries have length 1, and heads a temperature");
+  see("cache", c.cache, "vectors before the segment that local attention sees");
+  see("window", c.window, "how far back it sees at most; 0: any distance");
+  see("overlapping", c.overlapping, "the memory holds what the cache holds, too");
+  see("buckets", c.buckets, "of the bias of distances in local attention; 0: none");
+  see("max_distance", c.max_distance, "from which on distances share a bucket");
+  see("bias_scale", c.bias_scale, "of that bias; 0: 1 with a gate, sqrt(head_dim) jointly");
+  see("temperature", c.temperature, "of normalised scores at first; 0: 1 with a gate, 20 jointly");
+  see("gate_bias", c.gate_bias, "at first; sigmoid of it is the share of what was retrieved");
+  see("epsilon", c.epsilon, "under the root of a length, with a gate");
+  see("strict", c.strict, "a place does not see itself");
+  see("null_score", c.null_score, "where strict, of one more key, with value 0");
+  see("attend_to_nothing", c.attend_to_nothing, "a cache that is not full has zeros to attend to");
 }
 
 }  // namespace infty

@@ -27,5 +27,7 @@ template <class T, class Backend = EigenBackend>
 struct MultiHeadAttention;
 template <class T, class Backend = EigenBackend>
 struct RelativeAttention;
+template <class T, class Backend = EigenBackend>
+struct BucketBias;
 
 }  // namespace infty

@@ -11,7 +11,7 @@ namespace infty {
 
 namespace detail {
 
-/// y = x r · weight with r = 1 / sqrt(share Σ x² + epsilon) over rows of d; an empty weight is 1.
+/// y = x r · weight with r = 1 / sqrt(share Σ x² + epsilon) over rows of d.
 template <class T, class B>
 Variable<T, B> scaled_by_square(const Variable<T, B>& x, const Variable<T, B>& weight, T share,
                                 T epsilon) {
@@ -81,16 +81,6 @@ Variable<T, B> rms_norm(const Variable<T, B>& x, const Variable<T, B>& weight,
                       "rms_norm", "x is ", x.shape(), ", weight ", weight.shape(),
                       ": weight must be [d], x [..., d]");
   return detail::scaled_by_square(x, weight, T(1) / static_cast<T>(x.dim(-1)), epsilon);
-}
-
-/// y = x / sqrt(Σ x² + epsilon) over the last dimension: vectors of length 1.
-/// @param x  [..., d]   @return [..., d]
-/// @throws infty::ShapeError for a scalar
-template <class T, class B>
-Variable<T, B> unit_length(const Variable<T, B>& x, T epsilon = T(1e-6)) {
-  require<ShapeError>(x.shape().rank() >= 1, "unit_length", "x is ", x.shape(),
-                      ": it must be [..., d]");
-  return detail::scaled_by_square(x, Variable<T, B>(), T(1), epsilon);
 }
 
 /// Normalisation by the root of the mean square, with a gain and without a bias, as

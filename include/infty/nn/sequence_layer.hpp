@@ -39,6 +39,16 @@ using StateOf = typename detail::StateOfLayer<L>::type;
 template <class L>
 inline constexpr bool remembers = !std::is_same_v<StateOf<L>, NoState>;
 
+/// Whether gradients flow from one segment to the next through what a layer or a memory remembers.
+/// One that stops them on purpose, such as an index, says so by a member `static constexpr bool
+/// state_takes_gradient = false`; testing/memory_invariants.hpp then tries the gradients of one
+/// segment alone.
+template <class L>
+inline constexpr bool state_takes_gradient = true;
+template <class L>
+  requires requires { L::state_takes_gradient; }
+inline constexpr bool state_takes_gradient<L> = L::state_takes_gradient;
+
 /// A map [B, L, d] -> [B, L, d] without a state: `forward(x)`, or `forward(x, pass)` for one that
 /// drops out, reports losses, or wants to know of memory tokens.
 template <class L, class T, class B>

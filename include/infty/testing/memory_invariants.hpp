@@ -124,7 +124,9 @@ Difference<double> observe_equals_forward(const TokenMemory<Mixer>& memory) {
 
 /// The gradients of all parameters of a model with the memory, of the losses of a segment and of
 /// the regulariser, against central differences; a loss of the memory's own is left out, for it
-/// may stop gradients on purpose. The largest difference, relative to a parameter's largest one.
+/// may stop gradients on purpose. Where the state takes no gradient (`state_takes_gradient`), all
+/// that waits is written before, so that the segment reads what no parameter changes any more. The
+/// largest difference, relative to a parameter's largest one.
 template <class Mixer>
 Difference<double> model_gradient(TokenMemory<Mixer>& memory) {
   using B = typename Mixer::BackendType;
@@ -133,6 +135,11 @@ Difference<double> model_gradient(TokenMemory<Mixer>& memory) {
   for (const Index length : {7, 8}) {
     memory.write(before, some_tokens<B>(2, length, random));
     if (length == 7) reset_row(before, 1);  // rows of different age
+  }
+  if constexpr (!state_takes_gradient<Mixer>) {
+    // A memory token is read and not held: what has waited is written, and nothing waits behind it.
+    Pass<double, B> pass{.answer = false, .before = 1};
+    memory.model().forward(before, some_tokens<B>(2, 1, random), pass);
   }
   const auto tokens = some_tokens<B>(2, 3, random), targets = some_tokens<B>(2, 3, random);
   const auto loss = [&] {
@@ -194,13 +201,14 @@ bool throws(const F& f) {
 
 }  // namespace detail
 
-/// Whether a model with a wider embedding refuses a state, as infty::ShapeError, and leaves it as
-/// it was.
+/// Whether a model with a wider embedding and wider heads refuses a state, as infty::ShapeError,
+/// and leaves it as it was.
 template <class Mixer>
 Promise refuses_foreign_states(const TokenMemory<Mixer>& memory) {
   using B = typename Mixer::BackendType;
   auto config = memory.model().config();
   config.model_dim += 2;
+  config.head_dim += 1;
   const typename TokenMemory<Mixer>::Model other(config, memory.model().memory_config());
   Random random(6);
   const auto tokens = some_tokens<B>(2, 9, random);

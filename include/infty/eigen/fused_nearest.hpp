@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include <infty/core/kernel/nearest.hpp>
+#include <infty/core/number.hpp>
+#include <infty/eigen/gemm.hpp>
+#include <infty/eigen/parallel.hpp>
+#include <infty/eigen/register_tile.hpp>
+#include <infty/eigen/scratch.hpp>
+#include <infty/eigen/transpose.hpp>
+
+namespace infty::detail {
+
+/// A score and whose it is.
+template <class T>
+struct Found {
+  T score;
+  Index index;
+
+  /// Whether it comes before another: the larger score, NaN before all, of equal ones the lower
+  /// index. That is an order without ties, so what is found does not depend on how one searches.
+  friend bool operator<(const Found& a, const Found& b) {
+    const bool a_is_nan = math::is_nan_at(&a.score), b_is_nan = math::is_nan_at(&b.score);
+    if (a_is_nan || b_is_nan) return a_is_nan && (!b_is_nan || a.index < b.index);
+    return a.score > b.score || (a.score == b.score && a.index < b.index);
+  }
+};
+
+/// The products of `rows` keys, which stand one behind the other, and of as many queries as fill
+/// two vectors, [D, ldq]; whether one of them exceeds the number that its query has in `least`.
+/// They are written to scores (rows, two vectors) only then, or where `all` are wanted.
+template <int rows, class T>
+bool exceeding_products(Index head_dim, const T* keys, const T* queries, Index ldq, const T* least,
+                        bool all, T* scores) {
+  using S = Simd<T>;
+  using Mask = decltype(typename S::Vector{} <= typename S::Vector{});
+  typename S::Vector sum[rows][2] = {};
+  for (Index d = 0; d < head_dim; ++d) {
+    const typename S::Vector left = S::load(queries + d * ldq),
+                             right = S::load(queries + d * ldq + S::width);
+    INFTY_UNROLL(16)
+    for (int i = 0; i < rows; ++i) {
+      const typename S::Vector key = keys[i * head_dim + d] - typename S::Vector{};
+      sum[i][0] += key * left;
+      sum[i][1] += key * right;
+    }
+  }
+  const typename S::Vector first = S::load(least), second = S::load(least + S::width);
+  Mask below = (sum[0][0] <= first) & (sum[0][1] <= second);  // NaN is not
+  INFTY_UNROLL(16)
+  for (int i = 1; i < rows; ++i) below &= (sum[i][0] <= first) & (sum[i][1] <= second);
+  std::uint64_t words[sizeof(Mask) / 8];
+  std::memcpy(words, &below, sizeof(Mask));
+  std::uint64_t everywhere = words[0];
+  for (const std::uint64_t word : words) everywhere &= word;
+  if (everywhere == ~std::uint64_t{0} && !all) return false;
+  INFTY_UNROLL(16)
+  for (int i = 0; i < rows; ++i) {
+    S::store(scores + 2 * i * S::width, sum[i][0]);
+    S::store(scores + (2 * i + 1) * S::width, sum[i][1]);
+  }
+  return true;
+}
+
+/// A tile of queries that meets keys of one head of one row, and the best that each has met.
+template <class T>
+struct NearestTile {
+  static constexpr Index most_queries = 64;
+  static constexpr Index few = 4;  ///< queries that would leave vectors empty: each goes by itself
+  static constexpr Index key_tile = 84, key_block = 512;  ///< keys that many, and few, meet at once
+
+  const NearestSize& s;
+  const NearestRow<T>& row;
+  Index key_head, first, count;  ///< of its queries among those of the key head
+  Index begin, end;              ///< of the keys, among the row's entries
+  Found<T>* heaps;               ///< of each query k, the worst on top
+  Index heap_stride;             ///< from one query's to the next one's
+  T* memory;
+
+  /// Numbers in `memory`: queries turned, the numbers that scores must exceed, scores.
+  static Index size(Index head_dim) { return most_queries * (head_dim + 1) + key_block; }
+
+  T* across() const { return memory; }                             ///< [D, most_queries]
+  T* least() const { return memory + most_queries * s.head_dim; }  ///< [most_queries]
+  T* scores() const { return least() + most_queries; }             ///< [key_block]
+
+  /// A query: all of a row one behind the other where they share a key head, else every H-th.
+  const T* query(Index i) const {
+    return row.queries +
+           (s.key_heads == 1 ? first + i : (first + i) * s.heads + key_head) * s.head_dim;
+  }
+
+  void run() const {
+    // Where there is no query, nothing exceeds.
+    std::fill_n(least(), most_queries, math::infinity<T>);
+    std::fill_n(least(), count, -math::infinity<T>);
+    if (count > few) {
+      std::fill_n(across(), most_queries * s.head_dim, T(0));
+      transpose(count, s.head_dim, query(0), (s.key_heads == 1 ? 1 : s.heads) * s.head_dim,
+                across(), most_queries);
+    }
+    for (Index at = begin, n; at < end; at += n) {
+      const Index entry = row.first + at, place = entry % s.block;
+      n = (std::min)({end - at, s.block - place, count > few ? key_tile : key_block});
+      const T* const keys = row.blocks[entry / s.block] + (key_head * s.block + place) * s.head_dim;
+      if (count > few)
+        for (Index j = 0; j < count; j += 2 * Simd<T>::width) meet<tile_rows<T>>(at, j, n, keys);
+      else
+        for (Index i = 0; i < count; ++i) meet_alone(at, i, n, keys);
+    }
+  }
+
+  /// Queries from j on, two vectors of them, and n keys, the first of which is entry `base`.
+  template <int rows>
+  void meet(Index base, Index j, Index n, const T* keys) const {
+    constexpr Index width = 2 * Simd<T>::width;
+    for (; n >= rows; n -= rows, base += rows, keys += rows * s.head_dim) {
+      const bool all = base - begin < s.k;  // heaps are not full
+      if (!exceeding_products<rows>(s.head_dim, keys, across() + j, most_queries, least() + j, all,
+                                    scores()))
+        continue;
+      const Index wide = (std::min)(width, count - j);
+      for (Index i = 0; i < rows; ++i)
+        for (Index q = 0; q < wide; ++q) keep(j + q, scores()[i * width + q], base + i);
+    }
+    if constexpr (rows > 1) {
+      if (n > 0) meet<(rows > 8 ? 8 : rows / 2)>(base, j, n, keys);
+    }
+  }
+
+  /// Query i and n keys: these are read once, and little else is done.
+  void meet_alone(Index base, Index i, Index n, const T* keys) const {
+    using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
+    T* const x = scores();
+    Eigen::Map<Vector>(x, n).noalias() =
+        ConstStrided<T>(keys, n, s.head_dim, Eigen::OuterStride<>(s.head_dim)) *
+        Eigen::Map<const Vector>(query(i), s.head_dim);
+    for (Index j = 0; j < n; ++j) keep(i, x[j], base + j);
+  }
+
+  /// Takes a score in if it is among the k best.
+  void keep(Index i, T score, Index index) const {
+    const Index met = index - begin;
+    if (met >= s.k && score <= least()[i]) return;
+    Found<T>* const heap = heaps + i * heap_stride;
+    const Found<T> found{score, index};
+    if (met >= s.k) {
+      if (!(found < heap[0])) return;
+      std::pop_heap(heap, heap + s.k);
+      heap[s.k - 1] = found;
+      std::push_heap(heap, heap + s.k);
+    } else {
+      heap[met] = found;
+      std::push_heap(heap, heap + met + 1);
+    }
+    if (met >= s.k - 1) least()[i] = heap[0].score;
+  }
+};
+
+/// The search for the nearest keys, as a product whose result is not written: a tile of queries
+/// meets tiles of keys where they stand, with the products in registers; what exceeds a query's
+/// k-th best goes into a heap. Where queries are few, several threads may divide the keys among
+/// them.
+struct FusedNearest {
+  static constexpr Index least_keys = 4096;  ///< of a job
+  static constexpr Index jobs_wanted = 32;   ///< of a search
+
+  template <class T>
+  static void search(const NearestSize& s, const NearestRow<T>* rows, Index batch) {
+    using Tile = NearestTile<T>;
+    // Queries that meet the same keys: of one head, or of all where they share a key head.
+    const Index each = s.queries * (s.heads / s.key_heads), groups = batch * s.key_heads;
+    const Index tiles = (each + Tile::most_queries - 1) / Tile::most_queries;
+    Index longest = 0;
+    for (Index b = 0; b < batch; ++b) longest = (std::max)(longest, rows[b].count);
+    // The number of threads has no say in how the work is cut.
+    const Index pieces = std::clamp<Index>(longest / least_keys, 1,
+                                           std::max<Index>(1, jobs_wanted / (groups * tiles)));
+    const auto part = [&](const NearestRow<T>& row, Index piece) {
+      return row.count * piece / pieces;
+    };
+    Scratch<Found<T>> heaps(pieces * groups * each * s.k);
+    parallel_for(groups * tiles * pieces, 1, [&](Index begin, Index end) {
+      Scratch<T> scratch(Tile::size(s.head_dim));
+      for (Index job = begin; job < end; ++job) {
+        const Index piece = job % pieces, group = job / pieces / tiles;
+        const Index first = job / pieces % tiles * Tile::most_queries;
+        const NearestRow<T>& row = rows[group / s.key_heads];
+        Tile{s,
+             row,
+             group % s.key_heads,
+             first,
+             (std::min)(Tile::most_queries, each - first),
+             part(row, piece),
+             part(row, piece + 1),
+             heaps.data() + ((group * each + first) * pieces + piece) * s.k,
+             pieces * s.k,
+             scratch.data()}
+            .run();
+      }
+    });
+    parallel_for(groups * each, Tile::most_queries, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) {
+        const Index group = i / each, query = i % each, key_head = group % s.key_heads;
+        const NearestRow<T>& row = rows[group / s.key_heads];
+        Found<T>* const all = heaps.data() + i * pieces * s.k;
+        Found<T>* behind = all;
+        for (Index piece = 0; piece < pieces; ++piece) {
+          const Index n = (std::min)(s.k, part(row, piece + 1) - part(row, piece));
+          const Found<T>* const from = all + piece * s.k;
+          behind = from == behind ? behind + n : std::copy(from, from + n, behind);
+        }
+        const Index found = std::min<Index>(s.k, behind - all);
+        std::partial_sort(all, all + found, behind);
+        const Index to = (s.key_heads == 1 ? query : query * s.heads + key_head) * s.k;
+        for (Index j = 0; j < s.k; ++j) {
+          row.scores[to + j] = j < found ? all[j].score : -math::infinity<T>;
+          row.indices[to + j] = j < found ? all[j].index : Index{-1};
+        }
+      }
+    });
+  }
+};
+
+}  // namespace infty::detail

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/memory/memorizing_attention.hpp>
+#include <infty/model/presets.hpp>
+
+namespace infty::presets {
+
+/// The layer of a Memorizing Transformer, from 1, that has the memory; the others attend to the
+/// segment and the cache [Wu et al. 2022, §4.2].
+inline constexpr Index memorizing_layer = 9;
+
+/// The Memorizing Transformer [Wu et al. 2022, §4.2], as it was trained on books, mathematics, code
+/// and web texts: `memory` is that of layer `memorizing_layer` alone. P is the paper, of which §4.2
+/// was read in excerpts; U stands where no text was at hand, and the value is unverified. The
+/// paper's optimiser is Adafactor at a rate of 1 that falls with the root of the steps, which is
+/// not Adam's: the rate here is Transformer-XL's.
+/// @param capacity  entries that are remembered, 1,536 to 262,144 in P
+/// @param cache     vectors of a Transformer-XL cache, 512 or 0 in P
+/// @throws infty::ValueError unless 32 <= capacity and 0 <= cache
+inline ExperimentWith<MemorizingConfig> memorizing_transformer(Index capacity = 8192,
+                                                               Index cache = 512) {
+  ExperimentWith<MemorizingConfig> e;
+  e.model.vocabulary = 32000;    // P: sentence pieces
+  e.model.model_dim = 1024;      // P
+  e.model.layers = 12;           // P
+  e.model.heads = 8;             // P
+  e.model.head_dim = 128;        // P
+  e.model.feed_forward = 4096;   // P
+  e.model.pre_norm = true;       // the authors' program
+  e.model.tie_embedding = true;  // U
+  e.model.dropout = 0;           // the authors' program
+  e.memory.capacity = capacity;
+  e.memory.k = 32;  // P
+  e.memory.cache = cache;
+  e.memory.validate();
+  e.segment = 512;           // P
+  e.batch = 256;             // U: 2^17 tokens
+  e.steps = 500000;          // P
+  e.warmup_steps = 1000;     // P
+  e.learning_rate = .00025;  // see above
+  e.max_norm = .25;          // see above
+  return e;
+}
+
+}  // namespace infty::presets
