@@ -85,12 +85,17 @@
 #include <infty/memory/memory.hpp>
 #include <infty/memory/merge.hpp>
 #include <infty/memory/no_memory.hpp>
+#include <infty/memory/ops/chunk_products.hpp>
+#include <infty/memory/ops/chunked_delta_rule.hpp>
+#include <infty/memory/ops/delta_rule.hpp>
+#include <infty/memory/ops/delta_rule_inputs.hpp>
 #include <infty/memory/ops/density.hpp>
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/largest.hpp>
 #include <infty/memory/ops/project_heads.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
+#include <infty/memory/ops/recurrent_delta_rule.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
 #include <infty/memory/recurrent_tokens.hpp>

@@ -26,7 +26,7 @@ TEMPLATE_LIST_TEST_CASE("rms_norm: by hand", "", infty::tests::Types) {
   const Variable<T, B> x(Tensor<T, B>::from({1, 4}, {2, -2, 2, -2}));
   const Variable<T, B> weight(Tensor<T, B>::from({4}, {10, 100, 1, 2}));
   CHECK(infty::rms_norm(x, weight, T(12)).value().to_vector() == std::vector<T>{5, -50, .5, -1});
-  CHECK(infty::unit_length(x, T(48)).value().to_vector() == std::vector<T>{.25, -.25, .25, -.25});
+  CHECK(infty::l2_norm(x, T(48)).value().to_vector() == std::vector<T>{.25, -.25, .25, -.25});
 }
 
 TEMPLATE_LIST_TEST_CASE("RMSNorm: a new one gives rows of mean square 1, its like of length 1", "",
@@ -37,7 +37,7 @@ TEMPLATE_LIST_TEST_CASE("RMSNorm: a new one gives rows of mean square 1, its lik
   const Index d = 37;
   const Variable<T, B> x(uniform_tensor<T, B>({2, 3, d}, random, -5, 9));
   const auto normed = infty::RMSNorm<T, B>(d, T(1e-15)).forward(x).value().to_vector();
-  const auto unit = infty::unit_length(x, T(1e-15)).value().to_vector();
+  const auto unit = infty::l2_norm(x, T(1e-15)).value().to_vector();
   for (std::size_t row = 0; row < 6; ++row) {
     double squares = 0, of_unit = 0;
     for (std::size_t j = row * 37; j < (row + 1) * 37; ++j) {
@@ -72,7 +72,7 @@ TEST_CASE("rms_norm: gradients of input and weight") {
     CAPTURE(shape);
     CHECK(infty::gradient_check([&] { return infty::sum(infty::rms_norm(x, weight, .1) * by); },
                                 std::vector{x, weight}) < 1e-7);
-    CHECK(infty::gradient_check([&] { return infty::sum(infty::unit_length(x, .1) * by); },
+    CHECK(infty::gradient_check([&] { return infty::sum(infty::l2_norm(x, .1) * by); },
                                 std::vector{x}) < 1e-7);
   }
 }
@@ -91,7 +91,7 @@ TEST_CASE("rms_norm: shapes and constants that do not fit") {
                     "[rms_norm] x is [2, 3], weight [4]: weight must be [d], x [..., d]");
   CHECK_THROWS_AS(infty::rms_norm(zeros({2, 3}), zeros({1, 3})), infty::ShapeError);
   CHECK_THROWS_AS(infty::rms_norm(zeros({}), zeros({1})), infty::ShapeError);
-  CHECK_THROWS_AS(infty::unit_length(zeros({})), infty::ShapeError);
+  CHECK_THROWS_AS(infty::l2_norm(zeros({})), infty::ShapeError);
   CHECK_THROWS_WITH(infty::RMSNorm<float>(0), "[RMSNorm] d is 0: it must be >= 1");
   CHECK_THROWS_WITH(infty::RMSNorm<float>(3, -1.0f),
                     "[RMSNorm] epsilon is -1: it must be finite and > 0");

@@ -67,6 +67,18 @@ struct Silu {
   }
 };
 
+/// elu(x) + 1: above 0, and e^x where x is below 0.
+struct EluPlusOne {
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x) const {
+    return x > T(0) ? x + T(1) : math::exp(x);
+  }
+  template <class T>
+  INFTY_HOST_DEVICE T operator()(T x, T y) const {
+    return x > T(0) ? T(1) : y;
+  }
+};
+
 }  // namespace detail
 
 /// x Φ(x), elementwise, with the normal distribution function Φ(x) = erfc(-x / sqrt(2)) / 2; with
@@ -83,6 +95,13 @@ Variable<T, B> gelu(const Variable<T, B>& x, Approximate approximate = Approxima
 template <class T, class B>
 Variable<T, B> silu(const Variable<T, B>& x) {
   return detail::elementwise(x, detail::Silu{}, detail::Silu{});
+}
+
+/// elu(x) + 1, elementwise: x + 1 above 0 and e^x below, the positive features of linear attention
+/// [Katharopoulos et al. 2020, Eq. 7].
+template <class T, class B>
+Variable<T, B> elu_plus_one(const Variable<T, B>& x) {
+  return detail::elementwise(x, detail::EluPlusOne{}, detail::EluPlusOne{});
 }
 
 }  // namespace infty

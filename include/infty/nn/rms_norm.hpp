@@ -87,8 +87,8 @@ Variable<T, B> rms_norm(const Variable<T, B>& x, const Variable<T, B>& weight,
 /// @param x  [..., d]   @return [..., d]
 /// @throws infty::ShapeError for a scalar
 template <class T, class B>
-Variable<T, B> unit_length(const Variable<T, B>& x, T epsilon = T(1e-6)) {
-  require<ShapeError>(x.shape().rank() >= 1, "unit_length", "x is ", x.shape(),
+Variable<T, B> l2_norm(const Variable<T, B>& x, T epsilon = T(1e-6)) {
+  require<ShapeError>(x.shape().rank() >= 1, "l2_norm", "x is ", x.shape(),
                       ": it must be [..., d]");
   return detail::scaled_by_square(x, Variable<T, B>(), T(1), epsilon);
 }
