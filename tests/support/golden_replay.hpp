@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/golden_delta.hpp"
 #include "support/golden_ltm.hpp"
 #include "support/golden_transformer_xl.hpp"
 
@@ -14,6 +15,8 @@ namespace infty::tests {
 template <class T, class B = EigenBackend>
 Comparison replay(const std::filesystem::path& path) {
   GoldenCase file(path);
+  const std::string kind = file.text("kind", "");
+  if (kind == "delta_op" || kind == "delta_layer") return replay_delta<T, B>(file);
   const std::string model = file.text("model", "");
   if (model == "lamemo") return replay_transformer_xl<LaMemo<T, B>>(file);
   if (model == "transformer-xl" ||
