@@ -91,3 +91,19 @@ TEMPLATE_LIST_TEST_CASE("activations: NaN stays, denormals pass, nothing is noth
   }
   for (const auto& y : activations(none)) CHECK(y.shape() == none.shape());
 }
+
+TEMPLATE_LIST_TEST_CASE("elu_plus_one: above 0 everywhere, slopes 1 and e^x", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Variable<T, B> x(Tensor<T, B>::from({4}, {-40, -1, 0, 3}), true);
+  infty::Tape tape;
+  const auto y = infty::elu_plus_one(x);
+  const std::vector<double> expected{4.248354255291589e-18, 0.36787944117144233, 1, 4};
+  CHECK(infty::tests::error(y.value().to_vector(), expected) < infty::tests::tolerance<T>);
+  CHECK(y.value().to_vector()[0] > 0);
+  tape.backward(infty::sum(y));
+  CHECK(infty::tests::error(x.grad().to_vector(),
+                            std::vector<double>{expected[0], expected[1], 1, 1}) <
+        infty::tests::tolerance<T>);
+}

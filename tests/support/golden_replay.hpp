@@ -7,6 +7,7 @@
 #include "support/golden_engram.hpp"
 #include "support/golden_armt.hpp"
 #include "support/golden_infini.hpp"
+#include "support/golden_delta.hpp"
 #include "support/golden_ltm.hpp"
 #include "support/golden_mqar.hpp"
 #include "support/golden_titans.hpp"
@@ -36,6 +37,7 @@ Comparison replay(const std::filesystem::path& path) {
   if (file.text("kind", "").starts_with("memformer_")) return replay_memformer<T, B>(file);
   if (is_tokens_case(file)) return replay_tokens<T, B>(file);
   if (file.text("kind", "") == "product_key") return replay_product_key<T, B>(file);
+  if (kind == "delta_op" || kind == "delta_layer") return replay_delta<T, B>(file);
   const std::string model = file.text("model", "");
   if (kind == "ltm_gibbs") return replay_gibbs<T, B>(file);
   if (kind.starts_with("memsizer_")) return replay_memsizer<T, B>(file);

@@ -33,6 +33,17 @@ template <class T, class Backend = EigenBackend>
 class CompressiveMemory;
 
 template <class T, class Backend = EigenBackend>
+struct LinearAttentionState;
+template <class T, class Backend = EigenBackend>
+class LinearAttention;
+template <class T, class Backend = EigenBackend>
+struct GatedDeltaNetState;
+template <class T, class Backend = EigenBackend>
+class GatedDeltaNet;
+template <class T, class Backend = EigenBackend>
+class DeltaNet;
+
+template <class T, class Backend = EigenBackend>
 struct LaMemoState;
 template <class T, class Backend = EigenBackend>
 class LaMemo;
