@@ -6,8 +6,15 @@
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 
-TEST_CASE("presets: ∞-Video's memory is written and read, as it should be and as it was") {
+TEST_CASE("presets: ∞-Video's memory is made in a line") {
   using Memory = infty::LongTermMemory<float, infty::GibbsDensity, infty::RectangularBasis<float>>;
+  const Memory memory(infty::presets::infty_video());
+  CHECK(memory.key.bias.size() == 768);
+  CHECK(memory.basis().size() == 256);
+}
+
+TEST_CASE("presets: ∞-Video's memory is written and read, as it should be and as it was") {
+  using Narrow = infty::LongTermMemory<float, infty::GibbsDensity, infty::RectangularBasis<float>>;
   infty::Random random(infty::tests::seed);
   for (const bool as_program : {false, true}) {
     auto config = infty::presets::infty_video(true, as_program);
@@ -15,7 +22,7 @@ TEST_CASE("presets: ∞-Video's memory is written and read, as it should be and 
     CHECK(config.shifted_bins == as_program);
     CHECK(infty::presets::infty_video(false, as_program).resampling == infty::Resampling::even);
     config.model_dim = 16;  // quicker
-    const Memory memory(config);
+    const Narrow memory(config);
     auto state = memory.make_state(1);
     const auto queries = infty::tests::uniform_variable<float>({1, 32, 768}, random);
     for (int chunk = 0; chunk < 2; ++chunk) {

@@ -5,6 +5,12 @@
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 
+TEST_CASE("presets: a language model of MemSizers is made in a line") {
+  const infty::TransformerLM<infty::MemSizer<float>> model(
+      {.vocabulary = 21, .model_dim = 64, .heads = 4}, {.slots = 32});
+  CHECK(model.memory_config().slots == 32);
+}
+
 TEST_CASE("presets: MemSizer's language model is one, and its decoder layer") {
   auto e = infty::presets::memsizer_wikitext103();
   CHECK_NOTHROW(e.model.validate());
