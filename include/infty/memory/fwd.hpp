@@ -37,4 +37,16 @@ struct LaMemoState;
 template <class T, class Backend = EigenBackend>
 class LaMemo;
 
+template <class T, class Backend = EigenBackend>
+struct TitansState;
+template <class T, class Backend = EigenBackend>
+class TitansMemory;
+template <class T, class Backend = EigenBackend>
+class Titans;
+
+template <class T, class Backend = EigenBackend>
+struct EngramState;
+template <class T, class Backend = EigenBackend>
+class Engram;
+
 }  // namespace infty
