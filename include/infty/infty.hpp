@@ -76,6 +76,9 @@
 #include <infty/memory/compressive_memory.hpp>
 #include <infty/memory/compressive_state.hpp>
 #include <infty/memory/delta_net.hpp>
+#include <infty/memory/engram.hpp>
+#include <infty/memory/engram_config.hpp>
+#include <infty/memory/engram_hash.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
@@ -114,6 +117,8 @@
 #include <infty/memory/ops/gibbs.hpp>
 #include <infty/memory/ops/largest.hpp>
 #include <infty/memory/ops/product_key_search.hpp>
+#include <infty/memory/ops/network_gradient.hpp>
+#include <infty/memory/ops/ngram_rows.hpp>
 #include <infty/memory/ops/project_heads.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
 #include <infty/memory/ops/rolling_sums.hpp>
@@ -137,13 +142,19 @@
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/renewed_past.hpp>
 #include <infty/memory/resampling.hpp>
+#include <infty/memory/row_chunks.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/slot_writer.hpp>
 #include <infty/memory/slot_usage.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>
+#include <infty/memory/titans.hpp>
+#include <infty/memory/titans_config.hpp>
+#include <infty/memory/titans_memory.hpp>
+#include <infty/memory/titans_state.hpp>
 #include <infty/memory/to.hpp>
 #include <infty/memory/token_groups.hpp>
+#include <infty/memory/with_engram.hpp>
 #include <infty/memory/with_memory.hpp>
 #include <infty/metrics/paired_difference.hpp>
 #include <infty/metrics/perplexity.hpp>
@@ -160,6 +171,8 @@
 #include <infty/model/presets/memsizer.hpp>
 #include <infty/model/presets/product_keys.hpp>
 #include <infty/model/presets/memorizing.hpp>
+#include <infty/model/presets/engram.hpp>
+#include <infty/model/presets/titans.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -250,12 +263,14 @@
 #if !defined(__CUDACC__)  // for host compilers alone
 #include <infty/data/batch_stream.hpp>
 #include <infty/data/byte_pair_encoding.hpp>
+#include <infty/data/compressed_vocabulary.hpp>
 #include <infty/data/gpt2_text.hpp>
 #include <infty/data/text.hpp>
 #include <infty/data/text_tensors.hpp>
 #include <infty/data/unicode.hpp>
 #include <infty/data/unicode_table.hpp>
 #include <infty/data/vocabulary.hpp>
+#include <infty/data/word_table.hpp>
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/compiled.hpp>
 #include <infty/eigen/fused_attention.hpp>

@@ -23,13 +23,26 @@ if sys.argv[1:] == ["--hash"]:
     print(number)
     sys.exit()
 
-# Runs of [first, last, to], the longest that begin at each place; see what is printed below.
 folds = {code: [ord(c) for c in fold(code)] for code in range(0x110000)
          if code not in SURROGATES and code not in HANGUL}
 folds = {code: to for code, to in folds.items() if to != [code]}
 SAME, EACH, SECOND, SEQUENCE = range(4)
-runs, pool, code = [], [], 0
-while code < 0x110000:
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-"
+text, behind, before, code = "", 0, 0, 0
+
+
+def write(number, signed=False):
+    """Digits of five bits, the lowest first, each but the last with 32 added."""
+    global text
+    if signed:
+        number = number << 1 if number >= 0 else ~(number << 1)
+    while number >= 32:
+        text += DIGITS[(number & 31) + 32]
+        number >>= 5
+    text += DIGITS[number]
+
+
+while code < 0x110000:  # the longest run that begins at each place
     if code not in folds:
         code += 1
         continue
@@ -44,47 +57,39 @@ while code < 0x110000:
         if last > best[1]:
             best = kind, last
     kind, last = best
-    if len(to) != 1:
-        at = next((i for i in range(len(pool)) if pool[i : i + len(to)] == to), len(pool))
-        pool += to if at == len(pool) else []
-        kind, to = SEQUENCE, [len(to) << 16 | at]
-    runs.append(f"{{{code:#x},{last:#x},{kind << 30 | to[0]:#x}}}")
-    code = last + 1
-assert len(pool) < 1 << 16
-
-
-def lines(words):
-    line = "   "
-    for word in words:
-        if len(line + word) > 99:
-            yield line
-            line = "   "
-        line += " " + word + ","
-    yield line
-
+    kind = kind if len(to) == 1 else SEQUENCE
+    write(code - behind)
+    write((last - code) * 4 + kind)
+    if kind == SEQUENCE:
+        write(len(to))
+    for one in to:
+        write(one - before, signed=True)
+        before = one
+    code = behind = last + 1
 
 print(f"""// SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
+#include <string_view>
 
 // Made by tests/data/make_word_table.py from Unicode {unicodedata.unidata_version}.
 
 namespace infty::detail {{
 
-/// What a reader takes characters for, rising: first and last code point, and kind << 30 | to, where
-/// all become `to` (kind 0); the first does, and each (1) or every second one (2) what is as far
-/// from it as they are; or (3) all become a sequence: its length << 16 | its place in
-/// `word_sequences`. Others stay, but for Hangul.
-// clang-format off
-inline constexpr std::uint32_t word_runs[][3] = {{""")
-print("\n".join(lines(runs)))
-print("""};
+/// The digits of `word_runs`.
+inline constexpr std::string_view word_digits =
+    "{DIGITS}";
 
-/// The code points of sequences, which may share some.
-inline constexpr std::uint32_t word_sequences[] = {""")
-print("\n".join(lines(f"{code:#x}" for code in pool)))
-print("""};
-// clang-format on
+/// What a reader takes characters for, as numbers. A number is written in digits of five bits, the
+/// lowest first; 32 is added to all of them but the last. Of each run of code points there is: how
+/// far its first is behind the run before, then 4 (last - first) + kind. All become one (kind 0); or
+/// the first does, and each (1) or every second one (2) what is as far from it as they are; or all
+/// become a sequence (3), whose length follows. Then come the code points that they become, each as
+/// its difference d from the one before it in this text, 2 d, or -2 d - 1 if it is negative. Other
+/// characters stay, but for Hangul.
+// clang-format off
+inline constexpr std::string_view word_runs =""")
+print("\n".join(f'    "{text[at : at + 94]}"' for at in range(0, len(text), 94)) + ";")
+print("""// clang-format on
 
 }  // namespace infty::detail""")

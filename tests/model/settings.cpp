@@ -152,6 +152,8 @@ std::string page() {
          section<infty::MemSizerLayerConfig>("MemSizerLayerConfig", "memory/memsizer_layer.hpp") +
          section<infty::ProductKeyConfig>("ProductKeyConfig", "memory/product_key_config.hpp") +
          section<infty::MemorizingConfig>("MemorizingConfig", "memory/memorizing_config.hpp") +
+         section<infty::TitansConfig>("TitansConfig", "memory/titans_config.hpp") +
+         section<infty::EngramConfig>("EngramConfig", "memory/engram_config.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -180,7 +182,8 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
                    infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
                    infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig,
-                   infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig) {
+                   infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig,
+                   infty::TitansConfig, infty::EngramConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,27 +19,77 @@ namespace infty {
 
 namespace detail {
 
+/// What a reader takes characters for: `word_runs`, read once.
+class WordTable {
+ public:
+  /// The one there is.
+  static const WordTable& instance() {
+    static const WordTable table;
+    return table;
+  }
+
+  /// Writes what a character becomes behind a text; the character itself if it is in no run.
+  void append(std::string& out, std::uint32_t code) const {
+    const auto behind =
+        std::upper_bound(runs_.begin(), runs_.end(), code,
+                         [](std::uint32_t x, const Run& run) { return x < run.first; });
+    if (behind == runs_.begin()) return append_utf8(out, code);
+    const Run& run = behind[-1];
+    if (code > run.last || (run.kind == 2 && (code - run.first) % 2 == 1))
+      return append_utf8(out, code);
+    for (std::size_t i = run.begin; i < run.end; ++i)
+      append_utf8(out, codes_[i] + (run.kind == 1 || run.kind == 2 ? code - run.first : 0));
+  }
+
+ private:
+  struct Run {
+    std::uint32_t first, last, kind;
+    std::size_t begin, end;  // of codes_, what the first becomes
+  };
+
+  WordTable() {
+    std::uint32_t behind = 0, before = 0;
+    for (std::string_view rest = word_runs; !rest.empty();) {
+      Run run{
+          .first = behind + number(rest), .last = 0, .kind = 0, .begin = codes_.size(), .end = 0};
+      const std::uint32_t extent = number(rest);
+      run.kind = extent & 3U;
+      run.last = run.first + (extent >> 2U);
+      for (std::uint32_t left = run.kind == 3 ? number(rest) : 1; left > 0; --left) {
+        const std::uint32_t difference = number(rest);
+        before += difference >> 1U ^ (0U - (difference & 1U));
+        codes_.push_back(before);
+      }
+      run.end = codes_.size();
+      runs_.push_back(run);
+      behind = run.last + 1;
+    }
+  }
+
+  static std::uint32_t number(std::string_view& rest) {
+    std::uint32_t value = 0, digit = 32;
+    for (unsigned shift = 0; digit >= 32; shift += 5) {
+      digit = static_cast<std::uint32_t>(word_digits.find(rest.front()));
+      value |= (digit & 31U) << shift;
+      rest.remove_prefix(1);
+    }
+    return value;
+  }
+
+  std::vector<Run> runs_;
+  std::vector<std::uint32_t> codes_;
+};
+
 /// Writes what a reader takes a character for behind a text: its NFKC and NFD without accents
 /// (general category Mn), in lower case; nothing, one character, or several.
 inline void append_folded(std::string& out, std::uint32_t code) {
   constexpr std::uint32_t hangul = 0xAC00, vowels = 21, tails = 28;
-  if (code >= hangul && code < 0xD7A4) {  // by rule: a consonant, a vowel, and maybe one behind
-    const std::uint32_t at = code - hangul, tail = at % tails;
-    append_utf8(out, 0x1100 + at / (vowels * tails));
-    append_utf8(out, 0x1161 + at / tails % vowels);
-    if (tail > 0) append_utf8(out, 0x11A7 + tail);
-    return;
-  }
-  const auto* const behind =
-      std::upper_bound(std::begin(word_runs), std::end(word_runs), code,
-                       [](std::uint32_t x, const auto& run) { return x < run[0]; });
-  if (behind == std::begin(word_runs)) return append_utf8(out, code);
-  const auto& [first, last, what] = behind[-1];
-  const std::uint32_t kind = what >> 30U, to = what & 0x3FFFFFFFU;
-  if (code > last || (kind == 2 && (code - first) % 2 == 1)) return append_utf8(out, code);
-  if (kind < 3) return append_utf8(out, kind == 0 ? to : to + (code - first));
-  for (std::uint32_t i = 0; i < to >> 16U; ++i)
-    append_utf8(out, word_sequences[(to & 0xFFFFU) + i]);
+  if (code < hangul || code >= 0xD7A4) return WordTable::instance().append(out, code);
+  // By rule: a consonant, a vowel, and maybe one behind.
+  const std::uint32_t at = code - hangul, tail = at % tails;
+  append_utf8(out, 0x1100 + at / (vowels * tails));
+  append_utf8(out, 0x1161 + at / tails % vowels);
+  if (tail > 0) append_utf8(out, 0x11A7 + tail);
 }
 
 /// A text without white space at its ends.

@@ -11,6 +11,7 @@
 #include <infty/autograd/matmul.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/memory/engram_hash.hpp>
+#include <infty/memory/fwd.hpp>
 #include <infty/memory/ops/ngram_rows.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/rms_norm.hpp>
@@ -20,7 +21,7 @@
 namespace infty {
 
 /// What an `Engram` remembers: the last words and what its convolution has seen of them.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct EngramState {
   Tensor<T, Backend> last;    ///< [batch, N - 1], compressed ids + 1; 0 in front of the first
   Variable<T, Backend> past;  ///< [batch, (kernel - 1) dilation, d], normalised; a gradient flows
@@ -60,7 +61,7 @@ struct SignedRoot {
 ///
 /// It reads tokens from `pass.words`, which a `LanguageModel` fills. Vectors that are no words,
 /// memory tokens in front and behind, have no n-grams: zeros are added to them.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class Engram {
  public:
   using Scalar = T;

@@ -57,4 +57,16 @@ struct MemorizingState;
 template <class T, class Backend = EigenBackend>
 class MemorizingAttention;
 
+template <class T, class Backend = EigenBackend>
+struct TitansState;
+template <class T, class Backend = EigenBackend>
+class TitansMemory;
+template <class T, class Backend = EigenBackend>
+class Titans;
+
+template <class T, class Backend = EigenBackend>
+struct EngramState;
+template <class T, class Backend = EigenBackend>
+class Engram;
+
 }  // namespace infty

@@ -13,7 +13,7 @@ namespace infty {
 /// [Behrouz et al. 2025, §4.3]. Each vector reads what the memory has learned up to the last full
 /// chunk, which a chunk's last vector belongs to, and is learned itself. Memory tokens read and are
 /// not learned: those in front what was known before the segment, those behind what is known after.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class Titans {
  public:
   using Scalar = T;

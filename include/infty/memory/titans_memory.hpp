@@ -27,7 +27,7 @@ namespace infty {
 ///
 /// Chunks are counted in every row by itself from its first vector, and what does not fill one
 /// waits in the state: read in pieces of any lengths, it learns what it learns at once.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class TitansMemory {
  public:
   using Scalar = T;

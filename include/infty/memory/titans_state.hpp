@@ -5,6 +5,7 @@
 
 #include <infty/autograd/variable.hpp>
 #include <infty/core/state.hpp>
+#include <infty/memory/fwd.hpp>
 
 namespace infty {
 
@@ -24,7 +25,7 @@ struct TitansWaiting {
 /// What a `TitansMemory` has learned: how far the weights of a row's networks are from the first
 /// ones, which are parameters. All are variables: gradients flow through segments as far as a tape
 /// records.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct TitansState {
   std::vector<Variable<T, Backend>> learned;   ///< [batch, H, in, out] a layer
   std::vector<Variable<T, Backend>> momentum;  ///< the same; none without momentum

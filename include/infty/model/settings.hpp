@@ -6,6 +6,7 @@
 
 #include <infty/io/settings.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/engram_config.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_config.hpp>
@@ -13,6 +14,7 @@
 #include <infty/memory/product_key_config.hpp>
 #include <infty/memory/memorizing_config.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/memory/titans_config.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/train/adam.hpp>
@@ -233,6 +235,44 @@ void describe(MemorizingConfig& c, See&& see) {
   see("strict", c.strict, "a place does not see itself");
   see("null_score", c.null_score, "where strict, of one more key, with value 0");
   see("attend_to_nothing", c.attend_to_nothing, "a cache that is not full has zeros to attend to");
+/// The settings of a neural memory.
+template <class See>
+void describe(TitansConfig& c, See&& see) {
+  see("model_dim", c.model_dim, "d; in a transformer that of its attention");
+  see("heads", c.heads, "networks that learn side by side; the same");
+  see("head_dim", c.head_dim, "width of what goes into a network and comes out; the same");
+  see("depth", c.depth, "layers of a network");
+  see("hidden", c.hidden, "width between its layers; 0: 4 head_dim");
+  see("chunk", c.chunk, "vectors that are learned together");
+  see("weights_every", c.weights_every,
+      "vectors after which gradients are taken at new weights; 0: always at the first");
+  see("max_rate", c.max_rate, "greatest step of learning");
+  see("momentum", c.momentum, "what surprised goes on doing so");
+  see("silu", c.silu, "keys, values and queries pass SiLU");
+  see("unit", c.unit, "keys and queries have length 1");
+}
+
+/// The settings of an Engram.
+template <class See>
+void describe(EngramConfig& c, See&& see) {
+  see("lookup", c.lookup, "the compressed id of every token");
+  see("pad", c.pad, "the token in front of the first");
+  see("max_ngram", c.max_ngram, "tokens of the longest n-gram; the shortest has 2");
+  see("heads", c.heads, "tables of each n");
+  see("width", c.width, "of what is found for each n, all heads side by side");
+  see("table_sizes", c.table_sizes, "rows of a table of each n, at least");
+  see("layer", c.layer, "this layer's number, which its hashes are drawn by");
+  see("layers", c.layers, "all layers that have tables; none: this one");
+  see("seed", c.seed, "of the hashes");
+  see("multipliers", c.multipliers, "of the hashes; none: drawn");
+  see("kernel", c.kernel, "taps of the convolution");
+  see("dilation", c.dilation, "places between its taps; 0: max_ngram");
+  see("branches", c.branches, "of the residual stream");
+  see("gate_root", c.gate_root, "the gate takes a root of its score, as the program does");
+  see("gate_floor", c.gate_floor, "least score under that root");
+  see("gate_epsilon", c.gate_epsilon, "of the norms in the gate; 0: the scalar's smallest step");
+  see("epsilon", c.epsilon, "of the norm in front of the convolution");
+  see("draw_taps", c.draw_taps, "the convolution does not begin as zeros");
 }
 
 }  // namespace infty
