@@ -254,6 +254,7 @@
 #include <infty/train/load_report.hpp>
 #include <infty/train/named_parameters.hpp>
 #include <infty/train/progress.hpp>
+#include <infty/train/replay.hpp>
 #include <infty/train/schedule.hpp>
 #include <infty/train/train_step.hpp>
 #include <infty/train/trainer.hpp>

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <infty/core/pool.hpp>
+#include <infty/memory/memformer.hpp>
+#include <infty/memory/recurrent_tokens.hpp>
+#include <infty/memory/short_term_memory.hpp>
+#include <infty/model/transformer_lm.hpp>
+#include <infty/nn/any_layer.hpp>
+#include <infty/nn/causal_attention.hpp>
+#include <infty/train/replay.hpp>
+#include <infty/train/train_step.hpp>
+
+#include "support/catch.hpp"
+#include "support/states.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+namespace replay_tests {
+
+using infty::Index;
+using infty::Pass;
+using infty::Random;
+using infty::ReplayConfig;
+using infty::Shape;
+using infty::Tape;
+using infty::Tensor;
+using infty::Variable;
+using infty::tests::numbers_of;
+
+constexpr infty::AttentionSizes sizes{.model_dim = 4, .heads = 2, .head_dim = 2};
+
+/// Slots, whatever attention is inside.
+template <class A, class T = typename A::Scalar, class B = typename A::BackendType>
+auto with_slots(const typename A::Config& attention) {
+  using Mixer = infty::Memformer<A>;
+  const Mixer mixer({.attention = attention, .slots = {.slots = 3}}, sizes, Random(1));
+  return infty::RecurrentSlots<Mixer>(mixer, mixer.make_writer());
+}
+
+template <class T, class B = infty::EigenBackend>
+auto with_tokens() {
+  using Attention = infty::ShortTermMemory<T, B>;
+  return infty::RecurrentTokens<Attention>(Attention({.capacity = 3}, sizes, Random(1)), 2, 4,
+                                           Random(2));
+}
+
+/// A stream for a body: segments of three vectors, the last one of one, and weights of answers.
+template <class T, class B>
+struct Stream {
+  std::vector<Variable<T, B>> x, weights;
+
+  explicit Stream(std::size_t segments) {
+    Random random(infty::tests::seed);
+    for (std::size_t i = 0; i < segments; ++i) {
+      const Shape shape{2, i + 1 < segments ? 3 : 1, 4};
+      x.push_back(infty::tests::uniform_variable<T, B>(shape, random));
+      weights.push_back(Variable<T, B>(infty::tests::uniform_tensor<T, B>(shape, random)));
+    }
+  }
+
+  /// The loss of segment i: with dropout, if there is a generator, and a row reset before the
+  /// third.
+  template <class Body>
+  Variable<T, B> loss(const Body& body, typename Body::State& state, std::size_t i,
+                      Random* dropout = nullptr) const {
+    if (i == 2) infty::reset_row(state, 1);
+    Pass<T, B> pass{.random = dropout, .dropout = .3};
+    return sum(pass.dropped(run_layer(body, state, x[i], pass)) * weights[i]);
+  }
+};
+
+/// The loss, all gradients, and what the last state holds, of one way to go backward.
+struct Outcome {
+  double loss;
+  std::vector<std::vector<double>> gradients;
+  std::vector<double> state;
+  double next_number = 0;  ///< of the generator
+};
+
+template <class T, class B, class Body>
+Outcome outcome_of(Body& body, const Stream<T, B>& stream, bool dropped,
+                   const std::function<Variable<T, B>(typename Body::State&, Random*)>& loss_of) {
+  Random dropout(7);
+  auto state = body.make_state(2);
+  infty::zero_grad(body);
+  for (Variable<T, B> x : stream.x) x.zero_grad();
+  Tape tape;
+  const auto loss = loss_of(state, dropped ? &dropout : nullptr);
+  tape.backward(loss);
+  Outcome out{static_cast<double>(loss.value().item()), {}, numbers_of(state), dropout.uniform()};
+  const auto add = [&](const Variable<T, B>& x) {
+    const auto gradient = x.grad().to_vector();
+    out.gradients.emplace_back(gradient.begin(), gradient.end());
+  };
+  for_each_parameter(body, [&](const std::string&, const auto& p) { add(p); });
+  for (const auto& x : stream.x) add(x);
+  return out;
+}
+
+/// Through time: all segments on one tape; no gradient flows behind each `through`-th.
+template <class T, class B, class Body>
+Outcome through_time(Body& body, const Stream<T, B>& stream, bool dropped, Index through = 0) {
+  return outcome_of<T, B>(body, stream, dropped, [&](typename Body::State& state, Random* random) {
+    Variable<T, B> total(Tensor<T, B>::zeros({}));
+    for (std::size_t i = 0; i < stream.x.size(); ++i) {
+      if (through > 0 && static_cast<Index>(i) % through == 0)
+        infty::detail::each_variable(state, [](auto& variable) { variable = variable.detach(); });
+      total = total + stream.loss(body, state, i, random);
+    }
+    return total;
+  });
+}
+
+template <class T, class B, class Body>
+Outcome by_replay(Body& body, const Stream<T, B>& stream, bool dropped, Index through = 0) {
+  return outcome_of<T, B>(body, stream, dropped, [&](typename Body::State& state, Random* random) {
+    return infty::replayed_loss(state, static_cast<Index>(stream.x.size()),
+                                [&, random](Index i, typename Body::State& s) {
+                                  return stream.loss(body, s, static_cast<std::size_t>(i), random);
+                                },
+                                {.random = random, .through = through});
+  });
+}
+
+void check_equal(const Outcome& got, const Outcome& expected, double tolerance) {
+  CHECK(std::abs(got.loss - expected.loss) <= tolerance * std::max(1., std::abs(expected.loss)));
+  CHECK(infty::tests::error(got.state, expected.state) <= tolerance);
+  CHECK(got.next_number == expected.next_number);
+  REQUIRE(got.gradients.size() == expected.gradients.size());
+  for (std::size_t i = 0; i < got.gradients.size(); ++i) {
+    CAPTURE(i);
+    CHECK(infty::tests::error(got.gradients[i], expected.gradients[i]) <= tolerance);
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("replayed_loss: the numbers of back-propagation through time", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const double tolerance = std::is_same_v<T, double> ? 1e-12 : 1e-4;
+  for (const std::size_t segments : {1, 5})
+    for (const bool dropped : {false, true}) {
+      CAPTURE(segments, dropped);
+      const Stream<T, B> stream(segments);
+      auto slots = with_slots<infty::CausalAttention<T, B>>({});
+      check_equal(by_replay(slots, stream, dropped), through_time(slots, stream, dropped),
+                  tolerance);
+      auto tokens = with_tokens<T, B>();
+      check_equal(by_replay(tokens, stream, dropped), through_time(tokens, stream, dropped),
+                  tolerance);
+    }
+}
+
+TEST_CASE("replayed_loss: a state whose type nobody knows is as good") {
+  using Any = infty::AnyLayer<double>;
+  const Stream<double, infty::EigenBackend> stream(4);
+  Any body(with_tokens<double>());
+  check_equal(by_replay(body, stream, true), through_time(body, stream, true), 1e-12);
+}
+
+TEST_CASE("replayed_loss: truncated, the gradient ends behind every so many segments") {
+  const Stream<double, infty::EigenBackend> stream(5);
+  auto body = with_slots<infty::CausalAttention<double>>({});
+  const auto all = through_time(body, stream, false);
+  for (const Index through : {1, 2, 3, 5, 9}) {
+    CAPTURE(through);
+    const auto got = by_replay(body, stream, false, through);
+    check_equal(got, through_time(body, stream, false, through), 1e-12);
+    CHECK((infty::tests::error(got.gradients[0], all.gradients[0]) < 1e-9) == (through >= 5));
+  }
+}
+
+TEST_CASE("replayed_loss: a gradient goes on to where the state comes from, and by a factor") {
+  const Stream<double, infty::EigenBackend> stream(3);
+  auto body = with_slots<infty::CausalAttention<double>>({});
+  Random random(3);
+  const auto first = infty::tests::uniform_variable<double>({2, 3, 4}, random);
+  const auto gradient = [&](bool replayed) {
+    Variable<double> from = first;
+    from.zero_grad();
+    auto state = body.make_state(2);
+    Tape tape;
+    state.slots = from * from;
+    state.written = {1, 1};
+    const auto segment = [&](Index i, auto& s) {
+      return stream.loss(body, s, static_cast<std::size_t>(i));
+    };
+    Variable<double> loss(Tensor<double>::zeros({}));
+    if (replayed)
+      loss = replayed_loss(state, 3, segment);
+    else
+      for (Index i = 0; i < 3; ++i) loss = loss + segment(i, state);
+    tape.backward(scale(loss, 3.));
+    return from.grad().to_vector();
+  };
+  const auto expected = gradient(false);
+  CHECK(infty::tests::error(gradient(true), expected) < 1e-13);
+  CHECK(infty::tests::error(std::vector<double>(expected.size(), 0.), expected) > 1e-3);
+}
+
+/// The most bytes in use at once, beyond those before, in a training step over so many segments;
+/// and the bytes that a state takes.
+struct Bytes {
+  std::size_t peak, state;
+};
+Bytes bytes_of_step(Index segments, bool replayed) {
+  auto body = with_slots<infty::CausalAttention<double>>({});
+  Random random(1);
+  const Variable<double> x(infty::tests::uniform_tensor<double>({2, 64, 4}, random));
+  for_each_parameter(body, [](const std::string&, auto& p) { p.grad(); });  // are there anyway
+  auto& pool = infty::HostPool::instance();
+  const auto in_use = [&] { return pool.statistics().bytes_in_use; };
+  const std::size_t without = in_use();
+  auto state = body.make_state(2);
+  const std::size_t of_state = in_use() - without;
+  const auto segment = [&](Index, auto& s) {
+    Pass<double> pass;
+    return sum(body.forward(s, x, pass));
+  };
+  pool.reset_peak();
+  const std::size_t before = in_use();
+  {
+    Tape tape;
+    Variable<double> loss(Tensor<double>::zeros({}));
+    if (replayed)
+      loss = replayed_loss(state, segments, segment);
+    else
+      for (Index i = 0; i < segments; ++i) loss = loss + segment(i, state);
+    tape.backward(loss);
+  }
+  return {pool.statistics().peak_bytes_in_use - before, of_state};
+}
+
+TEST_CASE("replayed_loss: takes the memory of a segment, and a state for each, by HostPool") {
+  bytes_of_step(2, true);  // what is made once, is made here
+  const Bytes few = bytes_of_step(4, true), many = bytes_of_step(64, true);
+  CAPTURE(few.peak, many.peak, few.state);
+  CHECK(many.peak - few.peak <= 60 * few.state);
+  // Otherwise every segment is kept.
+  CHECK(bytes_of_step(64, false).peak > 8 * many.peak);
+  CHECK(few.peak < 2 * bytes_of_step(1, false).peak);
+}
+
+TEST_CASE("replayed_loss: a step of training a language model") {
+  using Model = infty::TransformerLM<infty::Memformer<infty::ShortTermMemory<double>>>;
+  Model model(
+      {.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6, .dropout = .1},
+      {.attention = {.capacity = 2}, .slots = {.slots = 2}}, Random(1));
+  infty::Adam<double> adam(model);
+  Random dropout(5);
+  const auto tokens = Tensor<Index>::from({2, 3}, {0, 1, 2, 3, 4, 0});
+  std::vector<double> losses;
+  for (int step = 0; step < 30; ++step) {
+    auto state = model.make_state(2);
+    const auto segment = [&](Index, Model::State& s) {
+      Pass<double> pass{.random = &dropout};
+      const auto hidden = model.forward(s, tokens, pass);
+      return mean(model.losses(hidden, tokens));
+    };
+    losses.push_back(train_step(adam, {.learning_rate = .02}, [&] {
+                       return replayed_loss(state, 4, segment, {.random = &dropout});
+                     }).loss);
+  }
+  CHECK(losses.back() < losses.front() / 2);
+}
+
+TEST_CASE("replayed_loss: without a tape it is the loss, and the state moves on") {
+  const Stream<double, infty::EigenBackend> stream(3);
+  auto body = with_tokens<double>();
+  auto state = body.make_state(2), expected = state;
+  const auto segment = [&](Index i, auto& s) {
+    return stream.loss(body, s, static_cast<std::size_t>(i));
+  };
+  const auto loss = replayed_loss(state, 3, segment);
+  double sum_of_all = 0;
+  for (Index i = 0; i < 3; ++i) sum_of_all += segment(i, expected).value().item();
+  CHECK(loss.value().item() == Approx(sum_of_all));
+  CHECK_FALSE(loss.requires_grad());
+  CHECK(numbers_of(state) == numbers_of(expected));
+}
+
+TEST_CASE("replayed_loss: what cannot be, or is another function the second time, is refused") {
+  using Catch::Matchers::Contains;
+  const Stream<double, infty::EigenBackend> stream(3);
+  auto body = with_tokens<double>();
+  auto state = body.make_state(2);
+  const auto before = numbers_of(state);
+  const auto plain = [&](Index i, auto& s) {
+    return stream.loss(body, s, static_cast<std::size_t>(i));
+  };
+  CHECK_THROWS_WITH(replayed_loss(state, 0, plain), Contains("segments is 0"));
+  CHECK_THROWS_WITH(replayed_loss(state, 1, plain, {.through = -1}), Contains("through is -1"));
+  CHECK_THROWS_WITH(replayed_loss(state, 1, plain, {.tolerance = -1}), Contains("tolerance is -1"));
+  const auto throws = [&](Index i, auto& s) {
+    infty::require(i < 2, "segment", "stop");
+    return plain(i, s);
+  };
+  CHECK_THROWS_WITH(replayed_loss(state, 3, throws), Contains("stop"));
+  const auto wide = [&](Index, auto&) { return stream.x[0]; };
+  CHECK_THROWS_AS(replayed_loss(state, 3, wide), infty::ShapeError);
+  CHECK(numbers_of(state) == before);
+
+  Random dropout(1);
+  const auto forgets_random = [&](Index i, auto& s) {
+    return stream.loss(body, s, static_cast<std::size_t>(i), &dropout);
+  };
+  Tape tape;
+  const auto loss = replayed_loss(state, 3, forgets_random);
+  CHECK_THROWS_WITH(tape.backward(loss), Contains("the loss of segment 2"));
+}
+
+}  // namespace replay_tests
