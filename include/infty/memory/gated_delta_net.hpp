@@ -235,7 +235,7 @@ class GatedDeltaNet {
   /// SiLU(conv(x)) by head.
   V convolved(const ShortConvolution<T, Backend>& convolution,
               std::optional<typename State::Inputs>& inputs, const V& x, Index heads) const {
-    return detail::by_head(silu(inputs ? convolution.forward(*inputs, x) : x), heads);
+    return detail::in_heads(silu(inputs ? convolution.forward(*inputs, x) : x), heads);
   }
 
   V run(State& state, const V& x, bool answer) const {
@@ -251,7 +251,7 @@ class GatedDeltaNet {
     state.memory = result.state;
     if (!answer) return V();
     V y = norm.forward(result.output);
-    if (config_.gate) y = y * detail::by_head(silu(gate.forward(x)), full_.value_heads);
+    if (config_.gate) y = y * detail::in_heads(silu(gate.forward(x)), full_.value_heads);
     return out.forward(detail::joined_heads(y));
   }
 

@@ -127,13 +127,13 @@ class LinearAttention {
   Shape norm_shape(Index batch) const { return {batch, sizes_.heads, sizes_.head_dim}; }
 
   V features(const V& x) const {
-    const V heads = detail::by_head(x, sizes_.heads);
+    const V heads = detail::in_heads(x, sizes_.heads);
     return config_.features == FeatureMap::elu_plus_one ? elu_plus_one(heads) : heads;
   }
 
   V run(State& state, const V& x, bool answer) const {
     const DeltaRuleInputs<T, Backend> in{features(query.forward(x)), features(key.forward(x)),
-                                         detail::by_head(value.forward(x), sizes_.heads)};
+                                         detail::in_heads(value.forward(x), sizes_.heads)};
     const DeltaRuleOptions options{config_.scale, config_.chunk};
     V output;
     if (config_.normalized) {

@@ -37,7 +37,7 @@ Variable<T, B> run_words(State& state, const Variable<T, B>& x, const Pass<T, B>
 
 /// [B, L, heads width] -> [B, L, heads, width].
 template <class T, class B>
-Variable<T, B> by_head(const Variable<T, B>& x, Index heads) {
+Variable<T, B> in_heads(const Variable<T, B>& x, Index heads) {
   return reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads});
 }
 

@@ -188,6 +188,8 @@ void describe(MemSizerLayerConfig& c, See&& see) {
   see("cross", c.cross, "of the source");
   see("feed_forward", c.feed_forward, "width of its inner layer");
   see("norms_in_front", c.norms_in_front, "norms in front of each part, not behind");
+}
+
 /// The names of what may stand behind the sum of a product-key memory.
 constexpr std::array<std::string_view, 3> names_of(ProductKeyOutput) {
   return {"sum", "linear", "silu_gated"};
@@ -212,6 +214,8 @@ void describe(ProductKeyConfig& c, See&& see) {
   see("output", c.output, "what becomes of the sum of values");
   see("gate", c.gate, "times sigmoid(w · x + b), a number a place");
   see("row_gradients", c.row_gradients, "the values' gradient, and Adam's step, are by rows");
+}
+
 /// The names of ways to merge what was retrieved with the local context.
 constexpr std::array<std::string_view, 2> names_of(MemorizingMerge) { return {"gate", "joint"}; }
 
@@ -235,6 +239,8 @@ void describe(MemorizingConfig& c, See&& see) {
   see("strict", c.strict, "a place does not see itself");
   see("null_score", c.null_score, "where strict, of one more key, with value 0");
   see("attend_to_nothing", c.attend_to_nothing, "a cache that is not full has zeros to attend to");
+}
+
 /// The settings of a neural memory.
 template <class See>
 void describe(TitansConfig& c, See&& see) {
