@@ -44,6 +44,7 @@ struct CompareOptions {
 
 /// One training of the comparison, done by a process of its own.
 struct Run {
+  std::string name;  ///< of the model
   Settings settings;
   std::filesystem::path folder;
   ::pid_t process = 0;
@@ -267,7 +268,7 @@ inline void compare(Settings s, const CompareOptions& options) {
   if (s.parameters == 0)
     for (const std::string& memory : options.memories) {
       Settings of_memory = s;
-      of_memory.memory = memory;
+      support::choose_model(of_memory, memory);
       check_training(of_memory, corpus);
       s.parameters =
           std::max(s.parameters, make_model(of_memory, corpus.tokenizer.size())->parameters());
@@ -277,9 +278,10 @@ inline void compare(Settings s, const CompareOptions& options) {
   for (Index seed = 1; seed <= options.seeds; ++seed)
     for (const std::string& memory : options.memories) {
       Settings asked = s;
-      asked.memory = memory;
+      support::choose_model(asked, memory);
       asked.seed = static_cast<std::uint64_t>(seed);
-      all.push_back({sized(asked, corpus), options.out / (memory + '-' + std::to_string(seed))});
+      all.push_back(
+          {memory, sized(asked, corpus), options.out / (memory + '-' + std::to_string(seed))});
       if (!finished_results(all.back().folder, all.back().settings).is_null()) continue;
       waiting.push_back(all.back());
       settings.push_back(support::to_json(asked));
@@ -287,8 +289,8 @@ inline void compare(Settings s, const CompareOptions& options) {
   run_all(waiting, options, settings);
   std::map<std::string, std::vector<nlohmann::json>> results;
   for (const Run& run : all) {
-    results[run.settings.memory].push_back(finished_results(run.folder, run.settings));
-    infty::require<infty::IoError>(!results[run.settings.memory].back().is_null(), "compare",
+    results[run.name].push_back(finished_results(run.folder, run.settings));
+    infty::require<infty::IoError>(!results[run.name].back().is_null(), "compare",
                                    run.folder.string(), " has no results.json of this run");
   }
   print_table(options, s.level, results);

@@ -81,9 +81,9 @@ void train(Settings s, const Options& options) {
   } else {
     std::fprintf(stderr, "%s is finished\n", out.c_str());
   }
-  std::printf("%s, %lld parameters, %lld steps, %lld tokens, %.0f tokens/s\n", s.memory.c_str(),
-              results.at("parameters").get<long long>(), results.at("steps").get<long long>(),
-              results.at("trained_tokens").get<long long>(),
+  std::printf("%s, %lld parameters, %lld steps, %lld tokens, %.0f tokens/s\n",
+              support::model_name(s).c_str(), results.at("parameters").get<long long>(),
+              results.at("steps").get<long long>(), results.at("trained_tokens").get<long long>(),
               results.at("tokens_per_second").get<double>());
   print_score("valid", results.at("valid"), s.level);
   print_score("test", results.at("test"), s.level);
@@ -140,7 +140,7 @@ void evaluate(const EvaluateOptions& options) {
         });
       });
   std::printf("%s, segments of %lld, %lld vectors of memory, %lld of %lld tokens unknown\n",
-              s.memory.c_str(), static_cast<long long>(s.segment),
+              support::model_name(s).c_str(), static_cast<long long>(s.segment),
               static_cast<long long>(s.memory == "none" ? 0 : s.memory_length),
               static_cast<long long>(split.unknown), static_cast<long long>(score.tokens));
   print_score(name, support::json_of(split_score(score, split)), s.level);
@@ -197,7 +197,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
 
   CompareOptions& c = options.compare;
   compare->add_option("--out", c.out, "folder of the runs")->capture_default_str();
-  add_option(*compare, "--memories", c.memories, "which", {}, support::memory_names)
+  add_option(*compare, "--memories", c.memories, "which", {}, support::compared_names())
       ->capture_default_str();
   add_option(*compare, "--seeds", c.seeds, "seeds 1, 2, ... of each", {1, most_at_once})
       ->capture_default_str();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <any>
 #include <cstddef>
 #include <cstdint>
@@ -24,13 +25,56 @@ namespace support {
 
 using infty::Index;
 
-/// The memories by their names.
+/// The memories by their names: those of the line that leads to the ∞-former, which programs
+/// compare where nothing else is asked for, and all.
 inline const std::vector<std::string> memory_names{"none",   "xl",    "compressive",
                                                    "lamemo", "infty", "infty-sticky"};
+inline const std::vector<std::string> all_memory_names{
+    "none",        "xl",         "compressive", "lamemo", "infty",    "infty-sticky",
+    "infty-gibbs", "memorizing", "infini",      "titans", "memformer"};
+/// What may stand in the place of attention, of the feed-forward network, and around the stack.
+inline const std::vector<std::string> mixer_names{"attention",       "linear",   "delta-net",
+                                                  "gated-delta-net", "memsizer", "titans-layer"};
+inline const std::vector<std::string> feed_names{"plain", "product-keys", "memory-plus", "engram"};
+inline const std::vector<std::string> token_names{"none", "memory", "recurrent", "associative"};
+
+/// The words that stand for a model in a comparison: those of all memories, and of what is no
+/// memory beside attention.
+inline std::vector<std::string> compared_names() {
+  std::vector<std::string> all = all_memory_names;
+  for (const auto* const names : {&mixer_names, &feed_names, &token_names})
+    all.insert(all.end(), names->begin() + 1, names->end());
+  return all;
+}
+
+/// Makes settings those of the model that a word stands for. Feeds and memory tokens come with a
+/// Transformer-XL, other mixers with no memory beside them.
+template <class Settings>
+void choose_model(Settings& s, const std::string& word) {
+  const auto is_one_of = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin() + 1, names.end(), word) != names.end();
+  };
+  const bool mixer = is_one_of(mixer_names), feed = is_one_of(feed_names),
+             tokens = is_one_of(token_names);
+  s.mixer = mixer ? word : mixer_names.front();
+  s.feed = feed ? word : feed_names.front();
+  s.tokens = tokens ? word : token_names.front();
+  s.memory = mixer ? "none" : feed || tokens ? "xl" : word;
+}
+
+/// What a model is called: its memory, and what else it has.
+template <class Settings>
+std::string model_name(const Settings& s) {
+  std::string name = s.mixer == mixer_names.front() ? s.memory : s.mixer;
+  if (s.feed != feed_names.front()) name += ", " + s.feed;
+  if (s.tokens != token_names.front()) name += ", " + s.tokens + " tokens";
+  return name;
+}
 
 /// What a model is made of.
 struct ModelConfig {
   std::string memory = "infty";
+  std::string mixer = "attention", feed = "plain", tokens = "none";
   std::uint64_t seed = 1;
   infty::TransformerConfig transformer;
   Index memory_length = 64;  ///< vectors a layer, of all kinds
@@ -40,6 +84,8 @@ struct ModelConfig {
   /// Vectors leave for the LTM or to be compressed in groups of so many, also where they come one
   /// by one.
   Index segment = 64;
+  Index token_count = 8;            ///< memory tokens, where there are any
+  Index sub_keys = 32;              ///< n: lookups have n² slots
   infty::LongTermConfig long_term;  ///< but for the sizes, `basis` and `resampling`
 };
 
@@ -111,18 +157,20 @@ class Model {
 };
 
 using MakeModel = std::unique_ptr<Model>(const ModelConfig& config);
-MakeModel make_none, make_xl, make_compressive, make_lamemo, make_infty;
+MakeModel make_none, make_xl, make_compressive, make_lamemo, make_infty, make_composed;
 
 /// Throws infty::ValueError for a configuration that cannot be.
 inline std::unique_ptr<Model> make_model(const ModelConfig& config) {
   const std::string& memory = config.memory;
+  const bool alone =
+      config.mixer == "attention" && config.feed == "plain" && config.tokens == "none";
+  if (!alone) return make_composed(config);
   if (memory == "none") return make_none(config);
   if (memory == "xl") return make_xl(config);
   if (memory == "compressive") return make_compressive(config);
   if (memory == "lamemo") return make_lamemo(config);
-  infty::require(memory == "infty" || memory == "infty-sticky", "make_model", "there is no memory ",
-                 memory);
-  return make_infty(config);
+  if (memory == "infty" || memory == "infty-sticky") return make_infty(config);
+  return make_composed(config);
 }
 
 }  // namespace support

@@ -114,6 +114,8 @@ Range<T> range_of(std::string_view name) {
                                                                {"segment", from(1)},
                                                                {"short-term", from(0)},
                                                                {"steps", from(1)},
+                                                               {"sub-keys", from(1)},
+                                                               {"token-count", from(1)},
                                                                {"sticky-bins", from(1)},
                                                                {"stride", from(0)},
                                                                {"symbols", from(1)},

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "../model.hpp"
 #include "../running_mean.hpp"
 #include "settings.hpp"
 
@@ -17,7 +18,7 @@ inline std::string training_figure(const Settings& s) {
          "set output 'figure.png'\nset datafile separator ','\nset border 3\n"
          "set tics nomirror out\nset key top right\nset grid y lc '#dddddd'\n"
          "set title '" +
-         s.memory + ", level " + s.level + ", seed " + std::to_string(s.seed) +
+         support::model_name(s) + ", level " + s.level + ", seed " + std::to_string(s.seed) +
          "'\n"
          "set xlabel 'step'\nset ylabel 'loss in nats a token'\n"
          "weight = 0\nmean = 0\nkept = 1 - 1. / " +

@@ -28,12 +28,17 @@ namespace language_model {
 ///               there before it: 1 is enough where text is read by segments
 inline support::ModelConfig model_config(const Settings& s, Index vocabulary, Index group = 1) {
   support::ModelConfig config{.memory = s.memory,
+                              .mixer = s.mixer,
+                              .feed = s.feed,
+                              .tokens = s.tokens,
                               .seed = s.seed,
                               .transformer = s.model,
                               .memory_length = s.memory_length,
                               .compressed = compressed_length(s),
                               .compression_rate = s.compression_rate,
                               .segment = group,
+                              .token_count = s.token_count,
+                              .sub_keys = s.sub_keys,
                               .long_term = s.long_term};
   config.transformer.vocabulary = vocabulary;
   config.transformer.cutoffs.clear();
@@ -87,7 +92,7 @@ inline void check_model(const Settings& s, bool training) {
 /// The same of several memories.
 inline void check_models(Settings s, const std::vector<std::string>& memories) {
   for (const std::string& memory : memories) {
-    s.memory = memory;
+    support::choose_model(s, memory);
     check_model(s, true);
   }
 }

@@ -22,6 +22,7 @@ using infty::Index;
 /// Everything that decides which numbers come out of training.
 struct Settings {
   std::string memory = "infty";
+  std::string mixer = "attention", feed = "plain", tokens = "none";
   std::uint64_t seed = 1;
 
   std::string data, valid, test;
@@ -36,6 +37,7 @@ struct Settings {
   Index parameters = 0;
 
   Index memory_length = 64, compressed = -1, compression_rate = 4;
+  Index token_count = 8, sub_keys = 32;
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .variance_floor = 1e-4};
   double kl_weight = 1e-6;
@@ -55,7 +57,13 @@ template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to train";
   see(run, "memory", s.memory, "of the model", "none", "xl", "compressive", "lamemo", "infty",
-      "infty-sticky");
+      "infty-sticky", "infty-gibbs", "memorizing", "infini", "titans", "memformer");
+  see(run, "mixer", s.mixer, "in the place of attention, with --memory none", "attention", "linear",
+      "delta-net", "gated-delta-net", "memsizer", "titans-layer");
+  see(run, "feed", s.feed, "in the place of a feed-forward layer, or a lookup in front of a layer",
+      "plain", "product-keys", "memory-plus", "engram");
+  see(run, "tokens", s.tokens, "memory tokens through the stack", "none", "memory", "recurrent",
+      "associative");
   see(run, "seed", s.seed, "of weights and of dropout");
 
   const char* const text = "The text";
@@ -86,6 +94,8 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "memory-length", s.memory_length, "vectors a layer, of all kinds");
   see(memory, "compressed", s.compressed,
       "how many of them are compressed or basis functions where there are such; -1: half");
+  see(memory, "token-count", s.token_count, "memory tokens, where there are any");
+  see(memory, "sub-keys", s.sub_keys, "n, of lookups, which have n² slots");
   see(memory, "compression-rate", s.compression_rate, "vectors that become a compressed one");
   support::each_chosen(memory, s.long_term,
                        {{"widths"},

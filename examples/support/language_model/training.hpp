@@ -192,7 +192,7 @@ inline Results results_of(const Settings& s, const Corpus& corpus, const Trainin
 /// and what is evaluated there. Throws support::Interrupted then.
 inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOptions& options,
                          Training& training, Log& log) {
-  support::ProgressLine line(s.memory, s.steps, training.steps());
+  support::ProgressLine line(support::model_name(s), s.steps, training.steps());
   support::RunningMean mean;
   double valid = std::numeric_limits<double>::quiet_NaN();
   const auto stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {

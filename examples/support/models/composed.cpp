@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#include "model_of.hpp"
+#include "parts.hpp"
+
+std::unique_ptr<support::Model> support::make_composed(const ModelConfig& config) {
+  Mixers mixers;
+  for (const auto& choose : {attention_mixers, slot_mixers, linear_mixers})
+    if (!mixers.make && (config.mixer == "attention") == (choose != linear_mixers))
+      mixers = choose(config);
+  infty::require(mixers.make != nullptr, "make_model", "--memory ", config.memory, ", --mixer ",
+                 config.mixer, ", --feed ", config.feed, ", --tokens ", config.tokens,
+                 " do not go together");
+  AnyModel::Parts parts{.mixer = std::move(mixers.make), .around = std::move(mixers.around)};
+  add_feeds(config, parts);
+  add_tokens(config, parts);
+  return std::make_unique<ModelOf<AnyModel>>(config, parts);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include <infty/memory/product_key_memory.hpp>
+#include <infty/memory/with_engram.hpp>
+
+#include "parts.hpp"
+
+void support::add_feeds(const ModelConfig& config, AnyModel::Parts& parts) {
+  // Where their authors have them: above the lower half of the layers.
+  const Index d = config.transformer.model_dim, where = config.transformer.layers / 2;
+  const Index n = config.sub_keys;
+  if (config.feed == "product-keys" || config.feed == "memory-plus") {
+    infty::ProductKeyConfig feed{
+        .sub_keys = n, .k = std::min<Index>(32, n), .key_dim = 2 * std::max<Index>(1, d / 4)};
+    if (config.feed == "memory-plus") {
+      feed.query_batch_norm = false;
+      feed.output = infty::ProductKeyOutput::silu_gated;
+    }
+    parts.feed = [=](Index i, infty::Random random) {
+      return i == where ? AnyPart(infty::ProductKeyMemory<float>(feed, d, random)) : AnyPart();
+    };
+  }
+  if (config.feed == "engram") {
+    infty::EngramConfig engram{
+        .pad = 0, .heads = 2, .width = d, .table_sizes = {n * n, n * n}, .layer = where};
+    engram.lookup.resize(static_cast<std::size_t>(config.transformer.vocabulary));
+    std::iota(engram.lookup.begin(), engram.lookup.end(), Index{0});
+    parts.block = [=](Index i, AnyPart block, infty::Random random) {
+      if (i != where) return block;
+      return AnyPart(infty::WithEngram<AnyPart>(std::move(block), engram, d, random));
+    };
+  }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+#include <infty/memory/delta_net.hpp>
+#include <infty/memory/gated_delta_net.hpp>
+#include <infty/memory/linear_attention.hpp>
+#include <infty/memory/memsizer.hpp>
+#include <infty/memory/titans.hpp>
+
+#include "parts.hpp"
+
+support::Mixers support::linear_mixers(const ModelConfig& config) {
+  const auto sizes = config.transformer.attention_sizes();
+  const std::string& mixer = config.mixer;
+  if (mixer == "linear") return {infty::mixers_of<infty::LinearAttention<float>>({}, sizes)};
+  if (mixer == "delta-net") return {infty::mixers_of<infty::DeltaNet<float>>({}, sizes)};
+  if (mixer == "gated-delta-net") return {infty::mixers_of<infty::GatedDeltaNet<float>>({}, sizes)};
+  if (mixer == "memsizer")
+    return {infty::mixers_of<infty::MemSizer<float>>({.slots = config.memory_length}, sizes)};
+  if (mixer == "titans-layer")
+    return {infty::mixers_of<infty::Titans<float>>({.chunk = 16}, sizes)};
+  return {};
+}

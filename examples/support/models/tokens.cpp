@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include <utility>
+
+#include <infty/memory/associative_layer.hpp>
+#include <infty/memory/memory_tokens.hpp>
+#include <infty/memory/recurrent_tokens.hpp>
+#include <infty/memory/tokens_behind.hpp>
+
+#include "parts.hpp"
+
+namespace {
+
+using support::AnyModel;
+using support::AnyPart;
+
+/// Something more around a stack, outside of what is there already.
+void add_around(AnyModel::Parts& parts, AnyModel::Decorate more) {
+  parts.around = [inner = std::move(parts.around), more = std::move(more)](AnyPart stack,
+                                                                           infty::Random random) {
+    return more(inner ? inner(std::move(stack), random.split(0)) : std::move(stack),
+                random.split(1));
+  };
+}
+
+}  // namespace
+
+void support::add_tokens(const ModelConfig& config, AnyModel::Parts& parts) {
+  const Index d = config.transformer.model_dim, m = config.token_count;
+  if (config.tokens == "memory")
+    add_around(parts, [=](AnyPart stack, infty::Random random) {
+      return AnyPart(infty::MemoryTokens<AnyPart>(std::move(stack), {.tokens = m}, d, random));
+    });
+  if (config.tokens == "recurrent")
+    add_around(parts, [=](AnyPart stack, infty::Random random) {
+      return AnyPart(infty::RecurrentTokens<AnyPart>(std::move(stack), {.tokens = m}, d, random));
+    });
+  if (config.tokens == "associative") {
+    parts.block = [=, inner = std::move(parts.block)](Index i, AnyPart block,
+                                                      infty::Random random) {
+      if (inner) block = inner(i, std::move(block), random.split(0));
+      return AnyPart(infty::AssociativeLayer<AnyPart>(std::move(block), {}, d, random.split(1)));
+    };
+    add_around(parts, [=](AnyPart stack, infty::Random random) {
+      return AnyPart(infty::TokensBehind<AnyPart>(std::move(stack), m, d, random));
+    });
+  }
+}
