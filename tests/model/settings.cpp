@@ -148,6 +148,12 @@ std::string page() {
          section<infty::ShortTermConfig>("ShortTermConfig", "memory/short_term_memory.hpp") +
          section<infty::CompressiveConfig>("CompressiveConfig", "memory/compressive_memory.hpp") +
          section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo_config.hpp") +
+         section<infty::LinearAttentionConfig>("LinearAttentionConfig",
+                                               "memory/linear_attention.hpp") +
+         section<infty::DeltaNetConfig>("DeltaNetConfig", "memory/delta_net.hpp") +
+         section<infty::GatedDeltaNetConfig>("GatedDeltaNetConfig", "memory/gated_delta_net.hpp") +
+         declared("DeltaRuleOptions", "memory/ops/delta_rule_inputs.hpp") +
+         declared("ShortConvolutionConfig", "nn/short_convolution.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -175,7 +181,8 @@ std::string page() {
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
                    infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
-                   infty::TrainerConfig, infty::Sampling) {
+                   infty::TrainerConfig, infty::Sampling, infty::LinearAttentionConfig,
+                   infty::DeltaNetConfig, infty::GatedDeltaNetConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());
@@ -196,6 +203,7 @@ TEST_CASE("settings: the names of values are theirs") {
   CHECK(infty::name_of(infty::Compression::most_used) == "most_used");
   CHECK(infty::name_of(infty::ReconstructionLoss::auto_encoding) == "auto_encoding");
   CHECK(infty::name_of(infty::LaMemoPositions::transformer_xl) == "transformer_xl");
+  CHECK(infty::name_of(infty::FeatureMap::elu_plus_one) == "elu_plus_one");
   CHECK(infty::name_of(infty::RateSchedule::constant) == "constant");
   CHECK(infty::name_of(infty::RateSchedule::linear) == "linear");
 }
