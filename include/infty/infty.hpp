@@ -173,6 +173,7 @@
 #include <infty/model/presets/memorizing.hpp>
 #include <infty/model/presets/engram.hpp>
 #include <infty/model/presets/titans.hpp>
+#include <infty/model/presets/delta_net.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>

@@ -154,6 +154,12 @@ std::string page() {
          section<infty::MemorizingConfig>("MemorizingConfig", "memory/memorizing_config.hpp") +
          section<infty::TitansConfig>("TitansConfig", "memory/titans_config.hpp") +
          section<infty::EngramConfig>("EngramConfig", "memory/engram_config.hpp") +
+         section<infty::LinearAttentionConfig>("LinearAttentionConfig",
+                                               "memory/linear_attention.hpp") +
+         section<infty::DeltaNetConfig>("DeltaNetConfig", "memory/delta_net.hpp") +
+         section<infty::GatedDeltaNetConfig>("GatedDeltaNetConfig", "memory/gated_delta_net.hpp") +
+         declared("DeltaRuleOptions", "memory/ops/delta_rule_inputs.hpp") +
+         declared("ShortConvolutionConfig", "nn/short_convolution.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -183,7 +189,8 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
                    infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig,
                    infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig,
-                   infty::TitansConfig, infty::EngramConfig) {
+                   infty::TitansConfig, infty::EngramConfig, infty::LinearAttentionConfig,
+                   infty::DeltaNetConfig, infty::GatedDeltaNetConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());
@@ -206,6 +213,7 @@ TEST_CASE("settings: the names of values are theirs") {
   CHECK(infty::name_of(infty::ReconstructionLoss::auto_encoding) == "auto_encoding");
   CHECK(infty::name_of(infty::LaMemoPositions::transformer_xl) == "transformer_xl");
   CHECK(infty::name_of(infty::ProductKeyOutput::silu_gated) == "silu_gated");
+  CHECK(infty::name_of(infty::FeatureMap::elu_plus_one) == "elu_plus_one");
   CHECK(infty::name_of(infty::RateSchedule::constant) == "constant");
   CHECK(infty::name_of(infty::RateSchedule::linear) == "linear");
 }

@@ -12,6 +12,7 @@
 #include <infty/memory/memory.hpp>
 #include <infty/memory/ops/delta_rule.hpp>
 #include <infty/memory/recurrence.hpp>
+#include <infty/nn/linear.hpp>
 #include <infty/nn/rms_norm.hpp>
 #include <infty/nn/short_convolution.hpp>
 #include <infty/nn/unit_vectors.hpp>

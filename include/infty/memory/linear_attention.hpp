@@ -9,6 +9,7 @@
 #include <infty/memory/memory.hpp>
 #include <infty/memory/ops/normalized_linear_attention.hpp>
 #include <infty/memory/recurrence.hpp>
+#include <infty/nn/linear.hpp>
 
 namespace infty {
 

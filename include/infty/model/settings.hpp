@@ -7,8 +7,10 @@
 #include <infty/io/settings.hpp>
 #include <infty/memory/compressive_memory.hpp>
 #include <infty/memory/engram_config.hpp>
+#include <infty/memory/delta_net.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo_config.hpp>
+#include <infty/memory/linear_attention.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/memsizer_layer.hpp>
 #include <infty/memory/product_key_config.hpp>
@@ -279,6 +281,51 @@ void describe(EngramConfig& c, See&& see) {
   see("gate_epsilon", c.gate_epsilon, "of the norms in the gate; 0: the scalar's smallest step");
   see("epsilon", c.epsilon, "of the norm in front of the convolution");
   see("draw_taps", c.draw_taps, "the convolution does not begin as zeros");
+/// The names of features of queries and keys.
+constexpr std::array<std::string_view, 2> names_of(FeatureMap) {
+  return {"identity", "elu_plus_one"};
+}
+
+/// The settings of linear attention.
+template <class See>
+void describe(LinearAttentionConfig& c, See&& see) {
+  see("features", c.features, "of queries and keys");
+  see("normalized", c.normalized, "answers are divided by what all keys weigh");
+  see("epsilon", c.epsilon, "added to that");
+  see("scale", c.scale, "of the answers; 0: 1 / sqrt(head_dim)");
+  see("chunk", c.chunk, "places that go through matrix products together; 0: one by one");
+}
+
+/// The settings of a DeltaNet.
+template <class See>
+void describe(DeltaNetConfig& c, See&& see) {
+  see("value_dim", c.value_dim, "width of a head's values; 0: that of its keys");
+  see("convolution", c.convolution,
+      "taps of the convolutions of queries, keys and values; 0: none");
+  see("convolution_bias", c.convolution_bias, "whether these have a bias");
+  see("gate", c.gate, "answers pass a gate");
+  see("negative_eigenvalues", c.negative_eigenvalues, "β up to 2");
+  see("scale", c.scale, "of the answers; 0: 1 / sqrt(head_dim)");
+  see("norm_epsilon", c.norm_epsilon, "of the norm of answers");
+  see("length_epsilon", c.length_epsilon, "of the squared length of queries and keys");
+  see("chunk", c.chunk, "places that go through matrix products together; 0: one by one");
+}
+
+/// The settings of a Gated DeltaNet.
+template <class See>
+void describe(GatedDeltaNetConfig& c, See&& see) {
+  see("value_heads", c.value_heads, "heads of values, which share those of keys; 0: as many");
+  see("value_dim", c.value_dim, "width of a head's values; 0: twice that of its keys");
+  see("convolution", c.convolution,
+      "taps of the convolutions of queries, keys and values; 0: none");
+  see("convolution_bias", c.convolution_bias, "whether these have a bias");
+  see("decay", c.decay, "the memory fades");
+  see("gate", c.gate, "answers pass a gate");
+  see("negative_eigenvalues", c.negative_eigenvalues, "β up to 2");
+  see("scale", c.scale, "of the answers; 0: 1 / sqrt(head_dim)");
+  see("norm_epsilon", c.norm_epsilon, "of the norm of answers");
+  see("length_epsilon", c.length_epsilon, "of the squared length of queries and keys");
+  see("chunk", c.chunk, "places that go through matrix products together; 0: one by one");
 }
 
 }  // namespace infty
