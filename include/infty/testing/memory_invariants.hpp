@@ -194,13 +194,14 @@ bool throws(const F& f) {
 
 }  // namespace detail
 
-/// Whether a model with a wider embedding refuses a state, as infty::ShapeError, and leaves it as
-/// it was.
+/// Whether a model with a wider embedding and wider heads refuses a state, as infty::ShapeError,
+/// and leaves it as it was.
 template <class Mixer>
 Promise refuses_foreign_states(const TokenMemory<Mixer>& memory) {
   using B = typename Mixer::BackendType;
   auto config = memory.model().config();
   config.model_dim += 2;
+  config.head_dim += 1;
   const typename TokenMemory<Mixer>::Model other(config, memory.model().memory_config());
   Random random(6);
   const auto tokens = some_tokens<B>(2, 9, random);
