@@ -66,6 +66,8 @@
 #include <infty/io/safetensors_header.hpp>
 #include <infty/io/safetensors_writer.hpp>
 #include <infty/io/settings.hpp>
+#include <infty/memory/associative_layer.hpp>
+#include <infty/memory/associative_memory.hpp>
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/compression.hpp>
 #include <infty/memory/compressive_memory.hpp>
@@ -73,6 +75,8 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
+#include <infty/memory/infini_attention.hpp>
+#include <infty/memory/infini_config.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/lamemo_config.hpp>
@@ -85,7 +89,9 @@
 #include <infty/memory/memory.hpp>
 #include <infty/memory/merge.hpp>
 #include <infty/memory/no_memory.hpp>
+#include <infty/memory/ops/associative.hpp>
 #include <infty/memory/ops/density.hpp>
+#include <infty/memory/ops/dpfp.hpp>
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/largest.hpp>
@@ -100,6 +106,7 @@
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>
 #include <infty/memory/to.hpp>
+#include <infty/memory/tokens_behind.hpp>
 #include <infty/memory/with_memory.hpp>
 #include <infty/metrics/paired_difference.hpp>
 #include <infty/metrics/perplexity.hpp>
@@ -109,6 +116,8 @@
 #include <infty/model/layers.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/armt.hpp>
+#include <infty/model/presets/infini_attention.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -140,9 +149,11 @@
 #include <infty/nn/plain_attention.hpp>
 #include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/relative_attention.hpp>
+#include <infty/nn/rotary.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/nn/sequence_layer.hpp>
 #include <infty/nn/to.hpp>
+#include <infty/nn/unit_length.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>

@@ -148,6 +148,8 @@ std::string page() {
          section<infty::ShortTermConfig>("ShortTermConfig", "memory/short_term_memory.hpp") +
          section<infty::CompressiveConfig>("CompressiveConfig", "memory/compressive_memory.hpp") +
          section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo_config.hpp") +
+         section<infty::InfiniConfig>("InfiniConfig", "memory/infini_config.hpp") +
+         section<infty::AssociativeConfig>("AssociativeConfig", "memory/associative_memory.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -175,7 +177,8 @@ std::string page() {
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
                    infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
-                   infty::TrainerConfig, infty::Sampling) {
+                   infty::TrainerConfig, infty::Sampling, infty::InfiniConfig,
+                   infty::AssociativeConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());

@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include <infty/io/settings.hpp>
+#include <infty/memory/associative_memory.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/infini_config.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_config.hpp>
@@ -154,6 +156,33 @@ void describe(Sampling& c, See&& see) {
   see("temperature", c.temperature, "0: always the likeliest");
   see("top_k", c.top_k, "of the likeliest tokens only; 0: all");
   see("top_p", c.top_p, "of the likeliest with this share only");
+}
+
+/// The settings of an Infini-attention.
+template <class See>
+void describe(InfiniConfig& c, See&& see) {
+  see("segment", c.segment, "N, tokens that are collected and then written to the memory at once");
+  see("delta", c.delta, "what the memory holds of a key already is taken off its value");
+  see("rotary_base", c.rotary_base, "of the positions within a segment; 0: none");
+  see("floor", c.floor, "least mass that a reading is divided by");
+  see("gate", c.gate, "of each head at first; 0: half of the memory and half of the segment");
+  see("gate_on_local", c.gate_on_local, "the gate weighs the segment and not the memory");
+  see("ungated_first", c.ungated_first, "no gate before there is a memory");
+  see("bias", c.bias, "of queries, keys, values and answers");
+}
+
+/// The settings of an associative memory.
+template <class See>
+void describe(AssociativeConfig& c, See&& see) {
+  see("heads", c.heads, "memories side by side");
+  see("key_dim", c.key_dim, "of keys and queries of all heads, before their features");
+  see("nu", c.nu, "of the features, DPFP");
+  see("correction", c.correction, "a key that is known already adds less to the mass");
+  see("unit_features", c.unit_features, "features are of length 1");
+  see("denominator", c.denominator, "what is read is divided by its mass");
+  see("gating", c.gating, "what is written is weighed by dimension, not by head");
+  see("epsilon", c.epsilon, "beside masses");
+  see("feature_floor", c.feature_floor, "least length of features that are made 1 long");
 }
 
 }  // namespace infty
