@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <utility>
+#include <cstdint>
 
 #include <infty/memory/associative_layer.hpp>
 #include <infty/memory/tokens_behind.hpp>
@@ -21,7 +21,7 @@ TEST_CASE("presets: an Associative Recurrent Memory Transformer is put together"
   using Stack = infty::Layers<infty::AssociativeLayer<Inner>>;
 
   Stack stack;
-  for (infty::Index i = 0; i < 3; ++i) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
     Inner block{.mixer = infty::CausalAttention<float>({}, sizes, random.split(4 * i)),
                 .mixer_norm = infty::LayerNorm<float>(d),
                 .feed = infty::FeedForward<float>(d, 32, random.split(4 * i + 1)),
