@@ -71,6 +71,8 @@
 #include <infty/io/safetensors_header.hpp>
 #include <infty/io/safetensors_writer.hpp>
 #include <infty/io/settings.hpp>
+#include <infty/memory/associative_layer.hpp>
+#include <infty/memory/associative_memory.hpp>
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/compression.hpp>
 #include <infty/memory/compressive_memory.hpp>
@@ -84,6 +86,8 @@
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/gru_slot_writer.hpp>
 #include <infty/memory/gated_delta_net.hpp>
+#include <infty/memory/infini_attention.hpp>
+#include <infty/memory/infini_config.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/joint_slot_layer.hpp>
 #include <infty/memory/joint_slots.hpp>
@@ -111,7 +115,9 @@
 #include <infty/memory/ops/chunked_delta_rule.hpp>
 #include <infty/memory/ops/delta_rule.hpp>
 #include <infty/memory/ops/delta_rule_inputs.hpp>
+#include <infty/memory/ops/associative.hpp>
 #include <infty/memory/ops/density.hpp>
+#include <infty/memory/ops/dpfp.hpp>
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/gibbs.hpp>
@@ -155,6 +161,7 @@
 #include <infty/memory/to.hpp>
 #include <infty/memory/token_groups.hpp>
 #include <infty/memory/with_engram.hpp>
+#include <infty/memory/tokens_behind.hpp>
 #include <infty/memory/with_memory.hpp>
 #include <infty/metrics/paired_difference.hpp>
 #include <infty/metrics/perplexity.hpp>
@@ -174,6 +181,8 @@
 #include <infty/model/presets/engram.hpp>
 #include <infty/model/presets/titans.hpp>
 #include <infty/model/presets/delta_net.hpp>
+#include <infty/model/presets/armt.hpp>
+#include <infty/model/presets/infini_attention.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -211,6 +220,7 @@
 #include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/rms_norm.hpp>
+#include <infty/nn/rotary.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/nn/self_attention.hpp>
 #include <infty/nn/sequence_layer.hpp>

@@ -107,3 +107,23 @@ TEMPLATE_LIST_TEST_CASE("elu_plus_one: above 0 everywhere, slopes 1 and e^x", ""
                             std::vector<double>{expected[0], expected[1], 1, 1}) <
         infty::tests::tolerance<T>);
 }
+
+TEMPLATE_LIST_TEST_CASE("elu_plus_one: x + 1 above 0, e^x below", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const T most = std::numeric_limits<T>::max();
+  const Variable<T, B> x(Tensor<T, B>::from({6}, {-most, -1, 0, T(-0.0), T(0.5), most}));
+  const auto y = infty::elu_plus_one(x).value().to_vector();
+  CHECK(infty::tests::error(std::vector<T>(y.begin(), y.end() - 1),
+                            std::vector<double>{0, 0.36787944117144233, 1, 1, 1.5}) <
+        infty::tests::tolerance<T>);
+  CHECK(y.back() == most);
+}
+
+TEST_CASE("elu_plus_one: gradient") {
+  Random random(infty::tests::seed);
+  const auto x = infty::tests::uniform_variable<double>({5, 7}, random, -6, 6);
+  const auto weight = infty::tests::uniform_variable<double>({5, 7}, random).detach();
+  CHECK(infty::gradient_check([&] { return infty::sum(infty::elu_plus_one(x) * weight); },
+                              std::vector{x}) < 1e-9);
+}

@@ -160,6 +160,8 @@ std::string page() {
          section<infty::GatedDeltaNetConfig>("GatedDeltaNetConfig", "memory/gated_delta_net.hpp") +
          declared("DeltaRuleOptions", "memory/ops/delta_rule_inputs.hpp") +
          declared("ShortConvolutionConfig", "nn/short_convolution.hpp") +
+         section<infty::InfiniConfig>("InfiniConfig", "memory/infini_config.hpp") +
+         section<infty::AssociativeConfig>("AssociativeConfig", "memory/associative_memory.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -190,7 +192,8 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig,
                    infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig,
                    infty::TitansConfig, infty::EngramConfig, infty::LinearAttentionConfig,
-                   infty::DeltaNetConfig, infty::GatedDeltaNetConfig) {
+                   infty::DeltaNetConfig, infty::GatedDeltaNetConfig, infty::InfiniConfig,
+                   infty::AssociativeConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());

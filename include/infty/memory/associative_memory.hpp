@@ -53,13 +53,13 @@ struct AssociativeConfig {
 template <class T, class Backend>
 struct AssociativeState {
   Variable<T, Backend> memory;  ///< A, [batch, heads, features, d / heads]
-  Variable<T, Backend> mass;    ///< z, [batch, heads, features]; empty without denominators
-  RowCounts written;            ///< segments in the memory of each row
+  Variable<T, Backend> mass;  ///< z, [batch, heads, features]; without denominators of no features
+  RowCounts written;          ///< segments in the memory of each row
 
   template <class Visitor>
   void visit(Visitor&& see) {
     see("memory", memory);
-    if (mass.size() > 0) see("mass", mass);
+    see("mass", mass);
     see("written", written);
   }
 };
@@ -108,11 +108,9 @@ class AssociativeMemory {
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require(batch >= 1, "AssociativeMemory::make_state", "batch is ", batch, ": it must be >= 1");
     const Index H = config_.heads, F = config_.features();
-    State state{V(Tensor<T, Backend>::zeros(Shape{batch, H, F, d_ / H})),
-                {},
-                RowCounts(static_cast<std::size_t>(batch), 0)};
-    if (config_.denominator) state.mass = V(Tensor<T, Backend>::zeros(Shape{batch, H, F}));
-    return state;
+    const auto zeros = [](Shape shape) { return V(Tensor<T, Backend>::zeros(shape)); };
+    return {zeros(Shape{batch, H, F, d_ / H}), zeros(Shape{batch, H, config_.denominator ? F : 0}),
+            RowCounts(static_cast<std::size_t>(batch), 0)};
   }
 
   /// What vectors [B, L, d] read, [B, L, d]: zeros in rows that nothing was written to.
@@ -156,12 +154,11 @@ class AssociativeMemory {
   void check(const State& state, const V& x) const {
     const Index batch = detail::checked_rows("AssociativeMemory", state);
     const Index H = config_.heads, F = config_.features();
-    const Shape memory{batch, H, F, d_ / H};
-    require<ShapeError>(state.memory.shape() == memory &&
-                            (config_.denominator ? state.mass.shape() == Shape{batch, H, F}
-                                                 : state.mass.size() == 0),
+    const Shape memory{batch, H, F, d_ / H}, mass{batch, H, config_.denominator ? F : 0};
+    require<ShapeError>(state.memory.shape() == memory && state.mass.shape() == mass,
                         "AssociativeMemory", "the state holds a memory ", state.memory.shape(),
-                        " and a mass ", state.mass.shape(), ": another made it, ours is ", memory);
+                        " and a mass ", state.mass.shape(), ": another made it, ours are ", memory,
+                        " and ", mass);
     require<ShapeError>(x.shape().rank() == 3 && x.dim(0) == batch && x.dim(2) == d_,
                         "AssociativeMemory", "vectors are ", x.shape(), ": they must be [", batch,
                         ", L, ", d_, "]");

@@ -2,54 +2,22 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
 #include <infty/autograd/activations.hpp>
 #include <infty/core/checked.hpp>
-#include <infty/core/number.hpp>
 #include <infty/core/state.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
+#include <infty/memory/infini_config.hpp>
 #include <infty/memory/ops/associative.hpp>
 #include <infty/nn/multi_head_attention.hpp>
 #include <infty/nn/rotary.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
 namespace infty {
-
-/// The constants of an `InfiniAttention`. P is the paper [Munkhdalai et al. 2024], L the most used
-/// program, lucidrains/infini-transformer-pytorch.
-struct InfiniConfig {
-  /// N, tokens of a segment: so many are collected, and then written to the memory at once (P:
-  /// 2048, from the published text's summaries; L: as long as each input).
-  Index segment = 2048;
-  /// Whether what the memory holds of a key already is taken off its value first, the delta rule
-  /// (P has both, Eq. 4 and 5; L: off).
-  bool delta = false;
-  double rotary_base = 10000;  ///< of the positions within a segment (L); 0 for none
-  double floor = 1e-10;        ///< least mass that a reading is divided by (L); P has none
-  double gate = 0;             ///< β at first, 0 for half of each; L has 10, with its sign
-  /// Whether sigmoid(β) weighs the local attention (L) and not what the memory reads (P, Eq. 6).
-  bool gate_on_local = false;
-  /// Whether the local attention is not weighed before there is a memory (L).
-  bool ungated_first = false;
-  bool bias = false;  ///< of the four maps (L: none)
-
-  /// Checks all constants.
-  /// @throws infty::ValueError that names the first constant out of its range
-  void validate() const {
-    require_at_least("InfiniConfig", "segment", segment, 1);
-    require_sizes("InfiniConfig", {{"segment", segment}});
-    require(rotary_base >= 0 && math::is_finite(rotary_base), "InfiniConfig", "rotary_base is ",
-            rotary_base, ": it must be > 0, or 0 for no positions");
-    require(floor > 0 && math::is_finite(floor), "InfiniConfig", "floor is ", floor,
-            ": it must be > 0");
-    require(math::is_finite(gate), "InfiniConfig", "gate is ", gate, ": it must be finite");
-  }
-};
 
 /// Keys and values of the segment that is not full yet. A gradient flows through them.
 template <class T, class Backend>
@@ -277,8 +245,8 @@ class InfiniAttention {
     V values = detail::by_head(now.values, H);
     if (config_.delta && has_memory(state)) values = values - look_up(state, phi);
     Tensor<T, Backend> share;
-    bool every = true;
-    for (std::size_t row = 0; row < now.length.size(); ++row) every = every && full(row);
+    const bool every = std::all_of(now.length.begin(), now.length.end(),
+                                   [&](Index n) { return n == config_.segment; });
     if (!every) {  // the others collect on
       const V these(rows_where(batch, full));
       values = values * these;
@@ -286,15 +254,16 @@ class InfiniAttention {
     }
     state.memory = associative_write(state.memory, phi, values);
     state.mass = mass_write(state.mass, phi, share);
-    const V others(
-        rows_where(batch, [&](std::size_t row) { return !full(row); }).reshape(Shape{batch, 1, 1}));
     for (std::size_t row = 0; row < now.length.size(); ++row)
       if (full(row)) {
         ++state.written[row];
         now.length[row] = 0;
       }
     now.keep_longest();
-    if (now.keys.dim(1) == 0) return;
+    if (every) return;
+    const V others(rows_where(batch, [&](std::size_t row) {
+                     return now.length[row] > 0;
+                   }).reshape(Shape{batch, 1, 1}));
     now.keys = now.keys * others;
     now.values = now.values * others;
   }

@@ -5,9 +5,11 @@
 #include <string_view>
 
 #include <infty/io/settings.hpp>
+#include <infty/memory/associative_memory.hpp>
 #include <infty/memory/compressive_memory.hpp>
 #include <infty/memory/engram_config.hpp>
 #include <infty/memory/delta_net.hpp>
+#include <infty/memory/infini_config.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/linear_attention.hpp>
@@ -326,6 +328,31 @@ void describe(GatedDeltaNetConfig& c, See&& see) {
   see("norm_epsilon", c.norm_epsilon, "of the norm of answers");
   see("length_epsilon", c.length_epsilon, "of the squared length of queries and keys");
   see("chunk", c.chunk, "places that go through matrix products together; 0: one by one");
+/// The settings of an Infini-attention.
+template <class See>
+void describe(InfiniConfig& c, See&& see) {
+  see("segment", c.segment, "N, tokens that are collected and then written to the memory at once");
+  see("delta", c.delta, "what the memory holds of a key already is taken off its value");
+  see("rotary_base", c.rotary_base, "of the positions within a segment; 0: none");
+  see("floor", c.floor, "least mass that a reading is divided by");
+  see("gate", c.gate, "of each head at first; 0: half of the memory and half of the segment");
+  see("gate_on_local", c.gate_on_local, "the gate weighs the segment and not the memory");
+  see("ungated_first", c.ungated_first, "no gate before there is a memory");
+  see("bias", c.bias, "of queries, keys, values and answers");
+}
+
+/// The settings of an associative memory.
+template <class See>
+void describe(AssociativeConfig& c, See&& see) {
+  see("heads", c.heads, "memories side by side");
+  see("key_dim", c.key_dim, "of keys and queries of all heads, before their features");
+  see("nu", c.nu, "of the features, DPFP");
+  see("correction", c.correction, "a key that is known already adds less to the mass");
+  see("unit_features", c.unit_features, "features are of length 1");
+  see("denominator", c.denominator, "what is read is divided by its mass");
+  see("gating", c.gating, "what is written is weighed by dimension, not by head");
+  see("epsilon", c.epsilon, "beside masses");
+  see("feature_floor", c.feature_floor, "least length of features that are made 1 long");
 }
 
 }  // namespace infty

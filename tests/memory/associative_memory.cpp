@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <infty/autograd/reduce.hpp>
+#include <infty/memory/associative_memory.hpp>
+#include <infty/memory/to.hpp>
+#include <infty/testing/gradient_check.hpp>
+#include <infty/testing/invariants.hpp>
+#include <infty/train/checkpoint.hpp>
+
+#include "io/temporary_folder.hpp"
+#include "support/catch.hpp"
+#include "support/other_backend.hpp"
+#include "support/states.hpp"
+#include "support/tensors.hpp"
+#include "support/types.hpp"
+
+using infty::AssociativeConfig;
+using infty::AssociativeMemory;
+using infty::Index;
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+using infty::tests::numbers_of;
+
+namespace associative_tests {
+
+/// The paper's form, and all options of the later models.
+std::vector<AssociativeConfig> all_forms() {
+  return {{.key_dim = 2, .nu = 2},
+          {.key_dim = 4, .nu = 3, .correction = false},
+          {.heads = 2, .key_dim = 6, .unit_features = true},
+          {.heads = 3, .key_dim = 6, .nu = 1, .unit_features = true, .gating = true},
+          {.heads = 2, .key_dim = 4, .unit_features = true, .denominator = false}};
+}
+
+/// A memory of vectors of 6, whose values are no zeros.
+template <class T, class B = infty::EigenBackend>
+AssociativeMemory<T, B> memory(const AssociativeConfig& config) {
+  AssociativeMemory<T, B> out(config, 6, Random(1));
+  Random random(2);
+  for_each_parameter(out, [&](const std::string&, auto& parameter) {
+    fill_uniform(parameter.value(), -1, 1, random);
+  });
+  return out;
+}
+
+using Matrix = std::vector<std::vector<double>>;
+
+/// One row of a memory by its definition, in plain loops.
+template <class T, class B>
+struct ByHand {
+  AssociativeConfig config;
+  Matrix query, key, value, strength;
+  std::vector<double> bias;
+  Matrix a, z;  // of each head
+  bool written = false;
+
+  explicit ByHand(const AssociativeMemory<T, B>& of)
+      : config(of.config()),
+        query(rows(of.query.weight)),
+        key(rows(of.key.weight)),
+        value(rows(of.value.weight)),
+        strength(rows(of.strength.weight)) {
+    for (const T x : of.strength.bias.value().to_vector()) bias.push_back(static_cast<double>(x));
+    const auto heads = static_cast<std::size_t>(config.heads),
+               f = static_cast<std::size_t>(config.features());
+    a.assign(heads, std::vector<double>(f * (value.size() / heads)));
+    z.assign(heads, std::vector<double>(f));
+  }
+
+  static Matrix rows(const Variable<T, B>& weight) {
+    const auto all = weight.value().to_vector();
+    Matrix out(static_cast<std::size_t>(weight.dim(0)));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      out[i / static_cast<std::size_t>(weight.dim(1))].push_back(static_cast<double>(all[i]));
+    return out;
+  }
+  static std::vector<double> times(const Matrix& m, const std::vector<double>& x) {
+    std::vector<double> y;
+    for (const auto& row : m) {
+      double sum = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) sum += row[i] * x[i];
+      y.push_back(sum);
+    }
+    return y;
+  }
+  std::vector<double> phi(const std::vector<double>& k, std::size_t head) const {
+    const std::size_t d = k.size() / z.size();
+    std::vector<double> r, out;
+    for (const double sign : {1., -1.})
+      for (std::size_t i = 0; i < d; ++i) r.push_back(std::max(sign * k[head * d + i], 0.));
+    for (std::size_t j = 1; j <= static_cast<std::size_t>(config.nu); ++j)
+      for (std::size_t i = 0; i < 2 * d; ++i)
+        out.push_back(r[i] * r[(i + 2 * d * j - j) % (2 * d)]);
+    double size = 0;
+    for (const double x : out) size += x * x;
+    if (config.unit_features)
+      for (double& x : out) x /= std::max(std::sqrt(size), config.feature_floor);
+    return out;
+  }
+  double mass(const std::vector<double>& f, std::size_t head) const {
+    double sum = config.epsilon;
+    for (std::size_t i = 0; i < f.size(); ++i) sum += f[i] * z[head][i];
+    return sum;
+  }
+  double recall(const std::vector<double>& f, std::size_t head, std::size_t j) const {
+    const std::size_t width = value.size() / z.size();
+    double sum = 0;
+    for (std::size_t i = 0; i < f.size(); ++i) sum += f[i] * a[head][i * width + j];
+    return config.denominator ? sum / mass(f, head) : sum;
+  }
+  std::vector<double> read(const std::vector<double>& x) const {
+    std::vector<double> out;
+    const std::size_t width = value.size() / z.size();
+    const auto q = times(query, x);
+    for (std::size_t head = 0; head < z.size(); ++head)
+      for (std::size_t j = 0; j < width; ++j)
+        out.push_back(written ? recall(phi(q, head), head, j) : 0);
+    return out;
+  }
+  void write(const Matrix& all) {
+    Matrix next_a = a, next_z = z;
+    const std::size_t width = value.size() / z.size();
+    for (const auto& x : all) {
+      const auto k = times(key, x), v = times(value, x), b = times(strength, x);
+      for (std::size_t head = 0; head < z.size(); ++head) {
+        const auto f = phi(k, head);
+        double size = config.unit_features ? 0 : config.epsilon;
+        for (const double y : f) size += y * y;
+        const double gamma =
+            config.correction && written ? std::clamp(1 - mass(f, head) / size, 0., 1.) : 1;
+        for (std::size_t i = 0; i < f.size(); ++i) {
+          next_z[head][i] += gamma * f[i];
+          for (std::size_t j = 0; j < width; ++j) {
+            const std::size_t gate = config.gating ? head * width + j : head;
+            const double beta = 1 / (1 + std::exp(-b[gate] - bias[gate]));
+            next_a[head][i * width + j] +=
+                beta * f[i] * (v[head * width + j] - (written ? recall(f, head, j) : 0));
+          }
+        }
+      }
+    }
+    a = next_a;
+    z = next_z;
+    written = true;
+  }
+};
+
+/// A memory as the kit wants one, of tensors.
+struct OfTensors {
+  AssociativeMemory<double> memory;
+
+  auto make_state(Index batch) const { return memory.make_state(batch); }
+  void write(infty::AssociativeState<double, infty::EigenBackend>& state,
+             const Tensor<double>& x) const {
+    memory.write(state, Variable<double>(x));
+  }
+  Variable<double> read(const infty::AssociativeState<double, infty::EigenBackend>& state,
+                        const Tensor<double>& x) const {
+    return memory.read(state, Variable<double>(x));
+  }
+};
+
+}  // namespace associative_tests
+
+TEMPLATE_LIST_TEST_CASE("AssociativeMemory: written and read as defined, in plain loops", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const AssociativeConfig& config : associative_tests::all_forms()) {
+    CAPTURE(config.heads, config.key_dim, config.correction, config.gating);
+    const auto memory = associative_tests::memory<T, B>(config);
+    associative_tests::ByHand<T, B> first(memory), second(memory);
+    auto state = memory.make_state(2);
+    Random random(infty::tests::seed);
+    for (const Index length : {2, 3, 1}) {
+      const auto x = infty::tests::uniform_tensor<T>({2, length, 6}, random);
+      const Variable<T, B> on(x.template to<B>());
+      const auto row = [&](Index r) {
+        associative_tests::Matrix out;
+        for (Index i = 0; i < length; ++i) {
+          const T* const from = x.data() + (r * length + i) * 6;
+          out.emplace_back(from, from + 6);
+        }
+        return out;
+      };
+      std::vector<double> expected;
+      for (auto* const by_hand : {&first, &second})
+        for (const auto& vector : row(by_hand == &second))
+          for (const double y : by_hand->read(vector)) expected.push_back(y);
+      const auto read = memory.read(state, on);
+      CHECK(read.shape() == x.shape());
+      // What is read is a quotient whose divisor may be small.
+      CHECK(infty::tests::error(read.value().to_vector(), expected) <
+            20 * infty::tests::tolerance<T>);
+      memory.write(state, on);
+      first.write(row(0));
+      second.write(row(1));
+      if (length == 2) {  // rows of different age: the second one has a first segment again
+        reset_row(state, 1);
+        second = associative_tests::ByHand<T, B>(memory);
+      }
+    }
+    CHECK(state.written == infty::RowCounts{3, 2});
+    CHECK(state.mass.size() == (config.denominator ? 2 * config.heads * config.features() : 0));
+  }
+}
+
+TEST_CASE("AssociativeMemory: gradients of parameters, vectors and the state") {
+  for (const AssociativeConfig& config : associative_tests::all_forms()) {
+    CAPTURE(config.heads, config.key_dim, config.correction, config.gating);
+    // Where nothing is held back by γ, which has no gradient on purpose.
+    AssociativeConfig open = config;
+    open.correction = false;
+    open.epsilon = .5;  // no small divisors, for which central differences are too coarse
+    auto memory = associative_tests::memory<double>(open);
+    Random random(infty::tests::seed);
+    const auto x = infty::tests::uniform_variable<double>({2, 3, 6}, random);
+    auto start = memory.make_state(2);
+    memory.write(start, infty::tests::uniform_variable<double>({2, 4, 6}, random).detach());
+    start.memory = Variable<double>(start.memory.value(), true);
+    start.mass = Variable<double>(start.mass.value(), true);
+    const auto loss = [&] {
+      auto state = start;
+      memory.write(state, x);
+      const auto y = memory.read(state, x);
+      memory.write(state, y);
+      return infty::sum(y * y) + infty::sum(state.memory * state.memory, .1) +
+             infty::sum(state.mass, .1);
+    };
+    auto all = infty::named_parameters<double, infty::EigenBackend>(memory);
+    all.push_back({"x", x});
+    all.push_back({"memory", start.memory});
+    if (open.denominator) all.push_back({"mass", start.mass});
+    const auto worst = infty::gradient_check(loss, all, 1e-6);
+    CAPTURE(worst.where);
+    CHECK(worst.largest < 1e-6);
+  }
+}
+
+TEST_CASE("AssociativeMemory: keeps to what every memory keeps to") {
+  for (const AssociativeConfig& config : associative_tests::all_forms()) {
+    CAPTURE(config.heads, config.key_dim, config.correction, config.gating);
+    const associative_tests::OfTensors of{associative_tests::memory<double>(config)};
+    Random random(infty::tests::seed);
+    infty::testing::Stream<Tensor<double>> stream;
+    for (const Index length : {5, 1, 3})
+      stream.pieces.push_back(infty::tests::uniform_tensor<double>({3, length, 6}, random));
+    stream.queries = infty::tests::uniform_tensor<double>({3, 4, 6}, random);
+    const infty::tests::TemporaryFolder folder;
+    const auto through = [&](const auto& state) {
+      infty::save_state(folder / "state.safetensors", state);
+      auto loaded = of.make_state(3);
+      infty::load_state(folder / "state.safetensors", loaded);
+      return loaded;
+    };
+    infty::testing::require_invariants(of, stream, through, 1e-12);
+    // A copy on another backend reads the same.
+    auto state = of.make_state(3);
+    of.write(state, stream.pieces[0]);
+    using Other = infty::tests::OtherBackend;
+    AssociativeMemory<double, Other> copy(config, 6, Random(5));
+    copy_parameters(of.memory, copy);
+    CHECK(copy.read(infty::to<Other>(state), Variable<double, Other>(stream.queries.to<Other>()))
+              .value()
+              .to_vector() == of.read(state, stream.queries).value().to_vector());
+    // It stays finite, and as large as it is.
+    const auto bytes = bytes_of(state);
+    for (int i = 0; i < 300; ++i) of.write(state, stream.pieces[static_cast<std::size_t>(i % 3)]);
+    CHECK(bytes_of(state) == bytes);
+    CHECK(is_finite(state));
+  }
+}
+
+TEST_CASE("AssociativeMemory: a fresh one adds nothing until its values are learned") {
+  const AssociativeMemory<double> memory({.key_dim = 4}, 6, Random(1));
+  Random random(infty::tests::seed);
+  const auto x = infty::tests::uniform_variable<double>({1, 4, 6}, random);
+  auto state = memory.make_state(1);
+  for (int i = 0; i < 2; ++i) {
+    memory.write(state, x);
+    CHECK(memory.read(state, x).value().to_vector() == std::vector<double>(24));
+  }
+}
+
+TEST_CASE("AssociativeMemory: what is written under a key is read by it, and written over") {
+  // One value after the other under the same key: the delta rule replaces, half at a time.
+  auto memory = associative_tests::memory<double>({.key_dim = 4, .correction = true});
+  memory.query.weight.value().copy_from(memory.key.weight.value());
+  memory.strength.weight.value().fill(0);
+  memory.strength.bias.value().fill(40);  // β = 1
+  Random random(infty::tests::seed);
+  const auto x = infty::tests::uniform_variable<double>({1, 1, 6}, random);
+  const auto value = memory.value.forward(x).value().to_vector();
+  auto state = memory.make_state(1);
+  memory.write(state, x);
+  CHECK(infty::tests::error(memory.read(state, x).value().to_vector(), value) < 1e-4);  // ε
+  memory.value.weight.value().copy_from((-memory.value.weight).value());
+  memory.write(state, x);
+  std::vector<double> other;
+  for (const double y : value) other.push_back(-y);
+  CHECK(infty::tests::error(memory.read(state, x).value().to_vector(), other) < 1e-3);
+}
+
+TEST_CASE("AssociativeMemory: configurations and shapes that are refused") {
+  const auto refused = [](AssociativeConfig config, const std::string& name, Index d = 6) {
+    CAPTURE(name);
+    try {
+      const AssociativeMemory<float> memory(config, d, Random(1));
+      FAIL("was made");
+    } catch (const infty::ValueError& error) {
+      CHECK(std::string(error.what()).find(name) != std::string::npos);
+    }
+  };
+  refused({.heads = 0}, "heads is 0");
+  refused({.key_dim = 0}, "key_dim is 0");
+  refused({.heads = 2, .key_dim = 3}, "key_dim is 3");
+  refused({.nu = 0}, "nu is 0");
+  refused({.nu = std::numeric_limits<Index>::max() / 4}, "nu is");
+  refused({.epsilon = 0}, "epsilon");
+  refused({.feature_floor = std::nan("")}, "feature_floor");
+  refused({.heads = 4}, "d is 6");
+  refused({}, "d is 0", 0);
+  refused({}, "features", Index{1} << 54);
+  const auto memory = associative_tests::memory<double>({.key_dim = 4});
+  CHECK_THROWS_AS(memory.make_state(0), infty::ValueError);
+  auto state = memory.make_state(2);
+  const auto zeros = [](Shape shape) { return Variable<double>(Tensor<double>::zeros(shape)); };
+  memory.write(state, zeros({2, 3, 6}));
+  const auto before = numbers_of(state);
+  CHECK_THROWS_AS(memory.write(state, zeros({2, 3, 5})), infty::ShapeError);
+  CHECK_THROWS_AS(memory.write(state, zeros({1, 3, 6})), infty::ShapeError);
+  CHECK_THROWS_AS(memory.read(state, zeros({2, 6})), infty::ShapeError);
+  CHECK_THROWS_AS(associative_tests::memory<double>({.key_dim = 2}).read(state, zeros({2, 3, 6})),
+                  infty::ShapeError);
+  CHECK(numbers_of(state) == before);
+}
