@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -206,6 +207,23 @@ TEST_CASE("MemSizerLayer: streamed, reset and refused as a state is, its norms o
     auto streamed = state;
     Pass<double> pass;
     const auto y = layer.forward(state, x, pass).value();
+    {  // part by part
+      auto fresh = layer.self.make_state(2);
+      using V = Variable<double>;
+      const auto add = [&](const V& z, const infty::LayerNorm<double>& norm,
+                           const std::function<V(const V&)>& part) {
+        return in_front ? z + part(norm.forward(z)) : norm.forward(z + part(z));
+      };
+      auto by_hand = add(x, layer.self_norm, [&](const Variable<double>& z) {
+        return layer.self.forward(fresh, z, pass);
+      });
+      by_hand = add(by_hand, layer.cross_norm, [&](const Variable<double>& z) {
+        return layer.cross.attend(z, layer.cross.encode(source));
+      });
+      by_hand = add(by_hand, layer.feed_norm,
+                    [&](const Variable<double>& z) { return layer.feed.forward(z, pass); });
+      CHECK(error(by_hand.value().to_vector(), y.to_vector()) < 1e-14);
+    }
     const auto first = layer.forward(streamed, narrow(x, 0, 2), pass);
     const auto rest = layer.forward(streamed, narrow(x, 2, 5), pass);
     CHECK(error(concat(first, rest).value().to_vector(), y.to_vector()) < 1e-13);
