@@ -9,9 +9,8 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/parameters.hpp>
 #include <infty/memory/memsizer_layer.hpp>
-#include <infty/testing/memory_invariants.hpp>
+#include <infty/testing/gradient_check.hpp>
 
-#include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/golden_memsizer.hpp"
 #include "support/states.hpp"
@@ -120,12 +119,6 @@ TEST_CASE("slot_weights: the mean of the heads' softmaxes, its gradient, and lar
                               std::vector{x}) < 1e-8);
   CHECK_THROWS_AS(infty::slot_weights(x, 4), infty::ShapeError);
   CHECK_THROWS_AS(infty::slot_weights(x, 3, Tensor<double>::zeros({3, 2})), infty::ShapeError);
-}
-
-TEST_CASE("MemSizer: keeps what all mixers keep, in a model") {
-  const infty::tests::TemporaryFolder folder;
-  infty::testing::require_mixer<MemSizer<double>>({.slots = 3}, folder / "plain");
-  infty::testing::require_mixer<MemSizer<double>>(small, folder / "biased");
 }
 
 TEST_CASE("MemSizer: a gradient flows through segments, as through one") {
