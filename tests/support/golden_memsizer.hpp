@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <infty/autograd/parameters.hpp>
 #include <infty/autograd/reduce.hpp>
@@ -40,7 +40,7 @@ class MemSizerReplay {
       tape.backward(loss(y));
     }
     see_vectors("grad.input", x.grad());
-    see_gradients("", memory);
+    see_gradients("", parts(memory));
     auto state = memory.make_state(x.dim(0));
     for (Index i = 0; i < x.dim(1); ++i) {
       const std::string step = "step" + std::to_string(i) + '.';
@@ -65,7 +65,7 @@ class MemSizerReplay {
     }
     see_vectors("grad.target", target.grad());
     see_vectors("grad.source", source.grad());
-    see_gradients("", memory);
+    see_gradients("", parts(memory));
     return finished();
   }
 
@@ -84,17 +84,12 @@ class MemSizerReplay {
                               {.model_dim = d, .heads = file_.count("heads"), .head_dim = 1});
     layer.self = self;
     layer.cross = cross;
-    const auto each = [&](auto&& f) {
-      f("self_attn_layer_norm", layer.self_norm);
-      f("encoder_attn_layer_norm", layer.cross_norm);
-      f("final_layer_norm", layer.feed_norm);
-      f("fc1", layer.feed.inner);
-      f("fc2", layer.feed.outer);
-    };
-    each([&](const std::string& name, auto& part) {
-      set(name + ".weight", part.weight);
-      set(name + ".bias", part.bias);
-    });
+    const std::vector<Part> rest = {{"self_attn_layer_norm", of(layer.self_norm)},
+                                    {"encoder_attn_layer_norm", of(layer.cross_norm)},
+                                    {"final_layer_norm", of(layer.feed_norm)},
+                                    {"fc1", of(layer.feed.inner)},
+                                    {"fc2", of(layer.feed.outer)}};
+    set("", rest);
     const V x = vectors("input"), source = vectors("source");
     {
       Tape tape;
@@ -107,12 +102,9 @@ class MemSizerReplay {
     }
     see_vectors("grad.input", x.grad());
     see_vectors("grad.source", source.grad());
-    see_gradients("self_attn.", layer.self);
-    see_gradients("encoder_attn.", layer.cross);
-    each([&](const std::string& name, const auto& part) {
-      see("grad." + name + ".weight", record_of(part.weight.grad()));
-      see("grad." + name + ".bias", record_of(part.bias.grad()));
-    });
+    see_gradients("self_attn.", parts(layer.self));
+    see_gradients("encoder_attn.", parts(layer.cross));
+    see_gradients("", rest);
     return finished();
   }
 
@@ -126,27 +118,43 @@ class MemSizerReplay {
     file_.require_agrees("model_dim", key[1]);
     MemSizer<T, B> memory({.slots = key[0], .bias = file_.has(param + "k_proj.bias")},
                           {.model_dim = key[1], .heads = file_.count("heads"), .head_dim = 1});
-    for_each_part(memory, [&](const char* name, auto& part) {
-      set(prefix + name + ".weight", part.weight);
-      if (part.bias.size() > 0) set(prefix + name + ".bias", part.bias);
-    });
+    set(prefix, parts(memory));
     return memory;
   }
 
-  template <class Memory, class F>
-  static void for_each_part(Memory& memory, const F& f) {
-    f("q_proj", memory.query);
-    f("k_proj", memory.left);
-    f("v_proj", memory.right);
-    f("k_layer_norm", memory.left_norm);
-    f("v_layer_norm", memory.right_norm);
+  /// A weight and a bias, which may be empty, by their name in the file.
+  struct Part {
+    std::string name;
+    std::pair<V, V> parameters;
+  };
+
+  template <class Layer>
+  static std::pair<V, V> of(const Layer& layer) {
+    return {layer.weight, layer.bias};
   }
 
-  void see_gradients(const std::string& prefix, const MemSizer<T, B>& memory) {
-    for_each_part(memory, [&](const char* name, const auto& part) {
-      see("grad." + prefix + name + ".weight", record_of(part.weight.grad()));
-      if (part.bias.size() > 0) see("grad." + prefix + name + ".bias", record_of(part.bias.grad()));
-    });
+  static std::vector<Part> parts(const MemSizer<T, B>& memory) {
+    return {{"q_proj", of(memory.query)},
+            {"k_proj", of(memory.left)},
+            {"v_proj", of(memory.right)},
+            {"k_layer_norm", of(memory.left_norm)},
+            {"v_layer_norm", of(memory.right_norm)}};
+  }
+
+  void set(const std::string& prefix, const std::vector<Part>& all) {
+    for (const Part& part : all) {
+      auto [weight, bias] = part.parameters;
+      set(prefix + part.name + ".weight", weight);
+      if (bias.size() > 0) set(prefix + part.name + ".bias", bias);
+    }
+  }
+
+  void see_gradients(const std::string& prefix, const std::vector<Part>& all) {
+    for (const Part& part : all) {
+      const auto& [weight, bias] = part.parameters;
+      see("grad." + prefix + part.name + ".weight", record_of(weight.grad()));
+      if (bias.size() > 0) see("grad." + prefix + part.name + ".bias", record_of(bias.grad()));
+    }
   }
 
   void set(const std::string& name, V& parameter) {

@@ -55,12 +55,14 @@ Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>
       const T numeric = (at(i, x[i] + step) - at(i, x[i] - step)) / (2 * step);
       const bool finite = math::is_finite(numeric) && math::is_finite(gradient[i]);
       const T difference = finite ? std::abs(numeric - gradient[i]) / scale : math::infinity<T>;
-      if (difference > worst.largest)
-        worst = {difference,
-                 testing::detail::words_on(
-                     {.what = named.name, .left = "by backward", .right = "by central differences"},
-                     input.shape(), static_cast<Index>(i), static_cast<double>(gradient[i]),
-                     static_cast<double>(numeric))};
+      if (difference > worst.largest) {
+        // A statement of its own: nvcc loses a name that is initialised inside two pairs of braces.
+        const testing::detail::Sides sides{
+            .what = named.name, .left = "by backward", .right = "by central differences"};
+        worst = {difference, testing::detail::words_on(sides, input.shape(), static_cast<Index>(i),
+                                                       static_cast<double>(gradient[i]),
+                                                       static_cast<double>(numeric))};
+      }
       if (!finite) return worst;
     }
   }

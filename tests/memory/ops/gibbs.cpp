@@ -72,36 +72,43 @@ Definition definition(const Psi& psi, const std::vector<double>& t, const std::v
   return out;
 }
 
+template <class T, class B>
+std::vector<double> numbers(const Tensor<T, B>& x) {
+  const auto host = x.to_vector();
+  return std::vector<double>(host.begin(), host.end());
+}
+
+/// Holds reads and densities over a basis to the definition; how many nodes 101 places make.
+template <class T, class B, class Psi, class Exact>
+Index nodes_of_right_reads(const Psi& psi, const Exact& exact, Random& random) {
+  using V = Variable<T, B>;
+  const Index N = psi.size();
+  const auto t = even_places(101);
+  const auto merged = sampled_basis<B>(psi, t, true), all = sampled_basis<B>(psi, t, false);
+  const auto q = uniform_tensor<T, B>({2, 3, 4}, random, -3, 3),
+             k = uniform_tensor<T, B>({2, N, 4}, random),
+             v = uniform_tensor<T, B>({2, N, 4}, random);
+  const auto expected = definition(exact, t, numbers(q), numbers(k), numbers(v), 2, 3, 2, 2);
+  for (const auto& at : {merged, all}) {
+    CHECK(error(infty::gibbs_expectation(at, V(q), V(k), V(v), 2).value().to_vector(),
+                expected.read) < 10 * infty::tests::tolerance<T>);
+    CHECK(error(infty::gibbs_density(at, q, k, 2).to_vector(), expected.density) <
+          10 * infty::tests::tolerance<T>);
+  }
+  return merged.psi.dim(0);
+}
+
 TEMPLATE_LIST_TEST_CASE("gibbs_expectation: the definition, of smooth functions and of cells", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
   Random random(infty::tests::seed);
-  const auto of = [&](const auto& psi, const auto& exact) {
-    const Index N = psi.size();
-    const auto t = even_places(101);
-    const auto merged = sampled_basis<B>(psi, t, true), all = sampled_basis<B>(psi, t, false);
-    const auto q = uniform_tensor<T, B>({2, 3, 4}, random, -3, 3),
-               k = uniform_tensor<T, B>({2, N, 4}, random),
-               v = uniform_tensor<T, B>({2, N, 4}, random);
-    const auto numbers = [](const Tensor<T, B>& x) {
-      const auto host = x.to_vector();
-      return std::vector<double>(host.begin(), host.end());
-    };
-    const auto expected = definition(exact, t, numbers(q), numbers(k), numbers(v), 2, 3, 2, 2);
-    using V = Variable<T, B>;
-    for (const auto& at : {merged, all}) {
-      CHECK(error(infty::gibbs_expectation(at, V(q), V(k), V(v), 2).value().to_vector(),
-                  expected.read) < 10 * infty::tests::tolerance<T>);
-      CHECK(error(infty::gibbs_density(at, q, k, 2).to_vector(), expected.density) <
-            10 * infty::tests::tolerance<T>);
-    }
-    return merged.psi.dim(0);
-  };
-  CHECK(of(GaussianBasis<T>(6, {.1, .3}), GaussianBasis<double>(6, {.1, .3})) == 101);
-  CHECK(of(RectangularBasis<T>(8), RectangularBasis<double>(8)) == 8);  // a node a cell
-  CHECK(of(RectangularBasis<T>(8, LastCell::open), RectangularBasis<double>(8, LastCell::open)) ==
-        9);  // and t = 1
+  const GaussianBasis<T> smooth(6, {.1, .3});
+  CHECK(nodes_of_right_reads<T, B>(smooth, GaussianBasis<double>(6, {.1, .3}), random) == 101);
+  const RectangularBasis<T> cells(8), open(8, LastCell::open);
+  CHECK(nodes_of_right_reads<T, B>(cells, RectangularBasis<double>(8), random) == 8);
+  CHECK(nodes_of_right_reads<T, B>(open, RectangularBasis<double>(8, LastCell::open), random) ==
+        9);  // a node a cell, and t = 1
 }
 
 TEST_CASE("gibbs_expectation: two cells by hand") {
@@ -118,24 +125,25 @@ TEST_CASE("gibbs_expectation: two cells by hand") {
   CHECK(infty::gibbs_density(at, q.value(), k.value(), 1).to_vector()[0] == Approx(.5 / .375));
 }
 
-TEST_CASE("gibbs_expectation: gradients of queries, keys and values") {
+template <class Psi>
+void check_gradients(const Psi& psi) {
   Random random(infty::tests::seed);
-  const auto of = [&](const auto& psi) {
-    const auto at = sampled_basis<infty::EigenBackend>(psi, even_places(50), true);
-    const auto q = uniform_variable<double>({2, 3, 4}, random, -2, 2),
-               k = uniform_variable<double>({2, 6, 4}, random),
-               v = uniform_variable<double>({2, 6, 4}, random);
-    const Variable<double> by(uniform_tensor<double>({2, 3, 4}, random));
-    const auto loss = [&] { return sum(infty::gibbs_expectation(at, q, k, v, 2) * by); };
-    CHECK(infty::gradient_check(loss, std::vector{q, k, v}) < 1e-8);
-    // One alone.
-    const Variable<double> fixed_q(q.value()), fixed_k(k.value());
-    CHECK(infty::gradient_check(
-              [&] { return sum(infty::gibbs_expectation(at, fixed_q, fixed_k, v, 2) * by); },
-              std::vector{v}) < 1e-8);
-  };
-  of(GaussianBasis<double>(6, {.1, .3}));
-  of(RectangularBasis<double>(6, LastCell::open));
+  const auto at = sampled_basis<infty::EigenBackend>(psi, even_places(50), true);
+  const auto q = uniform_variable<double>({2, 3, 4}, random, -2, 2),
+             k = uniform_variable<double>({2, 6, 4}, random),
+             v = uniform_variable<double>({2, 6, 4}, random);
+  const Variable<double> by(uniform_tensor<double>({2, 3, 4}, random));
+  const auto loss = [&] { return sum(infty::gibbs_expectation(at, q, k, v, 2) * by); };
+  CHECK(infty::gradient_check(loss, std::vector{q, k, v}) < 1e-8);
+  // One alone.
+  const Variable<double> fixed_q(q.value()), fixed_k(k.value());
+  const auto alone = [&] { return sum(infty::gibbs_expectation(at, fixed_q, fixed_k, v, 2) * by); };
+  CHECK(infty::gradient_check(alone, std::vector{v}) < 1e-8);
+}
+
+TEST_CASE("gibbs_expectation: gradients of queries, keys and values") {
+  check_gradients(GaussianBasis<double>(6, {.1, .3}));
+  check_gradients(RectangularBasis<double>(6, LastCell::open));
 }
 
 TEST_CASE("gibbs_expectation: scores that exp would overflow at choose the largest") {
