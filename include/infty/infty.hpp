@@ -86,6 +86,7 @@
 #include <infty/memory/long_term_needs.hpp>
 #include <infty/memory/long_term_state.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/memory/memory_in_front.hpp>
 #include <infty/memory/merge.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/ops/density.hpp>
