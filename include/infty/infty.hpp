@@ -109,6 +109,7 @@
 #include <infty/memory/memsizer.hpp>
 #include <infty/memory/memsizer_layer.hpp>
 #include <infty/memory/memory_tokens.hpp>
+#include <infty/memory/memory_in_front.hpp>
 #include <infty/memory/merge.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/ops/chunk_products.hpp>

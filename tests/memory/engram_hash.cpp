@@ -12,8 +12,8 @@ using infty::Index;
 
 TEST_CASE("NumpyGenerator: draws what NumPy draws") {
   // numpy.random.default_rng(seed).integers(0, (2**63 - 1) // 20 // 2, 5, dtype=numpy.int64)
-  const std::uint64_t n = (std::uint64_t{1} << 63U) / 40;
-  const auto drawn = [n](std::uint64_t seed) {
+  constexpr std::uint64_t n = (std::uint64_t{1} << 63U) / 40;
+  const auto drawn = [](std::uint64_t seed) {
     infty::detail::NumpyGenerator random(seed);
     std::vector<std::uint64_t> numbers;
     for (int i = 0; i < 5; ++i) numbers.push_back(random.below(n));

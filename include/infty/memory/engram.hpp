@@ -72,9 +72,10 @@ class Engram {
 
   Embedding<T, Backend> table;    ///< [rows of all tables, width / heads]
   Linear<T, Backend> value, key;  ///< of what is found: -> d / branches, -> d
-  V key_norm, hidden_norm,
-      norm;  ///< gains of the gate's two norms and the convolution's, [M, d / M]
-  V taps;    ///< [d, kernel], the last is the current place's
+  V key_norm;                     ///< gain of the gate's norm of keys, [M, d / M]
+  V hidden_norm;                  ///< gain of the gate's norm of hidden vectors, the same
+  V norm;                         ///< gain of the norm in front of the convolution, the same
+  V taps;                         ///< [d, kernel], the last is the current place's
 
   /// Makes the layer for vectors of width `model_dim`, all branches side by side.
   /// @throws infty::ValueError if the configuration is not valid, or branches do not divide the

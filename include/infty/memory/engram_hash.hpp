@@ -20,8 +20,8 @@ struct Wide {
   std::uint64_t high = 0, low = 0;
 
   friend constexpr Wide operator+(Wide a, Wide b) {
-    const std::uint64_t low = a.low + b.low;
-    return {a.high + b.high + (low < a.low ? 1 : 0), low};
+    const std::uint64_t sum = a.low + b.low;
+    return {a.high + b.high + (sum < a.low ? 1 : 0), sum};
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -57,8 +58,8 @@ class TitansMemory {
       inertia = Linear<T, Backend>(config.model_dim, config.heads, random.split(4));
     for (Index i = 0; i <= last; ++i) {
       const Index in = i > 0 ? config.hidden_dim() : D, to = i < last ? config.hidden_dim() : D;
-      initial.push_back(detail::uniform_parameter<T, Backend>(Shape{config.heads, in, to}, in,
-                                                              random.split(5).split(i)));
+      initial.push_back(detail::uniform_parameter<T, Backend>(
+          Shape{config.heads, in, to}, in, random.split(5).split(static_cast<std::uint64_t>(i))));
     }
     if (config.heads > 1 || D != config.model_dim)
       out = Linear<T, Backend>(config.heads * D, config.model_dim, random.split(6), false);
