@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <stdexcept>
@@ -186,4 +187,35 @@ TEST_CASE("train_step: asks the system for no memory after the first") {
   const std::size_t pool_after = allocations(), heap_after = infty::tests::new_calls;
   CHECK(pool_after == pool);
   CHECK(heap_after == heap);
+}
+
+TEST_CASE("train_step: gradients of parameters with a rate of their own are clipped apart") {
+  for (const bool apart : {false, true}) {
+    Setup setup;
+    if (apart) setup.adam.fix_rate("second.weight", .5);
+    const auto& parameters = setup.adam.parameters();
+    setup.adam.zero_grad();
+    {
+      infty::Tape tape;
+      tape.backward(setup.loss());
+    }
+    double own = 0, rest = 0;  // squares before
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const bool is_own = parameters[i].name == "second.weight";
+      CHECK(setup.adam.has_own_rate(i) == (apart && is_own));
+      for (const double g : parameters[i].variable.grad().to_vector())
+        (is_own ? own : rest) += g * g;
+    }
+    constexpr double most = 1e-2;
+    const auto step =
+        infty::train_step(setup.adam, {.max_norm = most}, [&] { return setup.loss(); });
+    CHECK(step.grad_norm == Catch::Approx(std::sqrt(own + rest)));
+    double clipped_own = 0, clipped_rest = 0;
+    for (const auto& parameter : parameters)
+      for (const double g : parameter.variable.grad().to_vector())
+        (parameter.name == "second.weight" ? clipped_own : clipped_rest) += g * g;
+    CHECK(std::sqrt(clipped_own + clipped_rest) ==
+          Catch::Approx(apart ? std::sqrt(2.) * most : most).epsilon(1e-3));
+    if (apart) CHECK(std::sqrt(clipped_own) == Catch::Approx(most).epsilon(1e-3));
+  }
 }

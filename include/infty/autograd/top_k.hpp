@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
 #include <infty/autograd/gather.hpp>
 #include <infty/core/number.hpp>
 
@@ -37,10 +41,55 @@ INFTY_HOST_DEVICE void sink(const T* x, Index root, Index k, Index* heap) {
   heap[root] = moved;
 }
 
+/// A number that is the larger the earlier x comes in the order of `comes_before`.
+INFTY_HOST_DEVICE inline std::uint32_t rank_bits(const float* x) {
+  constexpr std::uint32_t sign = std::uint32_t{1} << 31;
+  if (math::is_nan_at(x)) return ~std::uint32_t{0};
+  const auto bits = *x == 0 ? 0 : std::bit_cast<std::uint32_t>(*x);  // -0 is 0
+  return (bits & sign) != 0 ? ~bits : bits | sign;
+}
+
+/// `row_top_k` of float, of fewer than 2^31 elements: rank and index are one number, so that an
+/// element is compared in one step and nothing is looked up.
+INFTY_HOST_DEVICE inline void float_top_k(Index n, Index k, const float* x, Index* out) {
+  // Half of the rank's order is negative, as an Index; the lower index is the larger number.
+  constexpr std::uint32_t sign = std::uint32_t{1} << 31;
+  const auto key = [=](std::uint32_t rank, Index i) {
+    return static_cast<Index>(static_cast<std::int32_t>(rank ^ sign)) * (Index{1} << 32) +
+           ((Index{1} << 32) - 1 - i);
+  };
+  const auto sink_key = [=](Index root, Index size) {  // the smallest on top
+    const Index moved = out[root];
+    for (Index child; (child = 2 * root + 1) < size; root = child) {
+      if (child + 1 < size && out[child + 1] < out[child]) ++child;
+      if (moved <= out[child]) break;
+      out[root] = out[child];
+    }
+    out[root] = moved;
+  };
+  for (Index i = 0; i < k; ++i) out[i] = key(rank_bits(x + i), i);
+  for (Index root = k / 2; root-- > 0;) sink_key(root, k);
+  for (Index i = k; i < n; ++i) {
+    const Index next = key(rank_bits(x + i), i);
+    if (next < out[0]) continue;
+    out[0] = next;
+    sink_key(0, k);
+  }
+  for (Index last = k - 1; last > 0; --last) {
+    const Index top = out[0];
+    out[0] = out[last];
+    out[last] = top;
+    sink_key(0, last);
+  }
+  for (Index i = 0; i < k; ++i) out[i] = (Index{1} << 32) - 1 - (out[i] & ((Index{1} << 32) - 1));
+}
+
 /// The indices of the first k <= n of x (n) in the order of `comes_before`, in n log k steps.
 template <class T>
 INFTY_HOST_DEVICE void row_top_k(Index n, Index k, const T* x, Index* out) {
   if (k == 0) return;
+  if constexpr (std::is_same_v<T, float>)
+    if (n <= (Index{1} << 31)) return float_top_k(n, k, x, out);
   for (Index i = 0; i < k; ++i) out[i] = i;
   for (Index root = k / 2; root-- > 0;) sink(x, root, k, out);
   for (Index i = k; i < n; ++i) {

@@ -152,8 +152,9 @@ class Adam {
   }
 
   /// Has all parameters whose names hold `part`, such as ".values", step with a fixed learning rate
-  /// of their own from now on, whatever rate a step is taken with. A program says so when it makes
-  /// its optimiser; it is no part of what is saved. Returns how many parameters these are.
+  /// of their own from now on, whatever rate a step is taken with; `train_step` clips their
+  /// gradients apart from the others'. A program says so when it makes its optimiser; it is no part
+  /// of what is saved. Returns how many parameters these are.
   /// @throws infty::ValueError if there is none, or unless the rate is finite and at least 0
   Index fix_rate(std::string_view part, double learning_rate) {
     check_rate("Adam::fix_rate", learning_rate);
@@ -166,6 +167,9 @@ class Adam {
     require(found > 0, "Adam::fix_rate", "no parameter has '", part, "' in its name");
     return found;
   }
+
+  /// Whether parameter i of `parameters()` has a rate of its own: see `fix_rate`.
+  bool has_own_rate(std::size_t i) const { return moments_[i].rate.has_value(); }
 
   /// Takes a step along the gradients, with the learning rate of the configuration.
   void step() { step(config_.learning_rate); }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
@@ -26,7 +28,8 @@ struct TrainStep {
 /// How one step of training is taken.
 struct TrainStepConfig {
   double learning_rate = 1e-3;  ///< of this step, >= 0; the default is Adam's
-  /// What the 2-norm of all gradients together is clipped to, > 0; by default nothing is clipped.
+  /// What the 2-norm of all gradients together is clipped to, > 0, those of parameters with a rate
+  /// of their own (`Adam::fix_rate`) apart from the rest; by default nothing is clipped.
   double max_norm = math::infinity<double>;
 };
 
@@ -42,6 +45,28 @@ template <class T, class B>
                             " is not finite, and ", seen);
   raise<NonFiniteError>("train_step", "step ", adam.steps(), ": ", seen,
                         ", and all parameters are finite");
+}
+
+/// Clips all gradients to a norm, those of parameters with a rate of their own apart from the rest.
+/// @param squares  sums of squares, one a parameter   @param norm  that they make together
+template <class T, class B>
+void clip_groups(const Adam<T, B>& adam, const double* squares, double norm, double max_norm) {
+  const auto& parameters = adam.parameters();
+  std::vector<NamedParameter<T, B>> own, rest;
+  double own_sum = 0, sum = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (adam.has_own_rate(i)) {
+      own.push_back(parameters[i]);
+      own_sum += squares[i];
+    }
+  if (own.empty()) return clip_to(parameters, norm, max_norm);
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (!adam.has_own_rate(i)) {
+      rest.push_back(parameters[i]);
+      sum += squares[i];
+    }
+  clip_to(own, std::sqrt(own_sum), max_norm);
+  clip_to(rest, std::sqrt(sum), max_norm);
 }
 
 /// *to = *from in double, in the backend's memory.
@@ -92,7 +117,7 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
         raise<NonFiniteError>("train_step", "step ", adam.steps(), ", loss ", step.loss, ": ",
                               what);
       });
-  detail::clip_to(parameters, step.grad_norm, config.max_norm);
+  detail::clip_groups(adam, read.data() + 1, step.grad_norm, config.max_norm);
   adam.step(config.learning_rate);
   return step;
 }

@@ -79,8 +79,9 @@ class Trainer {
   /// The optimiser, and through it the parameters.
   const Adam<T, Backend>& optimizer() const { return adam_; }
 
-  /// Has all parameters whose names hold `part` step with a fixed learning rate of their own, as
-  /// `Adam::fix_rate`. @throws infty::ValueError if there is none, or for a bad rate
+  /// Has all parameters whose names hold `part` step with a fixed learning rate of their own, their
+  /// gradients clipped apart, as `Adam::fix_rate`. @throws infty::ValueError if there is none, or
+  /// for a bad rate
   Trainer& fix_rate(std::string_view part, double learning_rate) {
     adam_.fix_rate(part, learning_rate);
     return *this;

@@ -55,23 +55,25 @@ struct Exhaustive {
           double score;
           Index slot, rank;
         };
-        std::vector<std::vector<double>> s(2);
-        std::vector<std::vector<Index>> rank(2);  // of each key among those of its half
-        for (Index c = 0; c < 2; ++c) {
-          for (Index i = 0; i < n; ++i) s[c].push_back(dot(row, head, c, i));
-          for (Index i = 0; i < n; ++i) {
+        std::vector<double> s[2];
+        std::vector<Index> rank[2];  // of each key among those of its half
+        for (const Index c : {0, 1}) {
+          std::vector<double>& own = s[c];
+          for (Index i = 0; i < n; ++i) own.push_back(dot(row, head, c, i));
+          for (std::size_t i = 0; i < own.size(); ++i) {
             Index before = 0;
-            for (Index j = 0; j < n; ++j)
-              before += s[c][j] > s[c][i] || (s[c][j] == s[c][i] && j < i);
+            for (std::size_t j = 0; j < own.size(); ++j)
+              before += own[j] > own[i] || (own[j] == own[i] && j < i);
             rank[c].push_back(before);
           }
         }
         std::vector<Found> all;
-        for (Index i = 0; i < n; ++i)
-          for (Index j = 0; j < n; ++j)
-            all.push_back({s[0][i] + s[1][j], i * n + j, rank[0][i] * n + rank[1][j]});
-        std::sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
-          return a.score > b.score || (a.score == b.score && a.rank < b.rank);
+        for (std::size_t i = 0; i < s[0].size(); ++i)
+          for (std::size_t j = 0; j < s[1].size(); ++j)
+            all.push_back({s[0][i] + s[1][j], static_cast<Index>(i) * n + static_cast<Index>(j),
+                           rank[0][i] * n + rank[1][j]});
+        std::sort(all.begin(), all.end(), [](const Found& x, const Found& y) {
+          return x.score > y.score || (x.score == y.score && x.rank < y.rank);
         });
         for (Index j = 0; j < k; ++j) {
           scores.push_back(all[static_cast<std::size_t>(j)].score);

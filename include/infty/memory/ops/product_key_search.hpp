@@ -23,7 +23,8 @@ namespace detail {
 
 /// The k largest of the sums first[p[i]] + second[q[j]], of falling first[p] and second[q], without
 /// the k² of them: in the staircase of what has been taken only corners can be next. Of equal sums
-/// that with the lower i k + j comes first; NaN is larger than any number.
+/// that with the lower i k + j comes first. NaN in a half, which is the first there, is in the
+/// first.
 /// @param p, q  [k], places of the largest k of each half   @param taken  [k], to work in
 /// @param n     keys of a half   @param score, slot  [k], what was found
 template <class T>
@@ -37,7 +38,7 @@ INFTY_HOST_DEVICE void best_pairs(Index n, Index k, const T* first, const T* sec
       const Index j = taken[i];
       if (j < k && (i == 0 || j < taken[i - 1])) {
         const T sum = first[p[i]] + second[q[j]];
-        if (row < 0 || sum > best || (math::is_nan(sum) && !math::is_nan(best))) {
+        if (row < 0 || sum > best) {
           row = i;
           best = sum;
         }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// What a feed of product keys costs, and that a step of training does not grow with the table: 512
+// vectors of width 128, 4 heads, 32 slots a head of 2^16 or 2^20, query and values of width 128.
+// Forward; forward, backward and a step of Adam, by rows and, as a comparison, of the whole table;
+// and the parts that it is made of.
+
+#include <cmath>
+
+#include <infty/autograd/reduce.hpp>
+#include <infty/memory/product_key_memory.hpp>
+#include <infty/train/train_step.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include "../support/tensors.hpp"
+
+using namespace infty::bench;
+using infty::Index;
+
+namespace {
+
+constexpr Index vectors = 512, width = 128, slots_a_vector = 4 * 32;
+
+struct Reading {
+  infty::ProductKeyMemory<float> memory;
+  infty::Variable<float> x{normal<float>({4, vectors / 4, width}), true};
+
+  explicit Reading(Index slots, bool by_rows = true)
+      : memory({.sub_keys = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(slots)))),
+                .key_dim = 128,
+                .row_gradients = by_rows},
+               width, infty::Random(1)) {}
+
+  infty::ProductKeyReading<float> read(bool training) const {
+    infty::Pass<float> pass{.training = training};
+    return memory.read(x, pass);
+  }
+};
+
+void forward(benchmark::State& run) {
+  const Reading one(run.range(0));
+  for (auto _ : run) benchmark::DoNotOptimize(one.read(false).output.value().data());
+  run.SetItemsProcessed(run.iterations() * vectors);
+}
+
+template <bool by_rows>
+void step(benchmark::State& run) {
+  Reading one(run.range(0), by_rows);
+  infty::Adam<float> adam(one.memory);
+  for (auto _ : run) {
+    infty::train_step(adam, {.learning_rate = 1e-4, .max_norm = 1},
+                      [&] { return infty::sum(one.read(true).output); });
+  }
+  run.SetItemsProcessed(run.iterations() * vectors);
+}
+
+void search(benchmark::State& run) {
+  const Reading one(run.range(0));
+  const infty::Variable<float> queries(normal<float>({vectors, 4 * 128}));
+  for (auto _ : run)
+    benchmark::DoNotOptimize(
+        infty::product_key_search(queries, one.memory.keys, 32).slots.data());
+}
+
+void rows(benchmark::State& run) {
+  const Reading one(run.range(0));
+  const auto reading = one.read(false);
+  const infty::Shape all{vectors, slots_a_vector};
+  const infty::Variable<float> weights(reading.weights.value().reshape(all));
+  for (auto _ : run)
+    benchmark::DoNotOptimize(
+        infty::weighted_rows(weights, reading.slots.reshape(all), one.memory.values)
+            .value()
+            .data());
+  run.SetBytesProcessed(run.iterations() * vectors * slots_a_vector * width *
+                        static_cast<Index>(sizeof(float)));
+}
+
+void groups(benchmark::State& run) {
+  const Reading one(run.range(0));
+  const auto slots = one.read(false).slots;
+  for (auto _ : run)
+    benchmark::DoNotOptimize(infty::group_rows(slots, run.range(0)).rows.data());
+}
+
+}  // namespace
+
+BENCHMARK(forward)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(step<true>)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(step<false>)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(search)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(rows)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(groups)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
