@@ -100,10 +100,6 @@ std::vector<T> answers(const MemorizingAttention<T, B>& layer, infty::Memorizing
   return all;
 }
 
-}  // namespace memorizing_tests
-
-using namespace memorizing_tests;
-
 TEST_CASE("MemorizingAttention: the programs' numbers in double, every value and gradient") {
   for (const std::string name : cases) {
     const auto result = replay<double>(name);
@@ -322,3 +318,5 @@ TEST_CASE("MemorizingAttention: the same bits with any number of threads") {
   };
   CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(3, run));
 }
+
+}  // namespace memorizing_tests

@@ -85,10 +85,6 @@ std::vector<double> by_pairs(const Case<T, B>& c, const LocalAttentionOptions<B>
   return y;
 }
 
-}  // namespace local_attention_tests
-
-using namespace local_attention_tests;
-
 TEMPLATE_LIST_TEST_CASE("local_attention: the definition, pair by pair", "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
@@ -172,3 +168,5 @@ TEST_CASE("local_attention: what does not fit is refused") {
       local_attention(c.q, c.k, c.v, c.bias, {.heads = 2, .key_heads = 2, .window = -1}),
       infty::ValueError);
 }
+
+}  // namespace local_attention_tests

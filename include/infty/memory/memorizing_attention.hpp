@@ -8,6 +8,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/memory/fifo.hpp>
+#include <infty/memory/flops.hpp>
 #include <infty/memory/key_value_store.hpp>
 #include <infty/memory/memorizing_config.hpp>
 #include <infty/memory/ops/nearest.hpp>
@@ -126,6 +127,17 @@ class MemorizingAttention {
     if (pass.answer) answer = out.forward(read(state, x, keys, values, pass));
     state = written(state, keys, values, pass.before, x.dim(1) - pass.behind);
     return answer;
+  }
+
+  /// Of `forward` behind a full memory and a full cache: see memory/flops.hpp.
+  double flops(Index batch, Index length) const {
+    const Index rows = batch * length, d = sizes_.model_dim, e = sizes_.inner();
+    const auto l = static_cast<double>(length), held = static_cast<double>(config_.cache);
+    const double pairs = static_cast<double>(batch) * (l * held + l * (l + 1) / 2);
+    return detail::product_flops(rows, 2 * (e + key_width()), d) +  // maps
+           4 * pairs * static_cast<double>(e) +                     // local scores and values
+           detail::product_flops(rows, config_.capacity, e) +       // the search
+           detail::product_flops(rows, 2 * config_.k, e);           // what was found
   }
 
  private:
