@@ -239,8 +239,11 @@ struct FusedNearest {
     const auto part = [&](const NearestRow<T>& row, Index piece) {
       return row.count * piece / pieces;
     };
+    // Threads are not worth while for less than some microseconds.
+    const Index cost = (std::min)(each, Tile::most_queries) * (longest / pieces) * s.head_dim;
+    const Index grain = std::max<Index>(1, (Index{1} << 18) / std::max<Index>(1, cost));
     Scratch<Found<T>> heaps(pieces * groups * each * s.k);
-    parallel_for(groups * tiles * pieces, 1, [&](Index begin, Index end) {
+    parallel_for(groups * tiles * pieces, grain, [&](Index begin, Index end) {
       Scratch<T> scratch(Tile::size(s.head_dim));
       for (Index job = begin; job < end; ++job) {
         const Index piece = job % pieces, group = job / pieces / tiles;

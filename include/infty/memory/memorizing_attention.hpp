@@ -247,8 +247,8 @@ class MemorizingAttention {
       if (M == 0) return own;
       const Index w = key_width(), batch = own.dim(0);
       const V cached = narrow(V(state.cache.vectors), config_.cache - M, config_.cache);
-      const V half = narrow(reshape(cached, Shape{batch * M, 2 * w}), part * w, (part + 1) * w);
-      return concat(reshape(half, Shape{batch, M, w}), own);
+      const V chosen = narrow(reshape(cached, Shape{batch * M, 2 * w}), part * w, (part + 1) * w);
+      return concat(reshape(chosen, Shape{batch, M, w}), own);
     };
     LocalAttentionOptions<Backend> options{.heads = sizes_.heads,
                                            .key_heads = key_heads_,
