@@ -12,6 +12,8 @@ using infty::Index;
 using infty::tests::found_by;
 using infty::tests::NearestCase;
 
+namespace fused_nearest_tests {
+
 using Kernel = infty::EigenBackend::FusedNearest;
 using Composed = infty::ComposedNearest<infty::EigenBackend>;
 static_assert(std::is_same_v<infty::detail::chosen_t<Composed>, Kernel>);
@@ -73,3 +75,5 @@ TEST_CASE("nearest: numbers that are none are met as the composition meets them"
     }
   }
 }
+
+}  // namespace fused_nearest_tests

@@ -53,10 +53,6 @@ std::vector<Index> from_to(Index first, Index end) {
   return out;
 }
 
-}  // namespace store_tests
-
-using namespace store_tests;
-
 TEMPLATE_LIST_TEST_CASE("KeyValueStore: holds the last entries of each row, in blocks", "",
                         infty::tests::Types) {
   using T = typename TestType::T;
@@ -168,3 +164,5 @@ TEST_CASE("KeyValueStore: what does not fit is refused, and nothing has changed"
   CHECK_THROWS_AS(KeyValueStore<float>(2, 0, 1), infty::ValueError);
   CHECK_THROWS_AS(KeyValueStore<float>(2, Index{1} << 40, Index{1} << 40), infty::ValueError);
 }
+
+}  // namespace store_tests

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
+#include <cstdint>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <infty/core/pool.hpp>
@@ -88,8 +92,8 @@ MemorizingAttention<T, B> drawn(const MemorizingConfig& config) {
 /// What a layer makes of segments of these lengths, and its state behind them.
 template <class T, class B>
 std::vector<T> answers(const MemorizingAttention<T, B>& layer, infty::MemorizingState<T, B>& state,
-                       std::vector<Index> lengths, int seed = 3) {
-  Random random(seed);
+                       std::vector<Index> lengths, std::uint64_t which = 3) {
+  Random random(which);
   std::vector<T> all;
   for (const Index length : lengths) {
     infty::Pass<T, B> pass;
@@ -99,10 +103,6 @@ std::vector<T> answers(const MemorizingAttention<T, B>& layer, infty::Memorizing
   }
   return all;
 }
-
-}  // namespace memorizing_tests
-
-using namespace memorizing_tests;
 
 TEST_CASE("MemorizingAttention: the programs' numbers in double, every value and gradient") {
   for (const std::string name : cases) {
@@ -123,7 +123,8 @@ TEST_CASE("MemorizingAttention: the programs' numbers in float to 1e-5") {
 
 TEST_CASE("MemorizingAttention: keeps to what every mixer keeps to") {
   const infty::tests::TemporaryFolder folder;
-  for (const std::size_t kind : {2, 3})  // all options, with a gate and jointly
+  for (const std::size_t kind :
+       {std::size_t{2}, std::size_t{3}})  // all options, with a gate and jointly
     infty::testing::require_mixer<MemorizingAttention<double>>(all_kinds()[kind], folder / "state");
 }
 
@@ -322,3 +323,5 @@ TEST_CASE("MemorizingAttention: the same bits with any number of threads") {
   };
   CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(3, run));
 }
+
+}  // namespace memorizing_tests

@@ -167,6 +167,7 @@ std::string page() {
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
          declared("CausalAttentionConfig", "nn/causal_attention.hpp") +
          declared("PlainAttentionOptions", "nn/plain_attention.hpp") +
+         declared("LocalAttentionOptions", "nn/local_attention.hpp") +
          declared("AdaptiveConfig", "nn/adaptive_config.hpp") +
          section<infty::Sampling>("Sampling", "nn/sampling.hpp") +
          section<infty::AdamConfig>("AdamConfig", "train/adam.hpp") +

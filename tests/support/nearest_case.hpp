@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct NearestCase {
   T odd = T(0);            ///< unless 0, the first number of every seventh key
   Index hidden = 0;        ///< the oldest entries of each row that are not to be found
 
-  Tensor<T, B> drawn(Shape shape, int which) const {
+  Tensor<T, B> drawn(Shape shape, std::uint64_t which) const {
     Random random(which);
     std::vector<T> numbers(static_cast<std::size_t>(shape.size()));
     for (T& x : numbers) {

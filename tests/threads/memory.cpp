@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/memory/long_term_memory.hpp>
+#include <infty/memory/memorizing_attention.hpp>
 
 #include "memory/long_term.hpp"
 #include "support/catch.hpp"
@@ -150,5 +151,26 @@ TEST_CASE("threads: siblings write and read, and solve for each other") {
     const Memory& layer = layers[static_cast<std::size_t>(i)];
     auto state = layer.make_state(2, i);
     return session(layer, state, i);
+  }));
+}
+
+TEST_CASE("threads: branches of a state that share blocks go their own ways at once") {
+  const infty::MemorizingAttention<float> layer(
+      {.capacity = 40, .k = 3, .cache = 2}, {.model_dim = 4, .heads = 2, .head_dim = 3}, Random(1));
+  auto common = layer.make_state(2);
+  Random random(2);
+  infty::Pass<float> pass;
+  layer.forward(common, uniform_tensor<float>({2, 9, 4}, random), pass);
+  CHECK(same_at_once([&](int thread) {
+    auto branch = common;
+    Random own(static_cast<std::uint64_t>(thread));
+    std::vector<float> all;
+    for (int n = 0; n < 20; ++n) {
+      infty::Pass<float> each;
+      const auto y = layer.forward(branch, uniform_tensor<float>({2, 3, 4}, own), each);
+      const auto numbers = y.value().to_vector();
+      all.insert(all.end(), numbers.begin(), numbers.end());
+    }
+    return all;
   }));
 }

@@ -7,7 +7,7 @@
 
 #include <infty/core/kernel/nearest.hpp>
 #include <infty/core/number.hpp>
-#include <infty/eigen/gemm.hpp>
+#include <infty/eigen/lanes.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
@@ -30,40 +30,70 @@ struct Found {
   }
 };
 
-/// The products of `rows` keys, which stand one behind the other, and of as many queries as fill
-/// two vectors, [D, ldq]; whether one of them exceeds the number that its query has in `least`.
-/// They are written to scores (rows, two vectors) only then, or where `all` are wanted.
-template <int rows, class T>
+/// The products of `rows` keys, which stand one behind the other, and of as many queries as fill so
+/// many vectors, [D, ldq]; whether one of them exceeds the number that its query has in `least`.
+/// They are written to scores (rows, queries) only then, or where `all` are wanted.
+template <int rows, int vectors, class T>
 bool exceeding_products(Index head_dim, const T* keys, const T* queries, Index ldq, const T* least,
                         bool all, T* scores) {
   using S = Simd<T>;
   using Mask = decltype(typename S::Vector{} <= typename S::Vector{});
-  typename S::Vector sum[rows][2] = {};
+  typename S::Vector sum[rows][vectors] = {};
   for (Index d = 0; d < head_dim; ++d) {
-    const typename S::Vector left = S::load(queries + d * ldq),
-                             right = S::load(queries + d * ldq + S::width);
+    typename S::Vector right[vectors];
+    INFTY_UNROLL(2)
+    for (int v = 0; v < vectors; ++v) right[v] = S::load(queries + d * ldq + v * S::width);
     INFTY_UNROLL(16)
     for (int i = 0; i < rows; ++i) {
       const typename S::Vector key = keys[i * head_dim + d] - typename S::Vector{};
-      sum[i][0] += key * left;
-      sum[i][1] += key * right;
+      INFTY_UNROLL(2)
+      for (int v = 0; v < vectors; ++v) sum[i][v] += key * right[v];
     }
   }
-  const typename S::Vector first = S::load(least), second = S::load(least + S::width);
-  Mask below = (sum[0][0] <= first) & (sum[0][1] <= second);  // NaN is not
-  INFTY_UNROLL(16)
-  for (int i = 1; i < rows; ++i) below &= (sum[i][0] <= first) & (sum[i][1] <= second);
-  std::uint64_t words[sizeof(Mask) / 8];
-  std::memcpy(words, &below, sizeof(Mask));
-  std::uint64_t everywhere = words[0];
-  for (const std::uint64_t word : words) everywhere &= word;
-  if (everywhere == ~std::uint64_t{0} && !all) return false;
+  if (!all) {
+    Mask below = ~Mask{};
+    INFTY_UNROLL(2)
+    for (int v = 0; v < vectors; ++v) {
+      const typename S::Vector most = S::load(least + v * S::width);
+      INFTY_UNROLL(16)
+      for (int i = 0; i < rows; ++i) below &= sum[i][v] <= most;  // NaN is not
+    }
+    std::uint64_t words[sizeof(Mask) / 8];
+    std::memcpy(words, &below, sizeof(Mask));
+    std::uint64_t everywhere = words[0];
+    for (const std::uint64_t word : words) everywhere &= word;
+    if (everywhere == ~std::uint64_t{0}) return false;
+  }
   INFTY_UNROLL(16)
   for (int i = 0; i < rows; ++i) {
-    S::store(scores + 2 * i * S::width, sum[i][0]);
-    S::store(scores + (2 * i + 1) * S::width, sum[i][1]);
+    INFTY_UNROLL(2)
+    for (int v = 0; v < vectors; ++v) S::store(scores + (i * vectors + v) * S::width, sum[i][v]);
   }
   return true;
+}
+
+/// x (rows) = the products of `rows` keys, one behind the other, and a query. What comes later is
+/// asked for before it is needed: nothing else slows down who reads each key once.
+template <int rows, class T>
+void dot_products(Index head_dim, const T* keys, const T* query, T* x) {
+  using S = Simd<T>;
+  constexpr Index ahead = 4096 / static_cast<Index>(sizeof(T)),
+                  line = 64 / static_cast<Index>(sizeof(T));
+  for (Index at = 0; at < rows * head_dim; at += line) __builtin_prefetch(keys + ahead + at);
+  typename S::Vector sum[rows] = {};
+  Index d = 0;
+  for (; d + S::width <= head_dim; d += S::width) {
+    const typename S::Vector q = S::load(query + d);
+    INFTY_UNROLL(8)
+    for (int i = 0; i < rows; ++i) sum[i] += S::load(keys + i * head_dim + d) * q;
+  }
+  for (int i = 0; i < rows; ++i) {
+    T lane[S::width];
+    S::store(lane, sum[i]);
+    T rest = lanes<S::width>(lane).sum();
+    for (Index e = d; e < head_dim; ++e) rest += keys[i * head_dim + e] * query[e];
+    x[i] = rest;
+  }
 }
 
 /// A tile of queries that meets keys of one head of one row, and the best that each has met.
@@ -108,38 +138,57 @@ struct NearestTile {
       n = (std::min)({end - at, s.block - place, count > few ? key_tile : key_block});
       const T* const keys = row.blocks[entry / s.block] + (key_head * s.block + place) * s.head_dim;
       if (count > few)
-        for (Index j = 0; j < count; j += 2 * Simd<T>::width) meet<tile_rows<T>>(at, j, n, keys);
+        for (Index j = 0; j < count; j += 2 * Simd<T>::width)
+          count - j > Simd<T>::width ? meet<tile_rows<T>, 2>(at, j, n, keys)
+                                     : meet<tile_rows<T>, 1>(at, j, n, keys);
       else
         for (Index i = 0; i < count; ++i) meet_alone(at, i, n, keys);
     }
   }
 
-  /// Queries from j on, two vectors of them, and n keys, the first of which is entry `base`.
-  template <int rows>
+  /// Queries from j on, so many vectors of them, and n keys, the first of which is entry `base`.
+  template <int rows, int vectors>
   void meet(Index base, Index j, Index n, const T* keys) const {
-    constexpr Index width = 2 * Simd<T>::width;
+    constexpr Index width = vectors * Simd<T>::width;
     for (; n >= rows; n -= rows, base += rows, keys += rows * s.head_dim) {
       const bool all = base - begin < s.k;  // heaps are not full
-      if (!exceeding_products<rows>(s.head_dim, keys, across() + j, most_queries, least() + j, all,
-                                    scores()))
+      if (!exceeding_products<rows, vectors>(s.head_dim, keys, across() + j, most_queries,
+                                             least() + j, all, scores()))
         continue;
       const Index wide = (std::min)(width, count - j);
-      for (Index i = 0; i < rows; ++i)
-        for (Index q = 0; q < wide; ++q) keep(j + q, scores()[i * width + q], base + i);
+      for (Index i = 0; i < rows; ++i) {
+        const T* const x = scores() + i * width;
+        if (!all && !one_exceeds(width, x, least() + j)) continue;
+        for (Index q = 0; q < wide; ++q) keep(j + q, x[q], base + i);
+      }
     }
     if constexpr (rows > 1) {
-      if (n > 0) meet<(rows > 8 ? 8 : rows / 2)>(base, j, n, keys);
+      if (n > 0) meet<(rows > 8 ? 8 : rows / 2), vectors>(base, j, n, keys);
     }
   }
 
   /// Query i and n keys: these are read once, and little else is done.
   void meet_alone(Index base, Index i, Index n, const T* keys) const {
-    using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
+    constexpr Index group = 16;
     T* const x = scores();
-    Eigen::Map<Vector>(x, n).noalias() =
-        ConstStrided<T>(keys, n, s.head_dim, Eigen::OuterStride<>(s.head_dim)) *
-        Eigen::Map<const Vector>(query(i), s.head_dim);
-    for (Index j = 0; j < n; ++j) keep(i, x[j], base + j);
+    const T* const q = query(i);
+    Index j = 0;
+    for (; j + 8 <= n; j += 8) dot_products<8>(s.head_dim, keys + j * s.head_dim, q, x + j);
+    for (; j < n; ++j) dot_products<1>(s.head_dim, keys + j * s.head_dim, q, x + j);
+    T limit[group];
+    for (j = 0; j < n; j += group) {
+      const Index wide = (std::min)(group, n - j);
+      std::fill_n(limit, group, least()[i]);
+      if (base + j - begin >= s.k && !one_exceeds(wide, x + j, limit)) continue;
+      for (Index one = j; one < j + wide; ++one) keep(i, x[one], base + one);
+    }
+  }
+
+  /// Whether one of n numbers exceeds the one beside it, or is none.
+  static bool one_exceeds(Index n, const T* x, const T* most) {
+    bool exceeds = false;
+    for (Index i = 0; i < n; ++i) exceeds |= !(x[i] <= most[i]);
+    return exceeds;
   }
 
   /// Takes a score in if it is among the k best.
@@ -150,9 +199,13 @@ struct NearestTile {
     const Found<T> found{score, index};
     if (met >= s.k) {
       if (!(found < heap[0])) return;
-      std::pop_heap(heap, heap + s.k);
-      heap[s.k - 1] = found;
-      std::push_heap(heap, heap + s.k);
+      Index root = 0;  // what was worst leaves, and the new one sinks from there
+      for (Index child; (child = 2 * root + 1) < s.k; root = child) {
+        if (child + 1 < s.k && heap[child] < heap[child + 1]) ++child;
+        if (!(found < heap[child])) break;
+        heap[root] = heap[child];
+      }
+      heap[root] = found;
     } else {
       heap[met] = found;
       std::push_heap(heap, heap + met + 1);
@@ -166,8 +219,10 @@ struct NearestTile {
 /// k-th best goes into a heap. Where queries are few, several threads may divide the keys among
 /// them.
 struct FusedNearest {
-  static constexpr Index least_keys = 4096;  ///< of a job
-  static constexpr Index jobs_wanted = 32;   ///< of a search
+  static constexpr Index jobs_wanted = 32;  ///< of a search
+  /// Keys of a job at least, where queries are few and where they fill a tile: in each job a query
+  /// has to find its first k anew.
+  static constexpr Index least_keys = 4096, least_keys_of_tile = 16384;
 
   template <class T>
   static void search(const NearestSize& s, const NearestRow<T>* rows, Index batch) {
@@ -178,13 +233,17 @@ struct FusedNearest {
     Index longest = 0;
     for (Index b = 0; b < batch; ++b) longest = (std::max)(longest, rows[b].count);
     // The number of threads has no say in how the work is cut.
-    const Index pieces = std::clamp<Index>(longest / least_keys, 1,
-                                           std::max<Index>(1, jobs_wanted / (groups * tiles)));
+    const Index least = each > Tile::few ? least_keys_of_tile : least_keys;
+    const Index pieces =
+        std::clamp<Index>(longest / least, 1, std::max<Index>(1, jobs_wanted / (groups * tiles)));
     const auto part = [&](const NearestRow<T>& row, Index piece) {
       return row.count * piece / pieces;
     };
+    // Threads are not worth while for less than some microseconds.
+    const Index cost = (std::min)(each, Tile::most_queries) * (longest / pieces) * s.head_dim;
+    const Index grain = std::max<Index>(1, (Index{1} << 18) / std::max<Index>(1, cost));
     Scratch<Found<T>> heaps(pieces * groups * each * s.k);
-    parallel_for(groups * tiles * pieces, 1, [&](Index begin, Index end) {
+    parallel_for(groups * tiles * pieces, grain, [&](Index begin, Index end) {
       Scratch<T> scratch(Tile::size(s.head_dim));
       for (Index job = begin; job < end; ++job) {
         const Index piece = job % pieces, group = job / pieces / tiles;

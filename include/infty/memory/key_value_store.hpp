@@ -269,9 +269,11 @@ class KeyValueStore {
       if (end == std::ssize(row.blocks) * block_) row.blocks.push_back(fresh_block());
       auto& block = row.blocks.back();
       if (Index free = at; !block->filled.compare_exchange_strong(free, at + part)) {
-        const auto own = fresh_block();  // a branch has appended here
-        Backend::copy(own->entries.data(), std::as_const(block->entries).data(),
-                      own->entries.size());
+        const auto own = fresh_block();  // a branch has appended here, and may be about to
+        const Index stride = block_ * head_dim_;
+        detail::copy_entries<Backend>(2 * key_heads_, at, head_dim_,
+                                      std::as_const(block->entries).data(), stride, head_dim_,
+                                      own->entries.data(), stride, head_dim_);
         own->filled = at + part;
         block = own;
       }

@@ -8,6 +8,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/memory/fifo.hpp>
+#include <infty/memory/flops.hpp>
 #include <infty/memory/key_value_store.hpp>
 #include <infty/memory/memorizing_config.hpp>
 #include <infty/memory/ops/nearest.hpp>
@@ -128,6 +129,17 @@ class MemorizingAttention {
     return answer;
   }
 
+  /// Of `forward` behind a full memory and a full cache: see memory/flops.hpp.
+  double flops(Index batch, Index length) const {
+    const Index rows = batch * length, d = sizes_.model_dim, e = sizes_.inner();
+    const auto l = static_cast<double>(length), held = static_cast<double>(config_.cache);
+    const double pairs = static_cast<double>(batch) * (l * held + l * (l + 1) / 2);
+    return detail::product_flops(rows, 2 * (e + key_width()), d) +  // maps
+           4 * pairs * static_cast<double>(e) +                     // local scores and values
+           detail::product_flops(rows, config_.capacity, e) +       // the search
+           detail::product_flops(rows, 2 * config_.k, e);           // what was found
+  }
+
  private:
   bool joint() const { return config_.merge == MemorizingMerge::joint; }
   Index key_width() const { return key_heads_ * sizes_.head_dim; }
@@ -235,8 +247,8 @@ class MemorizingAttention {
       if (M == 0) return own;
       const Index w = key_width(), batch = own.dim(0);
       const V cached = narrow(V(state.cache.vectors), config_.cache - M, config_.cache);
-      const V half = narrow(reshape(cached, Shape{batch * M, 2 * w}), part * w, (part + 1) * w);
-      return concat(reshape(half, Shape{batch, M, w}), own);
+      const V chosen = narrow(reshape(cached, Shape{batch * M, 2 * w}), part * w, (part + 1) * w);
+      return concat(reshape(chosen, Shape{batch, M, w}), own);
     };
     LocalAttentionOptions<Backend> options{.heads = sizes_.heads,
                                            .key_heads = key_heads_,

@@ -16,19 +16,19 @@ enum class MemorizingMerge {
 /// (meliad), L the most used one (lucidrains' memorizing-transformers-pytorch); where nothing else
 /// is said they agree.
 struct MemorizingConfig {
-  Index capacity = 8192;  ///< entries that a row remembers, 1,536 to 262,144 in P
+  Index capacity = 8192;  ///< entries that a row remembers, 8,192 to 262,144 in P
   Index k = 32;           ///< entries that a query retrieves (P §4.2, M, L)
   MemorizingMerge merge = MemorizingMerge::gate;  ///< P and M; L: joint
   Index key_heads = 0;  ///< heads of keys and values: 0 for as many as queries have (P, M), 1 (L)
-  bool normalized =
-      true;  ///< keys and queries have length 1, and each head a temperature (P, M, L)
-  /// Vectors before the segment that are seen by local attention too: P 512 or 0, as
-  /// Transformer-XL's cache; L calls it xl memory.
+  /// Whether keys and queries have length 1, and each head a temperature (P, M, L).
+  bool normalized = true;
+  /// Vectors before the segment that are seen by local attention too: P has models with
+  /// a Transformer-XL's cache and without; L calls it xl memory.
   Index cache = 0;
   Index window = 0;         ///< how far back local attention sees at most; 0: any distance
   bool overlapping = true;  ///< the memory holds what the cache holds, too (M); L: what has left it
-  Index buckets = 32;       ///< of T5's position bias on local scores (P, L); 0: none, as M in its
-                            ///< layer with a memory
+  /// Of T5's position bias on local scores (P, L); 0: none, as M in its layer with a memory.
+  Index buckets = 32;
   Index max_distance = 128;  ///< from which on distances share a bucket
   /// What the position bias is multiplied by; 0: 1 with a gate, sqrt(head_dim) (L) without.
   double bias_scale = 0;

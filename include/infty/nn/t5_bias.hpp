@@ -24,16 +24,17 @@ struct T5Buckets {
   /// The bucket of a key that stands `distance` places to the left of the query (negative: to the
   /// right), in [0, buckets).
   Index operator()(Index distance) const {
-    const Index all = both_ways ? buckets / 2 : buckets, half = all / 2;
+    const Index all = both_ways ? buckets / 2 : buckets, exact = all / 2;
     const Index side = both_ways && distance < 0 ? all : 0;
     const Index n = both_ways ? (distance < 0 ? -distance : distance) : distance < 0 ? 0 : distance;
-    if (n < half) return side + n;
+    if (n < exact) return side + n;
     const auto part = [](Index a, Index b) {
       return std::log(static_cast<double>(a) / static_cast<double>(b));
     };
-    const double far = part(n, half) / part(max_distance, half) * static_cast<double>(all - half);
+    const double far =
+        part(n, exact) / part(max_distance, exact) * static_cast<double>(all - exact);
     return side +
-           (far < static_cast<double>(all - half - 1) ? half + static_cast<Index>(far) : all - 1);
+           (far < static_cast<double>(all - exact - 1) ? exact + static_cast<Index>(far) : all - 1);
   }
 
   /// Checks the constants. @throws infty::ValueError unless each side has two buckets at least and

@@ -15,13 +15,13 @@ inline constexpr Index memorizing_layer = 9;
 /// was read in excerpts; U stands where no text was at hand, and the value is unverified. The
 /// paper's optimiser is Adafactor at a rate of 1 that falls with the root of the steps, which is
 /// not Adam's: the rate here is Transformer-XL's.
-/// @param capacity  entries that are remembered, 1,536 to 262,144 in P
-/// @param cache     vectors of a Transformer-XL cache, 512 or 0 in P
+/// @param capacity  entries that are remembered, 8,192 to 262,144 in P
+/// @param cache     vectors of a Transformer-XL cache; P has models with one and without, U: of 512
 /// @throws infty::ValueError unless 32 <= capacity and 0 <= cache
 inline ExperimentWith<MemorizingConfig> memorizing_transformer(Index capacity = 8192,
                                                                Index cache = 512) {
   ExperimentWith<MemorizingConfig> e;
-  e.model.vocabulary = 32000;    // P: sentence pieces
+  e.model.vocabulary = 32000;    // U: sentence pieces
   e.model.model_dim = 1024;      // P
   e.model.layers = 12;           // P
   e.model.heads = 8;             // P
@@ -34,10 +34,10 @@ inline ExperimentWith<MemorizingConfig> memorizing_transformer(Index capacity = 
   e.memory.k = 32;  // P
   e.memory.cache = cache;
   e.memory.validate();
-  e.segment = 512;           // P
+  e.segment = 512;           // U
   e.batch = 256;             // U: 2^17 tokens
-  e.steps = 500000;          // P
-  e.warmup_steps = 1000;     // P
+  e.steps = 500000;          // U
+  e.warmup_steps = 1000;     // U
   e.learning_rate = .00025;  // see above
   e.max_norm = .25;          // see above
   return e;
