@@ -18,6 +18,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/autograd/top_k.hpp>
 #include <infty/autograd/variable.hpp>
+#include <infty/autograd/without_row.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
@@ -115,6 +116,7 @@
 #include <infty/model/layers.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/memformer.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>

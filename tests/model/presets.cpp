@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/memformer.hpp>
 
 #include "support/catch.hpp"
 
@@ -175,4 +176,12 @@ TEST_CASE("presets: the weight of the mean becomes the weight of the sum") {
   const auto e = presets::sorting(4000);  // batch 8, 6 heads
   CHECK(e.kl_weight_of_sum(100) == Approx(1e-5 / 4800).epsilon(1e-12));
   CHECK_THROWS_AS(e.kl_weight_of_sum(0), ValueError);
+}
+
+TEST_CASE("presets: the Memformer's are valid configurations") {
+  const auto e = presets::memformer_wikitext103();
+  CHECK_NOTHROW(e.model.validate());
+  CHECK_NOTHROW(e.memory.slots.validate());
+  CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
+  CHECK_NOTHROW(presets::membart_base().validate());
 }

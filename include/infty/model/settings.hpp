@@ -6,10 +6,14 @@
 
 #include <infty/io/settings.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/gru_slot_writer.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/memory/joint_slots.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_config.hpp>
+#include <infty/memory/memformer.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/memory/slot_writer.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/train/adam.hpp>
@@ -154,6 +158,50 @@ void describe(Sampling& c, See&& see) {
   see("temperature", c.temperature, "0: always the likeliest");
   see("top_k", c.top_k, "of the likeliest tokens only; 0: all");
   see("top_p", c.top_p, "of the likeliest with this share only");
+}
+
+/// The settings of the maps of slots.
+template <class See>
+void describe(SlotMaps& c, See&& see) {
+  see("bias", c.bias, "of every map");
+  see("output", c.output, "a map behind the heads");
+}
+
+/// The settings of a Memformer's slots, as the paper has them.
+template <class See>
+void describe(SlotConfig& c, See&& see) {
+  see("slots", c.slots, "of a row");
+  see("heads", c.heads, "of reader and writer; 0: those of the attention");
+  see("temperature", c.temperature, "of the writer; lower is sharper");
+  see("maps", c.maps, "what reader and writer have beside weights");
+}
+
+/// The settings of a Memformer's slots, as a program has them.
+template <class See>
+void describe(GruSlotConfig& c, See&& see) {
+  see("slots", c.slots, "of a row");
+  see("heads", c.heads, "of reader and writer; 0: those of the attention");
+  see("temperature", c.temperature, "of the writer; lower is sharper");
+  see("updates", c.updates, "how often slots read a segment");
+  see("feed_forward", c.feed_forward, "width of the inner layer of the slots' feed; 0: 4 d");
+  see("maps", c.maps, "what the reader has beside weights");
+}
+
+/// The settings of a Memformer.
+template <class Attention, class Writer, class See>
+void describe(MemformerConfig<Attention, Writer>& c, See&& see) {
+  if constexpr (requires { describe(c.attention, see); })
+    see("attention", c.attention, "the attention to the segment");
+  see("slots", c.slots, "the slots, their reader and their writer");
+}
+
+/// The settings of slots that go through an encoder beside the words.
+template <class See>
+void describe(JointSlotConfig& c, See&& see) {
+  see("slots", c.slots, "of a row");
+  see("layers", c.layers, "one above the other");
+  see("heads", c.heads, "of attention");
+  see("feed_forward", c.feed_forward, "width of the inner layers of the feeds");
 }
 
 }  // namespace infty

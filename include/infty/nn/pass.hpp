@@ -36,9 +36,9 @@ struct Pass {
   /// Whether anybody wants the answers of the first `before` vectors. Without it a mixer may leave
   /// them out.
   bool answer_before = true;
-  V slots = {};              ///< [B, m, d], what layers may read beside the segment; empty for none
   bool traced = false;       ///< whether layers fill `trace`
   bool regularised = false;  ///< whether losses are wanted even while no tape records
+  V slots = {};              ///< [B, m, d], what layers may read beside the segment; empty for none
 
   Entries losses = {};  ///< of layers' own, scalars; made if `wants_losses()`
   Entries trace = {};   ///< what layers let one look at, densities and the like
