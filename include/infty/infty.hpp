@@ -19,6 +19,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/autograd/top_k.hpp>
 #include <infty/autograd/variable.hpp>
+#include <infty/autograd/without_row.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
@@ -184,6 +185,7 @@
 #include <infty/model/presets/delta_net.hpp>
 #include <infty/model/presets/armt.hpp>
 #include <infty/model/presets/infini_attention.hpp>
+#include <infty/model/presets/memformer.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>

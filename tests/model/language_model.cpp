@@ -221,8 +221,8 @@ TEST_CASE("composed: memory tokens around a Transformer-XL, and around GPT-2") {
   require_model(xl);
 
   // Tokens carry what a transformer of segments has read to the next segment, with their gradient.
-  auto gpt =
-      gpt_around(infty::RecurrentTokens<Layers<GptBlock>>(gpt_blocks(false), {.tokens = 2}, d, Random(5)));
+  auto gpt = gpt_around(
+      infty::RecurrentTokens<Layers<GptBlock>>(gpt_blocks(false), {.tokens = 2}, d, Random(5)));
   require_model(gpt, true);
 }
 

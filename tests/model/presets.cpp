@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/memformer.hpp>
 #include <infty/model/presets/memorizing.hpp>
 
 #include "support/catch.hpp"
@@ -190,4 +191,12 @@ TEST_CASE("presets: the Memorizing Transformer's is a valid configuration at eve
       CHECK((presets::memorizing_layer >= 1 && presets::memorizing_layer <= e.model.layers));
     }
   CHECK_THROWS_AS(presets::memorizing_transformer(31), infty::ValueError);
+}
+
+TEST_CASE("presets: the Memformer's are valid configurations") {
+  const auto e = presets::memformer_wikitext103();
+  CHECK_NOTHROW(e.model.validate());
+  CHECK_NOTHROW(e.memory.slots.validate());
+  CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
+  CHECK_NOTHROW(presets::membart_base().validate());
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/memory/no_memory.hpp>
 #include <infty/model/settings.hpp>
 
 #include "support/catch.hpp"
@@ -100,7 +101,7 @@ std::string section(const char* name, const char* header) {
 std::string declared(const std::string& name, const std::string& header) {
   const auto lines = lines_of_header(root_of_tree / "include/infty" / header);
   const std::regex field(
-      R"(^  [A-Za-z][A-Za-z_:<>, \(\)&]* (\w+)(?: = ([^;]+)|\{\})?;\s*(?:///< (.*))?$)"),
+      R"(^  [A-Za-z][A-Za-z_:<>, \(\)&\*]* (\w+)(?: = ([^;]+)|\{\})?;\s*(?:///< (.*))?$)"),
       words(R"(^\s*///<? (.*)$)");
   std::string out = head_of(name, header) + "| setting | default | |\n|---|---|---|\n", help;
   std::smatch match;
@@ -162,6 +163,12 @@ std::string page() {
          declared("ShortConvolutionConfig", "nn/short_convolution.hpp") +
          section<infty::InfiniConfig>("InfiniConfig", "memory/infini_config.hpp") +
          section<infty::AssociativeConfig>("AssociativeConfig", "memory/associative_memory.hpp") +
+         section<infty::SlotConfig>("SlotConfig", "memory/slot_writer.hpp") +
+         section<infty::GruSlotConfig>("GruSlotConfig", "memory/gru_slot_writer.hpp") +
+         declared("MemformerConfig", "memory/memformer.hpp") +
+         section<infty::JointSlotConfig>("JointSlotConfig", "memory/joint_slots.hpp") +
+         declared("SlotAttentionOptions", "nn/slot_attention.hpp") +
+         declared("ReplayConfig", "train/replay.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -194,7 +201,8 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig,
                    infty::TitansConfig, infty::EngramConfig, infty::LinearAttentionConfig,
                    infty::DeltaNetConfig, infty::GatedDeltaNetConfig, infty::InfiniConfig,
-                   infty::AssociativeConfig) {
+                   infty::AssociativeConfig, infty::SlotMaps, infty::SlotConfig,
+                   infty::GruSlotConfig, infty::JointSlotConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());
@@ -207,6 +215,16 @@ TEST_CASE("settings: what is there of a memory and a long-term memory") {
   config.memory.reset();
   CHECK(infty::settings_json(config) ==
         R"({"attention":{"capacity":1024,"stride":0},"memory":null})");
+}
+
+TEST_CASE("settings: a Memformer's, with an attention that has settings and one that has none") {
+  const infty::SlotConfig slots{.slots = 7};
+  const std::string of_slots = infty::settings_json(slots);
+  infty::MemformerConfig<infty::NoMemoryConfig, infty::SlotConfig> plain{.slots = slots};
+  CHECK(infty::settings_json(plain) == R"({"slots":)" + of_slots + "}");
+  infty::MemformerConfig<infty::ShortTermConfig, infty::SlotConfig> xl{{.capacity = 3}, slots};
+  CHECK(infty::settings_json(xl) ==
+        R"({"attention":{"capacity":3,"stride":0},"slots":)" + of_slots + "}");
 }
 
 TEST_CASE("settings: the names of values are theirs") {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <infty/core/pool.hpp>
 #include <infty/memory/memformer.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/short_term_memory.hpp>
-#include <infty/model/transformer_lm.hpp>
 #include <infty/nn/any_layer.hpp>
 #include <infty/nn/causal_attention.hpp>
 #include <infty/train/replay.hpp>
-#include <infty/train/train_step.hpp>
 
 #include "support/catch.hpp"
 #include "support/states.hpp"
@@ -243,29 +244,6 @@ TEST_CASE("replayed_loss: takes the memory of a segment, and a state for each, b
   // Otherwise every segment is kept.
   CHECK(bytes_of_step(64, false).peak > 8 * many.peak);
   CHECK(few.peak < 2 * bytes_of_step(1, false).peak);
-}
-
-TEST_CASE("replayed_loss: a step of training a language model") {
-  using Model = infty::TransformerLM<infty::Memformer<infty::ShortTermMemory<double>>>;
-  Model model(
-      {.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6, .dropout = .1},
-      {.attention = {.capacity = 2}, .slots = {.slots = 2}}, Random(1));
-  infty::Adam<double> adam(model);
-  Random dropout(5);
-  const auto tokens = Tensor<Index>::from({2, 3}, {0, 1, 2, 3, 4, 0});
-  std::vector<double> losses;
-  for (int step = 0; step < 30; ++step) {
-    auto state = model.make_state(2);
-    const auto segment = [&](Index, Model::State& s) {
-      Pass<double> pass{.random = &dropout};
-      const auto hidden = model.forward(s, tokens, pass);
-      return mean(model.losses(hidden, tokens));
-    };
-    losses.push_back(train_step(adam, {.learning_rate = .02}, [&] {
-                       return replayed_loss(state, 4, segment, {.random = &dropout});
-                     }).loss);
-  }
-  CHECK(losses.back() < losses.front() / 2);
 }
 
 TEST_CASE("replayed_loss: without a tape it is the loss, and the state moves on") {

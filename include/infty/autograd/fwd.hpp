@@ -9,5 +9,7 @@ class Tape;
 
 template <class T, class Backend = EigenBackend>
 class Variable;
+template <class T, class B>
+struct Unread;
 
 }  // namespace infty

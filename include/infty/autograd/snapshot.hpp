@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <infty/autograd/variable.hpp>
+#include <infty/autograd/fwd.hpp>
+#include <infty/core/tensor.hpp>
 
 namespace infty::detail {
 

@@ -316,22 +316,4 @@ Variable<T, B> record(Variable<T, B> output, Backward backward, const Inputs&...
   return output;
 }
 
-template <class T, class B>
-Variable<T, B> Variable<T, B>::without_row(Index row) const {
-  const Variable x = *this;
-  auto copy = x.value().clone();
-  copy.slice(row, row + 1).fill(T(0));
-  return record(
-      Variable(std::move(copy)),
-      [x, row](const TensorType& dy) {
-        const Index width = x.size() / x.dim(0), begin = row * width, end = begin + width;
-        const T* const d = dy.data();
-        T* const dx = x.grad().data();
-        B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) {
-          if (i < begin || i >= end) dx[i] += d[i];
-        });
-      },
-      Unread<T, B>(x));
-}
-
 }  // namespace infty

@@ -212,4 +212,4 @@ class Variable {
 
 }  // namespace infty
 
-#include <infty/autograd/tape.hpp>  // without_row is recorded
+#include <infty/autograd/without_row.hpp>  // which a tape records

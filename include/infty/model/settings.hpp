@@ -10,7 +10,9 @@
 #include <infty/memory/engram_config.hpp>
 #include <infty/memory/delta_net.hpp>
 #include <infty/memory/infini_config.hpp>
+#include <infty/memory/gru_slot_writer.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/memory/joint_slots.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/linear_attention.hpp>
 #include <infty/memory/long_term_config.hpp>
@@ -19,6 +21,9 @@
 #include <infty/memory/memorizing_config.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/titans_config.hpp>
+#include <infty/memory/memformer.hpp>
+#include <infty/memory/short_term_memory.hpp>
+#include <infty/memory/slot_writer.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/train/adam.hpp>
@@ -353,6 +358,48 @@ void describe(AssociativeConfig& c, See&& see) {
   see("gating", c.gating, "what is written is weighed by dimension, not by head");
   see("epsilon", c.epsilon, "beside masses");
   see("feature_floor", c.feature_floor, "least length of features that are made 1 long");
+/// The settings of the maps of slots.
+template <class See>
+void describe(SlotMaps& c, See&& see) {
+  see("bias", c.bias, "of every map");
+  see("output", c.output, "a map behind the heads");
+}
+
+/// The settings of a Memformer's slots, as the paper has them.
+template <class See>
+void describe(SlotConfig& c, See&& see) {
+  see("slots", c.slots, "of a row");
+  see("heads", c.heads, "of reader and writer; 0: those of the attention");
+  see("temperature", c.temperature, "of the writer; lower is sharper");
+  see("maps", c.maps, "what reader and writer have beside weights");
+}
+
+/// The settings of a Memformer's slots, as a program has them.
+template <class See>
+void describe(GruSlotConfig& c, See&& see) {
+  see("slots", c.slots, "of a row");
+  see("heads", c.heads, "of reader and writer; 0: those of the attention");
+  see("temperature", c.temperature, "of the writer; lower is sharper");
+  see("updates", c.updates, "how often slots read a segment");
+  see("feed_forward", c.feed_forward, "width of the inner layer of the slots' feed; 0: 4 d");
+  see("maps", c.maps, "what the reader has beside weights");
+}
+
+/// The settings of a Memformer.
+template <class Attention, class Writer, class See>
+void describe(MemformerConfig<Attention, Writer>& c, See&& see) {
+  if constexpr (requires { describe(c.attention, see); })
+    see("attention", c.attention, "the attention to the segment");
+  see("slots", c.slots, "the slots, their reader and their writer");
+}
+
+/// The settings of slots that go through an encoder beside the words.
+template <class See>
+void describe(JointSlotConfig& c, See&& see) {
+  see("slots", c.slots, "of a row");
+  see("layers", c.layers, "one above the other");
+  see("heads", c.heads, "of attention");
+  see("feed_forward", c.feed_forward, "width of the inner layers of the feeds");
 }
 
 }  // namespace infty

@@ -38,10 +38,10 @@ struct Pass {
   /// Whether anybody wants the answers of the first `before` vectors. Without it a mixer may leave
   /// them out.
   bool answer_before = true;
-  V slots = {};              ///< [B, m, d], what layers may read beside the segment; empty for none
   TokenRules tokens = {};    ///< what memory tokens see, and whether they are held
   bool traced = false;       ///< whether layers fill `trace`
   bool regularised = false;  ///< whether losses are wanted even while no tape records
+  V slots = {};              ///< [B, m, d], what layers may read beside the segment; empty for none
   /// The words of the segment [batch, L], none of which are memory tokens, for layers that look at
   /// these beside the vectors; empty where nobody has them. A `LanguageModel` puts its own here.
   Tensor<Index, Backend> words = {};
