@@ -39,4 +39,20 @@ TEMPLATE_LIST_TEST_CASE("CausalAttention: each vector sees those up to itself, n
   const auto silent = attention.attend(none, x, infty::InputNorm<T, B>(), pass);
   CHECK(silent.context.size() == 0);
   CHECK(silent.leaving.vectors.to_vector() == attended.leaving.vectors.to_vector());
+
+  // Memory tokens leave as well where they are held, and may see each other both ways.
+  pass.tokens = {.both_ways = true, .held = true};
+  const auto all = attention.attend(none, x, infty::InputNorm<T, B>(), pass);
+  CHECK(all.leaving.vectors.to_vector() == x.value().to_vector());
+  CHECK(all.leaving.length == infty::RowCounts{5, 5});
+  pass.answer = true;
+  pass.before = 2;
+  const auto y = attention.attend(none, x, infty::InputNorm<T, B>(), pass).context;
+  const auto turned = concat(narrow(x, 1, 2), narrow(x, 0, 1));
+  CHECK(infty::tests::error(narrow(y, 0, 1).value().to_vector(),
+                            narrow(attention.forward(turned), 1, 2).value().to_vector()) <
+        infty::tests::tolerance<T>);
+  CHECK(infty::tests::error(narrow(y, 2, 3).value().to_vector(),
+                            narrow(attention.forward(x), 2, 3).value().to_vector()) <
+        infty::tests::tolerance<T>);
 }
