@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <infty/memory/no_memory.hpp>
+#include <infty/model/family_settings.hpp>
 #include <infty/model/settings.hpp>
 
 #include "support/catch.hpp"
@@ -141,7 +142,8 @@ std::string page() {
          "`validate()`, where there is one,\nsays what a setting may be, and names the first that "
          "is out of its range. What the experiments of the\npapers set is in "
          "[settings.md](settings.md).\n\n"
-         "This page is made of the lists in `infty/model/settings.hpp`, from which come the "
+         "This page is made of the lists in `infty/model/settings.hpp` and "
+         "`infty/model/family_settings.hpp`, from which come the "
          "programs' options and\nthe settings in checkpoints, too, and of the words in the "
          "headers.\n" +
          section<infty::TransformerConfig>("TransformerConfig", "model/transformer_config.hpp") +
