@@ -6,11 +6,11 @@
 
 #include <cmath>
 
+#include <benchmark/benchmark.h>
+
 #include <infty/autograd/reduce.hpp>
 #include <infty/memory/product_key_memory.hpp>
 #include <infty/train/train_step.hpp>
-
-#include <benchmark/benchmark.h>
 
 #include "../support/tensors.hpp"
 
@@ -58,8 +58,7 @@ void search(benchmark::State& run) {
   const Reading one(run.range(0));
   const infty::Variable<float> queries(normal<float>({vectors, 4 * 128}));
   for (auto _ : run)
-    benchmark::DoNotOptimize(
-        infty::product_key_search(queries, one.memory.keys, 32).slots.data());
+    benchmark::DoNotOptimize(infty::product_key_search(queries, one.memory.keys, 32).slots.data());
 }
 
 void rows(benchmark::State& run) {
@@ -79,8 +78,7 @@ void rows(benchmark::State& run) {
 void groups(benchmark::State& run) {
   const Reading one(run.range(0));
   const auto slots = one.read(false).slots;
-  for (auto _ : run)
-    benchmark::DoNotOptimize(infty::group_rows(slots, run.range(0)).rows.data());
+  for (auto _ : run) benchmark::DoNotOptimize(infty::group_rows(slots, run.range(0)).rows.data());
 }
 
 }  // namespace

@@ -28,8 +28,7 @@ TEMPLATE_LIST_TEST_CASE("rms_norm: by hand", "", infty::tests::Types) {
   CHECK(infty::rms_norm(x, weight, T(12)).value().to_vector() == std::vector<T>{5, -50, .5, -1});
 }
 
-TEMPLATE_LIST_TEST_CASE("RMSNorm: a new one gives rows of mean square 1", "",
-                        infty::tests::Types) {
+TEMPLATE_LIST_TEST_CASE("RMSNorm: a new one gives rows of mean square 1", "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
   Random random(infty::tests::seed);

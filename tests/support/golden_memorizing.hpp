@@ -119,7 +119,8 @@ class MemorizingReplay {
 
   void name_layer() {
     auto& mixer = layer_.mixer;
-    layer_.mixer_norm = RMSNorm<T, B>(sizes_.model_dim, static_cast<T>(file_.number("layernorm_eps")));
+    layer_.mixer_norm =
+        RMSNorm<T, B>(sizes_.model_dim, static_cast<T>(file_.number("layernorm_eps")));
     layer_.feed_norm = layer_norm_like(layer_.mixer_norm);
     layer_.feed = FeedForward<T, B>(sizes_.model_dim, file_.count("ffn_dim"), Random(1));
     layer_.feed.inner.bias = layer_.feed.outer.bias = {};

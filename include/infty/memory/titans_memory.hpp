@@ -14,8 +14,8 @@
 #include <infty/memory/titans_config.hpp>
 #include <infty/memory/titans_state.hpp>
 #include <infty/nn/linear.hpp>
-#include <infty/nn/unit_vectors.hpp>
 #include <infty/nn/sequence_layer.hpp>
+#include <infty/nn/unit_vectors.hpp>
 
 namespace infty {
 

@@ -28,9 +28,9 @@ struct TransformerConfig {
   std::vector<Index> cutoffs = {};  ///< of the adaptive embedding and softmax: see `AdaptiveConfig`
   Index div_value = 1;              ///< the same
   Index embedding_dim = 0;          ///< the same
-  /// Standard deviation of the embedding's elements at the beginning, here as in the programs of the
-  /// ∞-former, Transformer-XL and GPT-2; 0 stands for 1 / sqrt(d), by which a tied model begins by
-  /// repeating what it has just read: 8 nats of 65 characters.
+  /// Standard deviation of the embedding's elements at the beginning, here as in the programs of
+  /// the ∞-former, Transformer-XL and GPT-2; 0 stands for 1 / sqrt(d), by which a tied model begins
+  /// by repeating what it has just read: 8 nats of 65 characters.
   double embedding_deviation = .02;
   /// The adaptive softmax maps to the widths of all clusters but the first as the embedding does
   /// from them.
