@@ -11,7 +11,7 @@
 
 namespace infty::detail {
 
-/// The delta rule by chunks of C places [Yang et al. 2024, §3.2; 2025, §3.3]. With G the sum of
+/// The delta rule by chunks of C places [Yang et al. 2024; 2025]. With G the sum of
 /// the decays g from the chunk's begin, S₀ the memory there and E = e^G,
 ///
 ///     (I + A) U = β (V - E K S₀),   A_ij = β_i e^(G_i - G_j) k_i·k_j  below the diagonal

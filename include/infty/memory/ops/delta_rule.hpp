@@ -83,8 +83,8 @@ DeltaRuleResult<T, B> delta_rule_by(const DeltaRuleInputs<T, B>& in, const Varia
 
 }  // namespace detail
 
-/// The delta rule [Schlag et al. 2021; Yang et al. 2024], gated by a decay [Yang et al. 2025, Eq.
-/// 10], or without either linear attention [Katharopoulos et al. 2020]. A memory S [K, D] a head is
+/// The delta rule [Schlag et al. 2021; Yang et al. 2024], gated by a decay [Yang et al. 2025], or
+/// without either linear attention [Katharopoulos et al. 2020]. A memory S [K, D] a head is
 /// written to and asked place by place:
 ///
 ///     S ← e^g S;   S ← S + k (β (v - Sᵀk))ᵀ;   o = scale Sᵀq
