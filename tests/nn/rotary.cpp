@@ -43,6 +43,16 @@ TEMPLATE_LIST_TEST_CASE("rotary: pairs of each head turn by place times frequenc
   CHECK(infty::tests::error(y.value().to_vector(), expected) < infty::tests::tolerance<T>);
 }
 
+TEST_CASE("rotary: a table that grows has the same turns, and copies share it") {
+  const infty::RotaryTable<double> turns(100);
+  const auto copy = turns;
+  for (const Index length : {3, 4, 2, 9, 0})
+    CHECK(turns.reaching(length, 5).to_vector() ==
+          infty::rotary_table<double>(length, 5, 0, 100).to_vector());
+  CHECK(copy.reaching(9, 5).data() == turns.reaching(1, 5).data());
+  CHECK(turns.reaching(2, 4).to_vector() == infty::rotary_table<double>(2, 4, 0, 100).to_vector());
+}
+
 TEST_CASE("rotary: products tell distances, not places") {
   infty::Random random(infty::tests::seed);
   const auto q = infty::tests::uniform_variable<double>({1, 1, 6}, random).detach(),

@@ -77,7 +77,8 @@ class InfiniAttention {
              random, config.bias),
         gate(Tensor<T, Backend>::full(Shape{sizes.heads}, static_cast<T>(config.gate)), true),
         config_(config),
-        sizes_(sizes) {
+        sizes_(sizes),
+        turns_(config.rotary_base) {
     require_sizes("InfiniConfig", {{"segment", config.segment}, {"heads head_dim", sizes.inner()}});
     require_sizes("InfiniAttention", {{"heads", sizes.heads},
                                       {"head_dim", sizes.head_dim},
@@ -218,7 +219,7 @@ class InfiniAttention {
     options.visible = detail::visible<Backend>(visible, all);
     V local;
     if (config_.rotary_base > 0) {
-      const auto table = rotary_table<T, Backend>(all, D, 0, config_.rotary_base);
+      const auto table = turns_.reaching(all, D);
       local = scaled_dot_product_attention(rotary(q, H, table.slice(all - length, all)),
                                            rotary(k, H, table), v, options);
     } else {
@@ -284,6 +285,7 @@ class InfiniAttention {
 
   InfiniConfig config_;
   AttentionSizes sizes_;
+  RotaryTable<T, Backend> turns_;
 };
 
 }  // namespace infty

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
-#include <cstddef>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include <infty/autograd/tape.hpp>
@@ -43,6 +45,37 @@ Tensor<T, B> rotary_table(Index length, Index head_dim, Index first = 0, double 
   });
   return table;
 }
+
+/// Turns of the places from 0 on, of heads of one width, which grow as they are asked for. Copies
+/// share them; any number of threads may ask.
+template <class T, class Backend = EigenBackend>
+class RotaryTable {
+ public:
+  /// Of turns as `rotary_table` has them for this base, > 0.
+  explicit RotaryTable(double base = 10000) : base_(base) {}
+
+  /// The turns of the first `length` places. @throws infty::ValueError as `rotary_table`
+  Tensor<T, Backend> reaching(Index length, Index head_dim) const {
+    const std::lock_guard lock(shared_->mutex);
+    auto& [mutex, width, table] = *shared_;
+    if (table.dim(0) < length || width != head_dim) {
+      // Twice as far, so that generation, place by place, seldom computes them.
+      const Index most = width == head_dim ? (std::max)(length, 2 * table.dim(0)) : length;
+      table = rotary_table<T, Backend>(most, head_dim, 0, base_);
+      width = head_dim;
+    }
+    return table.slice(0, length);
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    Index width = 0;
+    Tensor<T, Backend> table{Shape{0, 0}};
+  };
+  double base_;
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
 
 namespace detail {
 
