@@ -189,6 +189,39 @@ TEST_CASE(
   CHECK(sibling.key.weight.value().to_vector() != none.key.weight.value().to_vector());
 }
 
+TEST_CASE("LongTermMemory, Gibbs: what reads keep between writes is made anew when it changes") {
+  Random random(infty::tests::seed);
+  OfBumps memory(biased());
+  const auto q = uniform_variable<double>({1, 2, 6}, random);
+  auto state = memory.make_state(1);
+  memory.write(state, uniform_variable<double>({1, 6, 4}, random));
+  const auto check_read = [&] {  // against one with a tape, which keeps nothing
+    auto fresh = state;
+    infty::Tape tape;
+    const auto expected = memory.read(fresh, q).value().to_vector();
+    const auto guard = infty::no_grad();
+    for (int again = 0; again < 2; ++again)
+      CHECK(memory.read(state, q).value().to_vector() == expected);
+    return expected;
+  };
+  const auto first = check_read();
+  memory.value.bias.value().fill(.5);
+  const auto second = check_read();
+  memory.key.weight.value().fill(.25);
+  const auto third = check_read();
+  memory.write(state, uniform_variable<double>({1, 6, 4}, random));
+  const auto fourth = check_read();
+  CHECK((first != second && second != third && third != fourth));
+}
+
+TEST_CASE("LongTermMemory, Gibbs: products are counted with those of the nodes") {
+  auto config = biased();  // N = 8, d = 4, H D = 6, 60 nodes
+  CHECK(OfBumps(config).read_flops(2, 3) ==
+        2 * 2 * (2 * (8 * 6 * 4 + 3 * 6 * 8 + 3 * 120 * 8) + 3 * 4 * 6));
+  config.project = false;  // a node a cell
+  CHECK(OfCells(config).read_flops(1, 3) == 2 * 2 * (8 * 6 * 4 + 3 * 6 * 8 + 3 * 16 * 8));
+}
+
 TEST_CASE("LongTermMemory, Gibbs: what cannot be is refused, and leaves the state as it was") {
   auto config = biased();
   CHECK_THROWS_WITH(

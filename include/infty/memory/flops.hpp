@@ -36,6 +36,8 @@ inline double projected_attention_flops(Index d, const AttentionSize& size) {
 struct LongTermFlops {
   Index batch, length, basis, dim, inner;
   bool gated = true;
+  Index nodes = 0;  ///< of a density of scores, times the heads; 0 for densities of two numbers
+  bool projected = true;
 
   /// The gate's convolution of width 3, A B and Gᵀ X of a later write.
   double write() const { return carry() + each(gate() + fit()); }
@@ -45,10 +47,13 @@ struct LongTermFlops {
   double gate() const { return gated ? 3 * product_flops(length, dim, dim) : 0; }
   /// Gᵀ X.
   double fit() const { return product_flops(basis, dim, length); }
-  /// Values, expectations times values, output.
+  /// Values, expectations times values, output; of a density of scores, what makes it.
   double read() const {
-    return each(product_flops(basis, inner, dim) + product_flops(length, inner, basis) +
-                product_flops(length, dim, inner));
+    const double of_values = product_flops(basis, inner, dim) + product_flops(length, inner, basis);
+    const double out = projected ? product_flops(length, dim, inner) : 0;
+    // Keys and scores, too, and two products with the basis at the nodes.
+    return each(nodes == 0 ? of_values + out
+                           : 2 * (of_values + product_flops(length, nodes, basis)) + out);
   }
   /// Of all rows.
   double each(double flops) const { return static_cast<double>(batch) * flops; }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <concepts>
 #include <optional>
 #include <utility>
 
@@ -157,10 +156,9 @@ class LongTermMemory {
     return attend(state, queries).context;
   }
 
-  /// What `read` reads, in a pass that is shown the "density" of every query and head, [2, B, H,
-  /// Q] (of a density of scores, [B, H, Q, points]), and if it wants losses is given their
-  /// "divergence" from the prior, where the density has one, summed over all of them [Martins et
-  /// al. 2022, Eq. 20, 21].
+  /// What `read` reads, in a pass that is shown the "density" of every query and head, as `Reading`
+  /// or `density` has it, and if it wants losses is given their "divergence" from the prior, where
+  /// the density has one, summed over all of them [Martins et al. 2022, Eq. 20, 21].
   Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries,
                             Pass<T, Backend>& pass) const {
     const auto reading = attend(state, queries);
@@ -265,7 +263,14 @@ class LongTermMemory {
   /// H D, of all heads.
   Index inner() const { return config_.heads * config_.resolved_head_dim(); }
   detail::LongTermFlops flops(Index batch, Index length) const {
-    return {batch, length, config_.basis, config_.model_dim, inner(), config_.gate};
+    return {batch,
+            length,
+            config_.basis,
+            config_.model_dim,
+            inner(),
+            config_.gate,
+            reader_.nodes() * config_.heads,
+            config_.project};
   }
 
   /// Writes vectors [batch, L, d], the last `counts` of them, to the signals of `next`.

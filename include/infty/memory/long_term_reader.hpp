@@ -12,6 +12,7 @@
 #include <infty/memory/ops/project_heads.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/resampling.hpp>
+#include <infty/nn/linear.hpp>
 #include <infty/signal/density.hpp>
 #include <infty/signal/sampled_basis.hpp>
 
@@ -32,6 +33,9 @@ struct LongTermReader {
   using V = Variable<T, B>;
 
   LongTermReader(const LongTermConfig&, const Psi&) {}
+
+  /// Of a quadrature, which there is none of.
+  static Index nodes() { return 0; }
 
   /// What the heads read, [B, Q, H D]. @param check  throws unless a part of it is finite
   template <class Memory, class Check>
@@ -90,15 +94,23 @@ struct LongTermReader<T, Density, Psi, B> {
     edges = sampled_basis<B>(psi, edge_places(config.bins), false);
   }
 
+  /// Of the quadrature of reads.
+  Index nodes() const { return points.psi.dim(0); }
+
   SampledBasis<T, B> points;                ///< for reads
   std::optional<SampledBasis<T, B>> edges;  ///< for sticky memories
 
   template <class Memory, class Check>
   HeadReading<T, B> read(const Memory& memory, LongTermState<T, B>& state, const V& queries,
                          const Check& check) const {
-    const V keys = memory.key.forward(state.coefficients);
+    const auto projected = [&](const Linear<T, B>& map, DensityKeys<T, B>& kept) {
+      const auto made_now = [&] { return map.forward(state.coefficients); };
+      return Tape::active() ? made_now()
+                            : kept.of(state.coefficients, map.bias, map.weight, made_now);
+    };
+    const V keys = projected(memory.key, state.density_keys);
     check(keys);
-    return {gibbs_expectation(points, queries, keys, memory.value.forward(state.coefficients),
+    return {gibbs_expectation(points, queries, keys, projected(memory.value, state.read_values),
                               memory.config().heads),
             {},
             keys};

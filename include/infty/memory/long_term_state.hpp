@@ -9,11 +9,11 @@ namespace infty {
 
 namespace detail {
 
-/// The keys that densities need, of a state, and what they were computed from.
+/// The keys that densities need, or the values, of a state, and what they were computed from.
 template <class T, class B>
 struct DensityKeys {
   Snapshot<T, B> coefficients, density_weight, key_weight;
-  Variable<T, B> value;  ///< [batch, 2, H D]
+  Variable<T, B> value;  ///< [batch, 2, H D]; of a density of scores [batch, N, H D]
 
   /// The keys for these, by make() unless they are held.
   template <class Make>
@@ -41,6 +41,7 @@ struct LongTermState {
   RowSequences<T, Backend> waiting;   ///< [batch, group - 1, d], not yet written
   /// Of the last read without a gradient: these serve all reads between two writes.
   detail::DensityKeys<T, Backend> density_keys = {};
+  detail::DensityKeys<T, Backend> read_values = {};  ///< the same, of a density of scores
 
   template <class Visitor>
   void visit(Visitor&& see) {
