@@ -91,6 +91,7 @@
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/ops/density.hpp>
 #include <infty/memory/ops/expected_values.hpp>
+#include <infty/memory/ops/faded_sum.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/largest.hpp>
 #include <infty/memory/ops/network_gradient.hpp>
