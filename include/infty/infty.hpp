@@ -121,6 +121,7 @@
 #include <infty/memory/ops/density.hpp>
 #include <infty/memory/ops/dpfp.hpp>
 #include <infty/memory/ops/expected_values.hpp>
+#include <infty/memory/ops/faded_sum.hpp>
 #include <infty/memory/ops/gate.hpp>
 #include <infty/memory/ops/gibbs.hpp>
 #include <infty/memory/ops/largest.hpp>

@@ -13,11 +13,11 @@ inline constexpr std::string_view word_digits =
 
 /// What a reader takes characters for, as numbers. A number is written in digits of five bits, the
 /// lowest first; 32 is added to all of them but the last. Of each run of code points there is: how
-/// far its first is behind the run before, then 4 (last - first) + kind. All become one (kind 0); or
-/// the first does, and each (1) or every second one (2) what is as far from it as they are; or all
-/// become a sequence (3), whose length follows. Then come the code points that they become, each as
-/// its difference d from the one before it in this text, 2 d, or -2 d - 1 if it is negative. Other
-/// characters stay, but for Hangul.
+/// far its first is behind the run before, then 4 (last - first) + kind. All become one (kind 0);
+/// or the first does, and each (1) or every second one (2) what is as far from it as they are; or
+/// all become a sequence (3), whose length follows. Then come the code points that they become,
+/// each as its difference d from the one before it in this text, 2 d, or -2 d - 1 if it is
+/// negative. Other characters stay, but for Hangul.
 // clang-format off
 inline constexpr std::string_view word_runs =
     "X2b3Y6b20X470010Y440X425a100Z100uv120tv100Y100y3133x3cXG-WG0335cXGZXG0332YXG-WG1Kw200g800b80C4"

@@ -93,7 +93,8 @@ class MemoryInFront {
         "MemoryInFront", "of ", x.dim(1), " vectors, ", pass.before, " and ", pass.behind,
         " are said to be memory tokens");
     State next = state;
-    auto& [leaving, past] = next.past;
+    auto& leaving = next.past.leaving;
+    auto& past = next.past.memory;
     if (leaving.vectors.dim(1) > 0) memory.write(past, V(leaving.vectors), leaving.length);
     const V asked =
         add(V(Tensor<Scalar, BackendType>::zeros(Shape{batch, m, queries.dim(1)})), queries);

@@ -9,6 +9,7 @@
 
 #include <infty/autograd/activations.hpp>
 #include <infty/core/needs.hpp>
+#include <infty/memory/ops/faded_sum.hpp>
 #include <infty/memory/ops/network_gradient.hpp>
 #include <infty/memory/row_chunks.hpp>
 #include <infty/memory/titans_config.hpp>
@@ -200,9 +201,9 @@ class TitansMemory {
   }
 
   /// What a chunk's gradients need, of all chunks of a segment: keys and values [B, F C, H D],
-  /// steps θ [B, F C, H], and of each chunk's mean α and η [B, F, H].
+  /// steps θ [B, F C, H], and of each chunk's mean 1 - α and η [B, F, H].
   struct Lesson {
-    V keys, values, steps, decay, inertia;
+    V keys, values, steps, stays, inertia;
   };
 
   Lesson lesson(const V& x, Index chunks) const {
@@ -214,7 +215,8 @@ class TitansMemory {
     const V taught = values.forward(x);
     return {prepared(keys.forward(x)), config_.silu ? silu(taught) : taught,
             scale(sigmoid(rate.forward(x)), static_cast<T>(config_.max_rate)),
-            sigmoid(decay.forward(mean)), config_.momentum ? sigmoid(inertia.forward(mean)) : V()};
+            T(1) - sigmoid(decay.forward(mean)),
+            config_.momentum ? sigmoid(inertia.forward(mean)) : V()};
   }
 
   /// Learns all chunks of a segment, one after the other, and asks on the way.
@@ -231,16 +233,17 @@ class TitansMemory {
     if (queries)
       asked = detail::pick(prepared(*queries), chunks.begun * C,
                            [&](Index row, Index i) { return chunks.query(row, i); });
-    Weights now = weights(next), answers;
+    Weights now = weights(next), base = first_base(next), answers;
     for (Index j = 0; j < chunks.begun; ++j) {
       const Index last = (j + 1) * C - 1;
       if (queries && C > 1) answers.push_back(ask(now, narrow(asked, j * C, last)));
-      if (j < chunks.most) {
-        take_step(next, now, taught, j, chunks);
-        now = weights(next);
-      }
+      if (j < chunks.most) take_step(next, now, base, taught, j, chunks);
       if (queries) answers.push_back(ask(now, narrow(asked, last, last + 1)));
     }
+    const V learned = detail::row_mask<T, Backend>(
+        x.dim(0), [&](Index row) { return chunks.full[static_cast<std::size_t>(row)] > 0; });
+    for (std::size_t i = 0; chunks.most > 0 && i < now.size(); ++i)
+      next.learned[i] = detail::chosen(learned, next.learned[i], subtract(now[i], initial[i]));
     if (C > 1) {
       const V kept =
           detail::pick(all, C - 1, [&](Index row, Index i) { return chunks.kept(row, i); });
@@ -252,8 +255,18 @@ class TitansMemory {
                                  [&](Index row, Index i) { return chunks.answer(row, i); }));
   }
 
-  /// Learns chunk j of the rows that have so many [Eqs. 10 and 13]; `now` are the weights before.
-  void take_step(State& next, const Weights& now, const Lesson& taught, Index j,
+  /// The weights at which gradients are taken until they are renewed, a network for each row; none
+  /// where these are always the newest.
+  Weights first_base(const State& state) const {
+    if (config_.weights_every > 0) return keeps_base() ? moved(state.base) : Weights{};
+    Weights apart;
+    for (const V& learned : state.learned) apart.push_back(zeros(learned.shape()));
+    return moved(apart);
+  }
+
+  /// Learns chunk j of the rows that have so many [Eqs. 10 and 13]: `now` are their weights, and
+  /// what the state says of these is left as it is.
+  void take_step(State& next, Weights& now, Weights& base, const Lesson& taught, Index j,
                  const detail::RowChunks& chunks) const {
     const Index C = config_.chunk, every = config_.weights_every, batch = now[0].dim(0),
                 heads = config_.heads;
@@ -262,29 +275,27 @@ class TitansMemory {
       return reshape(narrow(x, j, j + 1), Shape{batch, heads, 1, 1});
     };
     const Weights gradient = network_gradient(
-        every == 0     ? initial
-        : keeps_base() ? moved(next.base)
-                       : now,
-        split(of_chunk(taught.keys)), split(of_chunk(taught.values)),
+        base.empty() ? now : base, split(of_chunk(taught.keys)), split(of_chunk(taught.values)),
         reshape(transpose(of_chunk(taught.steps), 1, 2), Shape{batch, heads, C, 1}));
-    const V alpha = of_mean(taught.decay);
+    const V stays = of_mean(taught.stays);
     const V learns = detail::row_mask<T, Backend>(
         batch, [&](Index row) { return chunks.full[static_cast<std::size_t>(row)] > j; });
     for (std::size_t i = 0; i < now.size(); ++i) {
-      const V surprise = config_.momentum
-                             ? multiply(of_mean(taught.inertia), next.momentum[i]) - gradient[i]
-                             : -gradient[i];
-      const V learned = next.learned[i] + (surprise - multiply(alpha, now[i]));
-      next.learned[i] = detail::chosen(learns, next.learned[i], learned);
+      const V surprise = config_.momentum ? faded_sum(of_mean(taught.inertia), next.momentum[i],
+                                                      gradient[i], T(-1))
+                                          : -gradient[i];
+      now[i] = detail::chosen(learns, now[i], faded_sum(stays, now[i], surprise));
       if (config_.momentum) next.momentum[i] = detail::chosen(learns, next.momentum[i], surprise);
     }
     if (!keeps_base()) return;
     for (std::size_t row = 0; row < next.since.size(); ++row)
       if (chunks.full[row] > j) next.since[row] = next.since[row] % every + C;
+    if (std::find(next.since.begin(), next.since.end(), every) == next.since.end()) return;
     const V renews = detail::row_mask<T, Backend>(
         batch, [&](Index row) { return next.since[static_cast<std::size_t>(row)] == every; });
     for (std::size_t i = 0; i < now.size(); ++i)
-      next.base[i] = detail::chosen(renews, next.base[i], next.learned[i]);
+      next.base[i] = detail::chosen(renews, next.base[i], subtract(now[i], initial[i]));
+    base = moved(next.base);
   }
 
   Config config_;
