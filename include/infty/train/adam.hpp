@@ -71,8 +71,9 @@ struct AdamRowSteps {
   /// Updates the rows that `table` lists.
   template <class T>
   static void step(const AdamFactors<T>& factors, const AdamRows<T>& table) {
-    Backend::for_each(table.n, [=] INFTY_HOST_DEVICE(Index u) {
-      const Index row = table.rows ? table.rows[u] : u;
+    constexpr Index powers = 64;  // what two of them cost, in elements of a loop
+    Backend::for_each_row(table.n, powers, [=] INFTY_HOST_DEVICE(Index u) {
+      const Index row = table.row(u);
       const T before = table.steps[row] >= T(0) ? table.steps[row] : T(0);  // of a bad file
       table.steps[row] = before + T(1);
       const auto t = static_cast<double>(table.steps[row]);
@@ -80,17 +81,8 @@ struct AdamRowSteps {
       table.scratch[2 * u + 1] = static_cast<T>(1 / std::sqrt(1 - std::pow(table.beta2, t)));
     });
     detail::for_each_element<Backend>(
-        table.n, table.width, [=] INFTY_HOST_DEVICE(Index u, Index j) {
-          const Index at = (table.rows ? table.rows[u] : u) * table.width;
-          factors(AdamItem<T>{.p = table.p + at,
-                              .g = table.g + u * table.width,
-                              .m = table.m + at,
-                              .v = table.v + at,
-                              .size = table.width,
-                              .rate = table.scratch[2 * u],
-                              .root = table.scratch[2 * u + 1]},
-                  j);
-        });
+        table.n, table.width,
+        [=] INFTY_HOST_DEVICE(Index u, Index j) { factors(table.item(u), j); });
   }
 };
 

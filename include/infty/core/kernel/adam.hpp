@@ -30,6 +30,15 @@ struct AdamRows {
   T* scratch;         ///< [n, 2], for the factors of each row
   Index n, width;     ///< rows in this step, and elements of each
   double learning_rate, beta1, beta2;  ///< what a row's factors are made of
+
+  /// Which row of the table is row u of this step.
+  INFTY_HOST_DEVICE Index row(Index u) const { return rows ? rows[u] : u; }
+
+  /// Row u of this step as a parameter of its own, once its factors are there.
+  INFTY_HOST_DEVICE AdamItem<T> item(Index u) const {
+    const Index at = row(u) * width;
+    return {p + at, g + u * width, m + at, v + at, width, scratch[2 * u], scratch[2 * u + 1]};
+  }
 };
 
 /// What all parameters have in common in a step of Adam.
