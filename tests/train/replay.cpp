@@ -144,7 +144,7 @@ TEMPLATE_LIST_TEST_CASE("replayed_loss: the numbers of back-propagation through 
   using T = typename TestType::T;
   using B = typename TestType::B;
   const double tolerance = std::is_same_v<T, double> ? 1e-12 : 1e-4;
-  for (const std::size_t segments : {1, 5})
+  for (const std::size_t segments : {std::size_t{1}, std::size_t{5}})
     for (const bool dropped : {false, true}) {
       CAPTURE(segments, dropped);
       const Stream<T, B> stream(segments);
