@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <infty/model/presets.hpp>
+#include <infty/model/presets/memory_tokens.hpp>
 
 #include "support/catch.hpp"
 
@@ -175,4 +176,17 @@ TEST_CASE("presets: the weight of the mean becomes the weight of the sum") {
   const auto e = presets::sorting(4000);  // batch 8, 6 heads
   CHECK(e.kl_weight_of_sum(100) == Approx(1e-5 / 4800).epsilon(1e-12));
   CHECK_THROWS_AS(e.kl_weight_of_sum(0), ValueError);
+}
+
+TEST_CASE("presets: models with memory tokens are valid, and Transformer-XL's otherwise") {
+  const auto check = [](const auto& e) {
+    CHECK_NOTHROW(e.model.validate());
+    CHECK_NOTHROW(e.memory.tokens.validate());
+    CHECK_NOTHROW(e.memory.attention.validate());
+    CHECK(e.memory.attention.capacity == 0);
+    CHECK(e.model.layers == 16);
+    CHECK(e.segment == 150);
+  };
+  check(presets::memory_transformer_wikitext103());
+  check(presets::recurrent_memory_wikitext103());
 }

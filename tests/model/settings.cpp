@@ -148,10 +148,15 @@ std::string page() {
          section<infty::ShortTermConfig>("ShortTermConfig", "memory/short_term_memory.hpp") +
          section<infty::CompressiveConfig>("CompressiveConfig", "memory/compressive_memory.hpp") +
          section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo_config.hpp") +
+         section<infty::MemoryTokensConfig>("MemoryTokensConfig", "memory/memory_tokens.hpp") +
+         section<infty::RecurrentTokensConfig>("RecurrentTokensConfig",
+                                               "memory/recurrent_tokens.hpp") +
+         section<infty::MemoryEncoderConfig>("MemoryEncoderConfig", "model/memory_encoder.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
          declared("CausalAttentionConfig", "nn/causal_attention.hpp") +
+         declared("SelfAttentionConfig", "nn/self_attention.hpp") +
          declared("PlainAttentionOptions", "nn/plain_attention.hpp") +
          declared("AdaptiveConfig", "nn/adaptive_config.hpp") +
          section<infty::Sampling>("Sampling", "nn/sampling.hpp") +
@@ -174,7 +179,8 @@ std::string page() {
 
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
-                   infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
+                   infty::CompressiveConfig, infty::LaMemoConfig, infty::MemoryTokensConfig,
+                   infty::RecurrentTokensConfig, infty::MemoryEncoderConfig, infty::AdamConfig,
                    infty::TrainerConfig, infty::Sampling) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());

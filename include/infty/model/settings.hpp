@@ -9,7 +9,9 @@
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_config.hpp>
+#include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/model/memory_encoder.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/train/adam.hpp>
@@ -39,6 +41,10 @@ constexpr std::array<std::string_view, 3> names_of(ReconstructionLoss) {
 /// The names of positions of a look-ahead.
 constexpr std::array<std::string_view, 2> names_of(LaMemoPositions) {
   return {"disentangled", "transformer_xl"};
+}
+/// The names of a Memory Transformer's encoders with blocks of their own for the memory.
+constexpr std::array<std::string_view, 2> names_of(MemoryEncoding) {
+  return {"control", "bottleneck"};
 }
 /// The names of schedules.
 constexpr std::array<std::string_view, 3> names_of(RateSchedule) {
@@ -154,6 +160,38 @@ void describe(Sampling& c, See&& see) {
   see("temperature", c.temperature, "0: always the likeliest");
   see("top_k", c.top_k, "of the likeliest tokens only; 0: all");
   see("top_p", c.top_p, "of the likeliest with this share only");
+}
+
+/// The settings of memory tokens that are the same in every segment.
+template <class See>
+void describe(MemoryTokensConfig& c, See&& see) {
+  see("tokens", c.tokens, "memory tokens in front of every segment");
+  see("behind", c.behind, "they stand behind it as well");
+  see("both_ways", c.both_ways, "tokens see each other both ways");
+  see("read_past", c.read_past, "tokens see what attention holds of earlier segments");
+  see("held", c.held, "attention holds tokens as it holds words");
+  see("shifted", c.shifted, "positions of keys ahead as the original's shift has them");
+  see("deviation", c.deviation, "of the normal distribution of the first vectors");
+}
+
+/// The settings of recurrent memory tokens.
+template <class See>
+void describe(RecurrentTokensConfig& c, See&& see) {
+  see("tokens", c.tokens, "memory tokens on either side of a segment");
+  see("behind", c.behind, "they stand behind it as well, to be written there");
+  see("both_ways", c.both_ways, "tokens see each other both ways");
+  see("read_past", c.read_past, "tokens see what attention holds of earlier segments");
+  see("held", c.held, "attention holds tokens as it holds words");
+  see("shifted", c.shifted, "positions of keys ahead as the original's shift has them");
+  see("back_through", c.back_through, "segments that a gradient flows back through; 0: all");
+  see("deviation", c.deviation, "of the normal distribution of the first vectors");
+}
+
+/// The settings of an encoder's layer with a block of its own for the memory.
+template <class See>
+void describe(MemoryEncoderConfig& c, See&& see) {
+  see("encoding", c.encoding, "what the sequence reads");
+  see("feed_forward", c.feed_forward, "width of the feeds' inner layers");
 }
 
 }  // namespace infty
