@@ -179,7 +179,7 @@ TEST_CASE("Memformer: slots that nothing is written to come to where they began"
   writer.value.weight.value().fill(0);  // only itself has a value
   Random random(2);
   const Variable<double> x(uniform_tensor<double>({1, 5, 4}, random));
-  Variable<double> m = unit_length(Variable<double>(uniform_tensor<double>({1, 3, 4}, random)));
+  Variable<double> m = unit_vectors(Variable<double>(uniform_tensor<double>({1, 3, 4}, random)));
   for (int i = 0; i < 200; ++i) m = writer.forward(m, x);
   CHECK(infty::tests::error(m.value().to_vector(), writer.initial().value().to_vector()) < 1e-9);
 }

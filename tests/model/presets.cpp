@@ -5,6 +5,7 @@
 #include <infty/model/presets.hpp>
 #include <infty/model/presets/memformer.hpp>
 #include <infty/model/presets/memorizing.hpp>
+#include <infty/model/presets/memory_tokens.hpp>
 
 #include "support/catch.hpp"
 
@@ -199,4 +200,17 @@ TEST_CASE("presets: the Memformer's are valid configurations") {
   CHECK_NOTHROW(e.memory.slots.validate());
   CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
   CHECK_NOTHROW(presets::membart_base().validate());
+}
+
+TEST_CASE("presets: models with memory tokens are valid, and Transformer-XL's otherwise") {
+  const auto check = [](const auto& e) {
+    CHECK_NOTHROW(e.model.validate());
+    CHECK_NOTHROW(e.memory.tokens.validate());
+    CHECK_NOTHROW(e.memory.attention.validate());
+    CHECK(e.memory.attention.capacity == 0);
+    CHECK(e.model.layers == 16);
+    CHECK(e.segment == 150);
+  };
+  check(presets::memory_transformer_wikitext103());
+  check(presets::recurrent_memory_wikitext103());
 }

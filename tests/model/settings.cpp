@@ -171,10 +171,15 @@ std::string page() {
          section<infty::JointSlotConfig>("JointSlotConfig", "memory/joint_slots.hpp") +
          declared("SlotAttentionOptions", "nn/slot_attention.hpp") +
          declared("ReplayConfig", "train/replay.hpp") +
+         section<infty::MemoryTokensConfig>("MemoryTokensConfig", "memory/memory_tokens.hpp") +
+         section<infty::RecurrentTokensConfig>("RecurrentTokensConfig",
+                                               "memory/recurrent_tokens.hpp") +
+         section<infty::MemoryEncoderConfig>("MemoryEncoderConfig", "model/memory_encoder.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
          declared("CausalAttentionConfig", "nn/causal_attention.hpp") +
+         declared("SelfAttentionConfig", "nn/self_attention.hpp") +
          declared("PlainAttentionOptions", "nn/plain_attention.hpp") +
          declared("LocalAttentionOptions", "nn/local_attention.hpp") +
          declared("AdaptiveConfig", "nn/adaptive_config.hpp") +
@@ -198,13 +203,7 @@ std::string page() {
 
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
-                   infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
-                   infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig,
-                   infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig,
-                   infty::TitansConfig, infty::EngramConfig, infty::LinearAttentionConfig,
-                   infty::DeltaNetConfig, infty::GatedDeltaNetConfig, infty::InfiniConfig,
-                   infty::AssociativeConfig, infty::SlotMaps, infty::SlotConfig,
-                   infty::GruSlotConfig, infty::JointSlotConfig) {
+                   infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig, infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig, infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig, infty::TitansConfig, infty::EngramConfig, infty::LinearAttentionConfig, infty::DeltaNetConfig, infty::GatedDeltaNetConfig, infty::InfiniConfig, infty::AssociativeConfig, infty::SlotMaps, infty::SlotConfig, infty::GruSlotConfig, infty::JointSlotConfig, infty::MemoryTokensConfig, infty::RecurrentTokensConfig, infty::MemoryEncoderConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());

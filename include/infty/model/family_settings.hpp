@@ -17,8 +17,11 @@
 #include <infty/memory/memorizing_config.hpp>
 #include <infty/memory/memsizer_layer.hpp>
 #include <infty/memory/product_key_config.hpp>
+#include <infty/memory/memory_tokens.hpp>
+#include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/slot_writer.hpp>
 #include <infty/memory/titans_config.hpp>
+#include <infty/model/memory_encoder.hpp>
 
 // Every setting of the family of memories, named once, as model/settings.hpp has those of the
 // ∞-former and its peers.
@@ -250,6 +253,38 @@ void describe(JointSlotConfig& c, See&& see) {
   see("layers", c.layers, "one above the other");
   see("heads", c.heads, "of attention");
   see("feed_forward", c.feed_forward, "width of the inner layers of the feeds");
+}
+
+/// The settings of memory tokens that are the same in every segment.
+template <class See>
+void describe(MemoryTokensConfig& c, See&& see) {
+  see("tokens", c.tokens, "memory tokens in front of every segment");
+  see("behind", c.behind, "they stand behind it as well");
+  see("both_ways", c.both_ways, "tokens see each other both ways");
+  see("read_past", c.read_past, "tokens see what attention holds of earlier segments");
+  see("held", c.held, "attention holds tokens as it holds words");
+  see("shifted", c.shifted, "positions of keys ahead as the original's shift has them");
+  see("deviation", c.deviation, "of the normal distribution of the first vectors");
+}
+
+/// The settings of recurrent memory tokens.
+template <class See>
+void describe(RecurrentTokensConfig& c, See&& see) {
+  see("tokens", c.tokens, "memory tokens on either side of a segment");
+  see("behind", c.behind, "they stand behind it as well, to be written there");
+  see("both_ways", c.both_ways, "tokens see each other both ways");
+  see("read_past", c.read_past, "tokens see what attention holds of earlier segments");
+  see("held", c.held, "attention holds tokens as it holds words");
+  see("shifted", c.shifted, "positions of keys ahead as the original's shift has them");
+  see("back_through", c.back_through, "segments that a gradient flows back through; 0: all");
+  see("deviation", c.deviation, "of the normal distribution of the first vectors");
+}
+
+/// The settings of an encoder's layer with a block of its own for the memory.
+template <class See>
+void describe(MemoryEncoderConfig& c, See&& see) {
+  see("encoding", c.encoding, "what the sequence reads");
+  see("feed_forward", c.feed_forward, "width of the feeds' inner layers");
 }
 
 }  // namespace infty

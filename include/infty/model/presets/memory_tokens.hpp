@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/memory/recurrent_tokens.hpp>
+#include <infty/model/presets.hpp>
+
+namespace infty::presets {
+
+/// Constants of a Transformer-XL inside of memory tokens.
+template <class TokensConfig>
+struct TokensAround {
+  TokensConfig tokens;        ///< of the decorator
+  ShortTermConfig attention;  ///< of the attention of each layer inside
+};
+
+// M is the script run_wt103_base_memgpt_150.sh of booydar/LM-RMT at 2c4caa9, R the paper [Bulatov
+// et al. 2022], which is known from summaries only: unverified. What neither says is
+// Transformer-XL's.
+
+/// The Memory Transformer's language model of WikiText-103: 150 tokens in front of segments of 150
+/// words, and no cache.
+inline ExperimentWith<TokensAround<MemoryTokensConfig>> memory_transformer_wikitext103() {
+  auto e = detail::wikitext103<TokensAround<MemoryTokensConfig>>();  // M: as Transformer-XL's
+  e.memory.tokens = {.tokens = 150};                                 // M
+  e.memory.attention = {.capacity = 0};                              // M, mem_len
+  return e;
+}
+
+/// The Recurrent Memory Transformer's: ten tokens on either side of segments of 150 words, a
+/// gradient through four segments back, and no cache.
+inline ExperimentWith<TokensAround<RecurrentTokensConfig>> recurrent_memory_wikitext103() {
+  auto e = detail::wikitext103<TokensAround<RecurrentTokensConfig>>();
+  // R for the numbers; what tokens see is the program's (tests/golden/rmt_xl.safetensors).
+  e.memory.tokens = {
+      .tokens = 10, .both_ways = true, .read_past = false, .held = true, .back_through = 4};
+  e.memory.attention = {.capacity = 0};  // M
+  return e;
+}
+
+}  // namespace infty::presets
