@@ -12,7 +12,7 @@
                                                 double);                                          \
   how FitSize fit_size<EigenBackend>(const GaussianBasis<T>&, const Tensor<double>&);             \
   how class RidgeCache<T, EigenBackend, GaussianBasis<T>>;                                        \
-  how Tensor<T> sample_locations(const Tensor<T>&, Index, std::span<Random>);                     \
+  how Tensor<T> sample_locations(const Tensor<T>&, Index, std::span<Random>, bool);               \
   how Tensor<T> quantile_locations(const Tensor<T>&, Index);                                      \
   how Tensor<T> detail::attention_since<GaussianDensity>(const Tensor<T>&, const Tensor<T>&);     \
   how Tensor<T> detail::largest_with(const Tensor<T>&, const Tensor<T>&);                         \
