@@ -15,8 +15,8 @@ namespace infty {
 /// The constants of a `MemoryTokens`. The defaults are those of the Memory Transformer's language
 /// model, a Transformer-XL, as its authors' program has it (booydar/LM-RMT).
 struct MemoryTokensConfig {
-  Index tokens = 10;    ///< m, memory tokens in front of every segment [Burtsev et al. 2020, §3.2]
-  bool behind = false;  ///< whether they stand behind the segment as well
+  Index tokens = 10;       ///< m, memory tokens in front of every segment [Burtsev et al. 2020]
+  bool behind = false;     ///< whether they stand behind the segment as well
   bool both_ways = true;   ///< whether tokens see each other both ways (the program's mask)
   bool read_past = false;  ///< whether they see what attention holds (`read_mem_from_cache`)
   bool held = true;        ///< whether attention holds them for later segments, as it does words

@@ -13,7 +13,7 @@ namespace infty {
 
 /// The constants of a `RecurrentTokens`.
 struct RecurrentTokensConfig {
-  Index tokens = 10;   ///< m, memory tokens on either side of a segment [Bulatov et al. 2022, §4]
+  Index tokens = 10;   ///< m, memory tokens on either side of a segment [Bulatov et al. 2022]
   bool behind = true;  ///< whether they stand behind the segment as well, to be written there
   /// Whether tokens of a group see each other both ways. No, as around GPT-2; the authors'
   /// Transformer-XL says yes.
@@ -56,7 +56,7 @@ struct RecurrentTokensState {
 };
 
 /// A decorator: recurrent memory tokens around any stack, the Recurrent Memory Transformer [Bulatov
-/// et al. 2022, Eq. 2-5]. A segment goes through all layers as [memory; segment; memory], with the
+/// et al. 2022]. A segment goes through all layers as [memory; segment; memory], with the
 /// same m vectors in front, to be read, and behind, to be written. What comes out behind is the
 /// memory of the next segment, with a gradient that flows through as many segments as are recorded;
 /// that of the first is learned. Where the model has a norm behind its layers, or counts positions

@@ -7,7 +7,7 @@
 
 namespace infty {
 
-/// How a `MemoryEncoderLayer` computes memory and sequence [Burtsev et al. 2020, §3.3, 3.4].
+/// How a `MemoryEncoderLayer` computes memory and sequence [Burtsev et al. 2020].
 enum class MemoryEncoding {
   /// MemCtrl: maps of their own for memory and sequence, which both read the memory and the
   /// sequence as they were.
