@@ -179,10 +179,10 @@
 #include <infty/model/presets/infty_video.hpp>
 #include <infty/model/presets/memformer.hpp>
 #include <infty/model/presets/memorizing.hpp>
+#include <infty/model/presets/memory_tokens.hpp>
 #include <infty/model/presets/memsizer.hpp>
 #include <infty/model/presets/product_keys.hpp>
 #include <infty/model/presets/titans.hpp>
-#include <infty/model/presets/memory_tokens.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>

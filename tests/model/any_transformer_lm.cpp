@@ -77,7 +77,8 @@ TEST_CASE("AnyTransformerLM: a feed in one layer, tokens around the stack, saved
           },
       .around =
           [](AnyLayer<T> stack, Random random) {
-            return AnyLayer<T>(infty::RecurrentTokens<AnyLayer<T>>(std::move(stack), 2, 6, random));
+            return AnyLayer<T>(
+                infty::RecurrentTokens<AnyLayer<T>>(std::move(stack), {.tokens = 2}, 6, random));
           }};
   AnyTransformerLM<T> model(sizes, parts, Random(1)), other(sizes, parts, Random(2));
   const Index without = [&] {

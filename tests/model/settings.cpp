@@ -203,7 +203,14 @@ std::string page() {
 
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
-                   infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig, infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig, infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig, infty::TitansConfig, infty::EngramConfig, infty::LinearAttentionConfig, infty::DeltaNetConfig, infty::GatedDeltaNetConfig, infty::InfiniConfig, infty::AssociativeConfig, infty::SlotMaps, infty::SlotConfig, infty::GruSlotConfig, infty::JointSlotConfig, infty::MemoryTokensConfig, infty::RecurrentTokensConfig, infty::MemoryEncoderConfig) {
+                   infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
+                   infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig,
+                   infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig,
+                   infty::TitansConfig, infty::EngramConfig, infty::LinearAttentionConfig,
+                   infty::DeltaNetConfig, infty::GatedDeltaNetConfig, infty::InfiniConfig,
+                   infty::AssociativeConfig, infty::SlotMaps, infty::SlotConfig,
+                   infty::GruSlotConfig, infty::JointSlotConfig, infty::MemoryTokensConfig,
+                   infty::RecurrentTokensConfig, infty::MemoryEncoderConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());

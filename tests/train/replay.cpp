@@ -46,8 +46,8 @@ auto with_slots(const typename A::Config& attention) {
 template <class T, class B = infty::EigenBackend>
 auto with_tokens() {
   using Attention = infty::ShortTermMemory<T, B>;
-  return infty::RecurrentTokens<Attention>(Attention({.capacity = 3}, sizes, Random(1)), 2, 4,
-                                           Random(2));
+  return infty::RecurrentTokens<Attention>(Attention({.capacity = 3}, sizes, Random(1)),
+                                           {.tokens = 2}, 4, Random(2));
 }
 
 /// A stream for a body: segments of three vectors, the last one of one, and weights of answers.

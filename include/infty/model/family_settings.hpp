@@ -15,9 +15,9 @@
 #include <infty/memory/linear_attention.hpp>
 #include <infty/memory/memformer.hpp>
 #include <infty/memory/memorizing_config.hpp>
+#include <infty/memory/memory_tokens.hpp>
 #include <infty/memory/memsizer_layer.hpp>
 #include <infty/memory/product_key_config.hpp>
-#include <infty/memory/memory_tokens.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/slot_writer.hpp>
 #include <infty/memory/titans_config.hpp>
