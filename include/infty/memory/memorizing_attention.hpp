@@ -217,8 +217,8 @@ class MemorizingAttention {
     if (!joint()) return reshape(local + multiply(retrieved - local, share()), flat);
     const V g = sigmoid(last(retrieved) - last(local));  // the share of the retrieved
     const Shape rows{batch * length * H, D};
-    const V near = reshape(first(local), rows), far = reshape(first(retrieved), rows);
-    return reshape(near + multiply(far - near, g), flat);
+    const V close_by = reshape(first(local), rows), distant = reshape(first(retrieved), rows);
+    return reshape(close_by + multiply(distant - close_by, g), flat);
   }
 
   /// sigmoid(b), [H, 1].

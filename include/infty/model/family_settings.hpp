@@ -283,12 +283,13 @@ void describe(RecurrentTokensConfig& c, See&& see) {
 /// The names of a Memory Transformer's encoders with blocks of their own for the memory.
 constexpr std::array<std::string_view, 2> names_of(MemoryEncoding) {
   return {"control", "bottleneck"};
+}
 
-  /// The settings of an encoder's layer with a block of its own for the memory.
-  template <class See>
-  void describe(MemoryEncoderConfig & c, See && see) {
-    see("encoding", c.encoding, "what the sequence reads");
-    see("feed_forward", c.feed_forward, "width of the feeds' inner layers");
-  }
+/// The settings of an encoder's layer with a block of its own for the memory.
+template <class See>
+void describe(MemoryEncoderConfig& c, See&& see) {
+  see("encoding", c.encoding, "what the sequence reads");
+  see("feed_forward", c.feed_forward, "width of the feeds' inner layers");
+}
 
 }  // namespace infty

@@ -42,7 +42,6 @@ constexpr std::array<std::string_view, 3> names_of(ReconstructionLoss) {
 constexpr std::array<std::string_view, 2> names_of(LaMemoPositions) {
   return {"disentangled", "transformer_xl"};
 }
-}
 /// The names of schedules.
 constexpr std::array<std::string_view, 3> names_of(RateSchedule) {
   return {"cosine", "linear", "constant"};

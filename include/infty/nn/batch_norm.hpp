@@ -75,10 +75,10 @@ Variable<T, B> batch_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
   } else {
     const T* const m = std::as_const(mean).value().data();
     const T* const v = std::as_const(variance).value().data();
-    const T small = static_cast<T>(epsilon);
+    const T least = static_cast<T>(epsilon);
     B::for_each(d, [=] INFTY_HOST_DEVICE(Index j) {
       s[j] = m[j];
-      s[d + j] = T(1) / std::sqrt(v[j] + small);
+      s[d + j] = T(1) / std::sqrt(v[j] + least);
     });
   }
   const T *const in = x.value().data(), *const g = gain.value().data(),

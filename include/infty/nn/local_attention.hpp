@@ -42,8 +42,8 @@ struct LocalAttentionSize {
   INFTY_HOST_DEVICE Index end(Index i) const { return memory() + i + 1 - strict; }
   /// The first one, in a row that sees `visible` of those in front.
   INFTY_HOST_DEVICE Index begin(Index i, Index visible) const {
-    const Index hidden = memory() - visible, far = memory() + i - window;
-    return far > hidden ? far : hidden;
+    const Index hidden = memory() - visible, out_of_sight = memory() + i - window;
+    return out_of_sight > hidden ? out_of_sight : hidden;
   }
 
   Index per_product() const { return key_heads == 1 ? heads : 1; }

@@ -31,10 +31,11 @@ struct T5Buckets {
     const auto part = [](Index a, Index b) {
       return std::log(static_cast<double>(a) / static_cast<double>(b));
     };
-    const double far =
+    const double beyond =
         part(n, exact) / part(max_distance, exact) * static_cast<double>(all - exact);
-    return side +
-           (far < static_cast<double>(all - exact - 1) ? exact + static_cast<Index>(far) : all - 1);
+    return side + (beyond < static_cast<double>(all - exact - 1)
+                       ? exact + static_cast<Index>(beyond)
+                       : all - 1);
   }
 
   /// Checks the constants. @throws infty::ValueError unless each side has two buckets at least and

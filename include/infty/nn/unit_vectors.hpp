@@ -17,10 +17,10 @@ void normalise_vectors(Index rows, Index d, T epsilon, T floor, const T* x, T* y
   B::for_each_row(rows, 4 * d, [=] INFTY_HOST_DEVICE(Index row) {
     const T* const from = x + row * d;
     const T length = std::sqrt(row_sum<T>(d, [=](Index i) { return from[i] * from[i]; }) + epsilon);
-    const bool small = length <= floor;
-    const T factor = T(1) / (small ? floor : length);
+    const bool is_small = length <= floor;
+    const T factor = T(1) / (is_small ? floor : length);
     for (Index i = 0; i < d; ++i) y[row * d + i] = from[i] * factor;
-    factors[row] = small ? -factor : factor;
+    factors[row] = is_small ? -factor : factor;
   });
 }
 
@@ -32,9 +32,9 @@ void normalise_vectors_backward(Index rows, Index d, const T* y, const T* factor
   const bool add = target.add;
   B::for_each_row(rows, 4 * d, [=] INFTY_HOST_DEVICE(Index row) {
     const T *const out = y + row * d, *const g = dy + row * d;
-    const bool small = factors[row] < T(0);
-    const T factor = small ? -factors[row] : factors[row];
-    const T along = small ? T(0) : row_sum<T>(d, [=](Index i) { return out[i] * g[i]; });
+    const bool is_small = factors[row] < T(0);
+    const T factor = is_small ? -factors[row] : factors[row];
+    const T along = is_small ? T(0) : row_sum<T>(d, [=](Index i) { return out[i] * g[i]; });
     for (Index i = 0; i < d; ++i) {
       const T dx = factor * (g[i] - along * out[i]);
       to[row * d + i] = add ? to[row * d + i] + dx : dx;

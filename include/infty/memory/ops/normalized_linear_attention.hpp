@@ -34,13 +34,13 @@ Variable<T, B> divided_rows(const Variable<T, B>& x, const Variable<T, B>& by, T
       [x, by, result, n, rows, epsilon](const Tensor<T, B>& dy) {
         const T *const d = dy.data(), *const divisor = by.value().data();
         const T* const quotient = result.data();
-        const T small = epsilon;
+        const T least = epsilon;
         const Index width = n;
         if (x.requires_grad()) {
           T* const dx = x.grad().data();
           for_each_span<B>(rows, n, n, [=] INFTY_HOST_DEVICE(Index i, Index begin, Index end) {
             for (Index j = i * width + begin; j < i * width + end; ++j)
-              dx[j] += d[j] / (divisor[i] + small);
+              dx[j] += d[j] / (divisor[i] + least);
           });
         }
         if (by.requires_grad()) {
@@ -49,7 +49,7 @@ Variable<T, B> divided_rows(const Variable<T, B>& x, const Variable<T, B>& by, T
             to[i] -=
                 row_sum<T>(width,
                            [=](Index j) { return d[i * width + j] * quotient[i * width + j]; }) /
-                (divisor[i] + small);
+                (divisor[i] + least);
           });
         }
       },
