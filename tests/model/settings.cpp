@@ -196,6 +196,7 @@ std::string page() {
          declared("VocabularyConfig", "data/vocabulary.hpp") +
          declared("SortingConfig", "data/sorting.hpp") + declared("CopyConfig", "data/copy.hpp") +
          declared("AssociativeRecallConfig", "data/associative_recall.hpp") +
+         declared("MultiQueryRecallConfig", "data/multi_query_recall.hpp") +
          declared("RidgeSettings", "signal/ridge_settings.hpp");
 }
 

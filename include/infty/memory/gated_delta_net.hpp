@@ -100,11 +100,12 @@ class GatedDeltaNet {
   using Config = GatedDeltaNetConfig;
   using State = GatedDeltaNetState<T, Backend>;
 
-  Linear<T, Backend> query, key;  ///< d -> H K, without a bias
-  Linear<T, Backend> value;       ///< d -> H' D, without a bias
-  /// Of queries, keys and values; without weights if there are none.
-  ShortConvolution<T, Backend> query_convolution, key_convolution, value_convolution;
-  Linear<T, Backend> beta;   ///< d -> H', without a bias
+  Linear<T, Backend> query, key;                   ///< d -> H K, without a bias
+  Linear<T, Backend> value;                        ///< d -> H' D, without a bias
+  ShortConvolution<T, Backend> query_convolution;  ///< of queries; without weights if there is none
+  ShortConvolution<T, Backend> key_convolution;    ///< of keys, likewise
+  ShortConvolution<T, Backend> value_convolution;  ///< of values, likewise
+  Linear<T, Backend> beta;                         ///< d -> H', without a bias
   Linear<T, Backend> decay;  ///< d -> H', without a bias; empty if nothing fades
   V decay_rate;              ///< a, [H'], the logarithm of the rate; empty if nothing fades
   V decay_bias;              ///< b, [H']; empty if nothing fades

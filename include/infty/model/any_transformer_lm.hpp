@@ -32,7 +32,7 @@ class AnyTransformerLM : public LanguageModel<ScaledEmbedding<T, Backend>, AnyLa
   using typename Base::State;
   using typename Base::Tokens;
   using typename Base::V;
-  using LayerType = AnyLayer<T, Backend>;
+  using LayerType = AnyLayer<T, Backend>;  ///< of all parts
   /// Makes the mixer or the feed of layer i, 0 the lowest, with weights drawn from `random`.
   using Make = std::function<LayerType(Index i, Random random)>;
   /// Puts something around the block of layer i, a memory of its own say.

@@ -44,10 +44,12 @@ inline constexpr bool remembers = !std::is_same_v<StateOf<L>, NoState>;
 /// state_takes_gradient = false`; testing/memory_invariants.hpp then tries the gradients of one
 /// segment alone.
 template <class L>
-inline constexpr bool state_takes_gradient = true;
-template <class L>
-  requires requires { L::state_takes_gradient; }
-inline constexpr bool state_takes_gradient<L> = L::state_takes_gradient;
+inline constexpr bool state_takes_gradient = [] {
+  if constexpr (requires { L::state_takes_gradient; })
+    return L::state_takes_gradient;
+  else
+    return true;
+}();
 
 /// A map [B, L, d] -> [B, L, d] without a state: `forward(x)`, or `forward(x, pass)` for one that
 /// drops out, reports losses, or wants to know of memory tokens.
