@@ -50,6 +50,31 @@ foreach(memory level IN ZIP_LISTS memories levels)
   run(0 again generate --model ${memory} --prompt "The caf" --tokens 12 --top-k 5)
   same("what ${memory} writes" "${printed}" "${again}")
 endforeach()
+# What is composed while the program runs: every word, and some together.
+foreach(words IN ITEMS
+        "infty-gibbs" "memorizing" "infini" "titans" "memformer" "none --mixer linear"
+        "none --mixer delta-net" "none --mixer gated-delta-net" "none --mixer memsizer"
+        "none --mixer titans-layer" "xl --feed product-keys" "xl --feed memory-plus"
+        "xl --feed engram" "xl --tokens memory" "xl --tokens recurrent" "none --tokens associative"
+        "compressive --feed engram --tokens recurrent"
+        "none --mixer gated-delta-net --feed product-keys --tokens associative")
+  separate_arguments(chosen UNIX_COMMAND "${words}")
+  run(0 printed train ${tiny} --sub-keys 4 --token-count 2 --memory ${chosen} --level char --data text
+      --out composed --fresh)
+  string(REGEX MATCH "test .*" trained "${printed}")
+  run(0 printed evaluate --model composed)
+  string(REGEX MATCH "test .*" evaluated "${printed}")
+  same("the test of --memory ${words}" "${trained}" "${evaluated}")
+  run(0 printed evaluate --model composed --segment 1)
+  if(NOT printed MATCHES " perplexity [0-9.]+ ")
+    message(FATAL_ERROR "evaluate of --memory ${words} --segment 1 prints\n${printed}")
+  endif()
+  run(0 printed generate --model composed --prompt "The caf" --tokens 8 --top-k 5)
+endforeach()
+refused("--mixer linear stands in the place of attention" train ${tiny} --memory xl --mixer linear
+        --level char --data text --out other)
+refused("--memory lamemo, --mixer attention, --feed plain, --tokens memory do not go together" train
+        ${tiny} --memory lamemo --tokens memory --level char --data text --out other)
 # A prompt is shown as it was typed, whatever it is written in; a model of characters names the one
 # that it does not know.
 run(0 printed generate --model none --prompt "カフェ é" --tokens 3)

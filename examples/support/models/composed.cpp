@@ -3,6 +3,11 @@
 #include "parts.hpp"
 
 std::unique_ptr<support::Model> support::make_composed(const ModelConfig& config) {
+  infty::require(config.mixer == "attention" || config.memory == "none", "make_model", "--mixer ",
+                 config.mixer,
+                 " stands in the place of attention and its memory: it wants --memory "
+                 "none, not ",
+                 config.memory);
   Mixers mixers;
   for (const auto& choose : {attention_mixers, slot_mixers, linear_mixers})
     if (!mixers.make && (config.mixer == "attention") == (choose != linear_mixers))
