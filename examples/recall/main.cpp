@@ -145,13 +145,6 @@ void require_same_settings(const Settings& s, const std::filesystem::path& folde
 void compare(const Settings& s, const Options& options) {
   validate(s);
   for (const std::string& memory : s.memories) check_memory(s, memory);
-  if (std::ranges::any_of(s.memories, [](const auto& m) { return m.starts_with("infty"); })) {
-    infty::LongTermConfig memory = s.long_term;
-    memory.basis =
-        std::ssize(memory.widths) *
-        (static_cast<Index>(s.share * static_cast<double>(s.vectors)) / std::ssize(memory.widths));
-    support::warn_of("recall", memory, s.segment);
-  }
   const std::vector<Task> tasks = tasks_of(s);
   {
     support::ProgressLine line("sizes", std::ssize(tasks) * std::ssize(s.memories), 0, "model");
@@ -161,6 +154,13 @@ void compare(const Settings& s, const Options& options) {
         fitted(s, task, memory, s.seeds.front());
         line.update(++sized);
       }
+  }
+  if (std::ranges::any_of(s.memories, [](const auto& m) { return m.starts_with("infty"); })) {
+    infty::LongTermConfig memory = s.long_term;
+    memory.basis =
+        std::ssize(memory.widths) *
+        (static_cast<Index>(s.share * static_cast<double>(s.vectors)) / std::ssize(memory.widths));
+    support::warn_of("recall", memory, s.segment);
   }
   const auto lock = support::Lock::folder(options.out);
   require_same_settings(s, options.out);
