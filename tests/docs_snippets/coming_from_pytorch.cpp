@@ -95,6 +95,25 @@ TEST_CASE("docs: what PyTorch's operations are here") {
   CHECK(scaled_dot_product_attention(q, k, k, {.heads = 2, .causal = true}).shape() == q.shape());
 }
 
+struct Two {
+  Variable<float> a{Tensor<float>::full({1}, 1), true}, b{Tensor<float>::full({1}, 1), true};
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("a", a);
+    see("b", b);
+  }
+};
+
+void two_rates(Two& two) {
+  Adam<float> adam(two, {.learning_rate = 0});
+  adam.fix_rate("b", 1e-3);
+  adam.zero_grad();
+  Tape tape;
+  tape.backward(sum(two.a + two.b));
+  adam.step();
+}
+
 TEST_CASE("docs: what PyTorch's autograd, layers and optimisers are here") {
   Net model;
   Variable<float> x(points, true);
@@ -123,6 +142,14 @@ TEST_CASE("docs: what PyTorch's autograd, layers and optimisers are here") {
   auto tied = model;
   CHECK(same(tied.in.weight, model.in.weight));
   CHECK(Embedding<float>(10, 8, Random(1)).weight.shape() == Shape{10, 8});
+
+  Two two;
+  Variable<float> table(Tensor<float>::zeros({5, 2}), true);
+  table.set_grad_by_rows(true);
+  CHECK(table.grad_by_rows());
+  two_rates(two);
+  CHECK(two.a.value().item() == 1);
+  CHECK(two.b.value().item() == Approx(1 - 1e-3));
 
   const tests::TemporaryFolder folder;
   const auto path = folder / "model.safetensors";

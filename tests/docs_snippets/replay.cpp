@@ -33,7 +33,8 @@ TEST_CASE("docs: what stood four segments ago is learnt, by gradients through al
                                      .layers = 1,
                                      .heads = 2,
                                      .feed_forward = 16,
-                                     .pre_norm = true},
+                                     .pre_norm = true,
+                                     .embedding_deviation = 0},
                                     {.slots = {.slots = 4}}, infty::Random(1));
   infty::Adam<float> optimizer(model);
   double first = 0, last = 0;

@@ -47,7 +47,8 @@ class TokenMemory {
                 .heads = 2,
                 .head_dim = 3,
                 .feed_forward = 5,
-                .pre_norm = pre_norm},
+                .pre_norm = pre_norm,
+                .embedding_deviation = 0},
                memory, Random(1)) {
     Random random(2);
     for_each_parameter(model_, [&](const std::string&, Variable<T, Backend>& parameter) {
