@@ -220,14 +220,12 @@ class GatedDeltaNet {
 
   /// As the program draws them: exp(a) uniform, softplus(b) uniform in its logarithm.
   void draw_decays(Index heads, Random random) {
-    Tensor<double> drawn(Shape{2, heads});
-    fill_uniform(drawn, 0., 1., random);
-    const std::vector<double> from = drawn.to_vector();
     std::vector<T> rates, biases;
-    for (std::size_t h = 0; h < from.size() / 2; ++h) {
-      rates.push_back(static_cast<T>(std::log((std::max)(16 * from[h], 1e-4))));
-      const double low = std::log(1e-3), high = std::log(1e-1);
-      const double step = std::exp(low + (high - low) * from[from.size() / 2 + h]);
+    for (Index h = 0; h < heads; ++h)
+      rates.push_back(static_cast<T>(std::log((std::max)(16 * random.uniform(), 1e-4))));
+    const double low = std::log(1e-3), high = std::log(1e-1);
+    for (Index h = 0; h < heads; ++h) {
+      const double step = std::exp(low + (high - low) * random.uniform());
       biases.push_back(static_cast<T>(std::log(std::expm1(step))));
     }
     decay_rate = V(Tensor<T, Backend>::from(Shape{heads}, rates), true);
