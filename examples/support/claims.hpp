@@ -24,23 +24,33 @@ inline void require_fits(const infty::SafetensorsFile& file, const infty::Transf
                          const std::string& prefix,
                          std::initializer_list<std::pair<const char*, infty::Index>> sizes) {
   model.validate();
-  const std::string path = file.path().string(), layers = prefix + "layers.";
-  const auto has_layer = [&](infty::Index layer) {
-    const std::string begin = layers + std::to_string(layer) + '.';
+  const std::string path = file.path().string();
+  const auto has = [&](const std::string& begin) {
     const auto at = file.tensors().lower_bound(begin);
     return at != file.tensors().end() && at->first.starts_with(begin);
+  };
+  std::string layers = prefix + "layers.";  // or inside of one decorator or two
+  for (const char* const inside : {"inner.", "inner.inner."})
+    if (!has(layers) && has(prefix + inside + "layers.")) layers = prefix + inside + "layers.";
+  const auto has_layer = [&](infty::Index layer) {
+    return has(layers + std::to_string(layer) + '.');
   };
   infty::require<infty::IoError>(has_layer(model.layers - 1) && !has_layer(model.layers), "load",
                                  path, ": its settings say --layers ", model.layers,
                                  ", and its tensors are of another number");
-  file.check_shape(infty::stored_name(file, layers + "0.feed.inner.weight"),
-                   {model.feed_forward, model.model_dim});
   infty::Index elements = 0;
   for (const auto& [name, entry] : file.tensors()) elements += entry.shape.size();
   const auto require_size = [&](const char* name, infty::Index size, infty::Index most) {
     infty::require<infty::IoError>(size <= most, "load", path, ": its settings say --", name, ' ',
                                    size, ", and it has ", elements, " numbers in all");
   };
+  // A block that is decorated has its feed inside; a lookup in the feed's place has none.
+  const bool decorated = has(layers + "0.inner."), lookup = has(layers + "0.feed.values");
+  if (!lookup)
+    file.check_shape(infty::stored_name(
+                         file, layers + (decorated ? "0.inner.feed" : "0.feed") + ".inner.weight"),
+                     {model.feed_forward, model.model_dim});
+  require_size("feed-forward", model.feed_forward, std::max<infty::Index>(elements, 65536));
   require_size("heads", model.heads, elements);
   require_size("head-dim", model.resolved_head_dim(), elements / model.heads);
   infty::require<infty::IoError>(model.vocabulary <= elements, "load", path, ": ", model.vocabulary,
