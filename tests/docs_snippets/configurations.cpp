@@ -75,7 +75,7 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
   CHECK(capacity == infty::ShortTermConfig{}.capacity);
   const auto& [d, H, D, N, widths, samples, tau, ridge, gate, sigma0, variance_floor, parameters,
                resampling, bins, sampling_seed, bounded, hold_short_writes, group, skip_tails,
-               threshold, bias, project, points, last_cell, shifted_bins, sort_draws] = memory;
+               threshold, bias, project, places, last_cell, shifted_bins, sort_draws] = memory;
   CHECK(N == infty::LongTermConfig{}.basis);
   CHECK(widths == infty::LongTermConfig{}.widths);
   const auto& [of_attention, of_memory] = both;
