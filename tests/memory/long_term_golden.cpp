@@ -9,11 +9,11 @@
 
 namespace {
 
-const std::string folder = std::string(INFTY_TEST_DATA) + "/golden/";
+const std::string golden_folder = std::string(INFTY_TEST_DATA) + "/golden/";
 
 template <class T>
 infty::tests::Comparison replay(const std::string& name) {
-  infty::tests::GoldenCase file(folder + name + ".safetensors");
+  infty::tests::GoldenCase file(golden_folder + name + ".safetensors");
   return infty::tests::replay_ltm<T, infty::EigenBackend>(file);
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("LongTermMemory: the authors' numbers in float to 2e-5") {
 TEST_CASE("golden cases: a changed number is found, a file that is cut is refused") {
   const infty::tests::TemporaryFolder own;
   const auto path = own / "changed.safetensors";
-  std::string bytes = infty::tests::read_text(folder + "ltm_linear.safetensors");
+  std::string bytes = infty::tests::read_text(golden_folder + "ltm_linear.safetensors");
   const auto error = [&] {
     infty::tests::write_text(path, bytes);
     infty::tests::GoldenCase file(path);
