@@ -308,13 +308,14 @@ TEST_CASE("InfiniAttention: configurations that are refused by name") {
   CHECK_THROWS_AS(layer.make_state(0), infty::ValueError);
   auto state = layer.make_state(2);
   const auto before = numbers_of(state);
-  const Variable<float> wide(Tensor<float>::zeros({2, 3, 5})), few(Tensor<float>::zeros({1, 3, 4}));
+  const Variable<float> wide(Tensor<float>::zeros({2, 3, 5})),
+      one_row(Tensor<float>::zeros({1, 3, 4}));
   Pass<float> pass, tokens{.before = 2, .behind = 2};
   CHECK_THROWS_AS(layer.forward(state, wide, pass), infty::ShapeError);
-  CHECK_THROWS_AS(layer.forward(state, few, pass), infty::ShapeError);
+  CHECK_THROWS_AS(layer.forward(state, one_row, pass), infty::ShapeError);
   CHECK_THROWS_AS(layer.forward(state, Variable<float>(Tensor<float>::zeros({2, 3, 4})), tokens),
                   infty::ShapeError);
   CHECK(numbers_of(state) == before);
   state.segment.length = {0, 2};  // more than there is room for
-  CHECK_THROWS_AS(layer.forward(state, few, pass), infty::ShapeError);
+  CHECK_THROWS_AS(layer.forward(state, one_row, pass), infty::ShapeError);
 }
