@@ -233,6 +233,7 @@
 #include <infty/nn/token_rules.hpp>
 #include <infty/nn/two_way_attention.hpp>
 #include <infty/nn/unit_vectors.hpp>
+#include <infty/nn/visible.hpp>
 #include <infty/nn/weighted_rows.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>

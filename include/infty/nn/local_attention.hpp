@@ -8,7 +8,7 @@
 #include <infty/core/for_each.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
-#include <infty/core/verify.hpp>
+#include <infty/nn/visible.hpp>
 
 namespace infty {
 
@@ -178,17 +178,7 @@ void require_local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
   require<ShapeError>(bias.size() == 0 || bias.shape() == Shape{H, k.dim(1)}, op, "bias is ",
                       bias.shape(), ": it must be [", H, ", ", k.dim(1), "] or empty");
   require_at_least(op, "window", options.window, 0);
-  const Tensor<Index, B>& visible = options.visible;
-  require<ShapeError>(visible.empty() || visible.shape() == Shape{q.dim(0)}, op, "visible is ",
-                      visible.shape(), ": it must be [B] or empty");
-  const Index* const seen = visible.data();
-  const Index most = k.dim(1) - q.dim(1);
-  verify<B>(
-      visible.size(), [=] INFTY_HOST_DEVICE(Index i) { return seen[i] < 0 || seen[i] > most; },
-      [op, visible, most](Index row) {
-        raise<ValueError>(op, "visible is ", visible.slice(row, row + 1).item(), " for row ", row,
-                          ": it must lie in [0, ", most, "]");
-      });
+  require_visible(op, options.visible, q.dim(0), k.dim(1) - q.dim(1));
 }
 
 }  // namespace detail

@@ -9,8 +9,8 @@
 #include <infty/core/kernel/plain_attention.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
-#include <infty/core/verify.hpp>
 #include <infty/nn/attention.hpp>
+#include <infty/nn/visible.hpp>
 
 namespace infty {
 
@@ -112,17 +112,7 @@ void require_plain_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                       ": they must divide the last extent, which must not be 0");
   require<ShapeError>(!options.causal || k.dim(1) >= q.dim(1), op, "q is ", q.shape(), ", k ",
                       k.shape(), ": causal attention needs as many keys as queries, or more");
-  const Tensor<Index, B>& visible = options.visible;
-  require<ShapeError>(visible.empty() || visible.shape() == Shape{q.dim(0)}, op, "visible is ",
-                      visible.shape(), ": it must be [B] or empty");
-  const Index* const seen = visible.data();
-  const Index most = k.dim(1);
-  verify<B>(
-      visible.size(), [=] INFTY_HOST_DEVICE(Index i) { return seen[i] < 0 || seen[i] > most; },
-      [op, visible, most](Index row) {
-        raise<ValueError>(op, "visible is ", visible.slice(row, row + 1).item(), " for row ", row,
-                          ": it must lie in [0, ", most, "]");
-      });
+  require_visible(op, options.visible, q.dim(0), k.dim(1));
 }
 
 }  // namespace detail

@@ -9,67 +9,6 @@
 
 namespace infty {
 
-namespace detail {
-
-/// y = x r · weight with r = 1 / sqrt(share Σ x² + epsilon) over rows of d.
-template <class T, class B>
-Variable<T, B> scaled_by_square(const Variable<T, B>& x, const Variable<T, B>& weight, T share,
-                                T epsilon) {
-  const Index d = x.dim(-1), rows = x.shape().size(0, x.shape().rank() - 1);
-  Variable<T, B> y(Tensor<T, B>(x.shape()));
-  Tensor<T, B> inverse(Shape{rows});
-  const bool weighed = weight.size() > 0;
-  {
-    const T *const in = x.value().data(), *const w = weight.value().data();
-    T *const out = y.value().data(), *const r = inverse.data();
-    B::for_each_row(rows, 3 * d, [=] INFTY_HOST_DEVICE(Index i) {
-      const T* const from = in + i * d;
-      T* const to = out + i * d;
-      const T squares = row_sum<T>(d, [=](Index j) { return from[j] * from[j]; });
-      const T by = r[i] = T(1) / std::sqrt(share * squares + epsilon);
-      if (weighed)
-        for (Index j = 0; j < d; ++j) to[j] = from[j] * by * w[j];
-      else
-        for (Index j = 0; j < d; ++j) to[j] = from[j] * by;
-    });
-  }
-  return record(
-      y,
-      [x, weight, inverse, rows, d, share, weighed](const Tensor<T, B>& dy) {
-        const T *const in = x.value().data(), *const w = weight.value().data();
-        const T *const r = inverse.data(), *const out = dy.data();
-        if (weight.requires_grad()) {
-          Tensor<T, B> product(Shape{rows, d});  // dy x r
-          T* const p = product.data();
-          B::for_each_row(rows, d, [=] INFTY_HOST_DEVICE(Index i) {
-            for (Index j = i * d; j < (i + 1) * d; ++j) p[j] = out[j] * in[j] * r[i];
-          });
-          add_column_sums<B>(rows, d, p, weight.grad().data());
-        }
-        if (!x.requires_grad()) return;
-        // With h = x r and c = dy weight: dx = (c - share h Σ c h) r
-        const GradTarget<T> target = x.grad_target();
-        T* const dx = target.data;
-        const bool add = target.add;
-        const T by = share;
-        const bool gained = weighed;
-        B::for_each_row(rows, 4 * d, [=] INFTY_HOST_DEVICE(Index i) {
-          const T *const from = in + i * d, *const seed = out + i * d;
-          T* const to = dx + i * d;
-          const T along = by * r[i] * r[i] * row_sum<T>(d, [=](Index j) {
-                            return gained ? seed[j] * w[j] * from[j] : seed[j] * from[j];
-                          });
-          for (Index j = 0; j < d; ++j) {
-            const T c = gained ? seed[j] * w[j] : seed[j];
-            to[j] = (add ? to[j] : T(0)) + (c - along * from[j]) * r[i];
-          }
-        });
-      },
-      x, weight);
-}
-
-}  // namespace detail
-
 /// y = x / sqrt(mean(x²) + epsilon) · weight over the last dimension [Zhang and Sennrich 2019], as
 /// torch.nn.functional.rms_norm.
 /// @param x  [..., d]   @param weight  [d]   @return [..., d]
@@ -80,7 +19,51 @@ Variable<T, B> rms_norm(const Variable<T, B>& x, const Variable<T, B>& weight,
   require<ShapeError>(x.shape().rank() >= 1 && x.dim(-1) >= 1 && weight.shape() == Shape{x.dim(-1)},
                       "rms_norm", "x is ", x.shape(), ", weight ", weight.shape(),
                       ": weight must be [d], x [..., d]");
-  return detail::scaled_by_square(x, weight, T(1) / static_cast<T>(x.dim(-1)), epsilon);
+  const Index d = x.dim(-1), rows = x.shape().size(0, x.shape().rank() - 1);
+  const T share = T(1) / static_cast<T>(d);
+  Variable<T, B> y(Tensor<T, B>(x.shape()));
+  Tensor<T, B> inverse(Shape{rows});  // r = 1 / sqrt(mean(x²) + epsilon)
+  {
+    const T *const in = x.value().data(), *const w = weight.value().data();
+    T *const out = y.value().data(), *const r = inverse.data();
+    B::for_each_row(rows, 3 * d, [=] INFTY_HOST_DEVICE(Index i) {
+      const T* const from = in + i * d;
+      const T squares = detail::row_sum<T>(d, [=](Index j) { return from[j] * from[j]; });
+      const T by = r[i] = T(1) / std::sqrt(share * squares + epsilon);
+      for (Index j = 0; j < d; ++j) out[i * d + j] = from[j] * by * w[j];
+    });
+  }
+  return record(
+      y,
+      [x, weight, inverse, rows, d, share](const Tensor<T, B>& dy) {
+        const T *const in = x.value().data(), *const w = weight.value().data();
+        const T *const r = inverse.data(), *const out = dy.data();
+        if (weight.requires_grad()) {
+          Tensor<T, B> product(Shape{rows, d});  // dy x r
+          T* const p = product.data();
+          B::for_each_row(rows, d, [=] INFTY_HOST_DEVICE(Index i) {
+            for (Index j = i * d; j < (i + 1) * d; ++j) p[j] = out[j] * in[j] * r[i];
+          });
+          detail::add_column_sums<B>(rows, d, p, weight.grad().data());
+        }
+        if (!x.requires_grad()) return;
+        // With h = x r and c = dy weight: dx = (c - h mean(c h)) r
+        const GradTarget<T> target = x.grad_target();
+        T* const dx = target.data;
+        const bool add = target.add;
+        const Index width = d;
+        const T each = share;
+        B::for_each_row(rows, 4 * d, [=] INFTY_HOST_DEVICE(Index i) {
+          const T *const from = in + i * width, *const seed = out + i * width;
+          T* const to = dx + i * width;
+          const T along = each * r[i] * r[i] * detail::row_sum<T>(width, [=](Index j) {
+                            return seed[j] * w[j] * from[j];
+                          });
+          for (Index j = 0; j < width; ++j)
+            to[j] = (add ? to[j] : T(0)) + (seed[j] * w[j] - along * from[j]) * r[i];
+        });
+      },
+      x, weight);
 }
 
 /// Normalisation by the root of the mean square, with a gain and without a bias, as
