@@ -19,9 +19,9 @@ namespace infty {
 enum class FeatureMap {
   identity,      ///< x itself
   elu_plus_one,  ///< elu(x) + 1, which is above 0 [Katharopoulos et al. 2020, Eq. 7]
-  gaussian,      ///< sines and cosines of random projections of x / |x| [Peng et al. 2021, Eq. 2]
-  arc_cosine,    ///< relu of random projections of x / |x| [Peng et al. 2021, appendix]
-  learned        ///< relu(W x + b), W and b of the head, learned [Kasai et al. 2021, Eq. 5]
+  gaussian,      ///< sines and cosines of random projections of x / |x| [Peng et al. 2021]
+  arc_cosine,    ///< relu of random projections of x / |x| [the same]
+  learned        ///< relu(W x + b), W and b of the head, learned [Kasai et al. 2021]
 };
 
 /// Returns whether a map is made of random projections.

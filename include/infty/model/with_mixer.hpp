@@ -47,7 +47,7 @@ bool has_maps_of_attention(const Model& model) {
 }  // namespace detail
 
 /// A trained transformer with another mixer in the place of its own, to be trained on: T2R's
-/// conversion, "swap, then fine-tune" [Kasai et al. 2021, §2.3], of any mixer into any other.
+/// conversion, "swap, then fine-tune" [Kasai et al. 2021], of any mixer into any other.
 /// Parameters that have the same names in both are copied: embedding, feeds, norms and head, and
 /// where both mixers are attention by queries, keys and values (`CausalAttention`, `NoMemory`,
 /// `LinearAttention` of all kinds), the maps to these and of the answer. All others are drawn from

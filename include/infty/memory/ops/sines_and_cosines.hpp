@@ -11,7 +11,7 @@
 namespace infty {
 
 /// Sines and cosines, [s sin x, s cos x]: the random features of a Gaussian kernel, if x are random
-/// projections [Rahimi and Recht 2007; Peng et al. 2021, Eq. 2].
+/// projections [Rahimi and Recht 2007; Peng et al. 2021].
 /// @param x  [..., D]   @param s  the factor of all
 /// @return   [..., 2 D], the sines first
 /// @throws infty::ShapeError unless D >= 1; infty::ValueError for a size above `largest_size`
