@@ -53,6 +53,7 @@ endforeach()
 # What is composed while the program runs: every word, and some together.
 foreach(words IN ITEMS
         "infty-gibbs" "memorizing" "infini" "titans" "memformer" "none --mixer linear"
+        "none --mixer rfa" "none --mixer t2r"
         "none --mixer delta-net" "none --mixer gated-delta-net" "none --mixer memsizer"
         "none --mixer titans-layer" "xl --feed product-keys" "xl --feed memory-plus"
         "xl --feed engram" "xl --tokens memory" "xl --tokens recurrent" "none --tokens associative"

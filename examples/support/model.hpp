@@ -33,8 +33,9 @@ inline const std::vector<std::string> all_memory_names{
     "none",        "xl",         "compressive", "lamemo", "infty",    "infty-sticky",
     "infty-gibbs", "memorizing", "infini",      "titans", "memformer"};
 /// What may stand in the place of attention, of the feed-forward network, and around the stack.
-inline const std::vector<std::string> mixer_names{"attention",       "linear",   "delta-net",
-                                                  "gated-delta-net", "memsizer", "titans-layer"};
+inline const std::vector<std::string> mixer_names{"attention", "linear",      "rfa",
+                                                  "t2r",       "delta-net",   "gated-delta-net",
+                                                  "memsizer",  "titans-layer"};
 inline const std::vector<std::string> feed_names{"plain", "product-keys", "memory-plus", "engram"};
 inline const std::vector<std::string> token_names{"none", "memory", "recurrent", "associative"};
 

@@ -82,6 +82,7 @@
 #include <infty/memory/engram.hpp>
 #include <infty/memory/engram_config.hpp>
 #include <infty/memory/engram_hash.hpp>
+#include <infty/memory/feature_map.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
@@ -135,6 +136,7 @@
 #include <infty/memory/ops/recurrent_delta_rule.hpp>
 #include <infty/memory/ops/retrieved_attention.hpp>
 #include <infty/memory/ops/rolling_sums.hpp>
+#include <infty/memory/ops/sines_and_cosines.hpp>
 #include <infty/memory/ops/slot_weights.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
@@ -177,6 +179,7 @@
 #include <infty/model/presets/engram.hpp>
 #include <infty/model/presets/infini_attention.hpp>
 #include <infty/model/presets/infty_video.hpp>
+#include <infty/model/presets/linear_attention.hpp>
 #include <infty/model/presets/memformer.hpp>
 #include <infty/model/presets/memorizing.hpp>
 #include <infty/model/presets/memory_tokens.hpp>
@@ -186,6 +189,7 @@
 #include <infty/model/settings.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
+#include <infty/model/with_mixer.hpp>
 #include <infty/nn/adaptive_config.hpp>
 #include <infty/nn/adaptive_embedding.hpp>
 #include <infty/nn/adaptive_softmax.hpp>

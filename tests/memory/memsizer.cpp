@@ -10,6 +10,7 @@
 #include <infty/autograd/parameters.hpp>
 #include <infty/memory/memsizer_layer.hpp>
 #include <infty/testing/gradient_check.hpp>
+#include <infty/train/train_step.hpp>
 
 #include "support/catch.hpp"
 #include "support/golden_memsizer.hpp"
@@ -242,6 +243,91 @@ TEST_CASE("MemSizerLayer: streamed, reset and refused as a state is, its norms o
     };
     CHECK(infty::gradient_check(loss, std::vector{x, source}) < 1e-7);
   }
+}
+
+TEST_CASE(
+    "MemSizer: fewer slots are its first ones alone, and several times as many change nothing") {
+  Random random(infty::tests::seed);
+  MemSizer<double> memory({.slots = 3, .bias = true, .query_scale = 1}, sizes, Random(2));
+  for (const auto& drawn :
+       {memory.query.bias, memory.left.bias, memory.left_norm.weight, memory.left_norm.bias}) {
+    auto parameter = drawn;  // these begin as ones and zeros
+    fill_uniform(parameter.value(), -1., 1., random);
+  }
+  const auto x = uniform_variable<double>({2, 4, 6}, random);
+  Pass<double> pass;
+  const auto answers = [&](const MemSizer<double>& asked) {
+    auto state = asked.make_state(2);
+    return asked.forward(state, x, pass).value().to_vector();
+  };
+  const auto before = answers(memory);
+  CHECK(answers(memory.with_slots(3)) == before);
+  CHECK(error(answers(memory.with_slots(9)), before) < 1e-13);
+
+  // By definition with slots 0 and 1, V_i the sum of LN(W_l x) LN(W_r x)ᵀ.
+  const auto two = memory.with_slots(2);
+  CHECK(two.config().slots == 2);
+  const auto scores = memory.query.forward(x).value().to_vector(),
+             left = memory.left.forward(x).value().to_vector(),
+             right = memory.right_norm.forward(memory.right.forward(x)).value().to_vector(),
+             gain = memory.left_norm.weight.value().to_vector(),
+             bias = memory.left_norm.bias.value().to_vector();
+  std::vector<double> expected;
+  for (std::size_t row = 0; row < 2; ++row) {
+    double V[2][6] = {};
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::size_t at = row * 4 + i;
+      const double a = left[at * 3], b = left[at * 3 + 1], mean = (a + b) / 2;
+      const double spread =
+          std::sqrt(((a - mean) * (a - mean) + (b - mean) * (b - mean)) / 2 + 1e-5);
+      const double key[2] = {(a - mean) / spread * gain[0] + bias[0],
+                             (b - mean) / spread * gain[1] + bias[1]};
+      double weight[2] = {};
+      for (std::size_t h = 0; h < 2; ++h) {
+        const double* const s = scores.data() + at * 6 + h * 3;
+        for (std::size_t slot = 0; slot < 2; ++slot)
+          weight[slot] += std::exp(s[slot]) / (std::exp(s[0]) + std::exp(s[1])) / 2;
+      }
+      for (std::size_t c = 0; c < 6; ++c) {
+        double sum = 0;
+        for (std::size_t slot = 0; slot < 2; ++slot)
+          sum += weight[slot] * (V[slot][c] += key[slot] * right[at * 6 + c]);
+        expected.push_back(sum / std::sqrt(static_cast<double>(i + 1)));
+      }
+    }
+  }
+  CHECK(error(answers(two), expected) < 1e-13);
+
+  auto own = memory.with_slots(2);  // which has parameters of its own
+  infty::for_each_parameter(own, [](const std::string&, auto& parameter) {
+    CHECK(parameter.requires_grad());
+    parameter.value().fill(0);
+  });
+  CHECK(answers(memory) == before);
+  CHECK_THROWS_WITH(memory.with_slots(0), "[MemSizerConfig] slots is 0: it must be at least 1");
+  auto state = memory.make_state(2);
+  CHECK_THROWS_AS(two.forward(state, x, pass), infty::ShapeError);
+}
+
+TEST_CASE("MemSizer: keys that are not trained stay as they were drawn") {
+  MemSizer<double> memory({.slots = 3, .bias = true, .query_scale = 1, .train_keys = false}, sizes,
+                          Random(2));
+  const MemSizer<double> trained({.slots = 3, .bias = true, .query_scale = 1}, sizes, Random(2));
+  const auto keys = memory.query.weight.value().to_vector();
+  CHECK(keys == trained.query.weight.value().to_vector());
+  const auto values = memory.left.weight.value().to_vector();
+  Random random(infty::tests::seed);
+  const auto x = uniform_variable<double>({2, 4, 6}, random);
+  infty::Adam<double> adam(memory, {.weight_decay = .1});
+  infty::train_step(adam, {}, [&] {
+    auto state = memory.make_state(2);
+    Pass<double> pass;
+    const auto y = memory.forward(state, x, pass);
+    return infty::sum(y * y);
+  });
+  CHECK(memory.query.weight.value().to_vector() == keys);
+  CHECK(memory.left.weight.value().to_vector() != values);
+  CHECK_FALSE(memory.with_slots(2).query.weight.requires_grad());
 }
 
 TEST_CASE("MemSizer: stays finite in float over a long stream") {

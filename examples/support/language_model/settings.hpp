@@ -59,7 +59,7 @@ void each_setting(Settings& s, See&& see) {
   see(run, "memory", s.memory, "of the model", "none", "xl", "compressive", "lamemo", "infty",
       "infty-sticky", "infty-gibbs", "memorizing", "infini", "titans", "memformer");
   see(run, "mixer", s.mixer, "in the place of attention, with --memory none", "attention", "linear",
-      "delta-net", "gated-delta-net", "memsizer", "titans-layer");
+      "rfa", "t2r", "delta-net", "gated-delta-net", "memsizer", "titans-layer");
   see(run, "feed", s.feed, "in the place of a feed-forward layer, or a lookup in front of a layer",
       "plain", "product-keys", "memory-plus", "engram");
   see(run, "tokens", s.tokens, "memory tokens through the stack", "none", "memory", "recurrent",

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/clone.hpp>
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/matmul.hpp>
 #include <infty/autograd/shape.hpp>
@@ -16,6 +17,7 @@
 #include <infty/memory/ops/rolling_sums.hpp>
 #include <infty/memory/ops/slot_weights.hpp>
 #include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/embedding.hpp>
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -33,6 +35,10 @@ struct MemSizerConfig {
   double query_scale = 32;
   /// The same of what is written (1 in the authors' language model, 8 in their translation).
   double value_scale = 1;
+  /// Whether the keys Φ are trained. The paper also fixes them as they were drawn, with
+  /// `query_scale = 1`, and loses little: k vectors of d >> k numbers are nearly orthogonal (from a
+  /// survey that repeats it).
+  bool train_keys = true;
 
   /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
@@ -121,6 +127,7 @@ class MemSizer {
     require_sizes("MemSizer", {{"model_dim", d}, {"heads", heads_}, {"slots", k}});
     require_sizes("MemSizer", {{"model_dim", d}, {"model_dim", d}});
     query = drawn(d, heads_ * k, config.query_scale, random.split(0));
+    set_keys_trained();
     left = drawn(d, k, config.value_scale, random.split(1));
     right = drawn(d, d, config.value_scale, random.split(2));
     left_norm = LayerNorm<T, Backend>(k);
@@ -197,6 +204,32 @@ class MemSizer {
     return matmul(slot_weights(query.forward(x), heads_), memory);
   }
 
+  /// The memory with another number of slots, and parameters of its own: slot s is slot s modulo k
+  /// of this one. With fewer, the first of them stay, and norms and softmax are over these alone;
+  /// with a multiple of k, every slot is there so many times, and all answers are the same. A state
+  /// belongs to its number of slots. The paper trains a model for each k, 8 to 128; a memory that
+  /// was not trained for fewer reads what it was not trained to read.
+  /// @throws infty::ValueError unless slots >= 1, and for sizes above `largest_size`
+  MemSizer with_slots(Index slots) const {
+    Config config = config_;
+    config.slots = slots;
+    MemSizer out(config, {.model_dim = width(), .heads = heads_, .head_dim = 1});
+    const auto guard = no_grad();
+    const auto from = [&](const V& x, Index groups) { return slots_of(x, groups, slots); };
+    out.query.weight = from(query.weight, heads_);
+    out.left.weight = from(left.weight, 1);
+    if (config.bias) {
+      out.query.bias = from(query.bias, heads_);
+      out.left.bias = from(left.bias, 1);
+    }
+    out.left_norm.weight = from(left_norm.weight, 1);
+    out.left_norm.bias = from(left_norm.bias, 1);
+    out.right = clone(right);
+    out.right_norm = clone(right_norm);
+    out.set_keys_trained();
+    return out;
+  }
+
   /// Of a `forward` by so many vectors a row, of the recurrent form.
   double flops(Index batch, Index length) const {
     const Index rows = batch * length, d = width(), k = config_.slots;
@@ -213,6 +246,21 @@ class MemSizer {
     fill_uniform(made.weight.value(), -bound, bound, random);
     if (config_.bias) made.bias.value().fill(T(0));
     return made;
+  }
+
+  void set_keys_trained() {
+    query.weight.set_requires_grad(config_.train_keys);
+    if (config_.bias) query.bias.set_requires_grad(config_.train_keys);
+  }
+
+  /// Rows of a parameter [groups k, ...], of every group those of other slots, `slots` of them.
+  V slots_of(const V& x, Index groups, Index slots) const {
+    const Index k = config_.slots, each = x.size() / (groups * k);
+    std::vector<Index> rows;
+    for (Index i = 0; i < groups * slots; ++i) rows.push_back(i / slots * k + i % slots % k);
+    const auto taken = embedding(Tensor<Index, Backend>::from(Shape{groups * slots}, rows),
+                                 reshape(x, Shape{groups * k, each}));
+    return V(taken.value().reshape(x.shape().with(0, groups * slots)), true);
   }
 
   void check(const char* op, const V& x) const {

@@ -35,6 +35,7 @@ void describe(MemSizerConfig& c, See&& see) {
   see("bias", c.bias, "the three maps have biases");
   see("query_scale", c.query_scale, "variance of the first weights of queries is divided by this");
   see("value_scale", c.value_scale, "the same of what is written");
+  see("train_keys", c.train_keys, "Φ is trained, and not fixed as it was drawn");
 }
 
 /// The settings of a decoder layer with MemSizer.
@@ -138,8 +139,8 @@ void describe(EngramConfig& c, See&& see) {
 }
 
 /// The names of features of queries and keys.
-constexpr std::array<std::string_view, 2> names_of(FeatureMap) {
-  return {"identity", "elu_plus_one"};
+constexpr std::array<std::string_view, 5> names_of(FeatureMap) {
+  return {"identity", "elu_plus_one", "gaussian", "arc_cosine", "learned"};
 }
 
 /// The settings of linear attention.
@@ -150,6 +151,10 @@ void describe(LinearAttentionConfig& c, See&& see) {
   see("epsilon", c.epsilon, "added to that");
   see("scale", c.scale, "of the answers; 0: 1 / sqrt(head_dim)");
   see("chunk", c.chunk, "places that go through matrix products together; 0: one by one");
+  see("feature_dim", c.feature_dim, "of a random or learned map; 0: 64 random, 32 learned ones");
+  see("floor", c.floor, "least number that answers are divided by; 0: 0.01 of Gaussian features");
+  see("gate", c.gate, "the memory fades, as much as its inputs say");
+  see("bias", c.bias, "of the maps of queries, keys, values and answers");
 }
 
 /// The settings of a DeltaNet.

@@ -9,32 +9,44 @@ namespace infty::presets {
 // Beside a value stands its source: P is the paper [Zhang & Cai 2022, §4], known from a survey that
 // repeats its numbers; M the authors' program, jcyk/memsizer at 78e90ec, its scripts and defaults.
 
-/// MemSizer's language model of WikiText-103, for a `TransformerLM<MemSizer<T>>`. It is trained by
-/// Nesterov's method (M), whose rate is none for Adam: `learning_rate` is left at 0. The program
-/// adds positions to the embeddings, drops layers and drops out of the weights of slots, which a
-/// `TransformerLM` does not.
-inline ExperimentWith<MemSizerConfig> memsizer_wikitext103() {
-  ExperimentWith<MemSizerConfig> e;
+namespace detail {
+
+/// The language model in which MemSizer is compared with others, but for what takes attention's
+/// place.
+template <class MemoryConfig>
+ExperimentWith<MemoryConfig> memsizer_language_model() {
+  ExperimentWith<MemoryConfig> e;
   e.model.vocabulary = detail::words_of_wikitext103;
   e.model.cutoffs = {20000, 60000};  // M
   e.model.div_value = 4;             // M
   e.model.model_dim = 1024;          // P, M
   e.model.layers = 32;               // P, M
   e.model.heads = 8;                 // P, M
-  e.model.head_dim = 128;            // P; of no account
+  e.model.head_dim = 128;            // P; of no account to MemSizer
   e.model.feed_forward = 4096;       // P, M
   e.model.pre_norm = true;           // M
   e.model.tie_embedding = true;      // P, M
   e.model.dropout = 0.2;             // P, M
-  e.memory.slots = 32;               // P, M
-  e.memory.bias = true;              // M
-  e.memory.query_scale = 32;         // M
-  e.memory.value_scale = 1;          // M
   e.segment = 512;                   // P, M
   e.batch = 18;                      // M: 3,072 tokens, three times, before a step
   e.steps = 286000;                  // M
   e.warmup_steps = 16000;            // M
   e.max_norm = 0.1;                  // M
+  return e;
+}
+
+}  // namespace detail
+
+/// MemSizer's language model of WikiText-103, for a `TransformerLM<MemSizer<T>>`. It is trained by
+/// Nesterov's method (M), whose rate is none for Adam: `learning_rate` is left at 0. The program
+/// adds positions to the embeddings, drops layers and drops out of the weights of slots, which a
+/// `TransformerLM` does not.
+inline ExperimentWith<MemSizerConfig> memsizer_wikitext103() {
+  auto e = detail::memsizer_language_model<MemSizerConfig>();
+  e.memory.slots = 32;        // P, M
+  e.memory.bias = true;       // M
+  e.memory.query_scale = 32;  // M
+  e.memory.value_scale = 1;   // M
   return e;
 }
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <infty/memory/memsizer.hpp>
+#include <infty/model/transformer_lm.hpp>
+#include <infty/train/load_report.hpp>
+
+namespace infty {
+
+/// A model that was made of another, and what it has of it.
+template <class Mixer>
+struct Converted {
+  TransformerLM<Mixer> model;  ///< with parameters of its own
+  /// `missing` are parameters that the other model lacks, which are as they were drawn, and
+  /// `unexpected` those of the other model that have no place in this one.
+  LoadReport report;
+};
+
+namespace detail {
+
+/// Whether a parameter of this name is a mixer's.
+inline bool is_of_mixer(std::string_view name) {
+  return name.find(".mixer.") != std::string_view::npos;
+}
+
+/// Whether a model's mixers ask keys by queries, so that another one of the kind can take their
+/// maps.
+template <class Model>
+bool has_maps_of_attention(const Model& model) {
+  bool query = false, key = false, value = false, out = false;
+  for_each_parameter(model, [&](const std::string& name, const auto&) {
+    query = query || name.ends_with(".mixer.query.weight");
+    key = key || name.ends_with(".mixer.key.weight");
+    value = value || name.ends_with(".mixer.value.weight");
+    out = out || name.ends_with(".mixer.out.weight");
+  });
+  return query && key && value && out;
+}
+
+}  // namespace detail
+
+/// A trained transformer with another mixer in the place of its own, to be trained on: T2R's
+/// conversion, "swap, then fine-tune" [Kasai et al. 2021], of any mixer into any other.
+/// Parameters that have the same names in both are copied: embedding, feeds, norms and head, and
+/// where both mixers are attention by queries, keys and values (`CausalAttention`, `NoMemory`,
+/// `LinearAttention` of all kinds), the maps to these and of the answer. All others are drawn from
+/// `random`, or begin as the mixer's do. Biases are copied where both have them: `CausalAttention`
+/// has, `NoMemory` has none.
+///
+///     auto [model, report] = with_mixer<LinearAttention<float>>(trained, presets::t2r());
+///
+/// @throws infty::ValueError if the configuration is not valid; infty::ShapeError for a parameter
+/// of the same name and another shape
+template <class Mixer, class Other>
+Converted<Mixer> with_mixer(const TransformerLM<Other>& model, typename Mixer::Config config = {},
+                            Random random = Random(0)) {
+  using T = typename Mixer::Scalar;
+  using Backend = typename Mixer::BackendType;
+  using V = Variable<T, Backend>;
+  static_assert(std::is_same_v<T, typename Other::Scalar> &&
+                    std::is_same_v<Backend, typename Other::BackendType>,
+                "with_mixer: both mixers must have the same Scalar and BackendType; `to` makes "
+                "them so");
+  Converted<Mixer> made{TransformerLM<Mixer>(model.config(), config, random), {}};
+  std::map<std::string, V> there;
+  for_each_parameter(model, [&](const std::string& name, const V& x) { there.emplace(name, x); });
+  const bool attention =
+      detail::has_maps_of_attention(model) && detail::has_maps_of_attention(made.model);
+  for_each_parameter(made.model, [&](const std::string& name, V& to) {
+    const auto from = there.find(name);
+    if (from == there.end() || (detail::is_of_mixer(name) && !attention)) {
+      made.report.missing.push_back(name);
+      return;
+    }
+    require<ShapeError>(from->second.shape() == to.shape(), "with_mixer", name, " is ",
+                        from->second.shape(), ", the new mixer's ", to.shape());
+    Backend::copy(to.value().data(), std::as_const(from->second).value().data(), to.size());
+    there.erase(from);
+  });
+  for (const auto& [name, x] : there) made.report.unexpected.push_back(name);
+  return made;
+}
+
+/// A model of MemSizers with another number of slots, and parameters of its own: every mixer is
+/// `MemSizer::with_slots(slots)`, all else is copied. @throws as there
+template <class T, class Backend>
+TransformerLM<MemSizer<T, Backend>> with_slots(const TransformerLM<MemSizer<T, Backend>>& model,
+                                               Index slots) {
+  MemSizerConfig config = model.memory_config();
+  config.slots = slots;
+  auto out = with_mixer<MemSizer<T, Backend>>(model, config).model;
+  for (std::size_t i = 0; i < out.body.layers.size(); ++i)
+    out.body.layers[i].mixer = model.body.layers[i].mixer.with_slots(slots);
+  return out;
+}
+
+}  // namespace infty
