@@ -57,7 +57,7 @@ foreach(words IN ITEMS
         "none --mixer delta-net" "none --mixer gated-delta-net" "none --mixer memsizer"
         "none --mixer titans-layer" "xl --feed product-keys" "xl --feed memory-plus"
         "xl --feed engram" "xl --tokens memory" "xl --tokens recurrent" "none --tokens associative"
-        "compressive --feed engram --tokens recurrent"
+        "compressive --tokens memory" "compressive --feed engram --tokens recurrent"
         "none --mixer gated-delta-net --feed product-keys --tokens associative")
   separate_arguments(chosen UNIX_COMMAND "${words}")
   run(0 printed train ${tiny} --sub-keys 4 --token-count 2 --memory ${chosen} --level char --data text

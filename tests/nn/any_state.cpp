@@ -38,6 +38,7 @@ TEMPLATE_LIST_TEST_CASE("AnyState: a store of rows inside is reset, cut, joined,
   };
   for (int i = 0; i < 3; ++i) step(known, state);
   CHECK(infty::bytes_of(state) == infty::bytes_of(known));
+  CHECK(infty::is_finite(state));
   const auto before = numbers_of(known);
   {
     auto copy = state;

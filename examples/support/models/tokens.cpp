@@ -22,13 +22,25 @@ void add_around(AnyModel::Parts& parts, AnyModel::Decorate more) {
   };
 }
 
+/// The tokens of a Memory Transformer, under its rules where there is attention that knows of any.
+infty::MemoryTokensConfig memory_tokens(const support::ModelConfig& config) {
+  infty::MemoryTokensConfig tokens{.tokens = config.token_count};
+  const bool known = config.mixer == "attention" && config.memory != "compressive" &&
+                     config.memory != "memorizing" && config.memory != "infini";
+  if (!known) {
+    tokens.both_ways = tokens.held = false;
+    tokens.read_past = true;
+  }
+  return tokens;
+}
+
 }  // namespace
 
 void support::add_tokens(const ModelConfig& config, AnyModel::Parts& parts) {
   const Index d = config.transformer.model_dim, m = config.token_count;
   if (config.tokens == "memory")
-    add_around(parts, [=](AnyPart stack, infty::Random random) {
-      return AnyPart(infty::MemoryTokens<AnyPart>(std::move(stack), {.tokens = m}, d, random));
+    add_around(parts, [=, tokens = memory_tokens(config)](AnyPart stack, infty::Random random) {
+      return AnyPart(infty::MemoryTokens<AnyPart>(std::move(stack), tokens, d, random));
     });
   if (config.tokens == "recurrent")
     add_around(parts, [=](AnyPart stack, infty::Random random) {

@@ -112,8 +112,12 @@ template <Visitable State>
 bool is_finite(const State& state) {
   bool finite = true;
   const auto look = [&](const detail::HashedName&, auto& member, const RowCounts*) {
-    if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>)
-      finite = finite && detail::all_finite(detail::tensor_of(member));
+    if constexpr (detail::is_tensor<std::remove_reference_t<decltype(member)>>) {
+      const auto& tensor = detail::tensor_of(member);
+      if constexpr (std::is_floating_point_v<
+                        typename std::remove_cvref_t<decltype(tensor)>::Scalar>)
+        finite = finite && detail::all_finite(tensor);
+    }
   };
   detail::walk_saved(state, look, detail::HashedName{});
   return finite;

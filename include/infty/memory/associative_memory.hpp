@@ -9,6 +9,7 @@
 #include <infty/core/checked.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/state.hpp>
+#include <infty/memory/fwd.hpp>
 #include <infty/memory/ops/associative.hpp>
 #include <infty/memory/ops/dpfp.hpp>
 #include <infty/nn/linear.hpp>
@@ -68,7 +69,7 @@ struct AssociativeState {
 /// Σ φ(k) vᵀ, read by Aᵀφ(q) / (z φ(q)). What it holds of a key already is taken off the value
 /// that is written, which is weighed by β: the delta rule, for all vectors of a segment at once
 /// against the memory before them.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class AssociativeMemory {
  public:
   using Scalar = T;

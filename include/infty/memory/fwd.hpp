@@ -69,4 +69,48 @@ struct EngramState;
 template <class T, class Backend = EigenBackend>
 class Engram;
 
+template <class T, class Backend>
+struct InfiniState;
+template <class T, class Backend = EigenBackend>
+class InfiniAttention;
+
+template <class T, class Backend = EigenBackend>
+struct MemSizerState;
+template <class T, class Backend = EigenBackend>
+class MemSizer;
+template <class T, class Backend = EigenBackend>
+struct MemSizerLayerState;
+template <class T, class Backend = EigenBackend>
+class MemSizerLayer;
+
+template <class T, class Backend = EigenBackend>
+struct ProductKeyReading;
+template <class T, class Backend = EigenBackend>
+class ProductKeyMemory;
+
+template <class T, class Backend = EigenBackend>
+class AssociativeMemory;
+
+template <class T, class Backend = EigenBackend>
+class SlotWriter;
+template <class T, class Backend = EigenBackend>
+class GruSlotWriter;
+template <class T, class Backend = EigenBackend>
+class JointSlots;
+
+template <class Inner>
+class AssociativeLayer;
+template <class Inner>
+class MemoryTokens;
+template <class Inner>
+class RecurrentTokens;
+template <class Inner>
+class TokensBehind;
+template <class Inner>
+class RenewedPast;
+template <class Inner>
+class WithEngram;
+template <class Inner, class M>
+class MemoryInFront;
+
 }  // namespace infty

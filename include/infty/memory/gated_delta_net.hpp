@@ -61,6 +61,7 @@ struct GatedDeltaNetConfig {
     require(math::is_finite(length_epsilon) && length_epsilon > 0, op, "length_epsilon is ",
             length_epsilon, ": it must be finite and > 0");
     require_at_least(op, "chunk", chunk, 0);
+    require_sizes(op, {{"chunk", chunk}});
   }
 };
 
@@ -188,10 +189,12 @@ class GatedDeltaNet {
 
   /// x [B, L, d] -> [B, L, d], each place seeing those up to itself and what the state remembers,
   /// which moves on. Memory tokens are read in their places and leave nothing behind.
-  /// @throws infty::ShapeError; then the state is as it was
+  /// @throws infty::ShapeError, infty::ValueError for memory tokens with rules of their own; then
+  /// the state is as it was
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     const Index batch = x.shape().rank() > 0 ? x.dim(0) : 0;
     detail::require_segment("GatedDeltaNet", x, batch, sizes_, pass);
+    detail::require_causal_tokens("GatedDeltaNet", pass);
     const bool convolved = config_.convolution > 0;
     require<ShapeError>(
         state.memory.shape() == memory_shape(batch) && state.query.has_value() == convolved &&

@@ -4,6 +4,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/number.hpp>
+#include <infty/memory/fwd.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/gelu_feed.hpp>
 #include <infty/nn/gru_cell.hpp>
@@ -29,6 +30,8 @@ struct GruSlotConfig {
     require_at_least("GruSlotConfig", "updates", updates, 1);
     require_at_least("GruSlotConfig", "feed_forward", feed_forward, 0);
     require_sizes("GruSlotConfig", {{"slots", slots}});
+    require_sizes("GruSlotConfig", {{"heads", heads}});
+    require_sizes("GruSlotConfig", {{"updates", updates}});
     require_sizes("GruSlotConfig", {{"feed_forward", feed_forward}});
     require(math::is_finite(temperature) && temperature > 0, "GruSlotConfig", "temperature is ",
             temperature, ": it must be > 0");
@@ -38,7 +41,7 @@ struct GruSlotConfig {
 /// Another writer of a Memformer, that of lucidrains' program: every slot reads itself and the
 /// segment's last vectors, takes what it read in as a gated recurrent unit does, and goes through a
 /// feed-forward network. It has no bias that lets it forget, and slots have any length.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class GruSlotWriter {
  public:
   using Scalar = T;

@@ -11,6 +11,7 @@
 #include <infty/core/state.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
+#include <infty/memory/fwd.hpp>
 #include <infty/memory/infini_config.hpp>
 #include <infty/memory/ops/associative.hpp>
 #include <infty/nn/multi_head_attention.hpp>
@@ -58,7 +59,7 @@ struct InfiniState {
 /// A segment is written when it is full, whatever the pieces that it came in: within it the memory
 /// is read only. So tokens one by one are what the segment at once is. Memory tokens (those of the
 /// pass) are attended to in their own call alone, and are not written.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class InfiniAttention {
  public:
   using Scalar = T;
@@ -108,10 +109,12 @@ class InfiniAttention {
 
   /// Vectors [B, L, d] -> [B, L, d], each having seen its segment up to itself and the memory of
   /// the segments before. Moves the state on.
-  /// @throws infty::ShapeError; then the state is as it was
+  /// @throws infty::ShapeError, infty::ValueError for memory tokens with rules of their own; then
+  /// the state is as it was
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     check(state);
     detail::require_segment("InfiniAttention", x, state.memory.dim(0), sizes_, pass);
+    detail::require_causal_tokens("InfiniAttention", pass);
     const Index length = x.dim(1), before = pass.before;
     const Index words = length - before - pass.behind;
     const V queries = pass.answer ? maps.query.forward(x) : V(), keys = maps.key.forward(x),

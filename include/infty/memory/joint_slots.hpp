@@ -9,6 +9,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/state.hpp>
+#include <infty/memory/fwd.hpp>
 #include <infty/memory/joint_slot_layer.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/slot_reader.hpp>
@@ -29,6 +30,7 @@ struct JointSlotConfig {
     require_at_least("JointSlotConfig", "heads", heads, 1);
     require_at_least("JointSlotConfig", "feed_forward", feed_forward, 1);
     require_sizes("JointSlotConfig", {{"slots", slots}});
+    require_sizes("JointSlotConfig", {{"heads", heads}});
     require_sizes("JointSlotConfig", {{"layers", layers}, {"feed_forward", feed_forward}});
   }
 };
@@ -49,7 +51,7 @@ struct JointSlotsState {
 /// which slots forget, and ends with m <- g m' + (1 - g) s, where m' is what has become of s and g,
 /// one number a slot, is a gate. Words see the whole segment, so it scores no next token; a body,
 /// or a decorator of nothing: `Layers` of something else may stand behind it.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class JointSlots {
  public:
   using Scalar = T;

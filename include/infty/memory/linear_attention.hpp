@@ -53,6 +53,7 @@ struct LinearAttentionConfig {
     not_negative("epsilon", epsilon);
     not_negative("scale", scale);
     require_at_least("LinearAttentionConfig", "chunk", chunk, 0);
+    require_sizes("LinearAttentionConfig", {{"chunk", chunk}});
     require_at_least("LinearAttentionConfig", "feature_dim", feature_dim, 0);
     require_sizes("LinearAttentionConfig", {{"feature_dim", feature_dim}});
     not_negative("floor", floor);
@@ -131,10 +132,12 @@ class LinearAttention {
 
   /// x [B, L, d] -> [B, L, d], each place seeing those up to itself and what the state remembers,
   /// which moves on. Memory tokens are read in their places and leave nothing behind.
-  /// @throws infty::ShapeError; then the state is as it was
+  /// @throws infty::ShapeError, infty::ValueError for memory tokens with rules of their own; then
+  /// the state is as it was
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     const Index batch = x.shape().rank() > 0 ? x.dim(0) : 0;
     detail::require_segment("LinearAttention", x, batch, sizes_, pass);
+    detail::require_causal_tokens("LinearAttention", pass);
     require<ShapeError>(state.memory.shape() == memory_shape(batch) &&
                             state.norm.has_value() == config_.normalized &&
                             (!state.norm || state.norm->shape() == norm_shape(batch)),

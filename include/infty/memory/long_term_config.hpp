@@ -118,6 +118,7 @@ struct LongTermConfig {
     require_sizes("LongTermConfig", {functions, functions});
     require_sizes("LongTermConfig", {functions, {"samples", samples}});
     require_sizes("LongTermConfig", {{"bins", bins}});
+    require_sizes("LongTermConfig", {{"group", group}, dim});
     require_sizes("LongTermConfig", {functions, {"points", points}});
   }
 };

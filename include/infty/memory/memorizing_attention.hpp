@@ -117,7 +117,9 @@ class MemorizingAttention {
   }
 
   /// What each vector reads of its local context and of what the row remembers; then the segment is
-  /// remembered: x [B, L, d] -> [B, L, d]. @throws infty::ShapeError; then the state is as it was
+  /// remembered: x [B, L, d] -> [B, L, d].
+  /// @throws infty::ShapeError, infty::ValueError for memory tokens with rules of their own; then
+  /// the state is as it was
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     check(state, x, pass);
     std::optional<NoGrad> unrecorded;
@@ -159,6 +161,7 @@ class MemorizingAttention {
                         state.memory.key_heads(), " heads of ", state.memory.head_dim(),
                         ": they must be ", batch, ", ", key_heads_, " and ", sizes_.head_dim);
     detail::require_segment(op, x, batch, sizes_, pass);
+    detail::require_causal_tokens(op, pass);
   }
 
   /// Keys or queries [B, L, n D] as they are attended.

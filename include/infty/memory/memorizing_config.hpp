@@ -60,12 +60,18 @@ struct MemorizingConfig {
     require_at_least(op, "window", window, 0);
     require_sizes(op, {{"window", window}});
     require_at_least(op, "buckets", buckets, 0);
+    require_at_least(op, "max_distance", max_distance, 1);
+    require_sizes(op, {{"buckets", buckets}});
+    require_sizes(op, {{"max_distance", max_distance}});
     if (buckets > 0) bucket_rule().validate();
-    require_at_least(op, "bias_scale", bias_scale, 0.);
-    require_at_least(op, "temperature", temperature, 0.);
-    require(epsilon > 0, op, "epsilon is ", epsilon, ": it must be > 0");
-    require(gate_bias - gate_bias == 0, op, "gate_bias is ", gate_bias, ": it must be finite");
-    require(null_score - null_score == 0, op, "null_score is ", null_score, ": it must be finite");
+    const auto in_range = [&](const char* name, double value, bool good, const char* rule) {
+      require(math::is_finite(value) && good, op, name, " is ", value, ": it must be ", rule);
+    };
+    in_range("bias_scale", bias_scale, bias_scale >= 0, "finite and at least 0");
+    in_range("temperature", temperature, temperature >= 0, "finite and at least 0");
+    in_range("epsilon", epsilon, epsilon > 0, "finite and > 0");
+    in_range("gate_bias", gate_bias, true, "finite");
+    in_range("null_score", null_score, true, "finite");
   }
 };
 

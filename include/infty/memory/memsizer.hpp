@@ -14,6 +14,7 @@
 #include <infty/core/state.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/memory/flops.hpp>
+#include <infty/memory/fwd.hpp>
 #include <infty/memory/ops/rolling_sums.hpp>
 #include <infty/memory/ops/slot_weights.hpp>
 #include <infty/nn/attention_sizes.hpp>
@@ -44,6 +45,7 @@ struct MemSizerConfig {
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     require_at_least("MemSizerConfig", "slots", slots, 1);
+    require_sizes("MemSizerConfig", {{"slots", slots}});
     const auto positive = [](const char* name, double value) {
       require(math::is_finite(value) && value > 0, "MemSizerConfig", name, " is ", value,
               ": it must be positive and finite");
@@ -54,7 +56,7 @@ struct MemSizerConfig {
 };
 
 /// What a `MemSizer` remembers of each row: a sum, whose size does not depend on how much was read.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct MemSizerState {
   Variable<T, Backend> memory;  ///< V, the sum of l vᵀ, not scaled, [batch, k, d]; with a gradient
   RowCounts seen;               ///< vectors that were added
@@ -102,7 +104,7 @@ Tensor<T, Backend> source_factors(Index batch, Index length,
 ///
 /// It is a mixer, causal: over a segment as matrix products, one vector at a time at a constant
 /// cost, with the same numbers. `encode` and `attend` are its other form, attention to a source.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class MemSizer {
  public:
   using Scalar = T;
@@ -155,7 +157,8 @@ class MemSizer {
 
   /// Vectors [B, L, d] -> [B, L, d], each having read all up to itself; the state takes the words
   /// of x in. Memory tokens are read as vectors of this segment, and not taken in.
-  /// @throws infty::ShapeError; then the state is as it was
+  /// @throws infty::ShapeError, infty::ValueError for memory tokens with rules of their own; then
+  /// the state is as it was
   V forward(State& state, const V& x, const Pass<T, Backend>& pass) const {
     check("MemSizer", x);
     const Index batch = x.dim(0), length = x.dim(1), words = length - pass.before - pass.behind;
@@ -166,6 +169,7 @@ class MemSizer {
                         " rows: it must be ", Shape{batch, config_.slots, width()});
     require<ShapeError>(words >= 0, "MemSizer", "x is ", x.shape(), ", of which ", pass.before,
                         " and ", pass.behind, " are memory tokens");
+    detail::require_causal_tokens("MemSizer", pass);
     if (length == 0) return x;
     const V keys = left_norm.forward(left.forward(x)),
             values = right_norm.forward(right.forward(x));

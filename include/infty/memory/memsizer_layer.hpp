@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <infty/memory/fwd.hpp>
 #include <infty/memory/memsizer.hpp>
 #include <infty/nn/feed_forward.hpp>
 
@@ -23,11 +24,12 @@ struct MemSizerLayerConfig {
     self.validate();
     cross.validate();
     require_at_least("MemSizerLayerConfig", "feed_forward", feed_forward, 1);
+    require_sizes("MemSizerLayerConfig", {{"feed_forward", feed_forward}});
   }
 };
 
 /// What a `MemSizerLayer` remembers: what it has read of the target, and the source's memory.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct MemSizerLayerState {
   MemSizerState<T, Backend> self;  ///< of the causal form
   Variable<T, Backend> source;     ///< [batch, k, d], zeros until `set_source`; with a gradient
@@ -42,7 +44,7 @@ struct MemSizerLayerState {
 /// The decoder layer of a translation with MemSizer [Zhang & Cai 2022]: the causal form, the cross
 /// form over a source, and a feed-forward network, each with a residual, dropout and a norm. The
 /// source is read once, by `set_source`; what is kept of it does not depend on its length.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class MemSizerLayer {
  public:
   using Scalar = T;

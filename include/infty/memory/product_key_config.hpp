@@ -53,7 +53,14 @@ struct ProductKeyConfig {
     require_sizes(op, {{"sub_keys", sub_keys}, {"sub_keys", sub_keys}, {"value_dim", value_dim}});
     require_sizes(op, {{"heads", heads}, {"sub_keys", sub_keys}, {"key_dim", key_dim}});
     require_sizes(op, {{"heads", heads}, {"k", k}});
-    for (const Index width : query_hidden) require_at_least(op, "query_hidden", width, 1);
+    Index before = 1;
+    for (const Index width : query_hidden) {
+      require_at_least(op, "query_hidden", width, 1);
+      require_sizes(op, {{"query_hidden", width}, {"the one before", before}});
+      before = width;
+    }
+    require_sizes(op,
+                  {{"heads", heads}, {"key_dim", key_dim}, {"the last of query_hidden", before}});
     require(math::is_finite(batch_norm_momentum) && batch_norm_momentum >= 0 &&
                 batch_norm_momentum <= 1,
             op, "batch_norm_momentum is ", batch_norm_momentum, ": it must lie in [0, 1]");

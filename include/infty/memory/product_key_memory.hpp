@@ -10,6 +10,7 @@
 #include <infty/autograd/activations.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/softmax.hpp>
+#include <infty/memory/fwd.hpp>
 #include <infty/memory/ops/product_key_search.hpp>
 #include <infty/memory/product_key_config.hpp>
 #include <infty/nn/batch_norm.hpp>
@@ -57,7 +58,7 @@ struct QueryNetwork {
 };
 
 /// What a product-key memory has read at every place.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct ProductKeyReading {
   Variable<T, Backend> output;   ///< [..., d], the layer's answer
   Variable<T, Backend> sum;      ///< [..., value_dim], the sum of values, before what is behind it
@@ -79,7 +80,7 @@ struct ProductKeyReading {
 /// With batch norm a vector's answer depends, in training, on all vectors of the batch: it is then
 /// neither causal nor the same in pieces as at once. `pass.trains()` says whether it trains. Memory
 /// tokens (`pass.before`, `pass.behind`) are vectors like any other.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class ProductKeyMemory {
  public:
   using Scalar = T;

@@ -6,6 +6,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/number.hpp>
+#include <infty/memory/fwd.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/slot_attention.hpp>
 #include <infty/nn/slot_reader.hpp>
@@ -25,6 +26,7 @@ struct SlotConfig {
     require_at_least("SlotConfig", "slots", slots, 1);
     require_at_least("SlotConfig", "heads", heads, 0);
     require_sizes("SlotConfig", {{"slots", slots}});
+    require_sizes("SlotConfig", {{"heads", heads}});
     require(math::is_finite(temperature) && temperature > 0, "SlotConfig", "temperature is ",
             temperature, ": it must be > 0");
   }
@@ -33,7 +35,7 @@ struct SlotConfig {
 /// The writer of a Memformer [Wu et al. 2022, §3.3]: every slot reads itself, as it is, and the
 /// segment's last vectors, or keeps itself; then it is normed with a bias that lets it forget:
 /// m <- (m + v) / |m + v|. A slot that nothing is written to comes to v / |v|, as which it began.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class SlotWriter {
  public:
   using Scalar = T;

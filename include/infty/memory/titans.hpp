@@ -52,7 +52,8 @@ class Titans {
   }
 
   /// Reads and learns the segment: x [B, L, d] -> [B, L, d].
-  /// @throws infty::ShapeError; then the state is as it was
+  /// @throws infty::ShapeError, infty::ValueError for memory tokens with rules of their own; then
+  /// the state is as it was
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     memory.check("Titans", state);
     const Index batch = state.learned[0].dim(0), length = x.shape().rank() == 3 ? x.dim(1) : 0;
@@ -62,6 +63,7 @@ class Titans {
     const Index begin = pass.before, end = length - pass.behind;
     require<ShapeError>(0 <= begin && begin <= end && end <= length, "Titans", "of ", length,
                         " vectors, ", begin, " and ", pass.behind, " are said to be memory tokens");
+    detail::require_causal_tokens("Titans", pass);
     const V words = narrow(x, begin, end);
     const RowCounts counts(state.since.size(), end - begin);
     if (!pass.answer) {

@@ -9,6 +9,7 @@
 #include <infty/core/error.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/model/block.hpp>
+#include <infty/model/fwd.hpp>
 #include <infty/model/language_model.hpp>
 #include <infty/model/layers.hpp>
 #include <infty/model/transformer_config.hpp>
@@ -21,7 +22,7 @@ namespace infty {
 /// A transformer whose mixers, feeds and decorators are chosen while the program runs: what
 /// `TransformerLM` is, of any layers. One made of the mixers of a `TransformerLM` and from the same
 /// random numbers has the same weights, under the same names, and computes the same.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class AnyTransformerLM : public LanguageModel<ScaledEmbedding<T, Backend>, AnyLayer<T, Backend>,
                                               SoftmaxHead<T, Backend>> {
   using Base =

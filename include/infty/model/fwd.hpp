@@ -12,4 +12,11 @@ class Layers;
 template <class Mixer>
 class TransformerLM;
 
+template <class T, class Backend = EigenBackend>
+class AnyTransformerLM;
+template <class T, class Backend = EigenBackend>
+struct MemoryEncoderLayer;
+template <class Embedding, class Body, class Head>
+class LanguageModel;
+
 }  // namespace infty

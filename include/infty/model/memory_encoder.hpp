@@ -4,6 +4,7 @@
 #include <infty/autograd/shape.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/model/cross_block.hpp>
+#include <infty/model/fwd.hpp>
 
 namespace infty {
 
@@ -32,7 +33,7 @@ struct MemoryEncoderConfig {
 /// A layer of an encoder that is a MemCtrl or a MemBottleneck [Burtsev et al. 2020]: a block for
 /// the memory tokens in front, which `MemoryTokens` puts there, and one for the sequence behind
 /// them. (In the MemTransformer one block sees to both: `Block<SelfAttention>`.)
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct MemoryEncoderLayer {
   using Scalar = T;
   using BackendType = Backend;

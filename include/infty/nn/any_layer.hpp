@@ -8,13 +8,14 @@
 #include <vector>
 
 #include <infty/nn/any_state.hpp>
+#include <infty/nn/fwd.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
 namespace infty {
 
 /// The one layer whose type is chosen while the program runs: any `SequenceLayer` of vectors of T
 /// on a backend. A copy holds the same layer, as a copy of a layer has the same weights.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 class AnyLayer {
  public:
   using Scalar = T;

@@ -4,6 +4,7 @@
 #include <infty/autograd/shape.hpp>
 #include <infty/nn/attended.hpp>
 #include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/fwd.hpp>
 #include <infty/nn/multi_head_attention.hpp>
 #include <infty/nn/sequence_layer.hpp>
 #include <infty/nn/token_parts.hpp>
@@ -18,7 +19,7 @@ struct CausalAttentionConfig {
 /// A mixer: plain causal attention over the segment, without positions, as in GPT-2
 /// [Radford et al. 2019]. It remembers nothing, and lets the whole segment go to a memory beside
 /// it.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct CausalAttention {
   using Scalar = T;
   using BackendType = Backend;

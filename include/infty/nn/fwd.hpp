@@ -30,4 +30,14 @@ struct RelativeAttention;
 template <class T, class Backend = EigenBackend>
 struct BucketBias;
 
+template <class T, class Backend = EigenBackend>
+struct CausalAttention;
+template <class T, class Backend = EigenBackend>
+struct SelfAttention;
+
+template <class T, class Backend = EigenBackend>
+struct Pass;
+template <class T, class Backend = EigenBackend>
+class AnyLayer;
+
 }  // namespace infty

@@ -10,13 +10,14 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/nn/dropout.hpp>
+#include <infty/nn/fwd.hpp>
 #include <infty/nn/token_rules.hpp>
 
 namespace infty {
 
 /// One call of a model: what all of its layers are told, and what they report. A call that throws
 /// leaves it spent.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct Pass {
   using V = Variable<T, Backend>;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/fwd.hpp>
 #include <infty/nn/multi_head_attention.hpp>
 
 namespace infty {
@@ -13,7 +14,7 @@ struct SelfAttentionConfig {
 
 /// A mixer of encoders: plain attention over the segment in which every vector sees every other,
 /// those behind it too, without positions [Vaswani et al. 2017, §3.2.3]. It remembers nothing.
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend>
 struct SelfAttention {
   using Scalar = T;
   using BackendType = Backend;
