@@ -6,7 +6,7 @@
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/memory/ops/delta_rule.hpp>
-#include <infty/nn/rms_norm.hpp>
+#include <infty/nn/unit_vectors.hpp>
 
 #include "../support/against.hpp"
 #include "../support/tensors.hpp"
@@ -23,8 +23,8 @@ struct Case {
   using V = Variable<T>;
   explicit Case(const benchmark::State& run) : batch(run.range(0)), length(run.range(1)) {
     const Shape vectors{batch, length, heads, dim}, numbers{batch, length, heads};
-    in.query = V(infty::l2_norm(V(normal<T>(vectors))).value(), true);
-    in.key = V(infty::l2_norm(V(normal<T>(vectors))).value(), true);
+    in.query = V(infty::unit_vectors(V(normal<T>(vectors))).value(), true);
+    in.key = V(infty::unit_vectors(V(normal<T>(vectors))).value(), true);
     in.value = V(normal<T>(vectors), true);
     in.beta = V(infty::sigmoid(V(normal<T>(numbers))).value(), true);
     in.decay = V(scale(infty::softplus(V(normal<T>(numbers))), T(-.1)).value(), true);

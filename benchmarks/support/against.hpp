@@ -61,4 +61,12 @@ void against_copy(benchmark::State& run, double bytes, Body&& body) {
   against_copy(run, bytes, bytes, body);
 }
 
+/// A body that has to read so many bytes, of arrays that are `footprint` bytes large, and writes
+/// next to nothing, against a sum of arrays as large.
+template <class Body>
+void against_reading(benchmark::State& run, double bytes, double footprint, Body&& body) {
+  Read limit(footprint);
+  against(run, bytes, limit, body);
+}
+
 }  // namespace infty::bench

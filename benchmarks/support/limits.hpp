@@ -13,6 +13,7 @@
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/include.hpp>
 #include <infty/eigen/map.hpp>
+#include <infty/eigen/register_tile.hpp>
 
 #include "clock.hpp"
 
@@ -186,6 +187,46 @@ class Copy {
   std::size_t size_, piece_, next_ = 0;
   std::vector<float> from_, to_;
   bool by_loop_ = true, loop_is_best_ = true;
+};
+
+/// Reads so many bytes and adds them up, each thread its own part: what nothing can beat that needs
+/// each byte once. As parts of one array, for which those that follow are asked for early enough.
+class Read {
+ public:
+  static constexpr const char* unit = "GB/s";
+
+  explicit Read(double bytes)
+      : size_((std::max<std::size_t>(16, static_cast<std::size_t>(bytes / sizeof(float))) + line -
+               1) /
+              line * line),
+        numbers_(size_ + ahead, 1) {}
+
+  /// Bytes of a call.
+  double work() const { return sizeof(float) * static_cast<double>(size_); }
+  void operator()() const {
+    const std::size_t lines = size_ / line;
+    if (size_ < (std::size_t{1} << 16)) return sum(0, lines);  // sooner done than another is told
+    const auto threads = static_cast<std::size_t>(num_threads());
+    on_each_thread([&](std::size_t i) { sum(lines * i / threads, lines * (i + 1) / threads); });
+  }
+
+ private:
+  static constexpr std::size_t line = 128, ahead = 1024;  // in floats
+  using S = infty::detail::Simd<float>;
+
+  void sum(std::size_t begin, std::size_t end) const {
+    constexpr int sums = static_cast<int>(line) / S::width;
+    S::Vector total[sums] = {};
+    for (const float* at = numbers_.data() + begin * line; begin < end; ++begin, at += line) {
+      for (std::size_t i = 0; i < line; i += 16) __builtin_prefetch(at + ahead + i);
+      INFTY_UNROLL(32)
+      for (int i = 0; i < sums; ++i) total[i] += S::load(at + i * S::width);
+    }
+    for (S::Vector& part : total) benchmark::DoNotOptimize(part);
+  }
+
+  std::size_t size_;
+  std::vector<float> numbers_;
 };
 
 }  // namespace infty::bench

@@ -48,7 +48,8 @@ class Table : public benchmark::BenchmarkReporter {
     for (const Run& run : runs) {
       std::string name = run.run_name.function_name;
       if (!run.run_name.args.empty()) name += ' ' + run.run_name.args;
-      std::string rate, limit, share, time = duration(run.real_accumulated_time);
+      std::string rate, limit, share,
+          time = duration(run.real_accumulated_time / static_cast<double>(run.iterations));
       for (const auto& [counter, value] : run.counters) {
         if (counter == "time") {
           time = duration(value);

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
+#include <atomic>
+#include <cmath>
+#include <new>
 
 #include <infty/core/kernel/nearest.hpp>
 #include <infty/core/number.hpp>
-#include <infty/eigen/lanes.hpp>
+#include <infty/eigen/nearest_scores.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
@@ -24,75 +25,24 @@ struct Found {
   /// Whether it comes before another: the larger score, NaN before all, of equal ones the lower
   /// index. That is an order without ties, so what is found does not depend on how one searches.
   friend bool operator<(const Found& a, const Found& b) {
+    if (a.score > b.score) return true;
+    if (a.score < b.score) return false;
     const bool a_is_nan = math::is_nan_at(&a.score), b_is_nan = math::is_nan_at(&b.score);
-    if (a_is_nan || b_is_nan) return a_is_nan && (!b_is_nan || a.index < b.index);
-    return a.score > b.score || (a.score == b.score && a.index < b.index);
+    return a_is_nan == b_is_nan ? a.index < b.index : a_is_nan;
   }
 };
 
-/// The products of `rows` keys, which stand one behind the other, and of as many queries as fill so
-/// many vectors, [D, ldq]; whether one of them exceeds the number that its query has in `least`.
-/// They are written to scores (rows, queries) only then, or where `all` are wanted.
-template <int rows, int vectors, class T>
-bool exceeding_products(Index head_dim, const T* keys, const T* queries, Index ldq, const T* least,
-                        bool all, T* scores) {
-  using S = Simd<T>;
-  using Mask = decltype(typename S::Vector{} <= typename S::Vector{});
-  typename S::Vector sum[rows][vectors] = {};
-  for (Index d = 0; d < head_dim; ++d) {
-    typename S::Vector right[vectors];
-    INFTY_UNROLL(2)
-    for (int v = 0; v < vectors; ++v) right[v] = S::load(queries + d * ldq + v * S::width);
-    INFTY_UNROLL(16)
-    for (int i = 0; i < rows; ++i) {
-      const typename S::Vector key = keys[i * head_dim + d] - typename S::Vector{};
-      INFTY_UNROLL(2)
-      for (int v = 0; v < vectors; ++v) sum[i][v] += key * right[v];
-    }
-  }
-  if (!all) {
-    Mask below = ~Mask{};
-    INFTY_UNROLL(2)
-    for (int v = 0; v < vectors; ++v) {
-      const typename S::Vector most = S::load(least + v * S::width);
-      INFTY_UNROLL(16)
-      for (int i = 0; i < rows; ++i) below &= sum[i][v] <= most;  // NaN is not
-    }
-    std::uint64_t words[sizeof(Mask) / 8];
-    std::memcpy(words, &below, sizeof(Mask));
-    std::uint64_t everywhere = words[0];
-    for (const std::uint64_t word : words) everywhere &= word;
-    if (everywhere == ~std::uint64_t{0}) return false;
-  }
-  INFTY_UNROLL(16)
-  for (int i = 0; i < rows; ++i) {
-    INFTY_UNROLL(2)
-    for (int v = 0; v < vectors; ++v) S::store(scores + (i * vectors + v) * S::width, sum[i][v]);
-  }
-  return true;
-}
+/// What jobs that search for the same query tell each other: a score that k keys reach already, so
+/// that nothing below it is among the k best of all. Whoever has it late only keeps more than
+/// needed.
+template <class T>
+using SharedFloor = std::atomic<T>;
 
-/// x (rows) = the products of `rows` keys, one behind the other, and a query. What comes later is
-/// asked for before it is needed: nothing else slows down who reads each key once.
-template <int rows, class T>
-void dot_products(Index head_dim, const T* keys, const T* query, T* x) {
-  using S = Simd<T>;
-  constexpr Index ahead = 4096 / static_cast<Index>(sizeof(T)),
-                  line = 64 / static_cast<Index>(sizeof(T));
-  for (Index at = 0; at < rows * head_dim; at += line) __builtin_prefetch(keys + ahead + at);
-  typename S::Vector sum[rows] = {};
-  Index d = 0;
-  for (; d + S::width <= head_dim; d += S::width) {
-    const typename S::Vector q = S::load(query + d);
-    INFTY_UNROLL(8)
-    for (int i = 0; i < rows; ++i) sum[i] += S::load(keys + i * head_dim + d) * q;
-  }
-  for (int i = 0; i < rows; ++i) {
-    T lane[S::width];
-    S::store(lane, sum[i]);
-    T rest = lanes<S::width>(lane).sum();
-    for (Index e = d; e < head_dim; ++e) rest += keys[i * head_dim + e] * query[e];
-    x[i] = rest;
+/// Raises a floor to a score; NaN raises none.
+template <class T>
+void raise_floor(SharedFloor<T>& floor, T score) {
+  T seen = floor.load(std::memory_order_relaxed);
+  while (score > seen && !floor.compare_exchange_weak(seen, score, std::memory_order_relaxed)) {
   }
 }
 
@@ -108,7 +58,9 @@ struct NearestTile {
   Index key_head, first, count;  ///< of its queries among those of the key head
   Index begin, end;              ///< of the keys, among the row's entries
   Found<T>* heaps;               ///< of each query k, the worst on top
-  Index heap_stride;             ///< from one query's to the next one's
+  Index* held;                   ///< how many are in each heap
+  Index apart;                   ///< from one query's heap to the next one's, in heaps
+  SharedFloor<T>* floors;        ///< of each query
   T* memory;
 
   /// Numbers in `memory`: queries turned, the numbers that scores must exceed, scores.
@@ -128,6 +80,8 @@ struct NearestTile {
     // Where there is no query, nothing exceeds.
     std::fill_n(least(), most_queries, math::infinity<T>);
     std::fill_n(least(), count, -math::infinity<T>);
+    for (Index i = 0; i < count; ++i) held[i * apart] = 0;
+    for (Index i = 0; i < count; ++i) heed_floor(i);
     if (count > few) {
       std::fill_n(across(), most_queries * s.head_dim, T(0));
       transpose(count, s.head_dim, query(0), (s.key_heads == 1 ? 1 : s.heads) * s.head_dim,
@@ -146,16 +100,30 @@ struct NearestTile {
     }
   }
 
+  /// Lets what others have found count for query i.
+  void heed_floor(Index i) const {
+    const T floor = floors[i].load(std::memory_order_relaxed);
+    // Of equal scores the index decides, so that only what is less is of no use.
+    if (floor > least()[i])
+      least()[i] = (std::max)(least()[i], std::nextafter(floor, -math::infinity<T>));
+  }
+  /// Whether each score is wanted of query i, since there are no k to compare it with.
+  bool wants_all(Index i) const {
+    return held[i * apart] < s.k && least()[i] == -math::infinity<T>;
+  }
+
   /// Queries from j on, so many vectors of them, and n keys, the first of which is entry `base`.
   template <int rows, int vectors>
   void meet(Index base, Index j, Index n, const T* keys) const {
     constexpr Index width = vectors * Simd<T>::width;
+    const Index wide = (std::min)(width, count - j);
+    bool floored = true;
+    for (Index q = j; q < j + wide; ++q) floored &= !wants_all(q);
     for (; n >= rows; n -= rows, base += rows, keys += rows * s.head_dim) {
-      const bool all = base - begin < s.k;  // heaps are not full
+      const bool all = !floored && base - begin < s.k;  // heaps are not full
       if (!exceeding_products<rows, vectors>(s.head_dim, keys, across() + j, most_queries,
                                              least() + j, all, scores()))
         continue;
-      const Index wide = (std::min)(width, count - j);
       for (Index i = 0; i < rows; ++i) {
         const T* const x = scores() + i * width;
         if (!all && !one_exceeds(width, x, least() + j)) continue;
@@ -169,19 +137,19 @@ struct NearestTile {
 
   /// Query i and n keys: these are read once, and little else is done.
   void meet_alone(Index base, Index i, Index n, const T* keys) const {
-    constexpr Index group = 16;
+    using S = Simd<T>;
     T* const x = scores();
     const T* const q = query(i);
     Index j = 0;
     for (; j + 8 <= n; j += 8) dot_products<8>(s.head_dim, keys + j * s.head_dim, q, x + j);
     for (; j < n; ++j) dot_products<1>(s.head_dim, keys + j * s.head_dim, q, x + j);
-    T limit[group];
-    for (j = 0; j < n; j += group) {
-      const Index wide = (std::min)(group, n - j);
-      std::fill_n(limit, group, least()[i]);
-      if (base + j - begin >= s.k && !one_exceeds(wide, x + j, limit)) continue;
-      for (Index one = j; one < j + wide; ++one) keep(i, x[one], base + one);
+    heed_floor(i);
+    for (j = 0; j + S::width <= n; j += S::width) {
+      const typename S::Vector limit = least()[i] - typename S::Vector{};
+      if (all_of(S::load(x + j) <= limit) && !wants_all(i)) continue;  // NaN is not
+      for (Index one = j; one < j + S::width; ++one) keep(i, x[one], base + one);
     }
+    for (; j < n; ++j) keep(i, x[j], base + j);
   }
 
   /// Whether one of n numbers exceeds the one beside it, or is none.
@@ -191,13 +159,13 @@ struct NearestTile {
     return exceeds;
   }
 
-  /// Takes a score in if it is among the k best.
+  /// Takes a score in if it may be among the k best.
   void keep(Index i, T score, Index index) const {
-    const Index met = index - begin;
-    if (met >= s.k && score <= least()[i]) return;
-    Found<T>* const heap = heaps + i * heap_stride;
+    if (score <= least()[i] && !wants_all(i)) return;
+    Found<T>* const heap = heaps + i * apart * s.k;
     const Found<T> found{score, index};
-    if (met >= s.k) {
+    Index& n = held[i * apart];
+    if (n == s.k) {
       if (!(found < heap[0])) return;
       Index root = 0;  // what was worst leaves, and the new one sinks from there
       for (Index child; (child = 2 * root + 1) < s.k; root = child) {
@@ -207,10 +175,13 @@ struct NearestTile {
       }
       heap[root] = found;
     } else {
-      heap[met] = found;
-      std::push_heap(heap, heap + met + 1);
+      heap[n++] = found;
+      std::push_heap(heap, heap + n);
     }
-    if (met >= s.k - 1) least()[i] = heap[0].score;
+    if (n < s.k) return;
+    const T worst = heap[0].score;
+    if (!(worst <= least()[i])) least()[i] = worst;
+    raise_floor(floors[i], worst);
   }
 };
 
@@ -243,12 +214,17 @@ struct FusedNearest {
     const Index cost = (std::min)(each, Tile::most_queries) * (longest / pieces) * s.head_dim;
     const Index grain = std::max<Index>(1, (Index{1} << 18) / std::max<Index>(1, cost));
     Scratch<Found<T>> heaps(pieces * groups * each * s.k);
+    Scratch<Index> held(pieces * groups * each);
+    Scratch<SharedFloor<T>> floors(groups * each);
+    for (Index i = 0; i < groups * each; ++i)
+      new (floors.data() + i) SharedFloor<T>(-math::infinity<T>);
     parallel_for(groups * tiles * pieces, grain, [&](Index begin, Index end) {
       Scratch<T> scratch(Tile::size(s.head_dim));
       for (Index job = begin; job < end; ++job) {
         const Index piece = job % pieces, group = job / pieces / tiles;
         const Index first = job / pieces % tiles * Tile::most_queries;
         const NearestRow<T>& row = rows[group / s.key_heads];
+        const Index heap = (group * each + first) * pieces + piece;
         Tile{s,
              row,
              group % s.key_heads,
@@ -256,8 +232,10 @@ struct FusedNearest {
              (std::min)(Tile::most_queries, each - first),
              part(row, piece),
              part(row, piece + 1),
-             heaps.data() + ((group * each + first) * pieces + piece) * s.k,
-             pieces * s.k,
+             heaps.data() + heap * s.k,
+             held.data() + heap,
+             pieces,
+             floors.data() + group * each + first,
              scratch.data()}
             .run();
       }
@@ -269,7 +247,7 @@ struct FusedNearest {
         Found<T>* const all = heaps.data() + i * pieces * s.k;
         Found<T>* behind = all;
         for (Index piece = 0; piece < pieces; ++piece) {
-          const Index n = (std::min)(s.k, part(row, piece + 1) - part(row, piece));
+          const Index n = held.data()[i * pieces + piece];
           const Found<T>* const from = all + piece * s.k;
           behind = from == behind ? behind + n : std::copy(from, from + n, behind);
         }

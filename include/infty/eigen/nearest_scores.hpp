@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include <infty/core/config.hpp>
+#include <infty/eigen/lanes.hpp>
+#include <infty/eigen/register_tile.hpp>
+
+// Inner products of queries and keys in registers, for whoever searches for the largest.
+namespace infty::detail {
+
+/// Whether all elements of a mask are set.
+template <class Mask>
+bool all_of(const Mask& mask) {
+  std::uint64_t words[sizeof(Mask) / 8];
+  std::memcpy(words, &mask, sizeof(Mask));
+  std::uint64_t everywhere = words[0];
+  for (const std::uint64_t word : words) everywhere &= word;
+  return everywhere == ~std::uint64_t{0};
+}
+
+/// The products of `rows` keys, which stand one behind the other, and of as many queries as fill so
+/// many vectors, [D, ldq]; whether one of them exceeds the number that its query has in `least`.
+/// They are written to scores (rows, queries) only then, or where `all` are wanted.
+template <int rows, int vectors, class T>
+bool exceeding_products(Index head_dim, const T* keys, const T* queries, Index ldq, const T* least,
+                        bool all, T* scores) {
+  using S = Simd<T>;
+  using Mask = decltype(typename S::Vector{} <= typename S::Vector{});
+  typename S::Vector sum[rows][vectors] = {};
+  for (Index d = 0; d < head_dim; ++d) {
+    typename S::Vector right[vectors];
+    INFTY_UNROLL(2)
+    for (int v = 0; v < vectors; ++v) right[v] = S::load(queries + d * ldq + v * S::width);
+    INFTY_UNROLL(16)
+    for (int i = 0; i < rows; ++i) {
+      const typename S::Vector key = keys[i * head_dim + d] - typename S::Vector{};
+      INFTY_UNROLL(2)
+      for (int v = 0; v < vectors; ++v) sum[i][v] += key * right[v];
+    }
+  }
+  if (!all) {
+    Mask below = ~Mask{};
+    INFTY_UNROLL(2)
+    for (int v = 0; v < vectors; ++v) {
+      const typename S::Vector most = S::load(least + v * S::width);
+      INFTY_UNROLL(16)
+      for (int i = 0; i < rows; ++i) below &= sum[i][v] <= most;  // NaN is not
+    }
+    if (all_of(below)) return false;
+  }
+  INFTY_UNROLL(16)
+  for (int i = 0; i < rows; ++i) {
+    INFTY_UNROLL(2)
+    for (int v = 0; v < vectors; ++v) S::store(scores + (i * vectors + v) * S::width, sum[i][v]);
+  }
+  return true;
+}
+
+/// x (rows) = the products of `rows` keys, one behind the other, and a query. What comes later is
+/// asked for before it is needed: nothing else slows down who reads each key once.
+template <int rows, class T>
+void dot_products(Index head_dim, const T* keys, const T* query, T* x) {
+  using S = Simd<T>;
+  constexpr Index ahead = 4096 / static_cast<Index>(sizeof(T)),
+                  line = 64 / static_cast<Index>(sizeof(T));
+  for (Index at = 0; at < rows * head_dim; at += line) __builtin_prefetch(keys + ahead + at);
+  typename S::Vector sum[rows] = {};
+  Index d = 0;
+  for (; d + S::width <= head_dim; d += S::width) {
+    const typename S::Vector q = S::load(query + d);
+    INFTY_UNROLL(8)
+    for (int i = 0; i < rows; ++i) sum[i] += S::load(keys + i * head_dim + d) * q;
+  }
+  for (int i = 0; i < rows; ++i) {
+    T lane[S::width];
+    S::store(lane, sum[i]);
+    T rest = lanes<S::width>(lane).sum();
+    for (Index e = d; e < head_dim; ++e) rest += keys[i * head_dim + e] * query[e];
+    x[i] = rest;
+  }
+}
+
+}  // namespace infty::detail
