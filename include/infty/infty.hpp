@@ -47,6 +47,7 @@
 #include <infty/core/row.hpp>
 #include <infty/core/row_groups.hpp>
 #include <infty/core/row_store.hpp>
+#include <infty/core/select_rows.hpp>
 #include <infty/core/shape.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/state_members.hpp>
@@ -166,13 +167,17 @@
 #include <infty/metrics/perplexity.hpp>
 #include <infty/model/any_transformer_lm.hpp>
 #include <infty/model/block.hpp>
+#include <infty/model/blocks.hpp>
 #include <infty/model/cross_block.hpp>
+#include <infty/model/decoder_layer.hpp>
+#include <infty/model/encoder_decoder.hpp>
 #include <infty/model/family_settings.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/language_model.hpp>
 #include <infty/model/layers.hpp>
 #include <infty/model/memory_encoder.hpp>
 #include <infty/model/objective.hpp>
+#include <infty/model/placed_embedding.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/model/presets/armt.hpp>
 #include <infty/model/presets/delta_net.hpp>
@@ -200,9 +205,12 @@
 #include <infty/nn/attention.hpp>
 #include <infty/nn/attention_sizes.hpp>
 #include <infty/nn/batch_norm.hpp>
+#include <infty/nn/beam_search.hpp>
+#include <infty/nn/cached_attention.hpp>
 #include <infty/nn/causal_attention.hpp>
 #include <infty/nn/cluster_probabilities.hpp>
 #include <infty/nn/clustered_rows.hpp>
+#include <infty/nn/cross_attention.hpp>
 #include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/distance_table.hpp>
 #include <infty/nn/dropout.hpp>
@@ -219,6 +227,7 @@
 #include <infty/nn/look_ahead_attention.hpp>
 #include <infty/nn/memory_interpolation.hpp>
 #include <infty/nn/multi_head_attention.hpp>
+#include <infty/nn/padding.hpp>
 #include <infty/nn/pass.hpp>
 #include <infty/nn/plain_attention.hpp>
 #include <infty/nn/positioned_embedding.hpp>
@@ -283,6 +292,7 @@
 #include <infty/data/gpt2_text.hpp>
 #include <infty/data/text.hpp>
 #include <infty/data/text_tensors.hpp>
+#include <infty/data/translation.hpp>
 #include <infty/data/unicode.hpp>
 #include <infty/data/unicode_table.hpp>
 #include <infty/data/vocabulary.hpp>

@@ -10,18 +10,11 @@
 #include <infty/memory/fwd.hpp>
 #include <infty/nn/attention_sizes.hpp>
 #include <infty/nn/pass.hpp>
+#include <infty/nn/visible.hpp>
 
 namespace infty {
 
 namespace detail {
-
-/// How many of the `memory` vectors in front of a segment each row may see, of which it holds
-/// `held`; empty if all rows see all.
-template <class Backend>
-Tensor<Index, Backend> visible(const RowCounts& held, Index memory) {
-  if (std::all_of(held.begin(), held.end(), [=](Index n) { return n == memory; })) return {};
-  return Tensor<Index, Backend>::from(Shape{static_cast<Index>(held.size())}, held.data());
-}
 
 /// [batch, width, d] whose last `count` vectors a row are those of `held` and then `added` before
 /// their last `skip`, behind zeros. Rows of both end at the right.

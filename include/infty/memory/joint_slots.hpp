@@ -94,6 +94,9 @@ class JointSlots {
     see("gate", gate);
   }
 
+  /// Padding in front, as the pass tells it, changes no answer.
+  bool reads_padded() const { return true; }
+
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index = 0) const {
     require(batch >= 1, "JointSlots::make_state", "batch is ", batch, ": it must be >= 1");
@@ -104,7 +107,7 @@ class JointSlots {
   /// @throws infty::ShapeError, and where there are memory tokens infty::ValueError; then the state
   /// is as it was
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
-    return forward(state, x, {}, pass);
+    return forward(state, x, pass.visible, pass);
   }
 
   /// The same of rows that are padded in front.

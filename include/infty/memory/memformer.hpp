@@ -97,6 +97,9 @@ class Memformer {
     see("reader", reader);
   }
 
+  /// Whether padding changes no answer, which is the attention's to say.
+  bool reads_padded() const { return infty::reads_padded(attention); }
+
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
     require(batch >= 1, "Memformer::make_state", "batch is ", batch, ": it must be >= 1");

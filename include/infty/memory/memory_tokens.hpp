@@ -138,6 +138,9 @@ class MemoryTokens {
     see("initial", initial);
   }
 
+  /// Whether padding behind the tokens changes no answer, which is the stack's to say.
+  bool reads_padded() const { return infty::reads_padded(inner) && !config_.behind; }
+
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
     require(batch >= 1, "MemoryTokens::make_state", "batch is ", batch, ": it must be >= 1");

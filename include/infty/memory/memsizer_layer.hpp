@@ -98,6 +98,23 @@ class MemSizerLayer {
     state.source = std::move(memory);
   }
 
+  /// The same of rows that are padded in front. @param length  how many vectors of the source, the
+  /// last ones, each row has
+  /// @throws as there; infty::ValueError for a length out of range
+  void set_source(State& state, const V& source, const RowCounts& length) const {
+    require<ShapeError>(source.shape().rank() == 3 && source.dim(0) == std::ssize(length),
+                        "MemSizerLayer::set_source", "the source is ", source.shape(), ", of ",
+                        length.size(), " rows");
+    RowCounts padding;
+    for (const Index n : length) {
+      require(n >= 0 && n <= source.dim(1), "MemSizerLayer::set_source", "a length is ", n,
+              ": it must lie in [0, ", source.dim(1), "]");
+      for (Index i = 0; i < source.dim(1); ++i) padding.push_back(i < source.dim(1) - n ? 1 : 0);
+    }
+    set_source(state, source,
+               Tensor<Index, Backend>::from(Shape{source.dim(0), source.dim(1)}, padding.data()));
+  }
+
   /// Vectors of the target [B, L, d] -> [B, L, d], each having read those up to itself and the
   /// source. @throws infty::ShapeError; then the state is as it was
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {

@@ -34,7 +34,9 @@ struct RecurrentSlotsState {
 /// segments as are recorded; `replayed_loss` (train/replay.hpp) lets it flow through any number.
 ///
 /// A writer has `Config`, is made of `(Config, Index d, Random)`, and has `initial()` -> [m, d] and
-/// `forward(slots, x)`, [B, m, d] and [B, L, d] -> [B, m, d]. Memory tokens are not written.
+/// `forward(slots, x)`, [B, m, d] and [B, L, d] -> [B, m, d]; one that is to write rows that are
+/// padded takes how many of x, the last ones, count, [B] or empty, besides. Memory tokens are not
+/// written.
 template <class Inner,
           class Writer = SlotWriter<typename Inner::Scalar, typename Inner::BackendType>>
 class RecurrentSlots {
@@ -70,6 +72,9 @@ class RecurrentSlots {
     see("inner", inner);
     see("writer", writer);
   }
+
+  /// Whether padding changes neither answers nor slots, which is the stack's to say.
+  bool reads_padded() const { return writes_padded && infty::reads_padded(inner); }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
@@ -110,13 +115,22 @@ class RecurrentSlots {
     pass.answer = answer;
     const Index end = y.dim(1) - pass.behind;  // what is in front may have been left out
     const Index words = x.dim(1) - pass.before - pass.behind;
-    next.slots = writer.forward(read, narrow(y, end - words, end));
+    const V said = narrow(y, end - words, end);
+    if constexpr (writes_padded)
+      next.slots = writer.forward(read, said, pass.visible);
+    else
+      next.slots = writer.forward(read, said);
     for (Index& n : next.written) ++n;
     state = std::move(next);
     return answer ? y : V();
   }
 
  private:
+  static constexpr bool writes_padded =
+      requires(const Writer& own, const V& x, const Tensor<Index, BackendType>& visible) {
+        own.forward(x, x, visible);
+      };
+
   Shape slots_shape() const {
     const auto guard = no_grad();
     return writer.initial().shape();

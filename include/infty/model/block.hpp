@@ -59,6 +59,10 @@ struct Block {
     see("feed_norm", feed_norm);
   }
 
+  /// Whether padding changes no answer: the mixer says so; a feed goes vector by vector unless it
+  /// remembers.
+  bool reads_padded() const { return infty::reads_padded(mixer) && !remembers<Feed>; }
+
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
     return {infty::make_state(mixer, batch, first_row), infty::make_state(feed, batch, first_row)};

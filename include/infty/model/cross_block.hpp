@@ -43,9 +43,13 @@ struct CrossBlock {
   }
 
   /// x [B, L, d] and context [B, K, d] -> [B, L, d].
-  /// @throws infty::ShapeError
-  V forward(const V& x, const V& context, Pass<T, Backend>& pass) const {
-    const V a = attention_norm.forward(pass.add_dropped(x, attention.forward(x, context)));
+  /// @param visible  [B], how many of the context's vectors, the last ones, a row may see; empty
+  /// for all
+  /// @throws infty::ShapeError; infty::ValueError where `visible` is not in [0, K]
+  V forward(const V& x, const V& context, Pass<T, Backend>& pass,
+            const Tensor<Index, Backend>& visible = {}) const {
+    const V a = attention_norm.forward(
+        pass.add_dropped(x, attention.forward(x, context, {.visible = visible})));
     return feed_norm.forward(pass.add_dropped(a, feed.forward(a, pass)));
   }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -93,6 +94,12 @@ class Layers<L> {
     see("layers", layers);
   }
 
+  /// Whether padding changes no answer of any of them.
+  bool reads_padded() const {
+    return std::all_of(layers.begin(), layers.end(),
+                       [](const L& layer) { return infty::reads_padded(layer); });
+  }
+
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
     State state;
@@ -155,6 +162,12 @@ class Layers<First, Second, More...> {
     each([&]<std::size_t At>(std::integral_constant<std::size_t, At>) {
       see(std::to_string(At), std::get<At>(layers));
     });
+  }
+
+  /// Whether padding changes no answer of any of them.
+  bool reads_padded() const {
+    return std::apply([](const auto&... layer) { return (infty::reads_padded(layer) && ...); },
+                      layers);
   }
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1

@@ -5,6 +5,7 @@
 #include <infty/core/checked.hpp>
 #include <infty/model/cross_block.hpp>
 #include <infty/model/fwd.hpp>
+#include <infty/nn/padding.hpp>
 
 namespace infty {
 
@@ -59,7 +60,11 @@ struct MemoryEncoderLayer {
     see("sequence", sequence);
   }
 
-  /// [B, m + L, d] -> [B, m + L, d], memory tokens first.
+  /// Padding in front of words changes no answer.
+  bool reads_padded() const { return true; }
+
+  /// [B, m + L, d] -> [B, m + L, d], memory tokens first; padding, where there is any, is seen by
+  /// nothing.
   /// @throws infty::ShapeError; infty::ValueError unless the pass says that there are tokens in
   /// front, and none behind
   V forward(const V& x, Pass<T, Backend>& pass) const {
@@ -69,9 +74,12 @@ struct MemoryEncoderLayer {
     require<ShapeError>(x.shape().rank() == 3 && x.dim(1) >= m, "MemoryEncoderLayer", "x is ",
                         x.shape(), ": it must be [B, L, d] with ", m, " memory tokens");
     const V words = narrow(x, m, x.dim(1));
-    const V remembered = memory.forward(narrow(x, 0, m), x, pass);
-    const V& context = encoding == MemoryEncoding::control ? x : remembered;
-    return concat(remembered, sequence.forward(words, context, pass));
+    const auto all = detail::without_padding("MemoryEncoderLayer", x, pass);
+    const V remembered = memory.forward(narrow(x, 0, m), all.vectors, pass, all.visible);
+    const V said = encoding == MemoryEncoding::control
+                       ? sequence.forward(words, all.vectors, pass, all.visible)
+                       : sequence.forward(words, remembered, pass);
+    return concat(remembered, said);
   }
 };
 

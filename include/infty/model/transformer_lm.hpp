@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 #include <tuple>
 #include <utility>
 
 #include <infty/core/needs.hpp>
-#include <infty/memory/memory.hpp>
 #include <infty/model/block.hpp>
+#include <infty/model/blocks.hpp>
 #include <infty/model/fwd.hpp>
 #include <infty/model/language_model.hpp>
 #include <infty/model/layers.hpp>
@@ -156,27 +155,10 @@ class TransformerLM : public LanguageModel<
  private:
   TransformerLM(ScaledEmbedding<T, Backend> table, const TransformerConfig& config,
                 const MemoryConfig& memory, const Random& random)
-      : Base(table, Parts::make(stack(config, memory, random)),
+      : Base(table, Parts::make(blocks<Mixer>(config, memory, random)),
              SoftmaxHead<T, Backend>(table, random.split(1), config)),
         config_(config),
         memory_config_(memory) {}
-
-  static Layers<Block<Mixer>> stack(const TransformerConfig& config, const MemoryConfig& memory,
-                                    const Random& random) {
-    const AttentionSizes sizes = config.attention_sizes();
-    Layers<Block<Mixer>> blocks;
-    for (Index i = 0; i < config.layers; ++i) {
-      const Random own = random.split(static_cast<std::uint64_t>(2 + i));
-      const auto make = [&](const Random& r) { return Mixer(memory, sizes, r); };
-      blocks.layers.push_back(
-          {.mixer = i == 0 ? make(own) : sibling_of(blocks.layers.front().mixer, own, make),
-           .mixer_norm = LayerNorm<T, Backend>(config.model_dim),
-           .feed = FeedForward<T, Backend>(config.model_dim, config.feed_forward, own.split(1)),
-           .feed_norm = LayerNorm<T, Backend>(config.model_dim),
-           .norms_in_front = config.pre_norm});
-    }
-    return blocks;
-  }
 
   TransformerConfig config_;
   MemoryConfig memory_config_;

@@ -59,6 +59,9 @@ class AnyLayer {
     for (auto& [name, parameter] : parameters) see(name, *parameter);
   }
 
+  /// Whether padding changes no answer of the layer inside; no layer does not know.
+  bool reads_padded() const { return held_ && held_->reads_padded(); }
+
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1, or if there is no layer
   State make_state(Index batch, Index first_row = 0) const {
     return held("AnyLayer::make_state").make_state(batch, first_row);
@@ -78,6 +81,7 @@ class AnyLayer {
     virtual State make_state(Index batch, Index first_row) const = 0;
     virtual V forward(State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass) const = 0;
     virtual void list(std::vector<std::pair<std::string, V*>>& parameters) = 0;
+    virtual bool reads_padded() const = 0;
   };
 
   template <class L>
@@ -86,6 +90,7 @@ class AnyLayer {
     explicit Held(L inside) : layer(std::move(inside)) {}
 
     std::unique_ptr<Base> copy() const override { return std::make_unique<Held>(layer); }
+    bool reads_padded() const override { return infty::reads_padded(layer); }
     State make_state(Index batch, Index first_row) const override {
       return State(infty::make_state(layer, batch, first_row));
     }

@@ -46,6 +46,10 @@ struct Pass {
   /// The words of the segment [batch, L], none of which are memory tokens, for layers that look at
   /// these beside the vectors; empty where nobody has them. A `LanguageModel` puts its own here.
   Tensor<Index, Backend> words = {};
+  /// [batch], how many words of a row's segment, the last ones, are there; those in front of them
+  /// are padding, which nobody is to see. Empty for all. Only layers that say `reads_padded` go by
+  /// it, and whoever pads asks them first.
+  Tensor<Index, Backend> visible = {};
 
   /// Whether the call is of a training, for layers that go by the batch then and by what they have
   /// seen before otherwise (`BatchNorm`). Left open, it is while a tape records: say false for

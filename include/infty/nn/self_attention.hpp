@@ -4,6 +4,7 @@
 #include <infty/nn/attention_sizes.hpp>
 #include <infty/nn/fwd.hpp>
 #include <infty/nn/multi_head_attention.hpp>
+#include <infty/nn/padding.hpp>
 
 namespace infty {
 
@@ -35,8 +36,19 @@ struct SelfAttention {
     maps.visit(see);
   }
 
+  /// Padding in front of words changes no answer.
+  bool reads_padded() const { return true; }
+
   /// Vectors [B, L, d] -> [B, L, d], each having seen all. @throws infty::ShapeError
   Variable<T, Backend> forward(const Variable<T, Backend>& x) const { return maps.forward(x, x); }
+
+  /// The same of rows that may be padded, as the pass says: nothing sees padding. @throws
+  /// infty::ShapeError; infty::ValueError for more words than there are
+  Variable<T, Backend> forward(const Variable<T, Backend>& x, const Pass<T, Backend>& pass) const {
+    if (pass.visible.empty()) return forward(x);
+    const auto seen = detail::without_padding("SelfAttention", x, pass);
+    return maps.forward(x, seen.vectors, {.visible = seen.visible});
+  }
 };
 
 }  // namespace infty

@@ -51,6 +51,16 @@ inline constexpr bool state_takes_gradient = [] {
     return true;
 }();
 
+/// Whether a layer goes by `pass.visible`, so that padding in front of a row's words changes none of
+/// their answers: what its member of this name says; without one, it does not.
+template <class L>
+bool reads_padded(const L& layer) {
+  if constexpr (requires { layer.reads_padded(); })
+    return layer.reads_padded();
+  else
+    return false;
+}
+
 /// A map [B, L, d] -> [B, L, d] without a state: `forward(x)`, or `forward(x, pass)` for one that
 /// drops out, reports losses, or wants to know of memory tokens.
 template <class L, class T, class B>
