@@ -162,20 +162,25 @@ TEMPLATE_LIST_TEST_CASE("MemorizingAttention: a query reads the k nearest by han
     p.value().fill(name == "gate" ? T(0) : T(1));
   });
   auto state = layer.make_state(2);
+  std::vector<T> distances;
   const auto read = [&](std::vector<T> x) {
     infty::Pass<T, B> pass{.traced = true};
     const Index length = static_cast<Index>(x.size()) / 2;
     const auto y = layer.forward(state, Tensor<T, B>::from({2, length, 1}, x), pass);
+    for (const auto& entry : pass.trace)
+      if (entry.name == "retrieved_distances") distances = entry.value.value().to_vector();
     CHECK(pass.trace.back().name == "retrieved");
     return std::pair{y.value().to_vector(), pass.trace.back().value.value().to_vector()};
   };
   // Nothing is remembered: half of what local attention reads, the first place itself.
   auto [y, retrieved] = read({2, 4, 3, 1, 0, 0, 0, 0});
   CHECK(retrieved == std::vector<T>(8, T(0)));
+  CHECK(distances.empty());
   CHECK(static_cast<double>(y[0]) == Approx(1));
   CHECK(static_cast<double>(y[4]) == Approx(0));
   // Of 2 4 3 1 the last three are left; 1 finds 4 and 3, and so does 2, -1 finds 1 and 3.
   std::tie(y, retrieved) = read({1, -1, 0, 0});
+  CHECK(distances == std::vector<T>{3, 2, 2, 3, 3, 2, 4, 3});  // of equal keys the older
   const double e = std::exp(1.), mixed = (4 * e + 3) / (e + 1),
                small = (1 * e * e + 3) / (e * e + 1);
   CHECK(static_cast<double>(retrieved[0]) == Approx(mixed));
@@ -184,8 +189,32 @@ TEMPLATE_LIST_TEST_CASE("MemorizingAttention: a query reads the k nearest by han
   CHECK(infty::bytes_of(state) == 2 * 3 * 2 * sizeof(T) + 2 * sizeof(Index));
   infty::reset_row(state, 0);
   std::tie(y, retrieved) = read({1, 1});
+  CHECK(distances[0] == 0);  // the row is fresh
   CHECK(retrieved[0] == 0);
   CHECK(infty::tests::error(std::vector<T>{retrieved[1]}, std::vector<T>{T(0)}) < 1e-6);
+}
+
+TEST_CASE("MemorizingAttention: what is retrieved stands behind the cache that the memory lacks") {
+  const auto distance = [](bool overlapping) {
+    MemorizingAttention<double> layer({.capacity = 8,
+                                       .k = 1,
+                                       .normalized = false,
+                                       .cache = 2,
+                                       .overlapping = overlapping,
+                                       .buckets = 0},
+                                      {.model_dim = 1, .heads = 1, .head_dim = 1});
+    for_each_parameter(layer, [](const std::string&, Variable<double>& p) { p.value().fill(1); });
+    auto state = layer.make_state(1);
+    infty::Pass<double> pass{.traced = true};
+    layer.forward(state, Tensor<double>::from({1, 5, 1}, {1, 5, 1, 1, 1}), pass);
+    pass.trace.clear();
+    layer.forward(state, Tensor<double>::from({1, 2, 1}, {1, 1}), pass);
+    for (const auto& entry : pass.trace)
+      if (entry.name == "retrieved_distances") return entry.value.value().to_vector();
+    return std::vector<double>{};
+  };
+  CHECK(distance(true) == std::vector<double>{4, 5});
+  CHECK(distance(false) == std::vector<double>{4, 5});
 }
 
 TEST_CASE("MemorizingAttention: a row costs what it remembers, whatever the capacity") {

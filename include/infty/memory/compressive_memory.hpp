@@ -245,7 +245,7 @@ class CompressiveMemory {
     V compressed;
     if (most_used()) {
       compressed = V(detail::most_used(leaving, usage.vectors, config_.rate));
-    } else if (Tape::active() && loss() != ReconstructionLoss::none) {
+    } else if ((Tape::active() || pass.wants_losses()) && loss() != ReconstructionLoss::none) {
       compressed = compressor.forward(V(leaving.vectors));
       pass.lose("compression", loss() == ReconstructionLoss::attention
                                    ? attention_loss(norm, seen.queries, leaving, compressed, length)

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <infty/autograd/shape.hpp>
 #include <infty/memory/fifo.hpp>
@@ -49,7 +51,9 @@ struct MemorizingState {
 /// A row costs what it remembers, not the capacity. A state may come from a layer with another
 /// capacity: a larger one remembers on, a smaller one sees the latest.
 ///
-/// A pass that is traced is shown "query", "local" (V_c) and "retrieved" (V_m), [B, L, H, D].
+/// A pass that is traced is shown "query", "local" (V_c) and "retrieved" (V_m), [B, L, H, D], and
+/// where something is remembered "retrieved_distances", [B, L, H, k]: how many places in front of
+/// its query each entry stands that was found, 0 for none.
 template <class T, class Backend>
 class MemorizingAttention {
  public:
@@ -214,6 +218,7 @@ class MemorizingAttention {
     const auto found = nearest(queries.value(), stored, H, config_.k);
     const V retrieved = retrieved_attention(scaled, stored, found.indices, joint());
     if (pass.traced) {
+      pass.show("retrieved_distances", distances(found.indices, stored.count, state, pass));
       pass.show("local", first(local));
       pass.show("retrieved", first(retrieved));
     }
@@ -222,6 +227,23 @@ class MemorizingAttention {
     const Shape rows{batch * length * H, D};
     const V close_by = reshape(first(local), rows), distant = reshape(first(retrieved), rows);
     return reshape(close_by + multiply(distant - close_by, g), flat);
+  }
+
+  /// How many places in front of its query each entry that was found stands, of `indices` among so
+  /// many entries of each row -> [B, L, H, k]; 0 for none.
+  V distances(const Tensor<Index, Backend>& indices, const RowCounts& count, const State& state,
+              const Pass<T, Backend>& pass) const {
+    const std::vector<Index> found = indices.to_vector();
+    const auto each = static_cast<std::size_t>(indices.dim(2) * indices.dim(3)),
+               length = static_cast<std::size_t>(indices.dim(1));
+    std::vector<T> back;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::size_t row = i / (each * length);
+      const Index between = config_.overlapping ? 0 : state.cache.length[row],
+                  place = static_cast<Index>(i / each % length) - pass.before;
+      back.push_back(static_cast<T>(found[i] < 0 ? 0 : count[row] - found[i] + between + place));
+    }
+    return V(Tensor<T, Backend>::from(indices.shape(), back));
   }
 
   /// sigmoid(b), [H, 1].
