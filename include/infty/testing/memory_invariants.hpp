@@ -256,7 +256,7 @@ void require_mixer(const typename Mixer::Config& config, const std::filesystem::
       load_state(file, loaded);
       return loaded;
     };
-    require_invariants(memory, some_stream(), through, tolerance);
+    require_invariants(memory, some_stream<typename Mixer::BackendType>(), through, tolerance);
     const auto observed = observe_equals_forward(memory);
     hold(observed <= tolerance, "observe_equals_forward", ": a difference of ", observed.largest,
          ", allowed is ", tolerance,
