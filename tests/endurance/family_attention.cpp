@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/infty_memory.hpp>
+#include <infty/memory/lamemo.hpp>
+#include <infty/memory/memorizing_attention.hpp>
+#include <infty/memory/short_term_memory.hpp>
+#include <infty/signal/gibbs_density.hpp>
+#include <infty/signal/rectangular_basis.hpp>
+#include <infty/signal/truncated_parabola.hpp>
+
+#include "endurance/family.hpp"
+
+namespace endurance {
+
+namespace {
+
+const infty::LongTermConfig long_term{.basis = 16, .widths = {.05, .2}, .samples = 16};
+
+infty::LongTermConfig sampled(infty::Resampling how) {
+  infty::LongTermConfig config = long_term;
+  config.resampling = how;
+  return config;
+}
+
+}  // namespace
+
+void add_attention(Trials& trials) {
+  using infty::LongTermMemory, infty::Resampling;
+  add_mixer<infty::ShortTermMemory<float>>(trials, "short-term", {.capacity = 64}, 1e18);
+  for (const auto compression : {infty::Compression::convolution, infty::Compression::most_used})
+    add_mixer<infty::CompressiveMemory<float>>(
+        trials,
+        compression == infty::Compression::convolution ? "compressive" : "compressive, most used",
+        {.capacity = 32, .compressed_capacity = 32, .compression = compression}, 1e18);
+  add_body<infty::LaMemo<float>>(trials, "LaMemo", {.capacity = 64});
+  add_body<infty::InftyMemory<float>>(
+      trials, "infty", {.attention = {.capacity = 32, .stride = 32}, .memory = long_term});
+  add_body<infty::InftyMemory<float>>(
+      trials, "infty, sticky",
+      {.attention = {.capacity = 32, .stride = 32}, .memory = sampled(Resampling::sticky)});
+  add_direct<LongTermMemory<float>>(trials, "long-term", long_term, 1e18);
+  add_direct<LongTermMemory<float>>(trials, "long-term, sticky", sampled(Resampling::sticky), 1e18);
+  add_direct<LongTermMemory<float>>(trials, "long-term, quantiles",
+                                    sampled(Resampling::sticky_quantiles), 1e18);
+  add_direct<LongTermMemory<float, infty::TruncatedParabola>>(trials, "long-term, parabola",
+                                                              long_term, 1e18);
+  add_direct<LongTermMemory<float, infty::GibbsDensity, infty::RectangularBasis<float>>>(
+      trials, "long-term, Gibbs", long_term, 1e18);
+  add_mixer<infty::MemorizingAttention<float>>(trials, "memorizing", {.capacity = 512, .k = 8},
+                                               1e30);
+  add_mixer<infty::MemorizingAttention<float>>(trials, "memorizing, joint",
+                                               {.capacity = 512,
+                                                .k = 8,
+                                                .merge = infty::MemorizingMerge::joint,
+                                                .key_heads = 1,
+                                                .cache = 64,
+                                                .overlapping = false},
+                                               1e30);
+}
+
+}  // namespace endurance
