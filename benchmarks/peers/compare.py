@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""infty beside the same layer and the same training step in PyTorch, eager and compiled.
+"""infty beside the same layer, the same training step and the same kernels of memories in PyTorch,
+eager and compiled.
 
 First it shows that all compute the same, then it times them in turns, round by round, so that what
 else the machine does falls on all alike, and measures peak memory in fresh processes. `./dev bench
@@ -22,6 +23,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+from kernels import KERNELS
 from layer import LongTermMemory, Sizes
 from model import TransformerLM
 
@@ -32,10 +34,17 @@ PROGRAMS = ("infty", "PyTorch", "PyTorch compiled")
 MEASURES = {  # what is timed, by the process that does it
     "layer": {"LTM forward": "forward", "LTM forward + backward": "backward"},
     "model": {"training step": "step"},
+} | {
+    kind: {f"{title} forward": "forward", f"{title} forward + backward": "backward"}
+    for kind, title in {
+        "retrieval": "nearest keys and attention to them,",
+        "product_keys": "product keys",
+        "delta_rule": "gated delta rule",
+    }.items()
 }
 # What the others' numbers are held against. Of a whole step in float64 there is no place for the
 # weights of attention on every machine.
-REFERENCE = {"layer": "PyTorch float64", "model": "PyTorch"}
+REFERENCE = {kind: "PyTorch float64" for kind in MEASURES} | {"model": "PyTorch"}
 AGREE = 2e-3  # the largest difference allowed, as a share of a tensor's largest element
 
 
@@ -47,9 +56,13 @@ def say(text: str, end: str = "\n") -> None:
 # ---- cases -----------------------------------------------------------------------------------
 
 
-def make_case(kind: str, sizes: Sizes, path: Path) -> None:
+def make_case(kind: str, sizes: object, path: Path) -> None:
     """A file of sizes, weights and inputs for all programs."""
     torch.manual_seed(1)
+    metadata = {name: str(value) for name, value in dataclasses.asdict(sizes).items()}
+    if kind in KERNELS:
+        save_file(KERNELS[kind].case(sizes), path, metadata)
+        return
     module = LongTermMemory(sizes) if kind == "layer" else TransformerLM(sizes)
     tensors = {f"parameter.{name}": value for name, value in module.state_dict().items()}
     if kind == "layer":
@@ -66,7 +79,6 @@ def make_case(kind: str, sizes: Sizes, path: Path) -> None:
         tensors["earlier"] = tokens[:, : -sizes.length].contiguous()
         tensors["last"] = tokens[:, -sizes.length :].contiguous()
         tensors["targets"] = targets
-    metadata = {name: str(value) for name, value in dataclasses.asdict(sizes).items()}
     save_file(tensors, path, metadata | {"kl_weight": str(KL_WEIGHT)})
 
 
@@ -129,6 +141,7 @@ class Session:
 
     def __init__(self, options: argparse.Namespace):
         self.options, self.folder = options, options.out
+        self.programs = PROGRAMS[:2] if options.eager else PROGRAMS
         # Whoever starts more threads than agreed gains nothing: all share these cores.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
         threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -175,7 +188,7 @@ def agreement(session: Session, kind: str, programs: list[Program]) -> dict[str,
     for program in programs:
         program.ask(f"save {file(program.name)}", "computes (and compiles, which takes minutes)")
     found = {}
-    for name in PROGRAMS:
+    for name in (program.name for program in programs):
         if name == reference:
             continue
         shares = differences(file(name), file(reference))
@@ -189,8 +202,17 @@ def agreement(session: Session, kind: str, programs: list[Program]) -> dict[str,
     return found
 
 
-def timings(title: str, command: str, rounds: int, programs: list[Program]) -> dict[str, list]:
-    """Milliseconds of every round; each round begins with another program."""
+def processor_time(program: Program) -> float:
+    """Milliseconds that processors have spent on it so far, in all of its threads."""
+    tasks = Path(f"/proc/{program.process.pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e6
+
+
+def timings(
+    title: str, command: str, rounds: int, programs: list[Program], cpu: bool
+) -> dict[str, list]:
+    """Milliseconds of every round, of the wall's clock or of processors; each round begins with
+    another program."""
     for program in programs:
         program.ask(command)
         program.ask(command)
@@ -200,7 +222,9 @@ def timings(title: str, command: str, rounds: int, programs: list[Program]) -> d
         for k in range(len(programs)):
             program = programs[(i + k) % len(programs)]
             time.sleep(0.1)  # threads of the one before may still be spinning
-            taken[program.name].append(float(program.ask(command)))
+            before = processor_time(program) if cpu else 0
+            elapsed = float(program.ask(command))
+            taken[program.name].append(processor_time(program) - before if cpu else elapsed)
         each = (time.monotonic() - start) / (i + 1)
         left = each * (rounds - i - 1)
         say(f"{title}: round {i + 1} of {rounds}, {each:.1f} s each, {left:.0f} s left", end="")
@@ -210,7 +234,7 @@ def timings(title: str, command: str, rounds: int, programs: list[Program]) -> d
 def memory(session: Session, kind: str) -> dict[str, dict[str, float]]:
     """MB resident before the first run and at the peak of three, each in a fresh process."""
     found = {}
-    for name in PROGRAMS:
+    for name in session.programs:
         say(f"memory of {name}, {kind}", end="")
         with session.start(name, kind) as program:
             for _ in range(3):
@@ -248,9 +272,10 @@ def commit() -> str:
 
 def report(results: dict) -> str:
     sizes, threads = Sizes(**results["sizes"]), results["threads"]
+    programs = list(next(iter(results["milliseconds"].values())))
     text = (
         f"{results['machine']}, {threads} threads, PyTorch {results['pytorch']}, "
-        f"infty {results['commit']}, {results['date']}\n"
+        f"infty {results['commit']}, {results['date']}, load {results['load']:.1f} at the beginning\n"
         f"`{results['command']}`\n\n"
         f"Batch {sizes.batch}, segment and memories {sizes.length}, {sizes.heads} heads of "
         f"{sizes.head_dim}, N = {sizes.basis}, {sizes.samples} samples; the step: {sizes.layers} "
@@ -258,9 +283,13 @@ def report(results: dict) -> str:
         f"products: {results['products']['infty']}'s in infty, {results['products']['PyTorch']}'s in "
         "PyTorch.\n\n"
     )
+    for kind in results["agreement"]:
+        if kind in results["kernels"]:
+            constants = ", ".join(f"{k} {v}" for k, v in results["kernels"][kind].items())
+            text += f"{kind}: {constants.rpartition(', ')[0]}.\n\n"
     rows = []
-    for kind, programs in results["agreement"].items():
-        for name, largest in programs.items():
+    for kind, agreeing in results["agreement"].items():
+        for name, largest in agreeing.items():
             cells = [f"{v['difference']:.1e} ({v['tensor']})" for v in largest.values()]
             rows.append([kind, f"{name} from {REFERENCE[kind]}", *cells])
     text += "Largest difference, as a share of the tensor's largest element:\n\n"
@@ -269,14 +298,15 @@ def report(results: dict) -> str:
     rows = []
     for title, taken in results["milliseconds"].items():
         median = {name: statistics.median(values) for name, values in taken.items()}
-        cells = [f"{median[name]:.1f}" for name in PROGRAMS]
-        for peer in PROGRAMS[1:]:
+        cells = [f"{median[name]:.1f}" for name in programs]
+        for peer in programs[1:]:
             low, middle, high = quartiles([b / a for a, b in zip(taken["infty"], taken[peer])])
             cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
         rows.append([title, *cells])
+    text += "Processor time, not the wall's. " if results["cpu"] else ""
     text += f"Milliseconds, medians of {results['rounds']} rounds in turns, and medians "
     text += "(quartiles) of each round's ratio to infty:\n\n"
-    text += table(["", *PROGRAMS, *(f"{name} / infty" for name in PROGRAMS[1:])], rows) + "\n"
+    text += table(["", *programs, *(f"{name} / infty" for name in programs[1:])], rows) + "\n"
 
     if "limit" in results:
         limit, name = results["limit"]["gflops"], results["limit"]["program"]
@@ -287,19 +317,19 @@ def report(results: dict) -> str:
         for title, flops in zip(MEASURES["layer"], (forward, forward + backward)):
             taken = results["milliseconds"][title]
             least = flops / limit / 1e6
-            cells = [f"{statistics.median(taken[name]) / least:.2f}" for name in PROGRAMS]
+            cells = [f"{statistics.median(taken[name]) / least:.2f}" for name in programs]
             rows.append([title, f"{flops / 1e9:.1f} GFLOP, {least:.1f} ms", *cells])
-        text += table(["", "counted", *PROGRAMS], rows) + "\n"
+        text += table(["", "counted", *programs], rows) + "\n"
 
     rows = []
     for kind, found in results["memory"].items():
         title = list(MEASURES[kind])[-1]
         cells = [f"{v['peak']:.0f} ({v['before']:.0f})" for v in found.values()]
-        for peer in PROGRAMS[1:]:
+        for peer in programs[1:]:
             cells.append(f"{found['infty']['peak'] / found[peer]['peak']:.2f}")
         rows.append([title, *cells])
     text += "Peak resident MB of a fresh process (before its first run), and infty's share:\n\n"
-    return text + table(["", *PROGRAMS, *(f"infty / {name}" for name in PROGRAMS[1:])], rows)
+    return text + table(["", *programs, *(f"infty / {name}" for name in programs[1:])], rows)
 
 
 def main() -> None:
@@ -309,16 +339,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/peers/results"))
     parser.add_argument("--threads", type=int, default=cores, help=f"of each ({cores})")
     parser.add_argument("--rounds", type=int, default=15, help="timed runs of each (15)")
-    parser.add_argument("--only", choices=MEASURES, help="the layer or the model alone")
+    parser.add_argument("--only", choices=MEASURES, nargs="+", help="some of the subjects")
+    parser.add_argument(
+        "--cpu", action="store_true", help="processor time, for a machine that others use, too"
+    )
+    parser.add_argument("--eager", action="store_true", help="without compiled PyTorch")
     parser.add_argument("--attention", choices=["softmax", "sdpa"], default="softmax")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
     options = parser.parse_args()
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     session, sizes = Session(options), QUICK if options.quick else Sizes()
+    kernels = {name: k.QUICK if options.quick else k.Sizes() for name, k in KERNELS.items()}
     results: dict = {
         "machine": machine(),
         "threads": options.threads,
+        "cpu": options.cpu,
         "rounds": options.rounds,
         "pytorch": torch.__version__,
         "attention": options.attention,
@@ -326,20 +362,22 @@ def main() -> None:
         "date": datetime.date.today().isoformat(),
         "command": " ".join(["compare.py", *sys.argv[1:]]),
         "sizes": dataclasses.asdict(sizes),
+        "kernels": {name: dataclasses.asdict(k) for name, k in kernels.items()},
+        "load": os.getloadavg()[0],
         "agreement": {},
         "milliseconds": {},
         "memory": {},
     }
-    for kind in [options.only] if options.only else MEASURES:
-        make_case(kind, sizes, session.case(kind))
-        programs = [session.start(name, kind) for name in PROGRAMS]
+    for kind in options.only or MEASURES:
+        make_case(kind, kernels.get(kind, sizes), session.case(kind))
+        programs = [session.start(name, kind) for name in session.programs]
         results["products"] = {program.name: program.product for program in programs}
         results["agreement"][kind] = agreement(session, kind, programs)
         for title, command in MEASURES[kind].items():
-            taken = timings(title, command, options.rounds, programs)
+            taken = timings(title, command, options.rounds, programs, options.cpu)
             results["milliseconds"][title] = taken
         if kind == "layer":
-            taken = timings("matrix product", "product", options.rounds, programs)
+            taken = timings("matrix product", "product", options.rounds, programs, options.cpu)
             median, name = min((statistics.median(v), k) for k, v in taken.items())
             gflops = 2 * sizes.product**3 / median / 1e6
             results["limit"] = {"gflops": gflops, "program": name, "milliseconds": taken}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// infty's side of compare.py: `infty_peer layer|model CASE.safetensors` reads sizes, weights and
-// inputs, says "ready" and what multiplies its matrices, and then answers every line on standard
-// input with one line:
+// infty's side of compare.py: `infty_peer KIND CASE.safetensors`, of a layer, a model or a kernel
+// (kernels.hpp), reads sizes, weights and inputs, says "ready" and what multiplies its matrices,
+// and then answers every line on standard input with one line:
 //
 //   forward | backward | step | product   runs it once and says how many milliseconds it took
 //   save PATH                             writes what was computed, gradients included
@@ -12,6 +12,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,12 @@
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/train_step.hpp>
 
+#include "kernels.hpp"
+
 namespace {
 
 using infty::Index, infty::Shape, infty::Tensor, infty::Variable;
-
-Index whole(const infty::SafetensorsFile& file, const char* name) {
-  return std::stoll(file.metadata(name));
-}
+using infty::peers::whole;
 
 float real(const infty::SafetensorsFile& file, const char* name) {
   return std::stof(file.metadata(name));
@@ -214,14 +214,22 @@ void serve(const infty::SafetensorsFile& file) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const std::string kind = count == 3 ? arguments[1] : "";
-  if (kind != "layer" && kind != "model") {
-    std::fprintf(stderr, "infty_peer layer|model CASE.safetensors\n");
+  using namespace infty::peers;
+  using Serve = void (*)(const infty::SafetensorsFile&);
+  const std::map<std::string, Serve> kinds{{"layer", serve<LayerCase>},
+                                           {"model", serve<ModelCase>},
+                                           {"retrieval", serve<KernelCase<Retrieval>>},
+                                           {"product_keys", serve<KernelCase<ProductKeys>>},
+                                           {"delta_rule", serve<KernelCase<DeltaRule>>}};
+  const auto kind = kinds.find(count == 3 ? arguments[1] : "");
+  if (kind == kinds.end()) {
+    std::fputs("infty_peer KIND CASE.safetensors, of these kinds:", stderr);
+    for (const auto& [name, call] : kinds) std::fprintf(stderr, " %s", name.c_str());
+    std::fputs("\n", stderr);
     return 2;
   }
   try {
-    const infty::SafetensorsFile file(arguments[2]);
-    kind == "layer" ? serve<LayerCase>(file) : serve<ModelCase>(file);
+    kind->second(infty::SafetensorsFile(arguments[2]));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "infty_peer: %s\n", error.what());
     return 1;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's side of compare.py: `worker.py layer|model CASE.safetensors [OPTION...]`. It speaks as
-infty_peer does: "ready" and a name, and then one line of an answer to every line on standard input.
+"""PyTorch's side of compare.py: `worker.py KIND CASE.safetensors [OPTION...]`, of a layer, a model or
+a kernel of kernels.py. It speaks as infty_peer does: "ready" and a name, and then one line of an
+answer to every line on standard input.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from kernels import KERNELS
 from layer import LongTermMemory, Sizes, divergence
 from model import TransformerLM
 
@@ -27,8 +29,11 @@ class Case:
         with safe_open(path, "pt") as file:
             self.metadata = file.metadata()
             self.tensors = {name: self.exact(file.get_tensor(name)) for name in file.keys()}
+
+    @property
+    def sizes(self) -> Sizes:
         fields = Sizes.__dataclass_fields__
-        self.sizes = Sizes(**{name: int(self.metadata[name]) for name in fields})
+        return Sizes(**{name: int(self.metadata[name]) for name in fields})
 
     @staticmethod
     def exact(x: Tensor) -> Tensor:
@@ -133,7 +138,7 @@ def status(name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=["layer", "model"])
+    parser.add_argument("kind", choices=["layer", "model", *KERNELS])
     parser.add_argument("case")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--attention", choices=["softmax", "sdpa"], default="softmax")
@@ -144,10 +149,14 @@ def main() -> None:
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
     case = Case(options.case)
-    work = {"layer": LayerWork, "model": ModelWork}[options.kind](
-        case, options.compile, options.attention
-    )
-    square = torch.ones(case.sizes.product, case.sizes.product)
+    if options.kind in KERNELS:
+        work = KERNELS[options.kind](case.metadata, case.tensors, options.compile)
+    else:
+        work = {"layer": LayerWork, "model": ModelWork}[options.kind](
+            case, options.compile, options.attention
+        )
+    product = int(case.metadata["product"])
+    square = torch.ones(product, product)
     before = status("VmRSS")
     print("ready", "MKL" if torch.backends.mkl.is_available() else "no MKL", flush=True)
     for line in sys.stdin:
