@@ -8,6 +8,7 @@
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/encoder_decoder.hpp>
 #include <infty/model/memory_encoder.hpp>
+#include <infty/nn/any_layer.hpp>
 #include <infty/nn/self_attention.hpp>
 #include <infty/testing/gradient_check.hpp>
 #include <infty/train/checkpoint.hpp>
@@ -305,6 +306,56 @@ TEST_CASE("EncoderDecoder: reads memory tokens unless it is told not to, and dro
   b = words.make_state(1);
   words.read(b, infty::Sources<>::of({first[0]}), training);
   CHECK(words.decode(b, tokens({0, 1}, 1), training).value().to_vector() != still);
+}
+
+TEST_CASE("EncoderDecoder: layers whose types are chosen late, and of several, know of padding") {
+  using namespace encoder_decoder;
+  using Any = infty::AnyLayer<double>;
+  const auto config = sizes();
+  const auto model = plain<double>();
+  const auto run = [&](auto encoder) {
+    EncoderDecoder other(config, encoder, model.decoder, Random(5));
+    auto state = other.make_state(3);
+    infty::Pass<double> pass;
+    return other.forward(state, infty::Sources<>::of(first), tokens(inputs), pass)
+        .value()
+        .to_vector();
+  };
+  const auto wanted = run(model.encoder);
+  CHECK(run(Any(model.encoder)) == wanted);
+  CHECK(run(infty::Layers<Any>{{model.encoder}}) == wanted);
+  const infty::Layers<infty::SelfAttention<double>, Any> two(model.encoder.layers[0].mixer,
+                                                             model.encoder);
+  CHECK(infty::reads_padded(two));
+  CHECK(error(run(two), run(infty::Layers<Any>{{two}})) == 0);
+  CHECK_FALSE(infty::reads_padded(Any()));
+  CHECK_FALSE(infty::reads_padded(infty::Layers<Any>{{model.encoder, Any()}}));
+  CHECK_FALSE(infty::reads_padded(infty::MemoryTokens(
+      Any(infty::ShortTermMemory<double>({}, {.model_dim = 4, .heads = 2, .head_dim = 2})),
+      {.tokens = 2}, 4, Random(1))));
+}
+
+TEST_CASE("CachedAttention: holds no more than its capacity, and takes no memory tokens") {
+  using namespace encoder_decoder;
+  const infty::CachedAttention<double> mixer({.capacity = 2},
+                                             {.model_dim = 4, .heads = 2, .head_dim = 3});
+  auto state = mixer.make_state(2), fresh = state;
+  Random random(infty::tests::seed);
+  const infty::Variable<double> x(infty::tests::uniform_tensor<double>({2, 5, 4}, random));
+  infty::Pass<double> pass;
+  mixer.forward(state, narrow(x, 0, 4), pass);
+  CHECK(state.keys.shape() == infty::Shape{2, 2, 6});
+  CHECK(state.length == RowCounts{2, 2});
+  // What it forgot is of no account any more.
+  mixer.forward(fresh, narrow(x, 2, 4), pass);
+  CHECK(error(mixer.forward(state, narrow(x, 4, 5), pass).value().to_vector(),
+              mixer.forward(fresh, narrow(x, 4, 5), pass).value().to_vector()) < 1e-14);
+  infty::Pass<double> around{.before = 1};
+  const auto before = numbers_of(state);
+  CHECK_THROWS_WITH(mixer.forward(state, x, around), Catch::Matchers::Contains("it takes none"));
+  CHECK(numbers_of(state) == before);
+  CHECK_THROWS_WITH(infty::CachedAttention<double>({.capacity = 0}, {}),
+                    Catch::Matchers::Contains("capacity is 0"));
 }
 
 TEST_CASE("EncoderDecoder: one table for both languages is one") {

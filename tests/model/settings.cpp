@@ -175,15 +175,19 @@ std::string page() {
          section<infty::RecurrentTokensConfig>("RecurrentTokensConfig",
                                                "memory/recurrent_tokens.hpp") +
          section<infty::MemoryEncoderConfig>("MemoryEncoderConfig", "model/memory_encoder.hpp") +
+         declared("EncoderDecoderConfig", "model/encoder_decoder.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
          declared("CausalAttentionConfig", "nn/causal_attention.hpp") +
          declared("SelfAttentionConfig", "nn/self_attention.hpp") +
+         declared("CachedAttentionConfig", "nn/cached_attention.hpp") +
+         declared("CrossAttentionConfig", "nn/cross_attention.hpp") +
          declared("PlainAttentionOptions", "nn/plain_attention.hpp") +
          declared("LocalAttentionOptions", "nn/local_attention.hpp") +
          declared("AdaptiveConfig", "nn/adaptive_config.hpp") +
          section<infty::Sampling>("Sampling", "nn/sampling.hpp") +
+         section<infty::BeamSearchConfig>("BeamSearchConfig", "nn/beam_search.hpp") +
          section<infty::AdamConfig>("AdamConfig", "train/adam.hpp") +
          declared("TrainStepConfig", "train/train_step.hpp") +
          section<infty::TrainerConfig>("TrainerConfig", "train/trainer_config.hpp") +
@@ -197,6 +201,7 @@ std::string page() {
          declared("SortingConfig", "data/sorting.hpp") + declared("CopyConfig", "data/copy.hpp") +
          declared("AssociativeRecallConfig", "data/associative_recall.hpp") +
          declared("MultiQueryRecallConfig", "data/multi_query_recall.hpp") +
+         declared("TranslationConfig", "data/translation.hpp") +
          declared("RidgeSettings", "signal/ridge_settings.hpp");
 }
 
@@ -205,13 +210,14 @@ std::string page() {
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
                    infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
-                   infty::TrainerConfig, infty::Sampling, infty::MemSizerConfig,
-                   infty::MemSizerLayerConfig, infty::ProductKeyConfig, infty::MemorizingConfig,
-                   infty::TitansConfig, infty::EngramConfig, infty::LinearAttentionConfig,
-                   infty::DeltaNetConfig, infty::GatedDeltaNetConfig, infty::InfiniConfig,
-                   infty::AssociativeConfig, infty::SlotMaps, infty::SlotConfig,
-                   infty::GruSlotConfig, infty::JointSlotConfig, infty::MemoryTokensConfig,
-                   infty::RecurrentTokensConfig, infty::MemoryEncoderConfig) {
+                   infty::TrainerConfig, infty::Sampling, infty::BeamSearchConfig,
+                   infty::MemSizerConfig, infty::MemSizerLayerConfig, infty::ProductKeyConfig,
+                   infty::MemorizingConfig, infty::TitansConfig, infty::EngramConfig,
+                   infty::LinearAttentionConfig, infty::DeltaNetConfig, infty::GatedDeltaNetConfig,
+                   infty::InfiniConfig, infty::AssociativeConfig, infty::SlotMaps,
+                   infty::SlotConfig, infty::GruSlotConfig, infty::JointSlotConfig,
+                   infty::MemoryTokensConfig, infty::RecurrentTokensConfig,
+                   infty::MemoryEncoderConfig) {
   CHECK(settings_of<TestType>() == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());

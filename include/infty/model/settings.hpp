@@ -11,6 +11,7 @@
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/model/transformer_config.hpp>
+#include <infty/nn/beam_search.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/trainer_config.hpp>
@@ -165,6 +166,20 @@ void describe(Sampling& c, See&& see) {
   see("temperature", c.temperature, "0: always the likeliest");
   see("top_k", c.top_k, "of the likeliest tokens only; 0: all");
   see("top_p", c.top_p, "of the likeliest with this share only");
+}
+
+/// The names of the forms of a length penalty.
+constexpr std::array<std::string_view, 2> names_of(LengthPenalty) { return {"gnmt", "power"}; }
+
+/// The settings of a beam search.
+template <class See>
+void describe(BeamSearchConfig& c, See&& see) {
+  see("beam", c.beam, "hypotheses that are held; 1: the likeliest token");
+  see("alpha", c.alpha, "of the length penalty; 0: none");
+  see("penalty", c.penalty, "its form, ((5 + n) / 6)^alpha or n^alpha");
+  see("end", c.end, "the token that ends a hypothesis");
+  see("longest", c.longest, "tokens of a hypothesis, its end included");
+  see("best", c.best, "hypotheses that are wanted");
 }
 
 }  // namespace infty

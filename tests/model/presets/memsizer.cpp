@@ -29,4 +29,10 @@ TEST_CASE("presets: MemSizer's language model is one, and its decoder layer") {
   const auto layer = infty::presets::memsizer_translation();
   CHECK_NOTHROW(layer.validate());
   CHECK(layer.self.slots < layer.cross.slots);
+  const auto translation = infty::presets::memsizer_translation_model();
+  CHECK_NOTHROW(translation.validate());
+  CHECK(translation.decoder.feed_forward == layer.feed_forward);
+  const auto search = infty::presets::memsizer_translation_search();
+  CHECK_NOTHROW(search.validate());
+  CHECK(search.score(-6, 3) == -2);
 }

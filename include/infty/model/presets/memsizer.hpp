@@ -2,7 +2,9 @@
 #pragma once
 
 #include <infty/memory/memsizer_layer.hpp>
+#include <infty/model/encoder_decoder.hpp>
 #include <infty/model/presets.hpp>
+#include <infty/nn/beam_search.hpp>
 
 namespace infty::presets {
 
@@ -58,6 +60,26 @@ inline MemSizerLayerConfig memsizer_translation() {
   layer.feed_forward = 4096;                                                      // P, M
   layer.norms_in_front = false;                                                   // M
   return layer;
+}
+
+/// The sizes of MemSizer's translation, of a vocabulary that depends on the languages (here that of
+/// `TransformerConfig`): a plain encoder and decoder layers of `memsizer_translation`. Whether the
+/// languages share a table is not known here.
+inline EncoderDecoderConfig memsizer_translation_model() {
+  TransformerConfig side;
+  side.model_dim = 1024;         // P, M
+  side.layers = 6;               // P, M
+  side.heads = 16;               // P, M
+  side.feed_forward = 4096;      // P, M
+  side.dropout = 0.3;            // P
+  side.embedding_deviation = 0;  // 1 / sqrt(d)
+  return {.encoder = side, .decoder = side};
+}
+
+/// How it searches: fairseq's penalty, the logarithm over the number of tokens (P). The end and the
+/// greatest length are the vocabulary's and the text's.
+inline BeamSearchConfig memsizer_translation_search() {
+  return {.beam = 5, .alpha = 1, .penalty = LengthPenalty::power};  // P
 }
 
 }  // namespace infty::presets

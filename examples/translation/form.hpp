@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <infty/memory/memformer.hpp>
+#include <infty/memory/memory_tokens.hpp>
+#include <infty/model/encoder_decoder.hpp>
+#include <infty/nn/any_layer.hpp>
+#include <infty/nn/self_attention.hpp>
+
+#include "settings.hpp"
+
+// The four forms of one model: what stands in the place of the encoder, and of the decoder's
+// layers.
+
+namespace translation {
+
+using Layer = infty::AnyLayer<float>;
+using Pair = infty::TranslationPair;
+using Task = infty::TranslationTask;
+
+/// The sizes of both sides.
+inline infty::EncoderDecoderConfig config_of(const Settings& s, const Task& task) {
+  infty::EncoderDecoderConfig config{.encoder = s.model, .decoder = s.model};
+  config.encoder.vocabulary = task.source_vocabulary();
+  config.decoder.vocabulary = task.target_vocabulary();
+  return config;
+}
+
+/// The encoder of a form. Memformer's slots are those of a fresh row for every sentence.
+inline Layer encoder_of(const Settings& s, const std::string& form,
+                        const infty::TransformerConfig& sizes, const infty::Random& random) {
+  if (form == "memformer") {
+    using Mixer = infty::Memformer<infty::SelfAttention<float>>;
+    return infty::RecurrentSlots<infty::Layers<infty::Block<Mixer>>>(
+        infty::blocks<Mixer>(sizes, {.slots = {.slots = s.slots}}, random));
+  }
+  auto plain = infty::blocks<infty::SelfAttention<float>>(sizes, {}, random);
+  if (form == "memory-transformer")
+    return infty::MemoryTokens(std::move(plain), {.tokens = s.token_count}, sizes.model_dim,
+                               random.split(0));
+  return plain;
+}
+
+/// Calls f(model) with the model of a form, with weights by its seed.
+template <class F>
+auto with_model(const Settings& s, const Task& task, const std::string& form, std::uint64_t seed,
+                F&& f) {
+  const infty::Random random(seed);
+  const auto config = config_of(s, task);
+  const Layer encoder = encoder_of(s, form, config.encoder, random.split(1));
+  if (form == "memsizer") {
+    const infty::MemSizerLayerConfig layer{
+        .self = {.slots = s.self_slots, .query_scale = 8, .value_scale = 8},
+        .cross = {.slots = s.slots, .query_scale = 8, .value_scale = 8},
+        .feed_forward = s.model.feed_forward,
+        .norms_in_front = s.model.pre_norm};
+    return f(infty::EncoderDecoder(
+        config, encoder, infty::memsizer_layers<float>(config.decoder, layer, random.split(2)),
+        random.split(3)));
+  }
+  const infty::CachedAttentionConfig held{.capacity = task.longest_target() + 1};
+  return f(infty::EncoderDecoder(
+      config, encoder,
+      infty::decoder_layers<infty::CachedAttention<float>>(config.decoder, held, random.split(2)),
+      random.split(3)));
+}
+
+/// The sources of sentences, as an encoder reads them.
+inline infty::Sources<> sources_of(const std::vector<Pair>& pairs) {
+  std::vector<std::vector<Index>> rows;
+  for (const Pair& pair : pairs) rows.push_back(pair.source);
+  return infty::Sources<>::of(rows);
+}
+
+/// What a decoder reads and what it is to say, (batch, length) each, with nothing asked behind
+/// shorter targets.
+struct Lesson {
+  infty::Tensor<Index> inputs, targets;
+};
+
+inline Lesson lesson_of(const std::vector<Pair>& pairs) {
+  std::size_t longest = 0;
+  for (const Pair& pair : pairs) longest = std::max(longest, pair.target.size() + 1);
+  std::vector<Index> inputs, targets;
+  for (const Pair& pair : pairs) {
+    inputs.push_back(Task::begin);
+    inputs.insert(inputs.end(), pair.target.begin(), pair.target.end());
+    inputs.insert(inputs.end(), longest - pair.target.size() - 1, Task::end);
+    targets.insert(targets.end(), pair.target.begin(), pair.target.end());
+    targets.push_back(Task::end);
+    targets.insert(targets.end(), longest - pair.target.size() - 1, infty::ignore_index);
+  }
+  const infty::Shape shape{std::ssize(pairs), static_cast<Index>(longest)};
+  return {infty::Tensor<Index>::from(shape, inputs), infty::Tensor<Index>::from(shape, targets)};
+}
+
+/// Shares of tokens that stand where they belong, and of sentences without a fault.
+struct Score {
+  double token = 0, exact = 0;
+};
+
+template <class See>
+void each_field(Score& score, See&& see) {
+  see("token", score.token);
+  see("exact", score.exact);
+}
+
+/// Translates sentences apart from those of the training, and compares with the only right answers.
+/// Of a token, its place counts; too long an answer has its tokens behind the end wrong.
+template <class Model>
+Score translate(const Model& model, const Settings& s, const Task& task, Index beam) {
+  infty::Random random(0, 2);
+  infty::BeamSearchConfig search = s.search;
+  search.beam = beam;
+  search.end = Task::end;
+  search.longest = task.longest_target() + 1;
+  Index right = 0, asked = 0, whole = 0;
+  for (Index first = 0; first < s.evaluation_sequences; first += s.batch) {
+    const auto pairs = task.sample(std::min(s.batch, s.evaluation_sequences - first), random);
+    auto state = model.make_state(std::ssize(pairs));
+    infty::Pass<float> pass;
+    const auto guard = infty::no_grad();
+    model.read(state, sources_of(pairs), pass);
+    const auto found = model.translate(state, Task::begin, search);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const auto& wanted = pairs[i].target;
+      const bool any = !found[i].empty();
+      const std::vector<Index> said = any ? found[i].front().tokens : std::vector<Index>();
+      for (std::size_t at = 0; at < std::min(wanted.size(), said.size()); ++at)
+        right += wanted[at] == said[at] ? 1 : 0;
+      asked += static_cast<Index>(std::max(wanted.size(), said.size()));
+      whole += any && found[i].front().ended && wanted == said ? 1 : 0;
+    }
+  }
+  return {static_cast<double>(right) / static_cast<double>(asked),
+          static_cast<double>(whole) / static_cast<double>(s.evaluation_sequences)};
+}
+
+}  // namespace translation

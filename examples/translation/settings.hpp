@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <infty/data/translation.hpp>
+#include <infty/nn/beam_search.hpp>
+
+#include "../support/ranges.hpp"
+#include "../support/settings.hpp"
+#include "../support/transformer.hpp"
+
+namespace translation {
+
+using infty::Index;
+
+inline const std::vector<std::string> form_names{"plain", "memory-transformer", "memsizer",
+                                                 "memformer"};
+
+/// Everything that decides which numbers come out.
+struct Settings {
+  std::vector<std::string> forms = form_names;
+  std::vector<std::uint64_t> seeds{1, 2, 3};
+
+  infty::TranslationConfig task;
+
+  infty::TransformerConfig model{
+      .model_dim = 64, .layers = 2, .heads = 4, .feed_forward = 128, .embedding_deviation = 0};
+  Index token_count = 8, slots = 16, self_slots = 8;
+
+  Index batch = 32, steps = 1000, warmup = 100;
+  double rate = 3e-3, clip = 1;
+
+  Index evaluation_sequences = 256;
+  infty::BeamSearchConfig search;
+};
+
+/// Calls see(group, name, field, help, choice...) for every setting.
+template <class See>
+void each_setting(Settings& s, See&& see) {
+  const char* const run = "What to train";
+  see(run, "forms", s.forms, "of encoders and decoders, in this order", "plain",
+      "memory-transformer", "memsizer", "memformer");
+  see(run, "seeds", s.seeds, "of weights and sentences");
+
+  const char* const task = "The languages";
+  see(task, "nouns", s.task.nouns, "different nouns");
+  see(task, "adjectives", s.task.adjectives, "different adjectives");
+  see(task, "verbs", s.task.verbs, "different verbs");
+  see(task, "clauses", s.task.clauses, "most clauses of a sentence");
+  see(task, "modifiers", s.task.modifiers, "most adjectives of a noun");
+
+  const char* const model = "The models";
+  support::each_transformer_setting(model, s.model, see);
+  see(model, "token-count", s.token_count, "memory tokens of the memory-transformer");
+  see(model, "slots", s.slots, "of memformer, and of memsizer's attention to the source");
+  see(model, "self-slots", s.self_slots, "of memsizer's attention to the target");
+
+  const char* const training = "Training and evaluation";
+  see(training, "batch", s.batch, "sentences a step");
+  see(training, "steps", s.steps, "in all");
+  see(training, "warmup", s.warmup, "steps in which the rate rises; then it falls to 0");
+  see(training, "rate", s.rate, "learning rate of Adam, at its peak");
+  see(training, "clip", s.clip, "greatest global norm of the gradients");
+  see(training, "evaluation-sequences", s.evaluation_sequences, "sentences that are translated");
+  see(training, "beam", s.search.beam, "hypotheses that are held, beside one");
+  see(training, "alpha", s.search.alpha, "of the length penalty, ((5 + n) / 6)^alpha");
+}
+
+/// Throws infty::ValueError that names the first setting out of its range.
+inline void validate(const Settings& s) {
+  const auto some_once = [](const char* name, const auto& list) {
+    infty::require(!list.empty(), "translation", "--", name, " is empty");
+    for (std::size_t i = 0; i < list.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        infty::require(list[i] != list[j], "translation", "--", name, " has ", list[i], " twice");
+  };
+  support::validate_ranges("translation", s);
+  some_once("forms", s.forms);
+  some_once("seeds", s.seeds);
+  s.task.validate();
+  infty::require_at_least("translation", "--steps", s.steps, s.warmup + 1);
+  support::check_transformer("translation", s.model, false);
+  infty::require(s.clip > 0, "translation", "--clip is ", s.clip, ": it must be positive");
+}
+
+}  // namespace translation

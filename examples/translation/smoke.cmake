@@ -1,0 +1,41 @@
+# cmake -DPROGRAM=... -DFOLDER=... -P smoke.cmake: the program, small, with every form; what was interrupted
+# goes on to the same table, and a task that is easy enough is learned.
+include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}")
+set(tiny --nouns 3 --adjectives 2 --verbs 2 --clauses 2 --modifiers 1 --width 8 --layers 1 --heads 2
+         --feed-forward 8 --token-count 2 --slots 3 --self-slots 2 --batch 3 --steps 4 --warmup 1 --seeds 4,5
+         --evaluation-sequences 7 --beam 2)
+
+run(0 whole ${tiny} --out whole --jobs 1)
+foreach(form plain memory-transformer memsizer memformer)
+  if(NOT whole MATCHES "\n\\| ${form} \\| [0-9]+ \\| [0-9]+\\.[0-9]+ ± [0-9.]+ \\|")
+    message(FATAL_ERROR "the table has no row of ${form}:\n${whole}")
+  endif()
+endforeach()
+if(NOT whole MATCHES "beam of 2")
+  message(FATAL_ERROR "the table does not tell the beam:\n${whole}")
+endif()
+
+# Some runs are there; the others are done now, with another number of jobs.
+run(0 some ${tiny} --out parts --jobs 2 --forms plain,memformer)
+run(0 parts ${tiny} --out parts --jobs 2)
+same("the table" "${whole}" "${parts}")
+file(READ "${FOLDER}/parts/table.md" written)
+same("table.md" "${whole}" "${written}")
+run(0 again ${tiny} --out whole)
+same("the table" "${whole}" "${again}")
+
+# A language of few words is learned; no form has more than all right.
+run(0 learned --nouns 2 --adjectives 1 --verbs 1 --clauses 1 --modifiers 0 --width 32 --layers 1 --heads 2
+    --feed-forward 32 --token-count 2 --slots 4 --self-slots 4 --batch 16 --steps 250 --warmup 25 --seeds 1
+    --rate 5e-3 --evaluation-sequences 32 --beam 2 --out learned --floor .9)
+refused("--floor is 1" ${tiny} --out whole --floor 1)
+
+refused("holds runs with --clip 1.0, not 2.0" ${tiny} --out whole --clip 2)
+refused("foo not in" --forms foo)
+refused("--seeds has 1 twice" --seeds 1,1 --out other)
+refused("--heads is 3: it must divide --width" --heads 3 --out other)
+file(MAKE_DIRECTORY "${FOLDER}/foreign")
+file(WRITE "${FOLDER}/foreign/runs.json" "{}\n")
+refused("foreign/runs.json is 'object': an array is needed" ${tiny} --out foreign)
