@@ -88,6 +88,7 @@ Range<T> range_of(std::string_view name) {
   static const std::map<std::string_view, Range<Index>> counts{{"basis", from(1)},
                                                                {"batch", from(1)},
                                                                {"bins", from(1)},
+                                                               {"bptt", from(1)},
                                                                {"compressed", from(-1)},
                                                                {"compression-rate", from(1)},
                                                                {"copy-gap", from(0)},
