@@ -2,9 +2,10 @@
 # results of one that was not, bit for bit.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
-set(options --memory infty-sticky --level char --width 8 --layers 2 --heads 2 --feed-forward 12
-            --memory-length 8 --widths .1,.2 --samples 8 --batch 3 --segment 6 --steps 80 --warmup 2
-            --evaluate-every 0 --sticky-bins 16 --data text)
+set(sizes --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2
+          --samples 8 --batch 3 --segment 6 --steps 80 --warmup 2 --evaluate-every 0 --sticky-bins 16
+          --data text)
+set(options --memory infty-sticky ${sizes})
 set(text "")
 foreach(i RANGE 1 150)
   string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
@@ -61,6 +62,25 @@ foreach(signal status IN ZIP_LISTS signals statuses)
 endforeach()
 go_on("${said}")
 compare()
+
+# Steps of several segments, which are computed twice, with dropout; the state has a gradient.
+set(sticky ${options})
+set(options --memory xl --tokens recurrent --token-count 2 --dropout .1 --bptt 2 --replay true ${sizes})
+file(REMOVE_RECURSE "${FOLDER}/whole")
+now(begin)
+run(0 ignored train ${options} --out whole --save-every 1 --threads 1)
+now(end)
+math(EXPR milliseconds "${end} - ${begin}")
+kill_often("language_model train --bptt 2" ${milliseconds})
+clean()
+interrupt(INT 130 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt 5 ]" said
+          train ${options} --out parts --save-every 1000 --pause .05)
+nothing_left()
+go_on("${said}")
+compare()
+set(options ${sticky})
+file(REMOVE_RECURSE "${FOLDER}/whole")
+run(0 ignored train ${options} --out whole --threads 1)
 
 # By the clock alone: a killed run has a checkpoint.
 clean()

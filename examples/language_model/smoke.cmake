@@ -72,6 +72,29 @@ foreach(words IN ITEMS
   endif()
   run(0 printed generate --model composed --prompt "The caf" --tokens 8 --top-k 5)
 endforeach()
+# Steps of several segments, on one tape or replayed; each token is counted once.
+foreach(replay true false)
+  run(0 printed train ${tiny} --memory xl --tokens recurrent --token-count 2 --bptt 3 --replay ${replay}
+      --dropout .1 --level char --data text --out several-${replay})
+  file(STRINGS "${FOLDER}/several-${replay}/log.csv" lines)
+  list(GET lines 1 first)
+  if(NOT first MATCHES "^1,0,36," OR NOT printed MATCHES " 6 steps, 216 tokens,")
+    message(FATAL_ERROR "--bptt 3 --replay ${replay} logs ${first} and prints\n${printed}")
+  endif()
+  string(REGEX MATCH "test .* ([0-9.]+) nats" ignored "${printed}")
+  set(nats_${replay} ${CMAKE_MATCH_1})
+endforeach()
+string(SUBSTRING "${nats_true}" 0 5 nats_true)
+string(SUBSTRING "${nats_false}" 0 5 nats_false)
+same("the test of --replay true" "${nats_false}" "${nats_true}")
+run(0 table compare ${tiny} --token-count 2 --bptt 2 --replay true --level char --data text
+    --memories xl,recurrent --seeds 1 --out pair)
+if(NOT table MATCHES "\\| recurrent \\| [0-9]+ ")
+  message(FATAL_ERROR "compare --bptt 2 prints\n${table}")
+endif()
+refused("--replay true goes with --bptt 2 or more" train ${tiny} --replay true --data text --out other)
+refused("--replay true and --feed product-keys do not go together" compare ${tiny} --bptt 2 --replay true
+        --memories xl,product-keys --data text --out other)
 refused("--mixer linear stands in the place of attention" train ${tiny} --memory xl --mixer linear
         --level char --data text --out other)
 refused("--memory lamemo, --mixer attention, --feed plain, --tokens memory do not go together" train

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cmath>
-#include <numbers>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -24,14 +22,12 @@ struct Histogram {
 
   explicit Histogram(Index bins) : share(static_cast<std::size_t>(bins)) {}
 
-  /// Adds a segment's queries. The density of each is a Gaussian.
+  /// Adds a segment's queries.
   void add(const LongTermView& view) {
     const auto bins = static_cast<double>(share.size());
-    for (std::size_t i = 0; i < view.mu.size(); ++i) {
-      const auto mu = static_cast<double>(view.mu[i]), sigma = static_cast<double>(view.sigma[i]);
-      const auto below = [=](double t) {
-        return .5 * std::erfc((mu - t) / (sigma * std::numbers::sqrt2));
-      };
+    const Index count = queries_of(view);
+    for (Index i = 0; i < count; ++i) {
+      const Below below = below_of(view, i);
       double before = below(0);
       outside += before + 1 - below(1);
       for (std::size_t bin = 0; bin < share.size(); ++bin) {
@@ -40,7 +36,7 @@ struct Histogram {
         before = until;
       }
     }
-    queries += static_cast<double>(view.mu.size());
+    queries += static_cast<double>(count);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numbers>
+#include <span>
 #include <vector>
 
 #include <infty/core/config.hpp>
@@ -43,6 +44,55 @@ class Warp {
   std::vector<double> end_;  // the share up to the end of each bin, behind a 0
 };
 
+/// Places of [0, 1], both ends included, at which a density of any shape is kept.
+inline constexpr std::size_t kept_places = 101;
+
+/// The share of a query's attention that lies before a place of a long-term memory.
+class Below {
+ public:
+  /// Of a Gaussian density.
+  Below(double mu, double sigma) : mu_(mu), sigma_(sigma) {}
+
+  /// Of one of any shape, by the shares before even places; it must outlive this.
+  explicit Below(std::span<const float> shares) : shares_(shares) {}
+
+  double operator()(double t) const {
+    if (shares_.empty()) return .5 * std::erfc((mu_ - t) / (sigma_ * std::numbers::sqrt2));
+    return between(shares_, t);
+  }
+
+  /// What numbers at even places of [0, 1], both ends included, are at t, by straight lines.
+  template <class Numbers>
+  static double between(const Numbers& numbers, double t) {
+    const auto last = static_cast<double>(numbers.size() - 1), at = std::clamp(t, 0., 1.) * last;
+    const double from = std::min(std::floor(at), last - 1);
+    const auto i = static_cast<std::size_t>(from);
+    const auto a = static_cast<double>(numbers[i]), b = static_cast<double>(numbers[i + 1]);
+    return a + (at - from) * (b - a);
+  }
+
+ private:
+  double mu_ = 0, sigma_ = 1;
+  std::span<const float> shares_;
+};
+
+/// The shares before `kept_places` of many densities, each given by its values at so many even
+/// places, both ends included, and integrated as these are by the trapezoid rule.
+inline std::vector<float> shares_before(const std::vector<float>& densities, std::size_t points) {
+  std::vector<float> out;
+  std::vector<double> until(points);
+  for (std::size_t first = 0; first < densities.size(); first += points) {
+    for (std::size_t i = 1; i < points; ++i)
+      until[i] = until[i - 1] + (static_cast<double>(densities[first + i - 1]) +
+                                 static_cast<double>(densities[first + i])) /
+                                    2 / static_cast<double>(points - 1);
+    for (std::size_t i = 0; i < kept_places; ++i)
+      out.push_back(static_cast<float>(
+          Below::between(until, static_cast<double>(i) / static_cast<double>(kept_places - 1))));
+  }
+  return out;
+}
+
 /// Where each word stands in a long-term memory, and the cell of [0, 1] around it that is nearer to
 /// it than to any other: the space that it has.
 class Cells {
@@ -69,11 +119,9 @@ class Cells {
     }
   }
 
-  /// The share of a Gaussian density that lies in a word's cell.
-  double mass(Index word, double mu, double sigma) const {
-    const auto below = [=](double t) {
-      return .5 * std::erfc((mu - t) / (sigma * std::numbers::sqrt2));
-    };
+  /// The share of a density that lies in a word's cell. @param below  its share before a place
+  template <class Below>
+  double mass(Index word, const Below& below) const {
     return below(end(word)) - below(begin(word));
   }
 

@@ -7,7 +7,9 @@
 //   phrases that have most;
 // - page.html: a text shaded by the attention to it while one word was predicted;
 // - basis.png: accuracy and regression error against the number of basis functions, on the sorting
-//   task [Martins et al. 2022, Fig. 3, right].
+//   task [Martins et al. 2022, Fig. 3, right];
+// - retrieved.png, in the place of the first three for a memory of single vectors (memorizing): how
+//   far back the entries stand that are retrieved.
 //
 // It takes a model that examples/language_model has trained (--model), or trains a small one, on a
 // text of the user's (--data) or on tales that it makes. The numbers behind the figures are in CSV
@@ -28,32 +30,16 @@
 #include <infty/eigen/parallel.hpp>
 
 #include "../support/command.hpp"
-#include "../support/files.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/language_model/training.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
 #include "../support/saving.hpp"
-#include "attention.hpp"
 #include "basis.hpp"
-#include "page.hpp"
-#include "space.hpp"
+#include "study.hpp"
 
 namespace memory_study {
-
-namespace lm = language_model;
-
-struct Options {
-  std::filesystem::path out = "memory-study", model;
-  std::string data;
-  Index steps = 800, words = 1500, documents = 12, bins = 100, phrase = 4, predict = -1;
-  support::Saving saving = {};
-  std::string again = "";  ///< the command that goes on
-  int threads = 0;
-  bool text = true, sorting = true, fresh = false;
-  BasisSettings basis;
-};
 
 /// Calls see(group, name, field) for what may need memory.
 template <class See>
@@ -73,7 +59,7 @@ inline double bytes_of(const Options& o) {
 /// The model that is trained if none is given.
 lm::Settings small_settings(const Options& options) {
   lm::Settings s;
-  s.memory = "infty-sticky";
+  s.memory = options.memory;
   s.data = options.data;
   s.documents = true;
   s.model = {.model_dim = 64,
@@ -82,7 +68,7 @@ lm::Settings small_settings(const Options& options) {
              .feed_forward = 128,
              .pre_norm = true,
              .dropout = .05};
-  s.memory_length = 96;
+  s.memory_length = options.memory == "memorizing" ? 512 : 96;
   s.compressed = 64;
   s.segment = 32;
   s.long_term.widths = {.01, .05};
@@ -135,88 +121,21 @@ std::vector<std::span<const TokenId>> documents_of(const infty::TokenStream& str
   return out;
 }
 
-/// Throws support::Interrupted, with the command that goes on, if a signal came.
-void stop_if_interrupted(const Options& options) {
-  support::stop_if_interrupted([&] {
-    return "stopped, what is trained is saved in " + options.out.string() +
-           "; to go on: " + options.again;
-  });
-}
-
-void write_figure(const Options& options, const std::string& name, const std::string& csv,
-                  const std::string& script) {
-  support::write_file(options.out / (name + ".csv"), csv);
-  support::write_file(options.out / (name + ".gp"), script);
-  support::draw_figure(options.out, name);
-}
-
 void study_text(const Options& options) {
   const auto folder = train_if_none(options);
   lm::Settings s = lm::settings_of(folder);
-  infty::require(s.memory == "infty" || s.memory == "infty-sticky", "memory_study", folder.string(),
-                 " holds a model with memory ", s.memory,
-                 ": it must be one with a long-term memory, infty or infty-sticky");
+  infty::require(s.memory == "memorizing" || s.memory.starts_with("infty"), "memory_study",
+                 folder.string(), " holds a model with memory ", s.memory,
+                 ": it must be one with a memory to look at, infty, infty-sticky, infty-gibbs or "
+                 "memorizing");
   if (!options.data.empty()) s.data = options.data, s.valid = s.test = "";
   const lm::Tokenizer tokenizer(s.level, folder);
   const lm::Texts texts = lm::open_texts(s);
   const lm::Split test = lm::make_split(tokenizer, texts.test);
   infty::require(!test.stream.tokens.empty(), "memory_study", "the text has no token");
-  const auto documents = documents_of(test.stream, options);
-
-  // The same parameters read the same text twice.
   const support::InterruptGuard interrupt;
-  const auto read_all = [&](const char* memory, std::size_t count) {
-    s.memory = memory;
-    const auto model = lm::load_model(s, tokenizer, folder);
-    const auto read = std::span(documents).first(std::min(count, documents.size()));
-    Index tokens = 0, all = 0;
-    for (const auto& document : read) all += std::ssize(document);
-    support::ProgressLine line(memory, all, 0, "token");
-    std::vector<Reading> readings;
-    for (const auto& document : read)
-      readings.push_back(read_document(*model, s, tokenizer.start(), document, [&](Index more) {
-        line.update(tokens += more);
-        stop_if_interrupted(options);
-      }));
-    return readings;
-  };
-  const auto plain = read_all("infty", documents.size());
-  const auto sticky = read_all("infty-sticky", 1);
-  const Index written = plain.front().segments.back().cells.front().size();
-  infty::require(written > 0, "memory_study", "the longest document has ",
-                 plain.front().tokens.size(),
-                 " tokens: none of them comes to the long-term memory");
-
-  const auto layers = three_layers(s.model.layers);
-  const Index most = plain.front().segments.back().layers.front().writes;
-  const auto all = histograms(plain, s.model.layers, options.bins, std::min<Index>(most, 4));
-  write_figure(options, "attention", attention_csv(all, layers),
-               attention_figure(all, layers, s.long_term.tau));
-  for (std::size_t i = 0; i < all.size(); ++i)
-    std::printf("layer %zu: %.1f %% of attention lies outside of the memory\n", layers[i] + 1,
-                100 * all[i].outside / all[i].queries);
-
-  const Index words = std::min(options.phrase, written);
-  std::vector<LayerSpace> spaces;
-  std::printf("\nphrases that sticky memories give most space, with and without them\n");
-  for (const std::size_t layer : layers) {
-    auto& space = spaces.emplace_back(
-        LayerSpace{layer, all_phrases(plain.front(), sticky.front(), layer, words), {}});
-    space.peaks = phrases_at_peaks(space.all, 6);
-    for (Phrase& phrase : space.peaks) {
-      phrase.text = phrase_text(tokenizer, plain.front().inputs, phrase.first, words);
-      std::printf("layer %zu %9.4f %% %9.4f %%  %s\n", layer + 1, 100 * phrase.sticky,
-                  100 * phrase.plain, phrase.text.c_str());
-    }
-  }
-  write_figure(options, "space", space_csv(spaces), space_figure(spaces, words));
-
-  infty::require(options.predict < std::ssize(plain.front().tokens), "memory_study",
-                 "--predict is ", options.predict, ": the text has ", plain.front().tokens.size(),
-                 " tokens");
-  const Index input = options.predict >= 0 ? options.predict : best_remembered(plain.front());
-  support::write_file(options.out / "page.html",
-                      attention_page(plain.front(), tokenizer, input, s.level == "word"));
+  (s.memory == "memorizing" ? study_retrieved : study_long_term)(
+      options, s, tokenizer, folder, Documents{documents_of(test.stream, options), options});
 }
 
 /// Where the training of a sorting model is saved until all of them are done.
@@ -253,12 +172,15 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   };
   app.add_option("--out", options.out, "folder for the figures")->capture_default_str();
   app.add_option("--model", options.model,
-                 "folder of a model with a long-term memory that language_model has trained; "
+                 "folder of a model with one of these memories that language_model has trained; "
                  "without it a small one is trained")
       ->check(CLI::ExistingDirectory);
   app.add_option("--data", options.data,
                  "a text to train on and to look at, or a folder of them; without it that of the "
                  "model, or tales that are made");
+  app.add_option("--memory", options.memory, "of the model, if one is trained")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"infty", "infty-sticky", "infty-gibbs", "memorizing"}));
   positive("--steps", options.steps, "of training, if a model is trained");
   support::add_saving(app, options.saving);
   app.add_flag("--fresh", options.fresh, "train anew, whatever is there");
@@ -290,7 +212,7 @@ void run(const Options& options) {
   if (options.sorting) validate(options.basis);
   const auto lock = support::Lock::folder(options.out);
   lock.remove_unfinished({"attention.csv", "attention.gp", "space.csv", "space.gp", "basis.csv",
-                          "basis.gp", "page.html"});
+                          "basis.gp", "page.html", "retrieved.csv", "retrieved.gp"});
   for (const Index basis : options.basis.basis)
     lock.remove_unfinished({basis_checkpoint(options, basis).filename().string()});
   if (options.text) study_text(options);

@@ -33,13 +33,21 @@ inline void shorten(std::vector<std::string_view>& documents) {
 
 /// A segment as a model read it.
 struct SegmentRead {
-  Index first = 0;  ///< its first input
-  std::vector<LongTermView> layers;
-  std::vector<Cells> cells;   ///< of each layer's memory while the segment was read
-  std::vector<float> losses;  ///< of what comes behind each input
+  Index first = 0;                   ///< its first input
+  std::vector<LongTermView> layers;  ///< densities as `shares_before` keeps them
+  std::vector<Cells> cells;          ///< of each layer's memory while the segment was read
+  std::vector<float> losses;         ///< of what comes behind each input
   /// The same where nothing is remembered but what the short-term memory holds.
   std::vector<float> losses_without;
 };
+
+/// What a document is read as: the token in front of each of its own.
+inline std::vector<Index> inputs_of(TokenId start, std::span<const TokenId> document) {
+  std::vector<Index> inputs{static_cast<Index>(start)};
+  for (const TokenId id : document) inputs.push_back(static_cast<Index>(id));
+  inputs.pop_back();
+  return inputs;
+}
 
 /// A document as a model read it from a fresh state. Input i is the token before `tokens[i]`.
 struct Reading {
@@ -60,12 +68,8 @@ template <class Done>
 Reading read_document(const support::Model& model, const language_model::Settings& s, TokenId start,
                       std::span<const TokenId> document, Done&& done) {
   Reading out;
-  out.inputs.push_back(static_cast<Index>(start));
-  for (const TokenId id : document) {
-    out.tokens.push_back(static_cast<Index>(id));
-    out.inputs.push_back(static_cast<Index>(id));
-  }
-  out.inputs.pop_back();
+  out.inputs = inputs_of(start, document);
+  for (const TokenId id : document) out.tokens.push_back(static_cast<Index>(id));
   const bool sticky = s.memory == "infty-sticky";
   const Index recent = s.memory_length - language_model::compressed_length(s);
   auto state = model.make_state(1);
@@ -88,7 +92,8 @@ Reading read_document(const support::Model& model, const language_model::Setting
     segment.losses_without = model.losses(fresh, batch);
     segment.layers = model.look(state, batch.inputs);
     for (std::size_t i = 0; i < segment.layers.size(); ++i) {
-      const LongTermView& view = segment.layers[i];
+      LongTermView& view = segment.layers[i];
+      view.density = shares_before(view.density, static_cast<std::size_t>(s.long_term.points));
       if (view.written > cells[i].size())
         cells[i].write(view.written - cells[i].size(), s.long_term.tau,
                        sticky ? Warp(view.locations, s.long_term.bins) : Warp());
@@ -100,20 +105,32 @@ Reading read_document(const support::Model& model, const language_model::Setting
   return out;
 }
 
+/// How many queries of heads a segment's view has.
+inline Index queries_of(const LongTermView& view) {
+  return view.density.empty() ? std::ssize(view.mu)
+                              : std::ssize(view.density) / static_cast<Index>(kept_places);
+}
+
+/// Where the query of a head looks, in a view that must outlive it.
+inline Below below_of(const LongTermView& view, Index query) {
+  const auto at = static_cast<std::size_t>(query);
+  if (!view.density.empty())
+    return Below(std::span(view.density).subspan(at * kept_places, kept_places));
+  return {static_cast<double>(view.mu[at]), static_cast<double>(view.sigma[at])};
+}
+
 /// Attention by one query of a layer to each word in its memory, the mean over heads.
 inline std::vector<double> word_attention(const SegmentRead& segment, std::size_t layer,
                                           Index query) {
   const LongTermView& view = segment.layers[layer];
   const Cells& cells = segment.cells[layer];
   const auto length = std::ssize(segment.losses);
-  const Index heads = std::ssize(view.mu) / length;
+  const Index heads = queries_of(view) / length;
   std::vector<double> out(static_cast<std::size_t>(cells.size()));
   for (Index head = 0; head < heads; ++head) {
-    const auto at = static_cast<std::size_t>(head * length + query);
+    const Below below = below_of(view, head * length + query);
     for (Index word = 0; word < cells.size(); ++word)
-      out[static_cast<std::size_t>(word)] +=
-          cells.mass(word, static_cast<double>(view.mu[at]), static_cast<double>(view.sigma[at])) /
-          static_cast<double>(heads);
+      out[static_cast<std::size_t>(word)] += cells.mass(word, below) / static_cast<double>(heads);
   }
   return out;
 }

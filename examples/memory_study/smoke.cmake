@@ -37,6 +37,27 @@ if(at EQUAL -1)
   message(FATAL_ERROR "the same model is told otherwise:\n${first}\n${again}")
 endif()
 
+# A density of any shape, the same views; a memory of single vectors, how far back it retrieves.
+run(0 ignored --memory infty-gibbs --data text --out gibbs --steps 3 --words 300 --documents 2 --bins 20
+    --no-sorting)
+file(STRINGS "${FOLDER}/gibbs/attention.csv" rows)
+list(LENGTH rows count)
+if(NOT count EQUAL 61 OR NOT EXISTS "${FOLDER}/gibbs/page.html" OR EXISTS "${FOLDER}/gibbs/space.csv")
+  message(FATAL_ERROR "--memory infty-gibbs: attention.csv has ${count} lines, or other files are wrong")
+endif()
+run(0 printed --memory memorizing --data text --out retrieved --steps 3 --words 300 --documents 2
+    --no-sorting)
+if(NOT printed MATCHES "layer 3: half of it within [0-9]+ tokens \\([0-9]+\\); [0-9.]+ % the same token")
+  message(FATAL_ERROR "--memory memorizing prints\n${printed}")
+endif()
+file(STRINGS "${FOLDER}/retrieved/retrieved.csv" rows)
+list(GET rows 0 header)
+list(GET rows 1 first)
+if(NOT header STREQUAL "layer,from,to,share,by_chance" OR NOT first MATCHES "^1,1,2,")
+  message(FATAL_ERROR "retrieved.csv begins with\n${header}\n${first}")
+endif()
+refused("nothing is retrieved" --model retrieved/model --out again --words 20 --no-sorting)
+
 # A model that is there is not given up for other options.
 file(SHA256 "${FOLDER}/first/model/checkpoint.safetensors" before)
 refused("first/model holds a run with" --data text --out first --steps 4 --no-sorting)

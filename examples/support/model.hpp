@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,9 @@ struct ObjectiveConfig {
   double kl_weight = 0;         ///< of the mean over rows, heads and queries, summed over layers
   double auxiliary_weight = 1;  ///< of a memory's own loss
   infty::Random* dropout = nullptr;
+  /// Whether segments are computed again in the backward pass, by `infty::replayed_loss`, and not
+  /// kept: the same gradient in the memory of one of them.
+  bool replay = false;
 };
 
 /// What the long-term memory of one layer shows while one row reads a segment.
@@ -105,6 +109,10 @@ struct LongTermView {
   std::vector<float> coefficients;       ///< (basis, width) of the signal that the segment read
   /// (heads, length), of the segment's queries.
   std::vector<float> mu, sigma;
+  /// (heads, length, points) at even places of [0, 1], both ends included, of a density of scores.
+  std::vector<float> density;
+  /// (length, heads, k), how many places back each query found what it retrieves; 0 for nothing.
+  std::vector<Index> distances;
 };
 
 /// A float model on the CPU. What it remembers is a state that the caller owns
@@ -138,9 +146,18 @@ class Model {
                                     const std::vector<Index>& tokens) const = 0;
   /// Reads a segment of one row; what the long-term memory of each layer shows, if there is any.
   virtual std::vector<LongTermView> look(State& state, const std::vector<Index>& tokens) const = 0;
-  /// What training on the targets of a segment makes smaller, behind what the state remembers.
-  virtual infty::Objective<float> objective(State& state, const infty::TextBatch& batch,
+  /// What training on the targets of consecutive segments makes smaller, behind what the state
+  /// remembers: the mean over all targets, with a gradient through all of these segments. Rows are
+  /// made fresh where a segment begins them anew. Segments, the model and what `config` points to
+  /// must live until the backward pass.
+  virtual infty::Objective<float> objective(State& state,
+                                            std::span<const infty::TextBatch> segments,
                                             const ObjectiveConfig& config) const = 0;
+  /// The same of one segment.
+  infty::Objective<float> objective(State& state, const infty::TextBatch& batch,
+                                    const ObjectiveConfig& config) const {
+    return objective(state, std::span(&batch, 1), config);
+  }
 
   /// Adds a state, as "state.*".
   virtual void save_state(infty::SafetensorsWriter& writer, const State& state) const = 0;

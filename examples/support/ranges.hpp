@@ -90,6 +90,7 @@ Range<T> range_of(std::string_view name) {
                                                                {"batch", from(1)},
                                                                {"beam", from(1)},
                                                                {"bins", from(1)},
+                                                               {"bptt", from(1)},
                                                                {"clauses", from(1)},
                                                                {"compressed", from(-1)},
                                                                {"compression-rate", from(1)},

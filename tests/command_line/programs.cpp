@@ -2,10 +2,13 @@
 // What the programs in examples/ share and say, in numbers.
 
 #include <cmath>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../../examples/memory_study/retrieved.hpp"
 #include "../../examples/support/command.hpp"
 #include "../../examples/support/comparison.hpp"
 #include "../../examples/support/running_mean.hpp"
@@ -73,4 +76,48 @@ TEST_CASE("command_line: words that a shell reads as they were") {
   CHECK(support::command_line({"a b", "", "it's", "$x"}) == R"('a b' '' 'it'\''s' '$x')");
   const char* const words[] = {"p", "train", "--fresh", "--out", "my run"};
   CHECK(support::command_line(5, words, {"--fresh"}) == "p train --out 'my run'");
+}
+
+TEST_CASE("Below: a density by its values at even places is one by its mean and width") {
+  const std::size_t points = 1000;
+  const double mu = .3, sigma = .1;
+  std::vector<float> values;
+  for (std::size_t i = 0; i < points; ++i) {
+    const double z = (static_cast<double>(i) / static_cast<double>(points - 1) - mu) / sigma;
+    values.push_back(static_cast<float>(std::exp(-z * z / 2) / (sigma * 2.50662827463)));
+  }
+  for (std::size_t i = 0; i < points; ++i) values.push_back(1);  // another one, even
+  const auto shares = memory_study::shares_before(values, points);
+  REQUIRE(shares.size() == 2 * memory_study::kept_places);
+  const auto of = std::span(shares);
+  const memory_study::Below bell(of.first(memory_study::kept_places)),
+      even(of.subspan(memory_study::kept_places)), gaussian(mu, sigma);
+  for (const double t : {0., .13, .3, .42, .75, 1.}) {
+    CAPTURE(t);
+    CHECK(bell(t) == Approx(gaussian(t) - gaussian(0)).margin(1e-3));
+    CHECK(even(t) == Approx(t).margin(1e-6));
+  }
+  memory_study::Cells cells;
+  cells.write(4, .5, {});
+  CHECK(cells.mass(1, even) == Approx(.25));
+}
+
+TEST_CASE("Retrieved: distances are counted beside those of chance") {
+  memory_study::Retrieved found;
+  // A segment of two behind three, a head of two entries: the second finds one only.
+  const std::vector<support::Index> inputs{7, 8, 7, 7, 9};
+  support::LongTermView view;
+  view.distances = {1, 3, 4, 0};
+  found.add(view, inputs, 3, 2, 16);
+  CHECK(found.count == std::vector<double>{0, 1, 0, 1, 1});
+  CHECK(found.all == 3);
+  CHECK(found.same == 2);
+  REQUIRE(found.by_chance.size() == 5);
+  CHECK(found.by_chance[1] == Approx(2. / 3));           // of the first query alone
+  CHECK(found.by_chance[2] == Approx(2. / 3 + 1. / 3));  // of both
+  CHECK(found.by_chance[4] == Approx(1. / 3));
+  CHECK(found.same_by_chance == Approx(2. / 3 * 2));
+  CHECK(memory_study::Retrieved::median(found.count) == 3);
+  const auto csv = memory_study::retrieved_csv({found}, {0});
+  CHECK(csv.starts_with("layer,from,to,share,by_chance\n1,1,2,0.3333333333333333,"));
 }

@@ -74,6 +74,16 @@ void require_memory(const Settings& s, Index vocabulary, const Rows& rows, const
   });
 }
 
+/// Bytes of a training step that reads `length` tokens of so many rows at a time: of all segments,
+/// or of one and, in front of each, the state with the keys and values that are kept beside it.
+inline double step_need(const support::ModelNeed& need, const Settings& s, double rows,
+                        double length) {
+  const auto segments = static_cast<double>(s.bptt);
+  const double tokens = segments * rows * length * 2 * sizeof(Index);
+  const double one = need.segment(rows, length, true);
+  return tokens + (s.replay ? one + 3 * segments * need.state(rows) : segments * one);
+}
+
 /// Throws infty::ValueError that names the option if there can be no such model, or it needs more
 /// memory than there is, whatever the text.
 /// @param training  with a batch of rows, not with one
@@ -85,7 +95,8 @@ inline void check_model(const Settings& s, bool training) {
                          compressed_length(s), s.long_term.widths);
   const auto rows = [&](const Settings& of) { return training ? of.batch : 1; };
   require_memory(s, 1, rows, [&](const support::ModelNeed& need, const Settings& of) {
-    return need.segment(static_cast<double>(rows(of)), 1, training);
+    const auto count = static_cast<double>(rows(of));
+    return training ? step_need(need, of, count, 1) : need.segment(count, 1, false);
   });
 }
 
@@ -93,6 +104,7 @@ inline void check_model(const Settings& s, bool training) {
 inline void check_models(Settings s, const std::vector<std::string>& memories) {
   for (const std::string& memory : memories) {
     support::choose_model(s, memory);
+    validate(s);
     check_model(s, true);
   }
 }
@@ -110,8 +122,9 @@ inline void check_training(const Settings& s, const Corpus& corpus) {
       [&](const support::ModelNeed& need, const Settings& of) {
         const auto bytes = [&](Index batch, Index all, bool training) {
           const Index rows = std::min(batch, all);
-          const Index length = std::min(of.segment, all / rows + 1);
-          return need.segment(static_cast<double>(rows), static_cast<double>(length), training);
+          const auto count = static_cast<double>(rows);
+          const auto length = static_cast<double>(std::min(of.segment, all / rows + 1));
+          return training ? step_need(need, of, count, length) : need.segment(count, length, false);
         };
         return std::max(bytes(of.batch, tokens, true), bytes(of.evaluation_batch, most, false));
       });

@@ -43,7 +43,8 @@ struct Settings {
   double kl_weight = 1e-6;
   double auxiliary_weight = 1;
 
-  Index batch = 8, segment = 64, steps = 2000;
+  Index batch = 8, segment = 64, bptt = 1, steps = 2000;
+  bool replay = false;
   infty::AdamConfig adam{.learning_rate = 2e-3};
   std::string schedule = "cosine";
   Index warmup = 100;
@@ -116,6 +117,9 @@ void each_setting(Settings& s, See&& see) {
   const char* const training = "Training";
   see(training, "batch", s.batch, "rows side by side");
   see(training, "segment", s.segment, "tokens of a row that are read at once");
+  see(training, "bptt", s.bptt, "segments a step, through which its gradient flows");
+  see(training, "replay", s.replay,
+      "compute these anew in the backward pass, in the memory of one of them");
   support::each_training_setting(training, s, see);
 
   const char* const evaluation = "Evaluation";
@@ -210,6 +214,11 @@ inline void validate(const Settings& s) {
                  "--valid and --test need --data");
   infty::require((s.level == "bpe") == !s.bpe.empty(), "language_model",
                  "--level bpe and --bpe, a folder of encoder.json and vocab.bpe, go together");
+  infty::require(s.bptt > 1 || !s.replay, "language_model",
+                 "--replay true goes with --bptt 2 or more: one segment is kept as it is");
+  infty::require(!s.replay || s.feed != "product-keys", "language_model",
+                 "--replay true and --feed product-keys do not go together: its norm of queries "
+                 "takes in every batch that it sees, and would see each twice");
   support::validate_training("language_model", s);
 }
 

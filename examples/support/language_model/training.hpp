@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -71,15 +72,17 @@ class Training {
   double seconds() const { return here_.seconds; }
   std::uint64_t log_bytes() const { return here_.log_bytes; }
 
-  /// The segment that the last step read, and its loss, in nats a token.
-  const infty::TextBatch& batch() const { return batch_; }
+  /// What the last step read: its tokens, the epoch of its last segment, and its loss, in nats a
+  /// token.
+  Index step_tokens() const { return step_tokens_; }
+  Index epoch() const { return segments_.back().epoch; }
   double loss() const { return static_cast<double>(loss_.value().item()); }
 
-  /// Trains on, segment by segment. Returns whether all steps are done.
+  /// Trains on, step by step. Returns whether all steps are done.
   bool run(infty::TrainerRun options) {
     const auto stepped = std::move(options.stepped);
     options.stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
-      here_.tokens += batch_.predicted;
+      here_.tokens += step_tokens_;
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
       here_.seconds += time.count();
       stepped(step, progress);
@@ -99,13 +102,18 @@ class Training {
  private:
   infty::Variable<float> objective() {
     start_ = std::chrono::steady_clock::now();
-    batch_ = batches_.next();
-    model_->reset_rows(state_, batch_);
+    segments_.clear();
+    step_tokens_ = 0;
+    for (Index i = 0; i < settings_.bptt; ++i) {
+      segments_.push_back(batches_.next());
+      step_tokens_ += segments_.back().predicted;
+    }
     const auto made =
-        model_->objective(state_, batch_,
+        model_->objective(state_, segments_,
                           {.kl_weight = settings_.kl_weight,
                            .auxiliary_weight = settings_.auxiliary_weight,
-                           .dropout = settings_.model.dropout > 0 ? &dropout_ : nullptr});
+                           .dropout = settings_.model.dropout > 0 ? &dropout_ : nullptr,
+                           .replay = settings_.replay});
     loss_ = made.loss;
     return made.total;
   }
@@ -136,7 +144,8 @@ class Training {
   infty::BatchStream batches_;
   support::Model::State state_;
   infty::Trainer<float> trainer_;
-  infty::TextBatch batch_;
+  std::vector<infty::TextBatch> segments_;  // of the last step
+  Index step_tokens_ = 0;
   infty::Variable<float> loss_;
   std::chrono::steady_clock::time_point start_;
 };
@@ -146,8 +155,8 @@ inline std::string number(double value) { return nlohmann::json(value).dump(); }
 
 inline std::string csv_line(const Training& training, const infty::TrainStep& step,
                             const std::string& valid) {
-  return std::to_string(training.steps()) + ',' + std::to_string(training.batch().epoch) + ',' +
-         std::to_string(training.batch().predicted) + ',' + number(training.loss()) + ',' +
+  return std::to_string(training.steps()) + ',' + std::to_string(training.epoch()) + ',' +
+         std::to_string(training.step_tokens()) + ',' + number(training.loss()) + ',' +
          number(step.grad_norm) + ',' + number(step.learning_rate) + ',' + valid + '\n';
 }
 

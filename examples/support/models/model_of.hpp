@@ -3,7 +3,11 @@
 
 #include <any>
 #include <cmath>
+#include <cstddef>
 #include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,6 +17,7 @@
 #include <infty/model/objective.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/sampling.hpp>
+#include <infty/train/replay.hpp>
 
 #include "../model.hpp"
 
@@ -87,30 +92,46 @@ class ModelOf final : public Model {
     }
     infty::Pass<float> pass{.traced = true};
     model_.forward(of(state), shaped(1, tokens), pass);
-    if constexpr (has_long_term) {
-      for (std::size_t i = 0; i < views.size(); ++i) {
-        const auto& memory = of(state).body.layers[i].mixer.past->memory;
-        views[i].written = memory.written.front();
-        views[i].writes = memory.writes.front();
-        views[i].coefficients = memory.coefficients.value().to_vector();
-        const auto both = pass.trace[i].value.value().to_vector();
-        const auto middle = both.begin() + std::ssize(both) / 2;
-        views[i].mu.assign(both.begin(), middle);
-        for (auto at = middle; at != both.end(); ++at) views[i].sigma.push_back(std::sqrt(*at));
-      }
-    }
+    add_trace(views, pass);
+    if constexpr (has_long_term)
+      for (std::size_t i = 0; i < views.size(); ++i)
+        views[i].coefficients =
+            of(state).body.layers[i].mixer.past->memory.coefficients.value().to_vector();
+    add_counts(views, of(state));
     return views;
   }
 
-  infty::Objective<float> objective(State& state, const infty::TextBatch& batch,
+  infty::Objective<float> objective(State& state, std::span<const infty::TextBatch> segments,
                                     const ObjectiveConfig& config) const override {
-    infty::Pass<float> pass{.random = config.dropout};
-    const V hidden = model_.forward(of(state), infty::input_tokens(batch), pass);
-    return infty::objective(
-        model_, hidden, infty::target_tokens(batch), pass,
-        {{"divergence",
-          infty::weight_of_sum(config.kl_weight, batch.batch, model_.config().heads, batch.length)},
-         {"compression", config.auxiliary_weight}});
+    if (segments.size() == 1 && !config.replay)
+      return segment_objective(of(state), segments.front(), config);
+    double targets = 0;
+    for (const infty::TextBatch& segment : segments)
+      targets += static_cast<double>(segment.predicted);
+    // Each target counts the same, in whatever segment it stands.
+    const auto share = [targets](const infty::TextBatch& segment) {
+      return static_cast<float>(static_cast<double>(segment.predicted) / targets);
+    };
+    V total(infty::Tensor<float>::zeros({})), loss = total;
+    if (!config.replay) {
+      for (const infty::TextBatch& segment : segments) {
+        const auto made = segment_objective(of(state), segment, config);
+        total = total + scale(made.total, share(segment));
+        loss = loss + scale(made.loss.detach(), share(segment));
+      }
+      return {total, loss};
+    }
+    const auto losses = std::make_shared<std::vector<V>>(segments.size());
+    const auto segment = [=, this](Index i, LmState& s) {
+      const auto at = static_cast<std::size_t>(i);
+      const auto made = segment_objective(s, segments[at], config);
+      (*losses)[at] = scale(made.loss.detach(), share(segments[at]));
+      return scale(made.total, share(segments[at]));
+    };
+    total =
+        infty::replayed_loss(of(state), std::ssize(segments), segment, {.random = config.dropout});
+    for (const V& one : *losses) loss = loss + one;
+    return {total, loss};
   }
 
   void save_state(infty::SafetensorsWriter& writer, const State& state) const override {
@@ -124,6 +145,64 @@ class ModelOf final : public Model {
   }
 
  private:
+  /// Of one segment. What is computed twice is told that it trains, for no tape records the first
+  /// time.
+  infty::Objective<float> segment_objective(LmState& state, const infty::TextBatch& batch,
+                                            const ObjectiveConfig& config) const {
+    if (std::ssize(batch.reset) == batch.batch)
+      state = model_.make_state(batch.batch);
+    else
+      for (const Index row : batch.reset) infty::reset_row(state, row);
+    infty::Pass<float> pass{.random = config.dropout, .regularised = config.replay};
+    if (config.replay) pass.training = true;
+    const V hidden = model_.forward(state, infty::input_tokens(batch), pass);
+    return infty::objective(
+        model_, hidden, infty::target_tokens(batch), pass,
+        {{"divergence",
+          infty::weight_of_sum(config.kl_weight, batch.batch, model_.config().heads, batch.length)},
+         {"compression", config.auxiliary_weight}});
+  }
+
+  /// Adds to the views of the layers what these have shown to a pass of one row.
+  static void add_trace(std::vector<LongTermView>& views, const infty::Pass<float>& pass) {
+    std::size_t densities = 0, retrieved = 0;
+    const auto view_of = [&](std::size_t layer) -> LongTermView& {
+      if (layer >= views.size()) views.resize(layer + 1);
+      return views[layer];
+    };
+    for (const auto& entry : pass.trace) {
+      const auto numbers = [&] { return entry.value.value().to_vector(); };
+      if (entry.name == "retrieved_distances") {
+        for (const float n : numbers())
+          view_of(retrieved).distances.push_back(static_cast<Index>(n));
+        ++retrieved;
+      }
+      if (entry.name != "density") continue;
+      LongTermView& view = view_of(densities++);
+      if (entry.value.dim(0) == 1) {  // (1, heads, length, points)
+        view.density = numbers();
+        continue;
+      }
+      const auto both = numbers();  // (2, 1, heads, length), means and variances
+      const auto middle = both.begin() + std::ssize(both) / 2;
+      view.mu.assign(both.begin(), middle);
+      for (auto at = middle; at != both.end(); ++at) view.sigma.push_back(std::sqrt(*at));
+    }
+  }
+
+  /// Adds how much each layer's long-term memory has taken in, of a state of one row.
+  static void add_counts(std::vector<LongTermView>& views, const LmState& state) {
+    std::size_t written = 0, writes = 0;
+    infty::for_each_member(state, [&]<class Member>(const std::string& name, const Member& member) {
+      if constexpr (std::is_same_v<Member, infty::RowCounts>) {
+        if (name.ends_with("past.memory.written") && written < views.size())
+          views[written++].written = member.front();
+        if (name.ends_with("past.memory.writes") && writes < views.size())
+          views[writes++].writes = member.front();
+      }
+    });
+  }
+
   static LmState& of(State& state) { return std::any_cast<LmState&>(state); }
 
   static Tokens shaped(Index batch, const std::vector<Index>& tokens) {
