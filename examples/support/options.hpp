@@ -107,7 +107,7 @@ std::vector<CLI::Option*> add_options(CLI::App& app, Settings& settings) {
                                       const char* help, const auto&... choices) {
     CLI::Option* const option =
         add_option(app, std::string("--") + name, field, help, range_of<ElementOf<T>>(name),
-                   std::vector<std::string>{choices...});
+                   detail::choices_of(choices...));
     option->capture_default_str()->group(group);
     options.push_back(option);
   });
