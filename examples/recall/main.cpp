@@ -86,7 +86,9 @@ std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
 /// came, when all that were going on are saved.
 void run_all(const char* name, const Settings& s, const std::vector<Planned>& runs,
              const Options& options, Results& results) {
-  support::ProgressLine line(name, std::ssize(runs) * s.steps, 0);
+  Index all_steps = 0;
+  for (const Planned& run : runs) all_steps += run.task->trainer.steps;
+  support::ProgressLine line(name, all_steps, 0);
   std::atomic<std::size_t> next = 0;
   std::atomic<Index> steps = 0;
   std::exception_ptr error;

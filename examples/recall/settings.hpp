@@ -47,7 +47,7 @@ template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to compare";
   see(run, "memories", s.memories, "in this order", "none", "xl", "compressive", "lamemo", "infty",
-      "infty-sticky");
+      "infty-sticky", "attention");
   see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting");
   see(run, "rates", s.rates, "learning rates that every memory is tried with");
   see(run, "seeds", s.seeds, "of weights and sequences; rates are tried with the first");

@@ -14,10 +14,17 @@
 
 namespace recall {
 
+/// Whether a word stands for the control: attention, with nothing to remember, that has the whole
+/// sequence before its eyes. All others read it in segments.
+inline bool reads_in_one(const std::string& memory) { return memory == "attention"; }
+
+/// The memory of the model that a word stands for.
+inline std::string memory_of(const std::string& word) { return reads_in_one(word) ? "none" : word; }
+
 /// What is made of a memory's model before it is fitted to the bytes of `vectors` vectors.
 inline support::ModelConfig config_of(const Settings& s, Index vocabulary,
                                       const std::string& memory, std::uint64_t seed) {
-  support::ModelConfig config{.memory = memory,
+  support::ModelConfig config{.memory = memory_of(memory),
                               .seed = seed,
                               .transformer = s.model,
                               .memory_length = s.vectors,
@@ -44,8 +51,8 @@ inline support::ModelConfig fitted(const Settings& s, const Task& task, const st
                                    std::uint64_t seed) {
   support::ModelConfig config = config_of(s, task.vocabulary, "xl", seed);
   const std::size_t allowed = full_bytes(s, config);
-  config.memory = memory;
-  if (memory == "xl" || memory == "none") return config;
+  config.memory = memory_of(memory);
+  if (config.memory == "xl" || config.memory == "none") return config;
   const auto widths = static_cast<Index>(s.long_term.widths.size());
   const auto fits = [&](Index length) {
     config.memory_length = length;
@@ -78,8 +85,10 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
       const support::ModelNeed model(config);
       const double filled = number(s.vectors) * number(s.compression_rate) + 2 * number(s.segment);
       return model.model() + model.state(rows) +
-             std::max(model.segment(rows, number(std::min(s.segment, length)), false),
-                      model.segment(rows, number(answer), true)) +
+             (reads_in_one(memory)
+                  ? model.segment(rows, number(length + answer), true)
+                  : std::max(model.segment(rows, number(std::min(s.segment, length)), false),
+                             model.segment(rows, number(answer), true))) +
              2 * sizeof(Index) * (filled + rows * number(length + answer) + number(vocabulary));
     };
     double most = 0;
