@@ -87,8 +87,7 @@ class Results {
  private:
   void take(const std::filesystem::path& file) {
     const std::string name = file.stem().string();
-    Cell cell =
-        support::parse<Cell>(infty::MappedFile(file).text(), file.string());
+    Cell cell = support::parse<Cell>(infty::MappedFile(file).text(), file.string());
     infty::require<infty::IoError>(cell.run.name() == name, "recall", file.string(), " is the run ",
                                    infty::detail::printable(cell.run.name()));
     cells_.insert_or_assign(name, std::move(cell));

@@ -10,6 +10,8 @@
 
 #include <infty/core/config.hpp>
 
+#include "distances.hpp"
+
 namespace recall {
 
 using infty::Index;
@@ -52,10 +54,13 @@ struct Cell {
   Index parameters = 0;
   std::size_t bytes = 0;  ///< of a row's full state
   std::size_t heap = 0;   ///< the same with what is kept to be quick; 0: unknown
-  /// Mean over the last tenth of the steps; -1 where it was no number.
+  /// Mean over the last tenth of the steps, or of the last one where an epoch ended above the
+  /// accuracy that is enough; -1 where it was no number.
   double loss = 0;
   double validation = 0, accuracy = 0;
   double seconds = 0;  ///< of computing
+  /// Accuracy at every distance, in tasks that have distances.
+  std::vector<DistancePoint> distances = {};
 };
 
 template <class See>
@@ -68,6 +73,7 @@ void each_field(Cell& cell, See&& see) {
   see("validation", cell.validation);
   see("accuracy", cell.accuracy);
   see("seconds", cell.seconds);
+  see("distances", cell.distances);
 }
 
 }  // namespace recall

@@ -14,9 +14,20 @@ namespace recall {
 
 using infty::Index;
 
+/// The word that stands for no memory, but for attention that has the whole sequence before its
+/// eyes. All others read in segments.
+inline const std::string control = "attention";
+
+/// The words that stand for models, in the order of the table.
+inline std::vector<std::string> choices_of_memories() {
+  std::vector<std::string> all = support::compared_names();
+  all.insert(all.begin() + 1, control);
+  return all;
+}
+
 /// Everything that decides which numbers come out.
 struct Settings {
-  std::vector<std::string> memories = support::compared_names();
+  std::vector<std::string> memories = choices_of_memories();
   std::vector<std::string> tasks{"copy", "recall", "sorting"};
   Index bytes = 16384;
   std::vector<std::string> curve_tasks{"recall"};
@@ -24,7 +35,7 @@ struct Settings {
 
   Index symbols = 8, items = 5, copy_gap = 100;
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
-  std::vector<Index> lengths{64, 128, 256};
+  std::vector<Index> lengths{128};
 
   infty::TransformerConfig model{.model_dim = 32,
                                  .layers = 2,
@@ -45,13 +56,27 @@ struct Settings {
   Index evaluation_sequences = 256;
 };
 
+/// What takes minutes, and shows which memories learn at all. Other options change it further.
+inline Settings quick_settings() {
+  Settings s;
+  s.tasks = {"recall"};
+  s.curve_tasks = {"none"};
+  s.rates = {3e-3};
+  s.seeds = {1};
+  s.steps = 400;
+  return s;
+}
+inline constexpr const char* quick_help =
+    "minutes instead of hours: recall alone, one rate, one seed, 400 steps, no figure";
+
 /// Calls see(group, name, field, help, choice...) for every setting.
 template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to compare";
-  see(run, "memories", s.memories, "in this order", support::compared_names());
+  see(run, "memories", s.memories, "in this order", choices_of_memories());
   see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting");
-  see(run, "bytes", s.bytes, "of a Transformer-XL's vectors for a row; no state is larger than its");
+  see(run, "bytes", s.bytes,
+      "of a Transformer-XL's vectors for a row; no state is larger than its");
   see(run, "curve-tasks", s.curve_tasks, "of the figure of accuracy against bytes", "none", "copy",
       "recall", "sorting");
   see(run, "curve-bytes", s.curve_bytes, "that it has points for");

@@ -21,6 +21,12 @@
 
 namespace recall {
 
+/// Whether a word stands for the control.
+inline bool reads_in_one(const std::string& word) { return word == control; }
+
+/// Whether what it remembers can be larger or smaller.
+inline bool has_sizes(const std::string& word) { return word != "none" && !reads_in_one(word); }
+
 /// Vectors a layer of a Transformer-XL whose vectors have so many bytes for a row.
 inline Index vectors_of(const Settings& s, Index bytes) {
   return bytes / (static_cast<Index>(sizeof(float)) * s.model.model_dim * s.model.layers);
@@ -35,7 +41,7 @@ inline support::ModelConfig config_of(const Settings& s, const std::string& word
                          .compression_rate = s.compression_rate,
                          .segment = 1,
                          .long_term = s.long_term};
-  support::choose_model(c, word);
+  support::choose_model(c, reads_in_one(word) ? "none" : word);
   c.transformer.vocabulary = 8;  // nothing of a state depends on it
   const auto part = static_cast<Index>(s.share * static_cast<double>(length));
   const Index rest = std::max<Index>(1, part);
@@ -150,7 +156,7 @@ inline std::optional<Size> fitted(const Settings& s, const std::string& word, In
   const std::size_t allowed = full_bytes(s, config);
   const Index parameters = support::make_model(config)->parameters();
   config = config_of(s, word, vectors);
-  if (word == "none") return size();
+  if (!has_sizes(word)) return size();
   if (config.feed != "plain") {
     const auto slots = greatest(1, [&](Index n) {
       config.sub_keys = n;
@@ -183,8 +189,10 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
       const support::ModelNeed model(config);
       const double filled = number(vectors) * number(s.compression_rate) + 2 * number(s.segment);
       return model.model() + model.state(rows) +
-             std::max(model.segment(rows, number(std::min(s.segment, length)), false),
-                      model.segment(rows, number(answer), true)) +
+             (reads_in_one(memory)
+                  ? model.segment(rows, number(length + answer), true)
+                  : std::max(model.segment(rows, number(std::min(s.segment, length)), false),
+                             model.segment(rows, number(answer), true))) +
              2 * sizeof(Index) * (filled + rows * number(length + answer) + number(vocabulary));
     };
     double most = 0;

@@ -10,76 +10,74 @@
 #include <infty/data/associative_recall.hpp>
 #include <infty/data/copy.hpp>
 #include <infty/data/sorting.hpp>
+#include <infty/train/trainer_config.hpp>
 
+#include "questions.hpp"
 #include "settings.hpp"
 
 namespace recall {
 
-/// Sequences that are read, and the last segment, which asks: its targets are known.
-struct Questions {
-  std::vector<Index> tokens;  ///< (batch, length)
-  infty::TextBatch last;
+/// Sequences that are drawn in one way.
+struct Source {
+  std::function<Questions(Index batch, infty::Random& random)> sample;  ///< row b of draw b alone
+  Index examples = 0;  ///< so many, the same in every epoch; 0: fresh ones in every step
 };
 
 /// A task with known answers.
 struct Task {
   std::string name;
-  Index vocabulary = 0, length = 0;
-  double chance = 0;  ///< accuracy of whoever remembers nothing
-  std::function<Questions(Index batch, infty::Random& random)> sample;
+  Index vocabulary = 0, length = 0;   ///< different tokens, and those of the longest sequence
+  double chance = 0;                  ///< accuracy of whoever remembers nothing
+  std::vector<Source> training;       ///< one behind the other in every epoch
+  std::vector<Source> tests = {};     ///< as many sequences of each; empty: those of `training`
+  infty::TrainerConfig trainer = {};  ///< but for the learning rate, and for when it is saved
+  Index batch = 0;                    ///< sequences a step, at most
+  double enough = 1;                  ///< an epoch that ends above this accuracy is the last one
 };
 
-/// A last segment (batch, length) with its right answers.
-inline infty::TextBatch asked(Index batch, const std::vector<std::int64_t>& inputs,
-                              const std::vector<std::int64_t>& answer) {
-  infty::TextBatch last;
-  last.batch = batch;
-  last.length = std::ssize(answer) / batch;
-  last.inputs.assign(inputs.begin(), inputs.end());
-  last.targets.assign(answer.begin(), answer.end());
-  last.predicted = std::ssize(answer);
-  return last;
-}
-
-/// One that says a separator and then the answer, each symbol behind the true ones before it.
-inline infty::TextBatch dictated(Index batch, std::int64_t separator,
-                                 const std::vector<std::int64_t>& answer) {
-  const std::size_t length = answer.size() / static_cast<std::size_t>(batch);
-  std::vector<std::int64_t> inputs(answer.size(), separator);
-  for (std::size_t i = 1; i < answer.size(); ++i)
-    if (i % length != 0) inputs[i] = answer[i - 1];
-  return asked(batch, inputs, answer);
+/// A task that is trained on fresh sequences, as the settings say.
+inline Task fresh_task(const Settings& s, std::string name, Index vocabulary, Index length,
+                       double chance,
+                       std::function<Questions(Index batch, infty::Random& random)> sample) {
+  return {.name = std::move(name),
+          .vocabulary = vocabulary,
+          .length = length,
+          .chance = chance,
+          .training = {{.sample = std::move(sample)}},
+          .trainer = {.steps = s.steps, .warmup_steps = s.warmup, .max_norm = s.clip},
+          .batch = s.batch};
 }
 
 inline Task copy_task(const Settings& s) {
   const infty::CopyTask task({.symbols = s.symbols, .items = s.items, .gap = s.copy_gap});
-  return {"copy " + std::to_string(s.copy_gap), task.vocabulary(), task.length(),
-          1 / static_cast<double>(s.symbols), [task](Index batch, infty::Random& random) {
-            const auto drawn = task.sample(batch, random);
-            return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
-                             dictated(batch, task.separator(), drawn.answer)};
-          }};
+  return fresh_task(s, "copy " + std::to_string(s.copy_gap), task.vocabulary(), task.length(),
+                    1 / static_cast<double>(s.symbols), [task](Index batch, infty::Random& random) {
+                      const auto drawn = task.sample(batch, random);
+                      return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
+                                       dictated(batch, task.separator(), drawn.answer)};
+                    });
 }
 
 inline Task recall_task(const Settings& s) {
   const infty::AssociativeRecallTask task(
       {.keys = s.keys, .values = s.values, .pairs = s.pairs, .gap = s.recall_gap});
-  return {"recall " + std::to_string(s.recall_gap), task.vocabulary(), task.length(),
-          1 / static_cast<double>(s.values), [task](Index batch, infty::Random& random) {
-            const auto drawn = task.sample(batch, random);
-            return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
-                             asked(batch, drawn.questions, drawn.answer)};
-          }};
+  return fresh_task(s, "recall " + std::to_string(s.recall_gap), task.vocabulary(), task.length(),
+                    1 / static_cast<double>(s.values), [task](Index batch, infty::Random& random) {
+                      const auto drawn = task.sample(batch, random);
+                      return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
+                                       asked(batch, drawn.questions, drawn.answer)};
+                    });
 }
 
 inline Task sorting_task(const Settings& s, Index length) {
   const infty::SortingTask task({.symbols = s.symbols, .length = length});
-  return {"sorting " + std::to_string(length), task.vocabulary(), length,
-          infty::chance_accuracy(s.symbols, true), [task](Index batch, infty::Random& random) {
-            const auto drawn = task.sample(batch, random);
-            return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
-                             dictated(batch, task.separator(), drawn.answer)};
-          }};
+  return fresh_task(s, "sorting " + std::to_string(length), task.vocabulary(), length,
+                    infty::chance_accuracy(s.symbols, true),
+                    [task](Index batch, infty::Random& random) {
+                      const auto drawn = task.sample(batch, random);
+                      return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
+                                       dictated(batch, task.separator(), drawn.answer)};
+                    });
 }
 
 /// The tasks of the settings. Throws infty::ValueError for sizes that cannot be.
