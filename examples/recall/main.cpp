@@ -213,7 +213,7 @@ int main(int argc, char** argv) {
     recall::Settings settings;
     if (const auto code = recall::parse(argc, argv, options, settings)) return *code;
     options.again = support::command_line(argc, argv);
-    recall::compare(settings, options);
+    recall::compare(recall::published(settings), options);
     return 0;
   });
 }

@@ -25,6 +25,7 @@ inline std::string memory_of(const std::string& word) { return reads_in_one(word
 inline support::ModelConfig config_of(const Settings& s, Index vocabulary,
                                       const std::string& memory, std::uint64_t seed) {
   support::ModelConfig config{.memory = memory_of(memory),
+                              .feed = s.zoology ? "none" : "plain",
                               .seed = seed,
                               .transformer = s.model,
                               .memory_length = s.vectors,
@@ -97,7 +98,7 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
         most = std::max(most, bytes(s.symbols + 2, s.items + s.copy_gap, s.items));
       else if (task == "recall")
         most = std::max(most, bytes(s.values + s.keys + 1, 2 * s.pairs + s.recall_gap, s.pairs));
-      else
+      else if (task == "sorting")
         for (const Index length : s.lengths)
           most = std::max(most, bytes(s.symbols + 1, length, s.symbols));
     }
