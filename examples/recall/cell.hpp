@@ -28,13 +28,15 @@ inline double evaluate(const support::Model& model, const Settings& s, const Tas
                        const std::string& memory, std::uint64_t stream) {
   Marks marks;
   infty::Random random(0, stream);
-  for (const Source& source : task.tests.empty() ? task.training : task.tests)
-    for (Index first = 0; first < s.evaluation_sequences; first += task.batch) {
-      const Index rows = std::min(task.batch, s.evaluation_sequences - first);
+  for (const Source& source : task.tests.empty() ? task.training : task.tests) {
+    const Index count = source.examples > 0 ? source.examples : s.evaluation_sequences;
+    for (Index first = 0; first < count; first += task.batch) {
+      const Index rows = std::min(task.batch, count - first);
       const Questions questions = source.sample(rows, random);
       auto state = model.make_state(rows, first);
       marks.add(model, state, reads_in_one(memory) ? in_one(questions) : questions, s.segment);
     }
+  }
   return marks.accuracy();
 }
 
@@ -56,25 +58,6 @@ void each_field(Behind& behind, See&& see) {
   see("loss", behind.loss);
   see("seconds", behind.seconds);
   see("accuracy", behind.accuracy);
-}
-
-/// The sequences of a step.
-struct Lesson {
-  const Source* source = nullptr;
-  Index first = 0, rows = 0;  ///< draws
-};
-
-/// Those of an epoch; one of fresh sequences is a step.
-inline std::vector<Lesson> lessons_of(const Task& task) {
-  std::vector<Lesson> all;
-  Index before = 0;
-  for (const Source& source : task.training) {
-    if (source.examples == 0) all.push_back({&source, before, task.batch});
-    for (Index i = 0; i < source.examples; i += task.batch)
-      all.push_back({&source, before + i, std::min(task.batch, source.examples - i)});
-    before += source.examples;
-  }
-  return all;
 }
 
 /// Trains a model, from its checkpoint on if there is one. The gradient is that of the segments

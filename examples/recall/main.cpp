@@ -197,6 +197,6 @@ int main(int argc, char** argv) {
     recall::Settings settings = quick ? recall::quick_settings() : recall::Settings();
     if (const auto code = recall::parse(argc, argv, options, settings)) return *code;
     options.again = support::command_line(argc, argv);
-    return recall::compare(settings, options) ? 0 : 1;
+    return recall::compare(recall::published(settings), options) ? 0 : 1;
   });
 }

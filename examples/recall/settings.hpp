@@ -36,6 +36,9 @@ struct Settings {
   Index symbols = 8, items = 5, copy_gap = 100;
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
   std::vector<Index> lengths{128};
+  std::vector<Index> mqar_lengths{64, 128, 256};
+  Index mqar_vocabulary = 64, mqar_examples = 2000, mqar_steps = 1000;
+  bool zoology = false;
 
   infty::TransformerConfig model{.model_dim = 32,
                                  .layers = 2,
@@ -74,11 +77,11 @@ template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to compare";
   see(run, "memories", s.memories, "in this order", choices_of_memories());
-  see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting");
+  see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting", "mqar", "mqar-mix");
   see(run, "bytes", s.bytes,
       "of a Transformer-XL's vectors for a row; no state is larger than its");
   see(run, "curve-tasks", s.curve_tasks, "of the figure of accuracy against bytes", "none", "copy",
-      "recall", "sorting");
+      "recall", "sorting", "mqar", "mqar-mix");
   see(run, "curve-bytes", s.curve_bytes, "that it has points for");
   see(run, "rates", s.rates, "learning rates that every memory is tried with");
   see(run, "seeds", s.seeds, "of weights and sequences; rates are tried with the first");
@@ -92,6 +95,14 @@ void each_setting(Settings& s, See&& see) {
   see(task, "pairs", s.pairs, "pairs of a key and a value in a sequence");
   see(task, "recall-gap", s.recall_gap, "blanks between them and the questions");
   see(task, "lengths", s.lengths, "of the sequences to sort, a task each");
+  see(task, "mqar-lengths", s.mqar_lengths,
+      "of multi-query recall, a task each with a pair for every 16 tokens");
+  see(task, "mqar-vocabulary", s.mqar_vocabulary, "its keys and values, half of them each");
+  see(task, "mqar-examples", s.mqar_examples,
+      "to learn it from, the same in every epoch; 0: fresh ones in every step");
+  see(task, "mqar-steps", s.mqar_steps, "of training for it");
+  see(task, "zoology", s.zoology,
+      "multi-query recall as its authors had it: 8,192 tokens, 100,000 examples, 64 epochs");
 
   const char* const model = "The models";
   support::each_transformer_setting(model, s.model, see);
@@ -134,7 +145,9 @@ inline void validate(const Settings& s) {
   some_once("rates", s.rates);
   some_once("seeds", s.seeds);
   some_once("lengths", s.lengths);
+  some_once("mqar-lengths", s.mqar_lengths);
   infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
+  infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
   support::check_transformer("recall", s.model, false);
   support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");

@@ -42,6 +42,7 @@ inline support::ModelConfig config_of(const Settings& s, const std::string& word
                          .segment = 1,
                          .long_term = s.long_term};
   support::choose_model(c, reads_in_one(word) ? "none" : word);
+  if (s.zoology && c.feed == "plain") c.feed = "none";
   c.transformer.vocabulary = 8;  // nothing of a state depends on it
   const auto part = static_cast<Index>(s.share * static_cast<double>(length));
   const Index rest = std::max<Index>(1, part);
@@ -157,7 +158,7 @@ inline std::optional<Size> fitted(const Settings& s, const std::string& word, In
   const Index parameters = support::make_model(config)->parameters();
   config = config_of(s, word, vectors);
   if (!has_sizes(word)) return size();
-  if (config.feed != "plain") {
+  if (config.feed != "plain" && config.feed != "none") {
     const auto slots = greatest(1, [&](Index n) {
       config.sub_keys = n;
       return support::make_model(config)->parameters() <= parameters;
@@ -201,7 +202,7 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
         most = std::max(most, bytes(s.symbols + 2, s.items + s.copy_gap, s.items));
       else if (task == "recall")
         most = std::max(most, bytes(s.values + s.keys + 1, 2 * s.pairs + s.recall_gap, s.pairs));
-      else
+      else if (task == "sorting")
         for (const Index length : s.lengths)
           most = std::max(most, bytes(s.symbols + 1, length, s.symbols));
     }

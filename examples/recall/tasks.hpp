@@ -10,30 +10,12 @@
 #include <infty/data/associative_recall.hpp>
 #include <infty/data/copy.hpp>
 #include <infty/data/sorting.hpp>
-#include <infty/train/trainer_config.hpp>
 
-#include "questions.hpp"
+#include "mqar.hpp"
 #include "settings.hpp"
+#include "task.hpp"
 
 namespace recall {
-
-/// Sequences that are drawn in one way.
-struct Source {
-  std::function<Questions(Index batch, infty::Random& random)> sample;  ///< row b of draw b alone
-  Index examples = 0;  ///< so many, the same in every epoch; 0: fresh ones in every step
-};
-
-/// A task with known answers.
-struct Task {
-  std::string name;
-  Index vocabulary = 0, length = 0;   ///< different tokens, and those of the longest sequence
-  double chance = 0;                  ///< accuracy of whoever remembers nothing
-  std::vector<Source> training;       ///< one behind the other in every epoch
-  std::vector<Source> tests = {};     ///< as many sequences of each; empty: those of `training`
-  infty::TrainerConfig trainer = {};  ///< but for the learning rate, and for when it is saved
-  Index batch = 0;                    ///< sequences a step, at most
-  double enough = 1;                  ///< an epoch that ends above this accuracy is the last one
-};
 
 /// A task that is trained on fresh sequences, as the settings say.
 inline Task fresh_task(const Settings& s, std::string name, Index vocabulary, Index length,
@@ -88,6 +70,9 @@ inline std::vector<Task> tasks_of(const Settings& s) {
     if (name == "recall") tasks.push_back(recall_task(s));
     if (name == "sorting")
       for (const Index length : s.lengths) tasks.push_back(sorting_task(s, length));
+    if (name == "mqar")
+      for (const Index length : s.mqar_lengths) tasks.push_back(mqar_task(s, length));
+    if (name == "mqar-mix") tasks.push_back(mqar_mix_task(s));
   }
   return tasks;
 }

@@ -210,8 +210,8 @@ class Engram {
   }
 
   V normed(const V& x, const V& gain, T epsilon) const {
-    return multiply(detail::scaled_by_square(x, V(), T(1) / static_cast<T>(x.dim(-1)), epsilon),
-                    gain);
+    const V ones(Tensor<T, Backend>::full(Shape{x.dim(-1)}, T(1)));  // gains are the branches'
+    return multiply(rms_norm(x, ones, epsilon), gain);
   }
 
   V gate(const V& score) const {
