@@ -136,7 +136,7 @@ Cell cell_of(const Run& run, const Settings& s, const Task& task, const Size& si
              const Unfinished& unfinished, Done&& done) {
   double start = computed();
   const auto model = model_of(size, task, run.seed);
-  Cell cell{.run = run, .parameters = model->parameters(), .bytes = size.bytes, .heap = size.heap};
+  Cell cell{.run = run, .parameters = model->parameters(), .bytes = size.bytes, .held = size.held};
   try {
     const Behind behind = train(*model, s, task, run.memory, run.rate, run.seed, unfinished, done);
     cell.loss = behind.loss;

@@ -38,7 +38,7 @@ struct Family {
 };
 
 inline std::vector<Family> families(const Settings& s) {
-  std::vector<Family> all{{"the ∞-former's line", {}},
+  std::vector<Family> all{{"the line of the ∞-former", {}},
                           {"other memories beside attention", {}},
                           {"in the place of attention", {}},
                           {"memory tokens and lookups", {}}};

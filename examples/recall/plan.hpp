@@ -39,10 +39,13 @@ inline Sizes sizes_of(const Settings& s, const std::vector<Task>& tasks) {
   const auto all = budgets(s, tasks);
   support::ProgressLine line("sizes", std::ssize(all) * std::ssize(s.memories), 0, "model");
   Index sized = 0;
+  std::map<std::string, Index> sub_keys;
+  for (const std::string& memory : s.memories)
+    if (is_lookup(memory)) sub_keys[memory] = sub_keys_of(s, memory);
   for (const Index bytes : all)
     for (const std::string& memory : s.memories) {
       if (bytes != s.bytes && !has_sizes(memory)) continue;
-      if (auto size = fitted(s, memory, bytes)) {
+      if (auto size = fitted(s, memory, bytes, sub_keys[memory])) {
         sizes.emplace(std::pair(memory, bytes), std::move(*size));
       } else {
         line.clear();

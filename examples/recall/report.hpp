@@ -95,7 +95,7 @@ inline std::string table(const Settings& s, const std::vector<Task>& tasks, cons
     const bool whole = reads_in_one(memory);
     out += "\n| " + (whole ? "(the whole sequence)" : memory) + " | " +
            (whole ? "" : std::to_string(size->second.bytes)) + " | " +
-           (whole ? "" : number(size->second.heap)) + " | " + number(parameters) + " |" + row;
+           (whole ? "" : number(size->second.held)) + " | " + number(parameters) + " |" + row;
   }
   return out + '\n' + fixed_comparisons(s, tasks, sizes, results);
 }
@@ -127,11 +127,11 @@ class Csv {
 /// All runs that are done, a line each.
 inline std::string runs_csv(const Results& results) {
   Csv csv(
-      "task,memory,bytes,rate,seed,parameters,state_bytes,heap_bytes,loss,validation,accuracy,"
+      "task,memory,bytes,rate,seed,parameters,state_bytes,held_bytes,loss,validation,accuracy,"
       "seconds");
   for (const auto& [name, c] : results.cells())
     csv.row(c.run.task, c.run.memory, c.run.bytes, c.run.rate, c.run.seed, c.parameters, c.bytes,
-            c.heap, c.loss, c.validation, c.accuracy, c.seconds);
+            c.held, c.loss, c.validation, c.accuracy, c.seconds);
   return csv.text();
 }
 

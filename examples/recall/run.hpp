@@ -53,7 +53,7 @@ struct Cell {
   Run run;
   Index parameters = 0;
   std::size_t bytes = 0;  ///< of a row's full state
-  std::size_t heap = 0;   ///< the same with what is kept to be quick; 0: unknown
+  std::size_t held = 0;   ///< the same with what is kept to be quick; 0: unknown
   /// Mean over the last tenth of the steps, or of the last one where an epoch ended above the
   /// accuracy that is enough; -1 where it was no number.
   double loss = 0;
@@ -68,7 +68,7 @@ void each_field(Cell& cell, See&& see) {
   see("run", cell.run);
   see("parameters", cell.parameters);
   see("state_bytes", cell.bytes);
-  see("heap_bytes", cell.heap);
+  see("held_bytes", cell.held);
   see("loss", cell.loss);
   see("validation", cell.validation);
   see("accuracy", cell.accuracy);

@@ -28,16 +28,16 @@ inline std::vector<std::string> choices_of_memories() {
 /// Everything that decides which numbers come out.
 struct Settings {
   std::vector<std::string> memories = choices_of_memories();
-  std::vector<std::string> tasks{"copy", "recall", "sorting"};
+  std::vector<std::string> tasks{"copy", "recall", "sorting", "mqar"};
   Index bytes = 16384;
   std::vector<std::string> curve_tasks{"recall"};
-  std::vector<Index> curve_bytes{1024, 4096, 16384, 65536, 262144, 1048576};
+  std::vector<Index> curve_bytes{1024, 4096, 16384, 65536, 262144};
 
   Index symbols = 8, items = 5, copy_gap = 100;
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
   std::vector<Index> lengths{128};
   std::vector<Index> mqar_lengths{64, 128, 256};
-  Index mqar_vocabulary = 64, mqar_examples = 2000, mqar_steps = 1000;
+  Index mqar_vocabulary = 64, mqar_examples = 2000, mqar_steps = 600;
   bool zoology = false;
 
   infty::TransformerConfig model{.model_dim = 32,
@@ -52,8 +52,8 @@ struct Settings {
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .bins = 32};
   double kl_weight = 1e-6;
 
-  Index batch = 16, steps = 1200, warmup = 50;
-  std::vector<double> rates{1e-3, 3e-3, 1e-2};
+  Index batch = 16, steps = 1000, warmup = 50;
+  std::vector<double> rates{1e-3, 3e-3, 1e-2, 3e-2};
   double clip = 1;
   std::vector<std::uint64_t> seeds{1, 2, 3};
   Index evaluation_sequences = 256;
@@ -62,15 +62,17 @@ struct Settings {
 /// What takes minutes, and shows which memories learn at all. Other options change it further.
 inline Settings quick_settings() {
   Settings s;
-  s.tasks = {"recall"};
+  s.tasks = {"copy", "recall", "mqar"};
+  s.mqar_lengths = {64};
   s.curve_tasks = {"none"};
-  s.rates = {3e-3};
+  s.rates = {3e-3, 1e-2};
   s.seeds = {1};
-  s.steps = 400;
+  s.steps = s.mqar_steps = 400;
   return s;
 }
 inline constexpr const char* quick_help =
-    "minutes instead of hours: recall alone, one rate, one seed, 400 steps, no figure";
+    "minutes instead of hours: other defaults, of copying, recall and multi-query recall of 64 "
+    "tokens, 400 steps each, two rates, one seed, and no figure of sizes";
 
 /// Calls see(group, name, field, help, choice...) for every setting.
 template <class See>
@@ -129,6 +131,11 @@ void each_setting(Settings& s, See&& see) {
       "to choose a rate by, and as many others to report");
 }
 
+/// Bytes of so many vectors in every layer.
+inline Index vectors_bytes(const Settings& s, Index vectors) {
+  return static_cast<Index>(sizeof(float)) * s.model.layers * s.model.model_dim * vectors;
+}
+
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
   const auto some_once = [](const char* name, const auto& list) {
@@ -150,6 +157,8 @@ inline void validate(const Settings& s) {
   infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
   support::check_transformer("recall", s.model, false);
   support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
+  infty::require(s.bytes >= vectors_bytes(s, 1), "recall", "--bytes is ", s.bytes,
+                 ": a vector in every layer has ", vectors_bytes(s, 1));
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");
 }
 

@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
+#include <infty/core/pool.hpp>
 
 #include "../support/model.hpp"
 #include "../support/model_need.hpp"
@@ -28,9 +26,7 @@ inline bool reads_in_one(const std::string& word) { return word == control; }
 inline bool has_sizes(const std::string& word) { return word != "none" && !reads_in_one(word); }
 
 /// Vectors a layer of a Transformer-XL whose vectors have so many bytes for a row.
-inline Index vectors_of(const Settings& s, Index bytes) {
-  return bytes / (static_cast<Index>(sizeof(float)) * s.model.model_dim * s.model.layers);
-}
+inline Index vectors_of(const Settings& s, Index bytes) { return bytes / vectors_bytes(s, 1); }
 
 /// The model that a word stands for, with what it remembers about as large as `length` vectors a
 /// layer. What is no vectors is counted as so many: a head's matrix by its width, the networks of
@@ -68,9 +64,6 @@ inline support::ModelConfig config_of(const Settings& s, const std::string& word
     c.memory_length = length - rest;
     c.memory_width = std::max<Index>(1, rest / 8);
   }
-  if (word == "engram")  // its tables come beside the feed-forward network
-    c.transformer.feed_forward =
-        std::max<Index>(1, static_cast<Index>(s.share * static_cast<double>(s.model.feed_forward)));
   return c;
 }
 
@@ -101,35 +94,32 @@ inline std::size_t full_bytes(const Settings& s, const support::ModelConfig& con
   return model->bytes_of(full_state(s, config, *model, 1));
 }
 
-/// What a row of a full state takes of the heap, with what is kept only to be quick; 0 where the
-/// system does not tell.
-inline std::size_t heap_bytes(const Settings& s, const support::ModelConfig& config) {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+/// What a row of a full state holds of memory, with what it keeps only to be quick, in blocks that
+/// are up to an eighth larger than asked for; 0 where nobody counts (INFTY_NO_POOL).
+inline std::size_t held_bytes(const Settings& s, const support::ModelConfig& config) {
   const auto model = support::make_model(config);
+  const auto used = [] { return infty::HostPool::instance().statistics().bytes_in_use; };
   const auto taken = [&](Index rows) {
-    const auto used = [] {
-      const auto now = ::mallinfo2();
-      return static_cast<double>(now.uordblks) + static_cast<double>(now.hblkhd);
-    };
-    const double before = used();
-    const auto state = full_state(s, config, *model, rows);
-    return used() - before;
+    infty::TextBatch asking;
+    asking.batch = rows;
+    asking.length = s.segment;
+    asking.inputs.assign(static_cast<std::size_t>(rows * s.segment), 0);
+    asking.targets = asking.inputs;
+    const std::size_t before = used();
+    auto state = full_state(s, config, *model, rows);
+    model->likeliest(state, asking);  // only where all layers answer do all keep something
+    return static_cast<Index>(used() - before);
   };
-  constexpr Index rows = 5;
-  taken(rows);  // what stays with threads and models
-  const double more = taken(rows) - taken(1);
-  return more > 0 ? static_cast<std::size_t>(more) / (rows - 1) : 0;
-#else
-  static_cast<void>(s), static_cast<void>(config);
-  return 0;
-#endif
+  constexpr Index rows = 8;
+  taken(rows + 1);  // what stays with the model
+  return static_cast<std::size_t>(std::max<Index>(0, taken(rows + 1) - taken(1)) / rows);
 }
 
 /// A memory that is as large as it may be.
 struct Size {
   support::ModelConfig config;  ///< but for the vocabulary and the seed
   std::size_t bytes = 0;        ///< of a row's full state
-  std::size_t heap = 0;         ///< the same with what is kept to be quick; 0: unknown
+  std::size_t held = 0;         ///< the same with what is kept to be quick; 0: unknown
 };
 
 /// The greatest number from `least` on that fits, which larger ones do not; none if `least` does
@@ -146,32 +136,49 @@ std::optional<Index> greatest(Index least, Fits&& fits) {
   return low;
 }
 
-/// The model of a word, with as long a memory as fits into the bytes of a Transformer-XL's state
-/// that has so many of vectors. A lookup has that Transformer-XL's state, and as many slots as
-/// leave it with no more parameters. None if the least memory needs more.
-inline std::optional<Size> fitted(const Settings& s, const std::string& word, Index bytes) {
+/// Whether a word stands for a lookup: a table that is learned and not written to.
+inline bool is_lookup(const std::string& word) {
+  const auto& names = support::feed_names;
+  return std::find(names.begin() + 1, names.end(), word) != names.end();
+}
+
+/// The model of a word, with as long a memory as fits into the bytes of a
+/// Transformer-XL's state that has so many of vectors; none if the least memory needs more.
+/// @param sub_keys  of a lookup
+inline std::optional<Size> fitted(const Settings& s, const std::string& word, Index bytes,
+                                  Index sub_keys = 1) {
   const Index vectors = vectors_of(s, bytes);
-  support::ModelConfig config = config_of(s, "xl", vectors);
-  const auto size = [&] { return Size{config, full_bytes(s, config), heap_bytes(s, config)}; };
-  if (word == "xl") return size();
-  const std::size_t allowed = full_bytes(s, config);
-  const Index parameters = support::make_model(config)->parameters();
-  config = config_of(s, word, vectors);
-  if (!has_sizes(word)) return size();
-  if (config.feed != "plain" && config.feed != "none") {
-    const auto slots = greatest(1, [&](Index n) {
-      config.sub_keys = n;
-      return support::make_model(config)->parameters() <= parameters;
-    });
-    config.sub_keys = slots.value_or(1);
-    return size();
-  }
-  const auto length = greatest(least_length(s, word), [&](Index vectors_now) {
-    return full_bytes(s, config_of(s, word, vectors_now)) <= allowed;
-  });
+  if (vectors < 1) return std::nullopt;
+  const std::size_t allowed = full_bytes(s, config_of(s, "xl", vectors));
+  const auto config = [&](Index length) {
+    auto made = config_of(s, word, length);
+    made.sub_keys = sub_keys;
+    return made;
+  };
+  std::optional<Index> length = vectors;
+  if (has_sizes(word))
+    length = greatest(least_length(s, word),
+                      [&](Index n) { return full_bytes(s, config(n)) <= allowed; });
   if (!length) return std::nullopt;
-  config = config_of(s, word, *length);
-  return size();
+  const auto made = config(*length);
+  return Size{made, full_bytes(s, made), held_bytes(s, made)};
+}
+
+/// The most sub-keys with which a lookup's model has no more parameters than the ∞-former's at the
+/// size of the table; 1 if it has more with any.
+inline Index sub_keys_of(const Settings& s, const std::string& word) {
+  const auto parameters = [](const support::ModelConfig& config) {
+    return support::make_model(config)->parameters();
+  };
+  const auto infty = fitted(s, "infty", s.bytes);
+  const Index most = parameters(infty ? infty->config : config_of(s, "xl", vectors_of(s, s.bytes)));
+  auto config = config_of(s, word, vectors_of(s, s.bytes));
+  return greatest(1,
+                  [&](Index n) {
+                    config.sub_keys = n;
+                    return parameters(config) <= most;
+                  })
+      .value_or(1);
 }
 
 /// Throws infty::ValueError that names the option if a memory's model and what it reads and answers
