@@ -16,6 +16,7 @@
 #include "../support/json.hpp"
 #include "../support/training.hpp"
 #include "distances.hpp"
+#include "needle.hpp"
 #include "sizes.hpp"
 #include "tasks.hpp"
 
@@ -157,6 +158,7 @@ Cell run(const Settings& s, const Task& task, const std::string& memory, double 
     start = std::chrono::steady_clock::now();
     cell.validation = evaluate(*model, s, task, memory, 2);
     cell.accuracy = evaluate(*model, s, task, memory, 3);
+    if (!task.distances.empty()) cell.distances = needle_at(*model, s, memory);
   } catch (const infty::NonFiniteError&) {
     cell.loss = -1;
   }
