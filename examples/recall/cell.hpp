@@ -14,6 +14,7 @@
 #include "../support/interrupt.hpp"
 #include "../support/json.hpp"
 #include "../support/training.hpp"
+#include "needle.hpp"
 #include "run.hpp"
 #include "sizes.hpp"
 #include "tasks.hpp"
@@ -144,6 +145,7 @@ Cell cell_of(const Run& run, const Settings& s, const Task& task, const Size& si
     start = computed();
     cell.validation = evaluate(*model, s, task, run.memory, 2);
     cell.accuracy = evaluate(*model, s, task, run.memory, 3);
+    if (!task.distances.empty()) cell.distances = needle_at(*model, s, run.memory);
   } catch (const infty::NonFiniteError&) {
     cell.loss = -1;
   }

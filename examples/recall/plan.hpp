@@ -156,8 +156,11 @@ class Costs {
     } catch (const infty::NonFiniteError&) {
     }
     // Twice, without a gradient, by which a step is three times as long.
-    const double sequences = 2 * static_cast<double>(s.evaluation_sequences);
-    cost.evaluation = cost.step / 3 * sequences / static_cast<double>(planned.task->batch);
+    double tokens = 2 * static_cast<double>(s.evaluation_sequences * planned.task->length);
+    if (!planned.task->distances.empty())
+      tokens += static_cast<double>(s.needle_rows * *std::ranges::max_element(s.distances));
+    cost.evaluation =
+        cost.step / 3 * tokens / static_cast<double>(planned.task->batch * planned.task->length);
     return cost;
   }
 

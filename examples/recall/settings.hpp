@@ -28,7 +28,7 @@ inline std::vector<std::string> choices_of_memories() {
 /// Everything that decides which numbers come out.
 struct Settings {
   std::vector<std::string> memories = choices_of_memories();
-  std::vector<std::string> tasks{"copy", "recall", "sorting", "mqar"};
+  std::vector<std::string> tasks{"copy", "recall", "sorting", "mqar", "needle"};
   Index bytes = 16384;
   std::vector<std::string> curve_tasks{"recall"};
   std::vector<Index> curve_bytes{1024, 4096, 16384, 65536, 262144};
@@ -39,6 +39,9 @@ struct Settings {
   std::vector<Index> mqar_lengths{64, 128, 256};
   Index mqar_vocabulary = 64, mqar_examples = 2000, mqar_steps = 600;
   bool zoology = false;
+  Index needle_keys = 8, needle_values = 8, needle_fillers = 8, needle_decoys = 3;
+  Index needle_trained = 128, needle_steps = 1000, needle_rows = 64;
+  std::vector<Index> distances{16, 64, 256, 1024, 4096, 16384};
 
   infty::TransformerConfig model{.model_dim = 32,
                                  .layers = 2,
@@ -79,11 +82,12 @@ template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to compare";
   see(run, "memories", s.memories, "in this order", choices_of_memories());
-  see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting", "mqar", "mqar-mix");
+  see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting", "mqar", "mqar-mix",
+      "needle");
   see(run, "bytes", s.bytes,
       "of a Transformer-XL's vectors for a row; no state is larger than its");
   see(run, "curve-tasks", s.curve_tasks, "of the figure of accuracy against bytes", "none", "copy",
-      "recall", "sorting", "mqar", "mqar-mix");
+      "recall", "sorting", "mqar", "mqar-mix", "needle");
   see(run, "curve-bytes", s.curve_bytes, "that it has points for");
   see(run, "rates", s.rates, "learning rates that every memory is tried with");
   see(run, "seeds", s.seeds, "of weights and sequences; rates are tried with the first");
@@ -105,6 +109,15 @@ void each_setting(Settings& s, See&& see) {
   see(task, "mqar-steps", s.mqar_steps, "of training for it");
   see(task, "zoology", s.zoology,
       "multi-query recall as its authors had it: 8,192 tokens, 100,000 examples, 64 epochs");
+  see(task, "needle-keys", s.needle_keys, "different keys of the needle task");
+  see(task, "needle-values", s.needle_values, "different values");
+  see(task, "needle-fillers", s.needle_fillers, "different tokens between facts and question");
+  see(task, "needle-decoys", s.needle_decoys, "facts beside the one that is asked for");
+  see(task, "needle-trained", s.needle_trained, "tokens between them in training, at most");
+  see(task, "needle-steps", s.needle_steps, "of training for it");
+  see(task, "needle-rows", s.needle_rows, "texts, and so questions at each distance, a seed");
+  see(task, "distances", s.distances,
+      "tokens between them in the test; 1048576, say, takes a while");
 
   const char* const model = "The models";
   support::each_transformer_setting(model, s.model, see);
@@ -153,8 +166,10 @@ inline void validate(const Settings& s) {
   some_once("seeds", s.seeds);
   some_once("lengths", s.lengths);
   some_once("mqar-lengths", s.mqar_lengths);
+  some_once("distances", s.distances);
   infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
   infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
+  infty::require_at_least("recall", "--needle-steps", s.needle_steps, s.warmup + 1);
   support::check_transformer("recall", s.model, false);
   support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
   infty::require(s.bytes >= vectors_bytes(s, 1), "recall", "--bytes is ", s.bytes,

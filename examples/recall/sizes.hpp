@@ -13,7 +13,8 @@
 
 #include "../support/model.hpp"
 #include "../support/model_need.hpp"
-#include "tasks.hpp"
+#include "settings.hpp"
+#include "task.hpp"
 
 // How large each memory is: what makes their states of equal bytes.
 

@@ -76,7 +76,8 @@ if(again MATCHES "±" OR NOT again MATCHES "\n\\| xl [^\n]*\\(0.01\\) \\|\n$")
 endif()
 
 # Every word that stands for a model; no state has more bytes than the plain one's.
-run(0 all ${shape} --tasks recall --rates 1e-2 --seeds 4 --curve-tasks none --out all --bytes 1024 --jobs 4)
+string(REPLACE "--bytes;384" "--bytes;1024" larger "${shape}")
+run(0 all ${larger} --tasks recall --rates 1e-2 --seeds 4 --curve-tasks none --out all --jobs 4)
 string(REGEX MATCH "\n\\| xl \\| ([0-9]+)" row "${all}")
 set(allowed "${CMAKE_MATCH_1}")
 string(REGEX MATCHALL "\n\\| [a-z][-a-z0-9]* \\| [0-9]+ \\|" rows "${all}")
@@ -92,7 +93,8 @@ foreach(row IN LISTS rows)
 endforeach()
 
 # What cannot be as small is left out, and the others are not.
-run(0 small ${shape} --memories xl,infty --tasks copy --rates 1e-2 --seeds 4 --curve-tasks none --bytes 64 --out small)
+string(REPLACE "--bytes;384" "--bytes;64" two "${shape}")
+run(0 small ${two} --memories xl,infty --tasks copy --rates 1e-2 --seeds 4 --curve-tasks none --out small)
 if(NOT errors MATCHES "infty is left out at 64 bytes" OR small MATCHES "infty" OR NOT small MATCHES "\n\\| xl ")
   message(FATAL_ERROR "two vectors are too few for infty:\n${small}${errors}")
 endif()

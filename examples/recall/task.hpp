@@ -31,6 +31,7 @@ struct Task {
   std::vector<Source> tests = {};     ///< empty: those of `training`
   infty::TrainerConfig trainer = {};  ///< but for the learning rate, and for when it is saved
   Index batch = 0;                    ///< sequences a step, at most
+  std::vector<Index> distances = {};  ///< that it is tested at behind its training, by `needle_at`
   double enough = 1;                  ///< an epoch that ends above this accuracy is the last one
 };
 

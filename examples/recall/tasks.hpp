@@ -12,6 +12,7 @@
 #include <infty/data/sorting.hpp>
 
 #include "mqar.hpp"
+#include "needle.hpp"
 #include "settings.hpp"
 #include "task.hpp"
 
@@ -73,6 +74,7 @@ inline std::vector<Task> tasks_of(const Settings& s) {
     if (name == "mqar")
       for (const Index length : s.mqar_lengths) tasks.push_back(mqar_task(s, length));
     if (name == "mqar-mix") tasks.push_back(mqar_mix_task(s));
+    if (name == "needle") tasks.push_back(needle_task(s));
   }
   return tasks;
 }

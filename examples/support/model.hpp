@@ -74,6 +74,7 @@ std::string model_name(const Settings& s) {
 /// What a model is made of.
 struct ModelConfig {
   std::string memory = "infty";
+  /// The feed may be "none", too: blocks that only mix.
   std::string mixer = "attention", feed = "plain", tokens = "none";
   std::uint64_t seed = 1;
   infty::TransformerConfig transformer;
