@@ -144,7 +144,10 @@ void warn(const Settings& s, const Sizes& sizes) {
 /// Returns whether all runs are done.
 bool compare(const Settings& s, const Options& options) {
   validate(s);
+  check_memory(s, "xl");  // by whose state all are measured
   for (const std::string& memory : s.memories) check_memory(s, memory);
+  infty::require(vectors_of(s, s.bytes) >= 1, "recall", "--bytes is ", s.bytes,
+                 ": they are less than a vector in every layer");
   const std::vector<Task> tasks = tasks_of(s);
   const auto lock = support::Lock::folder(options.out);
   require_same_settings(s, options.out);

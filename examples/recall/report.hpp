@@ -61,10 +61,11 @@ inline std::string fixed_comparisons(const Settings& s, const std::vector<Task>&
         return accuracies(results.seeds(s, task.name, word, s.bytes));
       };
       comparisons.push_back({task.name, memory, reference, of(memory), of(reference)});
-      for (const auto* const side :
-           {&comparisons.back().of_memory, &comparisons.back().of_reference})
-        if (side->size() != s.seeds.size())
-          return "\nRuns are missing: before they are done there is no verdict.\n";
+      const std::size_t seeds = s.seeds.size();
+      if (comparisons.back().of_memory.size() != seeds ||
+          comparisons.back().of_reference.size() != seeds ||
+          !results.all_rates(s, task.name, memory) || !results.all_rates(s, task.name, reference))
+        return "\nRuns are missing: before they are done there is no verdict.\n";
     }
   return support::verdicts(comparisons, false);
 }

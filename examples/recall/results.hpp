@@ -74,6 +74,13 @@ class Results {
     return best ? best->run.rate : s.rates.front();
   }
 
+  /// Whether a rate can be chosen: all of them have been tried.
+  bool all_rates(const Settings& s, const std::string& task, const std::string& memory) const {
+    return std::all_of(s.rates.begin(), s.rates.end(), [&](double rate) {
+      return find({task, memory, s.bytes, rate, s.seeds.front()}) != nullptr;
+    });
+  }
+
   /// The runs of all seeds that are done, with the rate that was best.
   std::vector<const Cell*> seeds(const Settings& s, const std::string& task,
                                  const std::string& memory, Index bytes) const {

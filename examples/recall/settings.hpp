@@ -144,11 +144,6 @@ void each_setting(Settings& s, See&& see) {
       "to choose a rate by, and as many others to report");
 }
 
-/// Bytes of so many vectors in every layer.
-inline Index vectors_bytes(const Settings& s, Index vectors) {
-  return static_cast<Index>(sizeof(float)) * s.model.layers * s.model.model_dim * vectors;
-}
-
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
   const auto some_once = [](const char* name, const auto& list) {
@@ -172,8 +167,6 @@ inline void validate(const Settings& s) {
   infty::require_at_least("recall", "--needle-steps", s.needle_steps, s.warmup + 1);
   support::check_transformer("recall", s.model, false);
   support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
-  infty::require(s.bytes >= vectors_bytes(s, 1), "recall", "--bytes is ", s.bytes,
-                 ": a vector in every layer has ", vectors_bytes(s, 1));
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");
 }
 

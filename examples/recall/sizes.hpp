@@ -27,7 +27,11 @@ inline bool reads_in_one(const std::string& word) { return word == control; }
 inline bool has_sizes(const std::string& word) { return word != "none" && !reads_in_one(word); }
 
 /// Vectors a layer of a Transformer-XL whose vectors have so many bytes for a row.
-inline Index vectors_of(const Settings& s, Index bytes) { return bytes / vectors_bytes(s, 1); }
+inline Index vectors_of(const Settings& s, Index bytes) {
+  const double one =
+      sizeof(float) * static_cast<double>(s.model.model_dim) * static_cast<double>(s.model.layers);
+  return static_cast<Index>(static_cast<double>(bytes) / one);
+}
 
 /// The model that a word stands for, with what it remembers about as large as `length` vectors a
 /// layer. What is no vectors is counted as so many: a head's matrix by its width, the networks of
@@ -213,6 +217,12 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
       else if (task == "sorting")
         for (const Index length : s.lengths)
           most = std::max(most, bytes(s.symbols + 1, length, s.symbols));
+      else if (task == "needle")
+        most = std::max(most, bytes(s.needle_keys + s.needle_values + s.needle_fillers,
+                                    2 * (s.needle_decoys + 1), s.needle_trained + 1));
+      else
+        for (const Index length : s.mqar_lengths)
+          most = std::max(most, bytes(s.mqar_vocabulary, length, length));
     }
     return most;
   };
