@@ -18,7 +18,8 @@ namespace recall {
 
 /// Whether the figure of accuracy against bytes has a part for a task.
 inline bool in_curves(const Settings& s, const Task& task) {
-  const std::string word = task.name.substr(0, task.name.find(' '));
+  std::string word = task.name.substr(0, task.name.find_last_not_of(" 0123456789") + 1);
+  std::replace(word.begin(), word.end(), ' ', '-');
   return std::find(s.curve_tasks.begin(), s.curve_tasks.end(), word) != s.curve_tasks.end();
 }
 
