@@ -2,12 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <infty/train/trainer.hpp>
@@ -15,30 +14,15 @@
 #include "../support/interrupt.hpp"
 #include "../support/json.hpp"
 #include "../support/training.hpp"
-#include "distances.hpp"
 #include "needle.hpp"
+#include "run.hpp"
 #include "sizes.hpp"
 #include "tasks.hpp"
 
 namespace recall {
 
-/// One training run: what it is, and what came out.
-struct Cell {
-  std::string task, memory;
-  double rate = 0;
-  std::uint64_t seed = 0;
-  Index parameters = 0;
-  std::size_t bytes = 0;  ///< of a row's state
-  /// Mean over the last tenth of the steps, or of the last one where an epoch ended above the
-  /// accuracy that is enough; -1 where it was no number.
-  double loss = 0;
-  double validation = 0, accuracy = 0;
-  double seconds = 0;
-  /// Accuracy at every distance, in tasks that have distances; is no part of runs.csv.
-  std::vector<DistancePoint> distances = {};
-
-  auto key() const { return std::tie(task, memory, rate, seed); }
-};
+/// Seconds that this process has computed.
+inline double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// The accuracy on sequences from a stream of random numbers of their own.
 inline double evaluate(const support::Model& model, const Settings& s, const Task& task,
@@ -101,7 +85,7 @@ Behind train(support::Model& model, const Settings& s, const Task& task, const s
   if (std::filesystem::exists(unfinished.path)) trainer.load(unfinished.path);
   done(trainer.steps());
   const auto enough = [&] { return behind.accuracy > task.enough; };
-  auto since = std::chrono::steady_clock::now();
+  double since = computed();
   const bool ended = trainer.run(
       [&] {
         const Index step = trainer.steps();
@@ -128,8 +112,8 @@ Behind train(support::Model& model, const Settings& s, const Task& task, const s
                behind.accuracy = evaluate(model, s, task, memory, 2);
                if (enough()) behind.loss = static_cast<double>(made.loss.value().item());
              }
-             const auto now = std::chrono::steady_clock::now();
-             behind.seconds += std::chrono::duration<double>(now - since).count();
+             const double now = computed();
+             behind.seconds += now - since;
              since = now;
              done(1);
            }});
@@ -138,31 +122,34 @@ Behind train(support::Model& model, const Settings& s, const Task& task, const s
   return behind;
 }
 
+/// The model of a run, by the size of its memory.
+inline std::unique_ptr<support::Model> model_of(const Size& size, const Task& task,
+                                                std::uint64_t seed) {
+  support::ModelConfig config = size.config;
+  config.seed = seed;
+  config.transformer.vocabulary = task.vocabulary;
+  return support::make_model(config);
+}
+
 /// Trains and evaluates. A run whose loss is no number at some step has no answer right.
 template <class Done>
-Cell run(const Settings& s, const Task& task, const std::string& memory, double rate,
-         std::uint64_t seed, const Unfinished& unfinished, Done&& done) {
-  auto start = std::chrono::steady_clock::now();
-  const auto config = fitted(s, task, memory, seed);
-  const auto model = support::make_model(config);
-  Cell cell{.task = task.name,
-            .memory = memory,
-            .rate = rate,
-            .seed = seed,
-            .parameters = model->parameters(),
-            .bytes = full_bytes(s, config)};
+Cell cell_of(const Run& run, const Settings& s, const Task& task, const Size& size,
+             const Unfinished& unfinished, Done&& done) {
+  double start = computed();
+  const auto model = model_of(size, task, run.seed);
+  Cell cell{.run = run, .parameters = model->parameters(), .bytes = size.bytes, .heap = size.heap};
   try {
-    const Behind behind = train(*model, s, task, memory, rate, seed, unfinished, done);
+    const Behind behind = train(*model, s, task, run.memory, run.rate, run.seed, unfinished, done);
     cell.loss = behind.loss;
     cell.seconds = behind.seconds;
-    start = std::chrono::steady_clock::now();
-    cell.validation = evaluate(*model, s, task, memory, 2);
-    cell.accuracy = evaluate(*model, s, task, memory, 3);
-    if (!task.distances.empty()) cell.distances = needle_at(*model, s, memory);
+    start = computed();
+    cell.validation = evaluate(*model, s, task, run.memory, 2);
+    cell.accuracy = evaluate(*model, s, task, run.memory, 3);
+    if (!task.distances.empty()) cell.distances = needle_at(*model, s, run.memory);
   } catch (const infty::NonFiniteError&) {
     cell.loss = -1;
   }
-  cell.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  cell.seconds += computed() - start;
   return cell;
 }
 

@@ -14,14 +14,28 @@ namespace recall {
 
 using infty::Index;
 
+/// The word that stands for no memory, but for attention that has the whole sequence before its
+/// eyes. All others read in segments.
+inline const std::string control = "attention";
+
+/// The words that stand for models, in the order of the table.
+inline std::vector<std::string> choices_of_memories() {
+  std::vector<std::string> all = support::compared_names();
+  all.insert(all.begin() + 1, control);
+  return all;
+}
+
 /// Everything that decides which numbers come out.
 struct Settings {
-  std::vector<std::string> memories = support::memory_names;
+  std::vector<std::string> memories = choices_of_memories();
   std::vector<std::string> tasks{"copy", "recall", "sorting"};
+  Index bytes = 16384;
+  std::vector<std::string> curve_tasks{"recall"};
+  std::vector<Index> curve_bytes{1024, 4096, 16384, 65536, 262144, 1048576};
 
   Index symbols = 8, items = 5, copy_gap = 100;
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
-  std::vector<Index> lengths{64, 128, 256};
+  std::vector<Index> lengths{128};
   std::vector<Index> mqar_lengths{64, 128, 256};
   Index mqar_vocabulary = 64, mqar_examples = 2000, mqar_steps = 1000;
   bool zoology = false;
@@ -35,7 +49,7 @@ struct Settings {
                                  .feed_forward = 64,
                                  .pre_norm = true,
                                  .embedding_deviation = 0};
-  Index segment = 16, vectors = 64, compression_rate = 4;
+  Index segment = 16, compression_rate = 4;
   double share = .5;
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .bins = 32};
@@ -48,14 +62,31 @@ struct Settings {
   Index evaluation_sequences = 256;
 };
 
+/// What takes minutes, and shows which memories learn at all. Other options change it further.
+inline Settings quick_settings() {
+  Settings s;
+  s.tasks = {"recall"};
+  s.curve_tasks = {"none"};
+  s.rates = {3e-3};
+  s.seeds = {1};
+  s.steps = 400;
+  return s;
+}
+inline constexpr const char* quick_help =
+    "minutes instead of hours: recall alone, one rate, one seed, 400 steps, no figure";
+
 /// Calls see(group, name, field, help, choice...) for every setting.
 template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to compare";
-  see(run, "memories", s.memories, "in this order", "none", "xl", "compressive", "lamemo", "infty",
-      "infty-sticky", "attention");
+  see(run, "memories", s.memories, "in this order", choices_of_memories());
   see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting", "mqar", "mqar-mix",
       "needle");
+  see(run, "bytes", s.bytes,
+      "of a Transformer-XL's vectors for a row; no state is larger than its");
+  see(run, "curve-tasks", s.curve_tasks, "of the figure of accuracy against bytes", "none", "copy",
+      "recall", "sorting", "mqar", "mqar-mix", "needle");
+  see(run, "curve-bytes", s.curve_bytes, "that it has points for");
   see(run, "rates", s.rates, "learning rates that every memory is tried with");
   see(run, "seeds", s.seeds, "of weights and sequences; rates are tried with the first");
 
@@ -89,7 +120,6 @@ void each_setting(Settings& s, See&& see) {
   const char* const model = "The models";
   support::each_transformer_setting(model, s.model, see);
   see(model, "segment", s.segment, "tokens that are read at once");
-  see(model, "vectors", s.vectors, "a state has the bytes of so many vectors a layer");
   see(model, "share", s.share, "of a state that is compressed, or the LTM, where there is one");
   see(model, "compression-rate", s.compression_rate, "vectors that become a compressed one");
   support::each_chosen(model, s.long_term,
@@ -123,6 +153,8 @@ inline void validate(const Settings& s) {
   support::validate_ranges("recall", s);
   some_once("memories", s.memories);
   some_once("tasks", s.tasks);
+  some_once("curve-tasks", s.curve_tasks);
+  some_once("curve-bytes", s.curve_bytes);
   some_once("rates", s.rates);
   some_once("seeds", s.seeds);
   some_once("lengths", s.lengths);

@@ -2,9 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "../support/model.hpp"
 #include "../support/model_need.hpp"
@@ -15,63 +22,157 @@
 
 namespace recall {
 
-/// Whether a word stands for the control: attention, with nothing to remember, that has the whole
-/// sequence before its eyes. All others read it in segments.
-inline bool reads_in_one(const std::string& memory) { return memory == "attention"; }
+/// Whether a word stands for the control.
+inline bool reads_in_one(const std::string& word) { return word == control; }
 
-/// The memory of the model that a word stands for.
-inline std::string memory_of(const std::string& word) { return reads_in_one(word) ? "none" : word; }
+/// Whether what it remembers can be larger or smaller.
+inline bool has_sizes(const std::string& word) { return word != "none" && !reads_in_one(word); }
 
-/// What is made of a memory's model before it is fitted to the bytes of `vectors` vectors.
-inline support::ModelConfig config_of(const Settings& s, Index vocabulary,
-                                      const std::string& memory, std::uint64_t seed) {
-  support::ModelConfig config{.memory = memory_of(memory),
-                              .feed = s.zoology ? "none" : "plain",
-                              .seed = seed,
-                              .transformer = s.model,
-                              .memory_length = s.vectors,
-                              .compression_rate = s.compression_rate,
-                              .segment = 1,
-                              .long_term = s.long_term};
-  config.transformer.vocabulary = vocabulary;
-  return config;
+/// Vectors a layer of a Transformer-XL whose vectors have so many bytes for a row.
+inline Index vectors_of(const Settings& s, Index bytes) {
+  return bytes / (static_cast<Index>(sizeof(float)) * s.model.model_dim * s.model.layers);
+}
+
+/// The model that a word stands for, with what it remembers about as large as `length` vectors a
+/// layer. What is no vectors is counted as so many: a head's matrix by its width, the networks of
+/// Titans and associative keys likewise. Memory tokens are an eighth, and a segment at most.
+inline support::ModelConfig config_of(const Settings& s, const std::string& word, Index length) {
+  support::ModelConfig c{.transformer = s.model,
+                         .memory_length = length,
+                         .compression_rate = s.compression_rate,
+                         .segment = 1,
+                         .long_term = s.long_term};
+  support::choose_model(c, reads_in_one(word) ? "none" : word);
+  if (s.zoology && c.feed == "plain") c.feed = "none";
+  c.transformer.vocabulary = 8;  // nothing of a state depends on it
+  const auto part = static_cast<Index>(s.share * static_cast<double>(length));
+  const Index rest = std::max<Index>(1, part);
+  c.compressed = rest;
+  if (word.starts_with("infty")) {  // of basis functions there are as many for each width
+    const auto widths = static_cast<Index>(s.long_term.widths.size());
+    c.compressed = std::max<Index>(1, part / widths) * widths;
+  }
+  const auto matrix = [&](Index vectors) {  // its width: even, for what turns pairs of numbers
+    const auto numbers = static_cast<double>(vectors * s.model.model_dim / s.model.heads);
+    return std::max<Index>(2, static_cast<Index>(std::sqrt(numbers)) / 2 * 2);
+  };
+  if (word == "infini") {
+    c.memory_length = length - rest;
+    c.transformer.head_dim = matrix(rest);
+  }
+  if (word == "titans") c.memory_width = std::max<Index>(1, rest / 4);
+  if (word == "titans-layer") c.memory_width = std::max<Index>(1, length / 4);
+  if (c.mixer != "attention" && c.mixer != "memsizer" && c.mixer != "titans-layer")
+    c.transformer.head_dim = matrix(length);
+  if (c.tokens != "none") c.token_count = std::clamp<Index>(length / 8, 1, s.segment);
+  if (word == "associative") {
+    c.memory_length = length - rest;
+    c.memory_width = std::max<Index>(1, rest / 8);
+  }
+  if (word == "engram")  // its tables come beside the feed-forward network
+    c.transformer.feed_forward =
+        std::max<Index>(1, static_cast<Index>(s.share * static_cast<double>(s.model.feed_forward)));
+  return c;
+}
+
+/// The least length that `config_of` makes a model of.
+inline Index least_length(const Settings& s, const std::string& word) {
+  if (word.starts_with("infty")) return std::ssize(s.long_term.widths) + 1;
+  const auto memory = config_of(s, word, 2).memory;
+  const bool two_parts = memory == "compressive" || memory == "memformer" || memory == "infini" ||
+                         memory == "titans" || word == "associative";
+  return two_parts ? 2 : 1;
+}
+
+/// Reads until the memories of the state are full.
+inline support::Model::State full_state(const Settings& s, const support::ModelConfig& config,
+                                        const support::Model& model, Index rows) {
+  auto state = model.make_state(rows);
+  // What is compressed takes several vectors; a memory behind another waits for a segment.
+  const Index rate = config.memory == "compressive" ? config.compression_rate : 1;
+  const Index segments = 2 + (config.memory_length * rate) / s.segment;
+  const std::vector<Index> tokens(static_cast<std::size_t>(rows * segments * s.segment), 0);
+  model.observe(state, rows, tokens, s.segment);
+  return state;
 }
 
 /// A model's state for one row, when its memories are full.
 inline std::size_t full_bytes(const Settings& s, const support::ModelConfig& config) {
   const auto model = support::make_model(config);
-  auto state = model->make_state(1);
-  // What is compressed takes several vectors; a memory behind another waits for a segment.
-  const Index segments = 2 + (config.memory_length * config.compression_rate) / s.segment;
-  const std::vector<Index> tokens(static_cast<std::size_t>(segments * s.segment), 0);
-  model->observe(state, 1, tokens, s.segment);
-  return model->bytes_of(state);
+  return model->bytes_of(full_state(s, config, *model, 1));
 }
 
-/// A model of a memory; with as long a one as fits into the bytes of `vectors` vectors a layer.
-inline support::ModelConfig fitted(const Settings& s, const Task& task, const std::string& memory,
-                                   std::uint64_t seed) {
-  support::ModelConfig config = config_of(s, task.vocabulary, "xl", seed);
-  const std::size_t allowed = full_bytes(s, config);
-  config.memory = memory_of(memory);
-  if (config.memory == "xl" || config.memory == "none") return config;
-  const auto widths = static_cast<Index>(s.long_term.widths.size());
-  const auto fits = [&](Index length) {
-    config.memory_length = length;
-    // Of basis functions there are as many for each width.
-    const auto part = static_cast<Index>(s.share * static_cast<double>(length));
-    config.compressed = std::max<Index>(1, part / widths) * widths;
-    return full_bytes(s, config) <= allowed;
+/// What a row of a full state takes of the heap, with what is kept only to be quick; 0 where the
+/// system does not tell.
+inline std::size_t heap_bytes(const Settings& s, const support::ModelConfig& config) {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  const auto model = support::make_model(config);
+  const auto taken = [&](Index rows) {
+    const auto used = [] {
+      const auto now = ::mallinfo2();
+      return static_cast<double>(now.uordblks) + static_cast<double>(now.hblkhd);
+    };
+    const double before = used();
+    const auto state = full_state(s, config, *model, rows);
+    return used() - before;
   };
-  Index low = 2 * widths, high = s.vectors * s.model.layers + 1;
-  infty::require(fits(low), "recall", "--vectors is ", s.vectors, ": ", memory,
-                 " needs more than their ", allowed, " bytes");
+  constexpr Index rows = 5;
+  taken(rows);  // what stays with threads and models
+  const double more = taken(rows) - taken(1);
+  return more > 0 ? static_cast<std::size_t>(more) / (rows - 1) : 0;
+#else
+  static_cast<void>(s), static_cast<void>(config);
+  return 0;
+#endif
+}
+
+/// A memory that is as large as it may be.
+struct Size {
+  support::ModelConfig config;  ///< but for the vocabulary and the seed
+  std::size_t bytes = 0;        ///< of a row's full state
+  std::size_t heap = 0;         ///< the same with what is kept to be quick; 0: unknown
+};
+
+/// The greatest number from `least` on that fits, which larger ones do not; none if `least` does
+/// not.
+template <class Fits>
+std::optional<Index> greatest(Index least, Fits&& fits) {
+  if (!fits(least)) return std::nullopt;
+  Index low = least, high = least + 1;
+  for (; fits(high); high = 2 * high) low = high;
   while (high - low > 1) {
     const Index middle = (low + high) / 2;
     (fits(middle) ? low : high) = middle;
   }
-  fits(low);
-  return config;
+  return low;
+}
+
+/// The model of a word, with as long a memory as fits into the bytes of a Transformer-XL's state
+/// that has so many of vectors. A lookup has that Transformer-XL's state, and as many slots as
+/// leave it with no more parameters. None if the least memory needs more.
+inline std::optional<Size> fitted(const Settings& s, const std::string& word, Index bytes) {
+  const Index vectors = vectors_of(s, bytes);
+  support::ModelConfig config = config_of(s, "xl", vectors);
+  const auto size = [&] { return Size{config, full_bytes(s, config), heap_bytes(s, config)}; };
+  if (word == "xl") return size();
+  const std::size_t allowed = full_bytes(s, config);
+  const Index parameters = support::make_model(config)->parameters();
+  config = config_of(s, word, vectors);
+  if (!has_sizes(word)) return size();
+  if (config.feed != "plain" && config.feed != "none") {
+    const auto slots = greatest(1, [&](Index n) {
+      config.sub_keys = n;
+      return support::make_model(config)->parameters() <= parameters;
+    });
+    config.sub_keys = slots.value_or(1);
+    return size();
+  }
+  const auto length = greatest(least_length(s, word), [&](Index vectors_now) {
+    return full_bytes(s, config_of(s, word, vectors_now)) <= allowed;
+  });
+  if (!length) return std::nullopt;
+  config = config_of(s, word, *length);
+  return size();
 }
 
 /// Throws infty::ValueError that names the option if a memory's model and what it reads and answers
@@ -80,12 +181,15 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
   const auto need = [&](const Settings& s) {
     const auto number = [](Index n) { return static_cast<double>(n); };
     const double rows = number(s.batch);
+    const Index most_bytes =
+        std::max(s.bytes, *std::max_element(s.curve_bytes.begin(), s.curve_bytes.end()));
+    const Index vectors = std::max<Index>(2, vectors_of(s, most_bytes));
     // Of a task with so many different tokens, and sequences and answers so long.
     const auto bytes = [&](Index vocabulary, Index length, Index answer) {
-      auto config = config_of(s, vocabulary, memory, 0);
-      config.compressed = static_cast<Index>(s.share * number(s.vectors));
+      auto config = config_of(s, memory, vectors);
+      config.transformer.vocabulary = vocabulary;
       const support::ModelNeed model(config);
-      const double filled = number(s.vectors) * number(s.compression_rate) + 2 * number(s.segment);
+      const double filled = number(vectors) * number(s.compression_rate) + 2 * number(s.segment);
       return model.model() + model.state(rows) +
              (reads_in_one(memory)
                   ? model.segment(rows, number(length + answer), true)
