@@ -32,6 +32,7 @@
 #include "../support/saving.hpp"
 #include "../support/warn_of.hpp"
 #include "curves.hpp"
+#include "distance_figure.hpp"
 #include "farm.hpp"
 
 namespace recall {
@@ -165,6 +166,7 @@ bool compare(const Settings& s, const Options& options) {
   std::printf("%s", text.c_str());
   if (std::ranges::any_of(tasks, [&](const Task& task) { return in_curves(s, task); }))
     draw_curves(s, tasks, results, options.out);
+  draw_distances(s, tasks, results, options.out);
   double seconds = 0;
   for (const auto& [name, cell] : results.cells()) seconds += cell.seconds;
   std::fprintf(stderr, "%zu runs, %.0f s of computing; wrote runs.csv and table.md to %s\n",
