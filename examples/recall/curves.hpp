@@ -68,16 +68,21 @@ inline std::string curves_figure(const Settings& s, const std::vector<Task>& tas
   for (const Task& task : tasks)
     if (in_curves(s, task)) rows.push_back(&task);
   const auto number = [](auto n) { return std::to_string(n); };
+  std::string tics;
+  for (const Index bytes : budgets(s, tasks))
+    tics += (tics.empty() ? "'" : ", '") +
+            (bytes % 1024 == 0 ? number(bytes / 1024) + " KiB" : number(bytes)) + "' " +
+            number(bytes);
   std::string out =
       "set terminal pngcairo size " + number(std::max<std::size_t>(640, 420 * columns.size())) +
-      ',' + number(420 * rows.size()) +
+      ',' + number(500 * rows.size()) +
       " font 'sans,10'\nset output 'curves.png'\nset datafile separator ','\n"
       "set datafile missing NaN\nset border 3\nset tics nomirror out\nset grid y lc '#dddddd'\n"
-      "set logscale x 2\nset format x '%.0b %B'\nset yrange [0:1.02]\nset xlabel 'bytes of a row'\n"
-      "set ylabel 'accuracy'\nset key bottom right\n"
+      "set logscale x\nset yrange [0:1.02]\nset xlabel 'bytes of a row'\n"
+      "set ylabel 'accuracy'\nset key bmargin center horizontal samplen 2\n"
       "of(task, memory) = strcol(1) eq task && strcol(2) eq memory ? $6 : NaN\n"
-      "set multiplot layout " +
-      number(rows.size()) + ',' + number(columns.size()) + '\n';
+      "set xtics (" +
+      tics + ")\nset multiplot layout " + number(rows.size()) + ',' + number(columns.size()) + '\n';
   for (const Task* const task : rows)
     for (const Family& family : columns) {
       out += "set title '" + task->name + ": " + family.title + "'\nplot " + number(task->chance) +
