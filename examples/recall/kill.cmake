@@ -93,7 +93,7 @@ foreach(signal KILL TERM)
     ERROR_VARIABLE said)
   if(NOT status EQUAL 1
      OR NOT said MATCHES "recall: the run copy-5-[-.a-z0-9]+: (it was ended by signal 9|a signal has stopped it)"
-     OR NOT said MATCHES "1 runs failed; the same command tries them again")
+     OR NOT said MATCHES "runs that failed: 1; the same command tries them again")
     message(FATAL_ERROR "SIG${signal} to a run: ${status}, it says\n${said}")
   endif()
   file(READ "${FOLDER}/parts/table.md" table)

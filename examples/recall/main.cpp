@@ -74,9 +74,11 @@ Index do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes&
   const auto total = static_cast<Index>(seconds) + 1;
   support::ProgressLine line("runs", total, 0, "second");
   double before = 0;  // of runs that have ended
-  Index ended = 0, failed = 0;
+  Index ended = 0;
+  std::set<std::string> failed;
   for (const bool choosing : {true, false}) {
-    const auto runs = missing(s, tasks, sizes, results, choosing);
+    auto runs = missing(s, tasks, sizes, results, choosing);
+    std::erase_if(runs, [&](const Planned& p) { return failed.contains(p.run.name()); });
     std::vector<Job> jobs;
     for (const Planned& planned : runs) jobs.push_back(job_of(planned, s, options, results));
     std::vector<double> going(runs.size());
@@ -97,7 +99,7 @@ Index do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes&
           if (why.empty()) {
             results.add(runs[i].run);
           } else {
-            ++failed;
+            failed.insert(runs[i].run.name());
             line.clear();
             std::fprintf(stderr, "recall: the run %s: %s\n", runs[i].run.name().c_str(),
                          why.c_str());
@@ -111,7 +113,7 @@ Index do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes&
       return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
     });
   }
-  return failed;
+  return std::ssize(failed);
 }
 
 /// Throws infty::ValueError that names the first setting that differs from those of the comparison
@@ -172,7 +174,7 @@ bool compare(const Settings& s, const Options& options) {
   std::fprintf(stderr, "%zu runs, %.0f s of computing; wrote runs.csv and table.md to %s\n",
                results.cells().size(), seconds, options.out.c_str());
   if (failed > 0)
-    std::fprintf(stderr, "recall: %lld runs failed; the same command tries them again\n",
+    std::fprintf(stderr, "recall: runs that failed: %lld; the same command tries them again\n",
                  static_cast<long long>(failed));
   return failed == 0;
 }

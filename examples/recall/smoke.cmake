@@ -102,7 +102,7 @@ endif()
 # A run that fails is named, and takes no other with it.
 file(WRITE "${FOLDER}/failed/runs/copy-5-xl-384-0.01-4.safetensors" "damaged")
 run(1 failed ${shape} --memories none,xl --tasks copy --rates 1e-2 --seeds 4 --curve-tasks none --out failed)
-if(NOT errors MATCHES "the run copy-5-xl-384-0.01-4: " OR NOT errors MATCHES "1 runs failed"
+if(NOT errors MATCHES "the run copy-5-xl-384-0.01-4: " OR NOT errors MATCHES "runs that failed: 1"
    OR NOT failed MATCHES "\n\\| none \\|")
   message(FATAL_ERROR "of a damaged checkpoint:\n${failed}${errors}")
 endif()
