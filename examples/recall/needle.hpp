@@ -88,47 +88,54 @@ inline Task needle_task(const Settings& s) {
 /// The furthest that attention over the whole text is asked: its cost is the square of it.
 inline constexpr Index furthest_in_one = 1024;
 
-/// Right answers at each distance, of as many questions as there are rows, one a row. Each row is
-/// one long text that is read once; at each distance a copy of the state is asked. The texts, and
-/// so the questions, are others than those of `evaluate`. From where a state is no longer finite
-/// nothing is right. Throws support::Interrupted where a signal came.
-inline std::vector<DistancePoint> needle_at(const support::Model& model, const Settings& s,
-                                            const std::string& memory) {
+/// Adds the right answers of texts `first` to `first` + rows - 1, as `needle_at`.
+inline void add_needles(const support::Model& model, const Settings& s, const std::string& memory,
+                        Index first, Index rows, std::vector<DistancePoint>& points) {
   const infty::NeedleTask task = needle_of(s);
   infty::Random random(0, 4);
-  const auto batch = task.sample(s.needle_rows, random);
-  std::vector<Index> distances = s.distances;
-  std::sort(distances.begin(), distances.end());
-  std::vector<DistancePoint> points;
-  auto state = model.make_state(s.needle_rows);
+  random.seek(static_cast<std::uint64_t>(first));
+  const auto batch = task.sample(rows, random);
+  auto state = model.make_state(rows, first);
   Index position = 0;  // a multiple of the segment
-  bool finite = true;
-  for (const Index distance : distances) {
-    if (reads_in_one(memory) && distance > furthest_in_one) break;
-    DistancePoint& point = points.emplace_back(DistancePoint{distance, 0, s.needle_rows});
-    if (!finite) continue;
-    try {
+  try {
+    for (DistancePoint& point : points) {
       // The question's segment begins where it would if the text ended with it.
-      const Index end = task.length() + distance;
+      const Index end = task.length() + point.distance;
       const Index last = reads_in_one(memory) ? 0 : end / s.segment * s.segment;
       constexpr Index at_once = 64;  // segments, whose tokens are made together
       while (position < last) {
         if (const int signal = support::InterruptGuard::signal(); signal != 0)
           throw support::Interrupted(signal, "stopped");
         const Index to = std::min(last, position + at_once * s.segment);
-        model.observe(state, s.needle_rows, needle_tokens(task, batch, position, to), s.segment);
+        model.observe(state, rows, needle_tokens(task, batch, position, to), s.segment);
         position = to;
       }
       auto copy = state;
-      Marks marks;
-      Questions questions{{}, needle_asked(task, batch, last, distance, s.segment)};
+      Questions questions{{}, needle_asked(task, batch, last, point.distance, s.segment)};
       if (reads_in_one(memory)) questions = in_one(questions);
+      Marks marks;
       marks.add(model, copy, questions, s.segment);
-      point.right = marks.rows.at(1).first;
-    } catch (const infty::NonFiniteError&) {
-      finite = false;
+      point.right += marks.rows.at(1).first;
     }
+  } catch (const infty::NonFiniteError&) {
+    return;  // nothing is right from here on
   }
+}
+
+/// Right answers at each distance, of as many questions as there are rows, one a row. Each row is
+/// one long text that is read once; at each distance a copy of the state is asked. The texts, and
+/// so the questions, are others than those of `evaluate`. From where a state is no longer finite
+/// nothing is right. Throws support::Interrupted where a signal came.
+inline std::vector<DistancePoint> needle_at(const support::Model& model, const Settings& s,
+                                            const std::string& memory) {
+  std::vector<Index> distances = s.distances;
+  std::sort(distances.begin(), distances.end());
+  std::vector<DistancePoint> points;
+  for (const Index distance : distances)
+    if (!reads_in_one(memory) || distance <= furthest_in_one)
+      points.push_back({distance, 0, s.needle_rows});
+  for (Index first = 0; first < s.needle_rows; first += s.batch)
+    add_needles(model, s, memory, first, std::min(s.batch, s.needle_rows - first), points);
   return points;
 }
 

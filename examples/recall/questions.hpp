@@ -129,6 +129,7 @@ struct Marks {
       }
     }
     for (std::size_t row = 0; row < right.size(); ++row) {
+      if (targets[row] == 0) continue;
       auto& [said, count] = rows[targets[row]];
       said += right[row];
       ++count;
