@@ -125,8 +125,8 @@ void require_same_settings(const Settings& s, const std::filesystem::path& folde
   const auto asked = support::to_json(s);
   const auto there =
       support::to_json(support::settings_from<Settings>(support::read_json(path), path.string()));
-  const std::set<std::string> free{"memories", "tasks",       "lengths",     "rates",
-                                   "seeds",    "curve-tasks", "curve-bytes", "bytes"};
+  const std::set<std::string> free{"memories",    "tasks",        "lengths",     "rates", "seeds",
+                                   "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"};
   for (const auto& [name, value] : asked.items())
     infty::require(free.contains(name) || there.at(name) == value, "recall", folder.string(),
                    " holds a comparison with --", name, ' ', there.at(name).dump(), ", not ",
