@@ -162,6 +162,7 @@ bool compare(const Settings& s, const Options& options) {
   results.clean();
   support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
   const Index failed = do_missing(s, tasks, sizes, options, results);
+  results.clean();  // of what runs that were killed have left
   const std::string text = table(s, tasks, sizes, results);
   support::write_file(options.out / "table.md", text);
   support::write_file(options.out / "runs.csv", runs_csv(results));
