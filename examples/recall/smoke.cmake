@@ -5,7 +5,8 @@ file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 set(shape --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12,20
           --width 8 --layers 1 --feed-forward 8 --segment 4 --bytes 384 --widths .2 --samples 8 --sticky-bins 4
-          --batch 3 --steps 3 --warmup 1 --evaluation-sequences 7)
+          --batch 3 --steps 3 --warmup 1 --evaluation-sequences 7 --mqar-lengths 16 --mqar-vocabulary 8
+          --mqar-examples 6 --mqar-steps 3 --needle-trained 8 --needle-steps 3 --needle-rows 2 --distances 4,40)
 set(tiny ${shape} --memories none,attention,xl,compressive,infty,linear --tasks copy,recall,sorting
          --rates 1e-3,1e-2 --seeds 4,5 --curve-tasks recall --curve-bytes 128,384,768)
 
@@ -77,7 +78,7 @@ endif()
 
 # Every word that stands for a model; no state has more bytes than the plain one's.
 string(REPLACE "--bytes;384" "--bytes;1024" larger "${shape}")
-run(0 all ${larger} --tasks recall --rates 1e-2 --seeds 4 --curve-tasks none --out all --jobs 4)
+run(0 all ${larger} --tasks recall,mqar,needle --rates 1e-2 --seeds 4 --curve-tasks none --out all --jobs 4)
 string(REGEX MATCH "\n\\| xl \\| ([0-9]+)" row "${all}")
 set(allowed "${CMAKE_MATCH_1}")
 string(REGEX MATCHALL "\n\\| [a-z][-a-z0-9]* \\| [0-9]+ \\|" rows "${all}")
@@ -91,6 +92,22 @@ foreach(row IN LISTS rows)
     message(FATAL_ERROR "${CMAKE_MATCH_1} has ${CMAKE_MATCH_2} bytes, more than ${allowed}")
   endif()
 endforeach()
+
+if(NOT all MATCHES "\\| recall 4 \\| mqar 16 \\| needle \\|")
+  message(FATAL_ERROR "the tasks are\n${all}")
+endif()
+file(STRINGS "${FOLDER}/all/needle.csv" lines)
+list(LENGTH lines points)
+math(EXPR wanted "2 * (${count} + 1) + 1") # of each memory and of the whole sequence, and a header
+if(NOT points EQUAL wanted)
+  message(FATAL_ERROR "needle.csv has ${points} lines, not ${wanted}:\n${lines}")
+endif()
+
+run(0 mix ${shape} --memories xl --tasks mqar-mix --rates 1e-2 --seeds 4 --curve-tasks mqar-mix
+    --curve-bytes 384 --out mix)
+if(NOT mix MATCHES "\\| mqar mix \\|" OR NOT EXISTS "${FOLDER}/mix/curves.csv")
+  message(FATAL_ERROR "the mixture of lengths:\n${mix}")
+endif()
 
 # What cannot be as small is left out, and the others are not.
 string(REPLACE "--bytes;384" "--bytes;64" two "${shape}")
