@@ -1,20 +1,24 @@
 # A comparison that is killed and started again keeps the runs that were finished, goes on with the others,
-# and ends with the table of one that was not.
+# and ends with the table of one that was not; a run that is killed alone takes no other with it.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
 set(options --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12
-            --width 8 --layers 1 --feed-forward 8 --segment 4 --vectors 12 --widths .2 --samples 8
+            --width 8 --layers 1 --feed-forward 8 --segment 4 --bytes 384 --widths .2 --samples 8
             --sticky-bins 4 --batch 3 --steps 12 --warmup 1 --rates 1e-3,1e-2 --seeds 4,5
-            --evaluation-sequences 7)
+            --evaluation-sequences 7 --memories none,xl,infty,delta-net --tasks copy,recall,sorting
+            --curve-tasks recall --curve-bytes 384,768)
 
-# The runs of a folder without their times, sorted: which is finished first depends on the jobs.
+# The runs of a folder without their times, which are sorted by their names.
 function(read_runs folder out)
+  file(GLOB files RELATIVE "${FOLDER}/${folder}/runs" "${FOLDER}/${folder}/runs/*.json")
+  list(SORT files)
   set(runs)
-  if(EXISTS "${FOLDER}/${folder}/runs.csv")
-    file(STRINGS "${FOLDER}/${folder}/runs.csv" runs)
-  endif()
-  list(TRANSFORM runs REPLACE ",[^,]*$" "")
-  list(SORT runs)
+  foreach(file IN LISTS files)
+    file(READ "${FOLDER}/${folder}/runs/${file}" run)
+    string(REGEX REPLACE "\"seconds\": [^\n]*" "" run "${run}")
+    string(REGEX REPLACE "[\n;]" "" run "${file} ${run}")
+    list(APPEND runs "${run}")
+  endforeach()
   set(${out} "${runs}" PARENT_SCOPE)
 endfunction()
 
@@ -32,10 +36,13 @@ function(words out threads)
 endfunction()
 function(compare)
   same_files(whole parts table.md settings.json)
+  if(EXISTS "${FOLDER}/whole/curves.csv")
+    same_files(whole parts curves.csv)
+  endif()
   read_runs(whole a)
   read_runs(parts b)
-  same(runs.csv "${a}" "${b}")
-  file(GLOB left "${FOLDER}/parts/unfinished-*")
+  same(runs "${a}" "${b}")
+  file(GLOB left "${FOLDER}/parts/runs/*.safetensors")
   if(left)
     message(FATAL_ERROR "finished runs have left ${left}")
   endif()
@@ -51,20 +58,52 @@ now(end)
 math(EXPR milliseconds "${end} - ${begin}")
 kill_often("recall" ${milliseconds})
 
-# Ctrl-C saves inside of a run, and says how to go on.
+# Ctrl-C saves inside of runs, and says how to go on.
 string(REPLACE "--steps;12" "--steps;400" long "${options}")
+string(REPLACE "--memories;none,xl,infty,delta-net;--tasks;copy,recall,sorting" "--memories;xl,infty;--tasks;copy"
+               long "${long}")
 file(REMOVE_RECURSE "${FOLDER}/whole")
-run(0 ignored ${long} --out whole --jobs 2 --tasks copy --memories xl,infty)
+run(0 ignored ${long} --out whole --jobs 2)
 clean()
-interrupt(INT 130 "ls parts/unfinished-*.safetensors >/dev/null 2>&1" said
-          ${long} --out parts --jobs 2 --tasks copy --memories xl,infty --save-every 3)
+set(running "ls parts/runs/*.safetensors >/dev/null 2>&1")
+interrupt(INT 130 "${running}" said ${long} --out parts --jobs 2 --save-every 3)
 if(NOT said MATCHES "stopped, all saved in parts; to go on: ")
   message(FATAL_ERROR "SIGINT: it says\n${said}")
 endif()
 nothing_left()
-file(GLOB saved "${FOLDER}/parts/unfinished-*.safetensors")
+file(GLOB saved "${FOLDER}/parts/runs/*.safetensors")
 if(NOT saved)
   message(FATAL_ERROR "SIGINT has saved no run")
 endif()
 go_on("${said}")
 compare()
+
+# A run that is killed is named, and the others are done; the same command does it, too, from its last
+# checkpoint on. One that is stopped alone is saved.
+foreach(signal KILL TERM)
+  clean()
+  execute_process(
+    COMMAND
+      bash -c
+      "\"$@\" & for i in {1..1000}; do ${running} && break; sleep .02; done; kill -${signal} $(cut -d' ' -f1 /proc/$!/task/$!/children); wait $!"
+      killed "${PROGRAM}" ${long} --out parts --jobs 2 --save-every 3
+    WORKING_DIRECTORY "${FOLDER}"
+    RESULT_VARIABLE status
+    OUTPUT_QUIET
+    ERROR_VARIABLE said)
+  if(NOT status EQUAL 1
+     OR NOT said MATCHES "recall: the run copy-5-[-.a-z0-9]+: (it was ended by signal 9|a signal has stopped it)"
+     OR NOT said MATCHES "runs that failed: 1; the same command tries them again")
+    message(FATAL_ERROR "SIG${signal} to a run: ${status}, it says\n${said}")
+  endif()
+  file(READ "${FOLDER}/parts/table.md" table)
+  if(NOT table MATCHES "Runs are missing")
+    message(FATAL_ERROR "without a run the table is\n${table}")
+  endif()
+  nothing_left()
+  run(0 ignored ${long} --out parts --jobs 2 --save-every 3)
+  if(NOT errors MATCHES "\n?1 runs: about")
+    message(FATAL_ERROR "not that run alone is done again:\n${errors}")
+  endif()
+  compare()
+endforeach()

@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: MIT
 
-// Tasks of recall with known answers, for every memory with states of as many bytes: copying
-// symbols behind blanks, values by their keys, and sorting symbols by how often they came.
-// Sequences are read segment by segment; then a last segment asks, from which alone the model
-// learns.
+// Tasks of recall with known answers, for every memory with states of as many bytes. Every memory
+// is tried with every learning rate and the first seed, and trained with the other seeds at the
+// rate that was best on sequences set apart; the figure has it at other sizes, too. What is
+// reported is accuracy on other sequences, at the end of training.
 //
-// Every memory is tried with every learning rate and the first seed, and trained with the other
-// seeds at the rate that was best on sequences set apart. What is reported is accuracy on others,
-// mean and standard deviation over the seeds, at the end of training. Runs go side by side, a
-// thread each, and are written to runs.csv one by one: when it is started again, a comparison that
-// was interrupted goes on with the runs that are missing, and inside of those that were going on.
+// Runs go side by side, each in a process of its own. What is finished is in a file, and what is
+// not has a checkpoint: the same command goes on wherever it was stopped.
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <infty/eigen/parallel.hpp>
+#include <infty/train/progress.hpp>
 
 #include "../support/command.hpp"
 #include "../support/interrupt.hpp"
@@ -36,7 +31,9 @@
 #include "../support/progress_line.hpp"
 #include "../support/saving.hpp"
 #include "../support/warn_of.hpp"
-#include "results.hpp"
+#include "curves.hpp"
+#include "distance_figure.hpp"
+#include "farm.hpp"
 
 namespace recall {
 
@@ -47,83 +44,76 @@ struct Options {
   std::string again = "";  ///< the command that goes on
 };
 
-/// Where a run is saved until it is finished.
-std::filesystem::path unfinished_of(const Options& options, const std::string& task,
-                                    const std::string& memory, double rate, std::uint64_t seed) {
-  std::string name = "unfinished-" + task + '-' + memory + '-' + nlohmann::json(rate).dump() + '-' +
-                     std::to_string(seed) + ".safetensors";
-  std::replace(name.begin(), name.end(), ' ', '-');
-  return options.out / name;
+/// What a process of its own does.
+Job job_of(const Planned& planned, const Settings& s, const Options& options,
+           const Results& results) {
+  return [=, &s, &options, &results](const std::function<void(Index)>& done) {
+    const auto checkpoint = results.path(planned.run, ".safetensors");
+    write(results, cell_of(planned.run, s, *planned.task, *planned.size,
+                           {checkpoint, options.saving}, done));
+    std::filesystem::remove(checkpoint);
+  };
 }
 
-/// A run that is to be done.
-struct Planned {
-  const Task* task;
-  std::string memory;
-  double rate;
-  std::uint64_t seed;
-};
-
-/// What is missing of the runs that choose a rate, or, when these are done, of the others.
-std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
-                             const Results& results, bool choosing) {
-  std::vector<Planned> runs;
-  const auto plan = [&](const Task& task, const std::string& memory, double rate,
-                        std::uint64_t seed) {
-    if (!results.find(task.name, memory, rate, seed)) runs.push_back({&task, memory, rate, seed});
-  };
-  for (const Task& task : tasks)
-    for (const std::string& memory : s.memories)
-      if (choosing)
-        for (const double rate : s.rates) plan(task, memory, rate, s.seeds.front());
-      else
-        for (const std::uint64_t seed : s.seeds)
-          plan(task, memory, results.best_rate(s, task.name, memory), seed);
-  return runs;
-}
-
-/// Does the runs, so many at once, each in one thread. Throws support::Interrupted where a signal
-/// came, when all that were going on are saved.
-void run_all(const char* name, const Settings& s, const std::vector<Planned>& runs,
-             const Options& options, Results& results) {
-  support::ProgressLine line(name, std::ssize(runs) * s.steps, 0);
-  std::atomic<std::size_t> next = 0;
-  std::atomic<Index> steps = 0;
-  std::exception_ptr error;
-  std::mutex mutex;
-  const auto work = [&] {
-    try {
-      for (std::size_t i; (i = next++) < runs.size();) {
-        const Planned& planned = runs[i];
-        const auto done = [&](Index more) {
-          const Index all = steps += more;
-          const std::lock_guard lock(mutex);
-          if (all == steps) line.update(all, {});
-        };
-        const auto path =
-            unfinished_of(options, planned.task->name, planned.memory, planned.rate, planned.seed);
-        Cell cell = run(s, *planned.task, planned.memory, planned.rate, planned.seed,
-                        {path, options.saving}, done);
-        const std::lock_guard lock(mutex);
-        results.add(std::move(cell));
-        std::filesystem::remove(path);
-      }
-    } catch (const support::Interrupted&) {
-      next = runs.size();
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-      next = runs.size();
-    }
-  };
-  std::vector<std::thread> threads;
-  const Index count = std::min(options.jobs, static_cast<Index>(std::ssize(runs)));
-  for (Index i = 0; i < count; ++i) threads.emplace_back(work);
-  for (std::thread& thread : threads) thread.join();
-  if (error) std::rethrow_exception(error);
-  support::stop_if_interrupted([&] {
-    return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
-  });
+/// Does all runs that are missing. Says beforehand how long that takes, and of each that failed
+/// why; returns how many did. Throws support::Interrupted where a signal came, when all that were
+/// going on are saved.
+Index do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes& sizes,
+                 const Options& options, Results& results) {
+  auto all = missing(s, tasks, sizes, results, true);
+  const auto later = expected(s, tasks, sizes, results);
+  all.insert(all.end(), later.begin(), later.end());
+  const Costs costs(s, all);
+  const double seconds = costs.all(all);
+  if (!all.empty())
+    std::fprintf(stderr, "%td runs: about %s of computing, %s with %lld side by side\n",
+                 std::ssize(all), infty::format_duration(seconds).c_str(),
+                 infty::format_duration(seconds / static_cast<double>(options.jobs)).c_str(),
+                 static_cast<long long>(options.jobs));
+  const support::InterruptGuard interrupt;
+  const auto total = static_cast<Index>(seconds) + 1;
+  support::ProgressLine line("runs", total, 0, "second");
+  double before = 0;  // of runs that have ended
+  Index ended = 0;
+  std::set<std::string> failed;
+  for (const bool choosing : {true, false}) {
+    auto runs = missing(s, tasks, sizes, results, choosing);
+    std::erase_if(runs, [&](const Planned& p) { return failed.contains(p.run.name()); });
+    std::vector<Job> jobs;
+    for (const Planned& planned : runs) jobs.push_back(job_of(planned, s, options, results));
+    std::vector<double> going(runs.size());
+    double within = 0;
+    const auto tell = [&] {
+      line.update(std::min(total, static_cast<Index>(before + within)),
+                  {{"runs done", static_cast<double>(ended)}});
+    };
+    farm(
+        jobs, options.jobs,
+        [&](std::size_t i, Index steps) {
+          const double more = static_cast<double>(steps) * costs.step(runs[i]);
+          going[i] += more;
+          within += more;
+          tell();
+        },
+        [&](std::size_t i, const std::string& why) {
+          if (why.empty()) {
+            results.add(runs[i].run);
+          } else {
+            failed.insert(runs[i].run.name());
+            line.clear();
+            std::fprintf(stderr, "recall: the run %s: %s\n", runs[i].run.name().c_str(),
+                         why.c_str());
+          }
+          before += costs.run(runs[i]);
+          within -= going[i];
+          ++ended;
+          tell();
+        });
+    support::stop_if_interrupted([&] {
+      return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
+    });
+  }
+  return std::ssize(failed);
 }
 
 /// Throws infty::ValueError that names the first setting that differs from those of the comparison
@@ -135,57 +125,59 @@ void require_same_settings(const Settings& s, const std::filesystem::path& folde
   const auto asked = support::to_json(s);
   const auto there =
       support::to_json(support::settings_from<Settings>(support::read_json(path), path.string()));
-  const std::set<std::string> free{"memories", "tasks", "lengths", "rates", "seeds"};
+  const std::set<std::string> free{"memories",    "tasks",        "lengths",     "rates", "seeds",
+                                   "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"};
   for (const auto& [name, value] : asked.items())
     infty::require(free.contains(name) || there.at(name) == value, "recall", folder.string(),
                    " holds a comparison with --", name, ' ', there.at(name).dump(), ", not ",
                    value.dump(), ": give another --out");
 }
 
-void compare(const Settings& s, const Options& options) {
+/// Says what the ∞-former's memory cannot keep, if it is compared.
+void warn(const Settings& s, const Sizes& sizes) {
+  for (const auto& [key, size] : sizes)
+    if (key.first.starts_with("infty") && key.second == s.bytes) {
+      infty::LongTermConfig memory = s.long_term;
+      memory.basis = size.config.compressed;
+      support::warn_of("recall", memory, s.segment);
+      return;
+    }
+}
+
+/// Returns whether all runs are done.
+bool compare(const Settings& s, const Options& options) {
   validate(s);
+  check_memory(s, "xl");  // by whose state all are measured
   for (const std::string& memory : s.memories) check_memory(s, memory);
+  infty::require(vectors_of(s, s.bytes) >= 1, "recall", "--bytes is ", s.bytes,
+                 ": they are less than a vector in every layer");
   const std::vector<Task> tasks = tasks_of(s);
-  {
-    support::ProgressLine line("sizes", std::ssize(tasks) * std::ssize(s.memories), 0, "model");
-    Index sized = 0;
-    for (const Task& task : tasks)
-      for (const std::string& memory : s.memories) {
-        fitted(s, task, memory, s.seeds.front());
-        line.update(++sized);
-      }
-  }
-  if (std::ranges::any_of(s.memories, [](const auto& m) { return m.starts_with("infty"); })) {
-    infty::LongTermConfig memory = s.long_term;
-    memory.basis =
-        std::ssize(memory.widths) *
-        (static_cast<Index>(s.share * static_cast<double>(s.vectors)) / std::ssize(memory.widths));
-    support::warn_of("recall", memory, s.segment);
-  }
   const auto lock = support::Lock::folder(options.out);
   require_same_settings(s, options.out);
-  Results results(options.out / "runs.csv");
-  lock.remove_unfinished({"settings.json", "runs.csv", "table.md"});
-  support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
-  // What a kill between a run's line and the removal of its checkpoint has left.
-  for (const Cell& cell : results.cells())
-    std::filesystem::remove(unfinished_of(options, cell.task, cell.memory, cell.rate, cell.seed));
+  Results results(options.out / "runs");
   infty::set_num_threads(1);
-  const support::InterruptGuard interrupt;
-  for (const bool choosing : {true, false}) {
-    const auto runs = missing(s, tasks, results, choosing);
-    for (const Planned& run : runs)
-      infty::detail::remove_unfinished(
-          unfinished_of(options, run.task->name, run.memory, run.rate, run.seed));
-    run_all(choosing ? "rates" : "seeds", s, runs, options, results);
-  }
-  const std::string text = table(s, tasks, results);
+  const Sizes sizes = sizes_of(s, tasks);
+  warn(s, sizes);
+  lock.remove_unfinished({"settings.json", "runs.csv", "table.md", "curves.csv", "curves.gp"});
+  results.clean();
+  support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
+  const Index failed = do_missing(s, tasks, sizes, options, results);
+  results.clean();  // of what runs that were killed have left
+  const std::string text = table(s, tasks, sizes, results);
   support::write_file(options.out / "table.md", text);
+  support::write_file(options.out / "runs.csv", runs_csv(results));
   std::printf("%s", text.c_str());
+  if (std::ranges::any_of(tasks, [&](const Task& task) { return in_curves(s, task); }))
+    draw_curves(s, tasks, results, options.out);
+  draw_distances(s, tasks, results, options.out);
   double seconds = 0;
-  for (const Cell& cell : results.cells()) seconds += cell.seconds;
-  std::fprintf(stderr, "%lld runs, %.0f s of computing; wrote runs.csv and table.md to %s\n",
-               static_cast<long long>(results.cells().size()), seconds, options.out.c_str());
+  for (const auto& [name, cell] : results.cells()) seconds += cell.seconds;
+  std::fprintf(stderr, "%zu runs, %.0f s of computing; wrote runs.csv and table.md to %s\n",
+               results.cells().size(), seconds, options.out.c_str());
+  if (failed > 0)
+    std::fprintf(stderr, "recall: runs that failed: %lld; the same command tries them again\n",
+                 static_cast<long long>(failed));
+  return failed == 0;
 }
 
 std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {
@@ -195,9 +187,10 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       "the others; the table is that of an uninterrupted comparison.");
   app.add_option("--out", options.out, "folder for results; goes on where it has stopped there")
       ->capture_default_str();
-  support::add_option(app, "--jobs", options.jobs, "runs side by side, a thread each",
+  support::add_option(app, "--jobs", options.jobs, "runs side by side, a process each",
                       {1, support::most_at_once})
       ->capture_default_str();
+  app.add_flag("--quick", quick_help);
   support::add_saving(app, options.saving);
   support::add_options(app, settings);
   return support::parse(app, argc, argv);
@@ -208,10 +201,10 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
 int main(int argc, char** argv) {
   return support::run_program("recall", [&] {
     recall::Options options;
-    recall::Settings settings;
+    const bool quick = std::count(argv + 1, argv + argc, std::string_view("--quick")) > 0;
+    recall::Settings settings = quick ? recall::quick_settings() : recall::Settings();
     if (const auto code = recall::parse(argc, argv, options, settings)) return *code;
     options.again = support::command_line(argc, argv);
-    recall::compare(settings, options);
-    return 0;
+    return recall::compare(recall::published(settings), options) ? 0 : 1;
   });
 }

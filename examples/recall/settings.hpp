@@ -14,14 +14,34 @@ namespace recall {
 
 using infty::Index;
 
+/// The word that stands for no memory, but for attention that has the whole sequence before its
+/// eyes. All others read in segments.
+inline const std::string control = "attention";
+
+/// The words that stand for models, in the order of the table.
+inline std::vector<std::string> choices_of_memories() {
+  std::vector<std::string> all = support::compared_names();
+  all.insert(all.begin() + 1, control);
+  return all;
+}
+
 /// Everything that decides which numbers come out.
 struct Settings {
-  std::vector<std::string> memories = support::memory_names;
-  std::vector<std::string> tasks{"copy", "recall", "sorting"};
+  std::vector<std::string> memories = choices_of_memories();
+  std::vector<std::string> tasks{"copy", "recall", "sorting", "mqar", "needle"};
+  Index bytes = 16384;
+  std::vector<std::string> curve_tasks{"recall"};
+  std::vector<Index> curve_bytes{1024, 4096, 16384, 65536, 262144};
 
   Index symbols = 8, items = 5, copy_gap = 100;
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
-  std::vector<Index> lengths{64, 128, 256};
+  std::vector<Index> lengths{128};
+  std::vector<Index> mqar_lengths{64, 128, 256};
+  Index mqar_vocabulary = 256, mqar_examples = 2000, mqar_steps = 800;
+  bool zoology = false;
+  Index needle_keys = 8, needle_values = 8, needle_fillers = 8, needle_decoys = 3;
+  Index needle_trained = 128, needle_steps = 1000, needle_rows = 64;
+  std::vector<Index> distances{16, 64, 256, 1024, 4096, 16384};
 
   infty::TransformerConfig model{.model_dim = 32,
                                  .layers = 2,
@@ -29,26 +49,46 @@ struct Settings {
                                  .feed_forward = 64,
                                  .pre_norm = true,
                                  .embedding_deviation = 0};
-  Index segment = 16, vectors = 64, compression_rate = 4;
+  Index segment = 16, compression_rate = 4;
   double share = .5;
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .bins = 32};
   double kl_weight = 1e-6;
 
-  Index batch = 16, steps = 1200, warmup = 50;
-  std::vector<double> rates{1e-3, 3e-3, 1e-2};
+  Index batch = 16, steps = 1000, warmup = 50;
+  std::vector<double> rates{1e-3, 3e-3, 1e-2, 3e-2};
   double clip = 1;
   std::vector<std::uint64_t> seeds{1, 2, 3};
   Index evaluation_sequences = 256;
 };
 
+/// What takes minutes, and shows which memories learn at all. Other options change it further.
+inline Settings quick_settings() {
+  Settings s;
+  s.tasks = {"copy", "recall", "mqar"};
+  s.mqar_lengths = {64};
+  s.curve_tasks = {"none"};
+  s.rates = {3e-3, 1e-2};
+  s.seeds = {1};
+  s.steps = s.mqar_steps = 400;
+  return s;
+}
+inline constexpr const char* quick_help =
+    "minutes instead of hours: other defaults, of copying, recall and multi-query recall of 64 "
+    "tokens, 400 steps each, two rates, one seed, and no figure of sizes";
+
 /// Calls see(group, name, field, help, choice...) for every setting.
 template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to compare";
-  see(run, "memories", s.memories, "in this order", "none", "xl", "compressive", "lamemo", "infty",
-      "infty-sticky");
-  see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting");
+  see(run, "memories", s.memories, "in this order", choices_of_memories());
+  see(run, "tasks", s.tasks, "in this order", "copy", "recall", "sorting", "mqar", "mqar-mix",
+      "needle");
+  see(run, "bytes", s.bytes,
+      "of a Transformer-XL's vectors for a row; no state is larger than its");
+  see(run, "curve-tasks", s.curve_tasks, "of the figure of accuracy against bytes", "none", "copy",
+      "recall", "sorting", "mqar", "mqar-mix", "needle");
+  see(run, "curve-bytes", s.curve_bytes, "that it has points for");
   see(run, "rates", s.rates, "learning rates that every memory is tried with");
   see(run, "seeds", s.seeds, "of weights and sequences; rates are tried with the first");
 
@@ -61,11 +101,27 @@ void each_setting(Settings& s, See&& see) {
   see(task, "pairs", s.pairs, "pairs of a key and a value in a sequence");
   see(task, "recall-gap", s.recall_gap, "blanks between them and the questions");
   see(task, "lengths", s.lengths, "of the sequences to sort, a task each");
+  see(task, "mqar-lengths", s.mqar_lengths,
+      "of multi-query recall, a task each with a pair for every 16 tokens");
+  see(task, "mqar-vocabulary", s.mqar_vocabulary, "its keys and values, half of them each");
+  see(task, "mqar-examples", s.mqar_examples,
+      "to learn it from, the same in every epoch; 0: fresh ones in every step");
+  see(task, "mqar-steps", s.mqar_steps, "of training for it");
+  see(task, "zoology", s.zoology,
+      "multi-query recall as its authors had it: 8,192 tokens, 100,000 examples, 64 epochs");
+  see(task, "needle-keys", s.needle_keys, "different keys of the needle task");
+  see(task, "needle-values", s.needle_values, "different values");
+  see(task, "needle-fillers", s.needle_fillers, "different tokens between facts and question");
+  see(task, "needle-decoys", s.needle_decoys, "facts beside the one that is asked for");
+  see(task, "needle-trained", s.needle_trained, "tokens between them in training, at most");
+  see(task, "needle-steps", s.needle_steps, "of training for it");
+  see(task, "needle-rows", s.needle_rows, "texts, and so questions at each distance, a seed");
+  see(task, "distances", s.distances,
+      "tokens between them in the test; 1048576, say, takes a while");
 
   const char* const model = "The models";
   support::each_transformer_setting(model, s.model, see);
   see(model, "segment", s.segment, "tokens that are read at once");
-  see(model, "vectors", s.vectors, "a state has the bytes of so many vectors a layer");
   see(model, "share", s.share, "of a state that is compressed, or the LTM, where there is one");
   see(model, "compression-rate", s.compression_rate, "vectors that become a compressed one");
   support::each_chosen(model, s.long_term,
@@ -99,10 +155,16 @@ inline void validate(const Settings& s) {
   support::validate_ranges("recall", s);
   some_once("memories", s.memories);
   some_once("tasks", s.tasks);
+  some_once("curve-tasks", s.curve_tasks);
+  some_once("curve-bytes", s.curve_bytes);
   some_once("rates", s.rates);
   some_once("seeds", s.seeds);
   some_once("lengths", s.lengths);
+  some_once("mqar-lengths", s.mqar_lengths);
+  some_once("distances", s.distances);
   infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
+  infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
+  infty::require_at_least("recall", "--needle-steps", s.needle_steps, s.warmup + 1);
   support::check_transformer("recall", s.model, false);
   support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");

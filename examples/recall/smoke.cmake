@@ -3,71 +3,131 @@
 include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
-set(tiny --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12,20
-         --width 8 --layers 1 --feed-forward 8 --segment 4 --vectors 12 --widths .2 --samples 8 --sticky-bins 4
-         --batch 3 --steps 3 --warmup 1 --rates 1e-3,1e-2 --seeds 4,5 --evaluation-sequences 7)
+set(shape --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12,20
+          --width 8 --layers 1 --feed-forward 8 --segment 4 --bytes 384 --widths .2 --samples 8 --sticky-bins 4
+          --batch 3 --steps 3 --warmup 1 --evaluation-sequences 7 --mqar-lengths 16 --mqar-vocabulary 8
+          --mqar-examples 6 --mqar-steps 3 --needle-trained 8 --needle-steps 3 --needle-rows 2 --distances 4,40)
+set(tiny ${shape} --memories none,attention,xl,compressive,infty,linear --tasks copy,recall,sorting
+         --rates 1e-3,1e-2 --seeds 4,5 --curve-tasks recall --curve-bytes 128,384,768)
 
 run(0 whole ${tiny} --out whole --jobs 1)
-foreach(memory none xl compressive lamemo infty infty-sticky)
-  if(NOT whole MATCHES "\n\\| ${memory} \\| [0-9]+ \\| 0\\.[0-9]+ ± [0-9.]+ \\(")
+if(NOT errors MATCHES "84 runs: about")
+  message(FATAL_ERROR "it does not say how long it takes:\n${errors}")
+endif()
+foreach(memory none xl compressive infty linear)
+  if(NOT whole MATCHES "\n\\| ${memory} \\| [0-9]+ \\| [-0-9]+ \\| [0-9]+ \\| 0\\.[0-9]+ ± [0-9.]+ \\(")
     message(FATAL_ERROR "the table has no row of ${memory}:\n${whole}")
   endif()
 endforeach()
-foreach(task "copy 5" "recall 4" "sorting 12" "sorting 20" "guessing")
+foreach(task "copy 5" "recall 4" "sorting 12" "sorting 20" "guessing" "the whole sequence")
   if(NOT whole MATCHES "${task}")
     message(FATAL_ERROR "the table has no ${task}:\n${whole}")
   endif()
 endforeach()
 
-# What is compared was fixed beforehand: four tasks, nine pairs; and two seeds tell nothing apart.
+# What is compared was fixed beforehand: four tasks, seven pairs; and two seeds tell nothing apart.
 string(REGEX MATCHALL "\\| no verdict: 2 seeds \\|" verdicts "${whole}")
 list(LENGTH verdicts count)
-if(NOT count EQUAL 36 OR NOT whole MATCHES "\\| sorting 20 \\| infty-sticky - xl \\|")
-  message(FATAL_ERROR "${count} comparisons, not 36:\n${whole}")
+if(NOT count EQUAL 28 OR NOT whole MATCHES "\\| sorting 20 \\| linear - xl \\|")
+  message(FATAL_ERROR "${count} comparisons, not 28:\n${whole}")
 endif()
 
-# Equal bytes: no memory takes more than the plain one, nor much less.
-string(REGEX MATCH "\n\\| xl \\| ([0-9]+)" row "${whole}")
+# The figure has every memory at every size that it can have, no point twice.
+file(STRINGS "${FOLDER}/whole/curves.csv" lines)
+foreach(memory xl compressive infty linear)
+  set(points ${lines})
+  list(FILTER points INCLUDE REGEX "^recall 4,${memory},(384|768),.*,2$")
+  list(LENGTH points count)
+  if(NOT count EQUAL 2)
+    message(FATAL_ERROR "curves.csv has ${count} points of ${memory}:\n${lines}")
+  endif()
+endforeach()
+find_program(gnuplot gnuplot)
+if(gnuplot AND NOT EXISTS "${FOLDER}/whole/curves.png")
+  message(FATAL_ERROR "no curves.png:\n${errors}")
+endif()
+
+# A few runs are there; the others are done now, and none twice.
+file(GLOB runs RELATIVE "${FOLDER}/whole/runs" "${FOLDER}/whole/runs/*")
+list(LENGTH runs count)
+if(NOT count EQUAL 84) # 6 memories, 4 tasks, 2 rates and a seed: 72; 4 memories at 2 sizes, less 2: 12
+  message(FATAL_ERROR "there are ${count} runs:\n${runs}")
+endif()
+list(SUBLIST runs 0 31 some)
+foreach(run IN LISTS some)
+  file(COPY "${FOLDER}/whole/runs/${run}" DESTINATION "${FOLDER}/parts/runs")
+endforeach()
+run(0 parts ${tiny} --out parts --jobs 2)
+same("the table" "${whole}" "${parts}")
+foreach(name table.md curves.csv)
+  file(READ "${FOLDER}/whole/${name}" one)
+  file(READ "${FOLDER}/parts/${name}" other)
+  same("${name}" "${one}" "${other}")
+endforeach()
+run(0 again ${tiny} --out whole)
+same("the table" "${whole}" "${again}")
+if(errors MATCHES "runs: about")
+  message(FATAL_ERROR "something is done again:\n${errors}")
+endif()
+
+# What is compared may change: of a run that is there, nothing is done again.
+run(0 again ${shape} --out whole --memories xl --tasks copy --rates 1e-2 --seeds 5)
+if(again MATCHES "±" OR NOT again MATCHES "\n\\| xl [^\n]*\\(0.01\\) \\|\n$")
+  message(FATAL_ERROR "one run of one memory is printed as\n${again}")
+endif()
+
+# Every word that stands for a model; no state has more bytes than the plain one's.
+string(REPLACE "--bytes;384" "--bytes;1024" larger "${shape}")
+run(0 all ${larger} --tasks recall,mqar,needle --rates 1e-2 --seeds 4 --curve-tasks none --out all --jobs 4)
+string(REGEX MATCH "\n\\| xl \\| ([0-9]+)" row "${all}")
 set(allowed "${CMAKE_MATCH_1}")
-math(EXPR least "${allowed} * 2 / 3")
-foreach(memory compressive lamemo infty infty-sticky)
-  string(REGEX MATCH "\n\\| ${memory} \\| ([0-9]+)" row "${whole}")
-  if(CMAKE_MATCH_1 GREATER allowed OR CMAKE_MATCH_1 LESS least)
-    message(FATAL_ERROR "${memory} has ${CMAKE_MATCH_1} bytes, not about ${allowed}")
+string(REGEX MATCHALL "\n\\| [a-z][-a-z0-9]* \\| [0-9]+ \\|" rows "${all}")
+list(LENGTH rows count)
+if(count LESS 22)
+  message(FATAL_ERROR "only ${count} memories:\n${all}${errors}")
+endif()
+foreach(row IN LISTS rows)
+  string(REGEX MATCH "\\| ([-a-z0-9]+) \\| ([0-9]+)" row "${row}")
+  if(CMAKE_MATCH_2 GREATER allowed)
+    message(FATAL_ERROR "${CMAKE_MATCH_1} has ${CMAKE_MATCH_2} bytes, more than ${allowed}")
   endif()
 endforeach()
 
-# A few runs are there; the others are done now, and none twice.
-file(STRINGS "${FOLDER}/whole/runs.csv" lines)
-list(LENGTH lines count)
-if(NOT count EQUAL 73) # a header; 6 memories, 4 tasks, 2 rates and another seed
-  message(FATAL_ERROR "runs.csv has ${count} lines")
+if(NOT all MATCHES "\\| recall 4 \\| mqar 16 \\| needle \\|")
+  message(FATAL_ERROR "the tasks are\n${all}")
 endif()
-list(SUBLIST lines 0 31 some)
-list(JOIN some "\n" some)
-file(WRITE "${FOLDER}/parts/runs.csv" "${some}\n")
-run(0 parts ${tiny} --out parts --jobs 2)
-same("the table" "${whole}" "${parts}")
-if(NOT errors MATCHES "72 runs")
-  message(FATAL_ERROR "not 72 runs:\n${errors}")
+file(STRINGS "${FOLDER}/all/needle.csv" lines)
+list(LENGTH lines points)
+math(EXPR wanted "2 * (${count} + 1) + 1") # of each memory and of the whole sequence, and a header
+if(NOT points EQUAL wanted)
+  message(FATAL_ERROR "needle.csv has ${points} lines, not ${wanted}:\n${lines}")
 endif()
-file(READ "${FOLDER}/parts/table.md" written)
-same("table.md" "${whole}" "${written}")
-run(0 again ${tiny} --out whole)
-same("the table" "${whole}" "${again}")
 
-# What is compared may change: of a run that is there, nothing is done again.
-string(REPLACE "--seeds;4,5" "--seeds;5" fewer "${tiny}")
-string(REPLACE "--rates;1e-3,1e-2" "--rates;1e-2" fewer "${fewer}")
-run(0 again ${fewer} --out whole --memories xl --tasks copy)
-if(again MATCHES "±" OR NOT again MATCHES "\n\\| xl [^\n]*\\(0.01\\) \\|\n$")
-  message(FATAL_ERROR "one run of one memory is printed as\n${again}")
+run(0 mix ${shape} --memories xl --tasks mqar-mix --rates 1e-2 --seeds 4 --curve-tasks mqar-mix
+    --curve-bytes 384 --out mix)
+if(NOT mix MATCHES "\\| mqar mix \\|" OR NOT EXISTS "${FOLDER}/mix/curves.csv")
+  message(FATAL_ERROR "the mixture of lengths:\n${mix}")
+endif()
+
+# What cannot be as small is left out, and the others are not.
+string(REPLACE "--bytes;384" "--bytes;64" two "${shape}")
+run(0 small ${two} --memories xl,infty --tasks copy --rates 1e-2 --seeds 4 --curve-tasks none --out small)
+if(NOT errors MATCHES "infty is left out at 64 bytes" OR small MATCHES "infty" OR NOT small MATCHES "\n\\| xl ")
+  message(FATAL_ERROR "two vectors are too few for infty:\n${small}${errors}")
+endif()
+
+# A run that fails is named, and takes no other with it.
+file(WRITE "${FOLDER}/failed/runs/copy-5-xl-384-0.01-4.safetensors" "damaged")
+run(1 failed ${shape} --memories none,xl --tasks copy --rates 1e-2 --seeds 4 --curve-tasks none --out failed)
+if(NOT errors MATCHES "the run copy-5-xl-384-0.01-4: " OR NOT errors MATCHES "runs that failed: 1"
+   OR NOT failed MATCHES "\n\\| none \\|")
+  message(FATAL_ERROR "of a damaged checkpoint:\n${failed}${errors}")
 endif()
 
 refused("holds a comparison with --clip 1.0, not 2.0" ${tiny} --out whole --clip 2)
 refused("foo not in" --memories foo)
 refused("--seeds has 1 twice" --seeds 1,1 --out other)
-refused("--vectors is 2: infty needs more than their" --vectors 2 --memories infty --out other)
+refused("--bytes is 8: they are less than a vector in every layer" --bytes 8 --out other)
 refused("keys is 3: it must be at least pairs = 4" --keys 3 --out other)
-file(WRITE "${FOLDER}/foreign/runs.csv" "a,b\n")
-refused("runs.csv is not what this writes" ${tiny} --out foreign)
+file(WRITE "${FOLDER}/foreign/runs/a.json" "a,b\n")
+refused("runs/a.json is damaged" ${tiny} --out foreign)

@@ -48,12 +48,16 @@ class InterruptGuard {
   /// The signal that came while there is one of these, or 0.
   static int signal() { return noted; }
 
+  /// From now on nothing is said of a signal: of a process for which another speaks.
+  static void be_silent() { silent = 1; }
+
  private:
   static constexpr int signals[2] = {SIGINT, SIGTERM};
-  static inline volatile std::sig_atomic_t noted = 0;
+  static inline volatile std::sig_atomic_t noted = 0, silent = 0;
 
   static void note(int signal) {
     noted = signal;
+    if (silent != 0) return;
     constexpr char text[] = "\nstopping as soon as this step is done; once more stops at once\n";
     [[maybe_unused]] const auto put = ::write(STDERR_FILENO, text, sizeof text - 1);
   }

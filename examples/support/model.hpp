@@ -76,6 +76,7 @@ std::string model_name(const Settings& s) {
 /// What a model is made of.
 struct ModelConfig {
   std::string memory = "infty";
+  /// The feed may be "none", too: blocks that only mix.
   std::string mixer = "attention", feed = "plain", tokens = "none";
   std::uint64_t seed = 1;
   infty::TransformerConfig transformer;
@@ -86,7 +87,10 @@ struct ModelConfig {
   /// Vectors leave for the LTM or to be compressed in groups of so many, also where they come one
   /// by one.
   Index segment = 64;
-  Index token_count = 8;            ///< memory tokens, where there are any
+  Index token_count = 8;  ///< memory tokens, where there are any
+  /// Width of what remembers in other forms, between the layers of Titans' networks or of
+  /// associative keys; 0: as the library has it.
+  Index memory_width = 0;
   Index sub_keys = 32;              ///< n: lookups have n² slots
   infty::LongTermConfig long_term;  ///< but for the sizes, `basis` and `resampling`
 };

@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include "ranges.hpp"
+#include "settings.hpp"
 #include "version.hpp"
 
 // The command lines of all programs. A number is the whole text of its option or nothing, and lies
@@ -107,7 +108,7 @@ std::vector<CLI::Option*> add_options(CLI::App& app, Settings& settings) {
                                       const char* help, const auto&... choices) {
     CLI::Option* const option =
         add_option(app, std::string("--") + name, field, help, range_of<ElementOf<T>>(name),
-                   std::vector<std::string>{choices...});
+                   detail::choices_of(choices...));
     option->capture_default_str()->group(group);
     options.push_back(option);
   });

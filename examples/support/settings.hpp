@@ -64,6 +64,15 @@ nlohmann::json to_json(const Settings& settings) {
 
 namespace detail {
 
+/// The words that a setting is chosen from, which a list gives one by one or at once.
+template <class... Choices>
+std::vector<std::string> choices_of(const Choices&... choices) {
+  if constexpr (sizeof...(Choices) == 1 && (std::is_same_v<Choices, std::vector<std::string>> && ...))
+    return (choices, ...);
+  else
+    return {std::string(choices)...};
+}
+
 /// Throws infty::IoError unless the text, or every text of a list, is one of the choices.
 template <class T>
 void require_choice(const T& value, const std::vector<std::string>& choices,
@@ -95,7 +104,7 @@ Settings settings_from(const nlohmann::json& json, const std::string& where) {
     const std::string here = where + ": --" + name;
     read(*at, field, here);
     if constexpr (sizeof...(choices) > 0)
-      detail::require_choice(field, {std::string(choices)...}, here);
+      detail::require_choice(field, detail::choices_of(choices...), here);
     known.insert(name);
   });
   for (const auto& item : json.items())

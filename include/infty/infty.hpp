@@ -60,6 +60,7 @@
 #include <infty/data/copy.hpp>
 #include <infty/data/draws.hpp>
 #include <infty/data/multi_query_recall.hpp>
+#include <infty/data/needle.hpp>
 #include <infty/data/ranking.hpp>
 #include <infty/data/sorting.hpp>
 #include <infty/eigen/default.hpp>

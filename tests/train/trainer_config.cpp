@@ -27,6 +27,12 @@ TEST_CASE("TrainerConfig: the rate is that of its schedule") {
   }
 }
 
+TEST_CASE("TrainerConfig: the rate may stay for an epoch") {
+  const TrainerConfig config{.steps = 64 * 7, .adam = {.learning_rate = .1}, .rate_every = 7};
+  for (Index step = 0; step < config.steps; ++step)  // as torch's CosineAnnealingLR of 64 epochs
+    CHECK(config.rate(step) == infty::CosineSchedule{.1, 0, 64}(step / 7));
+}
+
 TEST_CASE("TrainerConfig: a max_norm of 0 is any") {
   CHECK(TrainerConfig{}.clipped_norm() == std::numeric_limits<double>::infinity());
   CHECK(TrainerConfig{.max_norm = .25}.clipped_norm() == .25);
@@ -44,6 +50,8 @@ TEST_CASE("TrainerConfig: what cannot be is refused by name") {
   CHECK_NOTHROW((
       TrainerConfig{.steps = 5, .schedule = RateSchedule::constant, .warmup_steps = 5}.validate()));
   CHECK_THROWS_AS(TrainerConfig{.last_rate = 1}.validate(), infty::ValueError);
+  CHECK_THROWS_WITH(TrainerConfig{.rate_every = 0}.validate(),
+                    "[TrainerConfig] rate_every is 0: it must be at least 1");
   CHECK_THROWS_WITH(TrainerConfig{.save_every = 0}.validate(),
                     "[TrainerConfig] save_every is 0: it must be at least 1");
   CHECK_THROWS_WITH(TrainerConfig{.save_minutes = -1}.validate(),

@@ -63,6 +63,7 @@ support::Mixers support::attention_mixers(const ModelConfig& config) {
   if (memory == "titans")
     return of<WithMemory<ShortTermMemory<float>, infty::TitansMemory<float>>>(
         config, {.attention = recent(config),
-                 .memory = infty::TitansConfig{.chunk = 16, .weights_every = 16}});
+                 .memory = infty::TitansConfig{
+                     .hidden = config.memory_width, .chunk = 16, .weights_every = 16}});
   return {};
 }

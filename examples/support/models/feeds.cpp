@@ -9,10 +9,29 @@
 
 #include "parts.hpp"
 
+namespace {
+
+/// A feed that adds nothing, for blocks that only mix.
+struct Nothing {
+  using Scalar = float;
+  using BackendType = infty::EigenBackend;
+  using V = infty::Variable<float>;
+
+  V forward(const V& x, infty::Pass<float>&) const {
+    return V(infty::Tensor<float>::zeros(x.shape()));
+  }
+  template <class Visitor>
+  void visit(Visitor&&) {}
+};
+
+}  // namespace
+
 void support::add_feeds(const ModelConfig& config, AnyModel::Parts& parts) {
   // Where their authors have them: above the lower half of the layers.
   const Index d = config.transformer.model_dim, where = config.transformer.layers / 2;
   const Index n = config.sub_keys;
+  if (config.feed == "none")
+    parts.feed = [](Index, const infty::Random&) { return AnyPart(Nothing()); };
   if (config.feed == "product-keys" || config.feed == "memory-plus") {
     infty::ProductKeyConfig feed{
         .sub_keys = n, .k = std::min<Index>(32, n), .key_dim = 2 * std::max<Index>(1, d / 4)};

@@ -47,10 +47,13 @@ void support::add_tokens(const ModelConfig& config, AnyModel::Parts& parts) {
       return AnyPart(infty::RecurrentTokens<AnyPart>(std::move(stack), {.tokens = m}, d, random));
     });
   if (config.tokens == "associative") {
+    infty::AssociativeConfig associative;
+    if (config.memory_width > 0) associative.key_dim = config.memory_width;
     parts.block = [=, inner = std::move(parts.block)](Index i, AnyPart block,
                                                       infty::Random random) {
       if (inner) block = inner(i, std::move(block), random.split(0));
-      return AnyPart(infty::AssociativeLayer<AnyPart>(std::move(block), {}, d, random.split(1)));
+      return AnyPart(
+          infty::AssociativeLayer<AnyPart>(std::move(block), associative, d, random.split(1)));
     };
     add_around(parts, [=](AnyPart stack, infty::Random random) {
       return AnyPart(infty::TokensBehind<AnyPart>(std::move(stack), m, d, random));

@@ -155,6 +155,7 @@ void describe(TrainerConfig& c, See&& see) {
   see("schedule", c.schedule, "of the rate");
   see("warmup_steps", c.warmup_steps, "steps in which the rate rises");
   see("last_rate", c.last_rate, "what cosine and linear fall to");
+  see("rate_every", c.rate_every, "the rate changes every so many steps");
   see("max_norm", c.max_norm, "greatest global norm of the gradients; 0: any");
   see("save_every", c.save_every, "steps between checkpoints, at most");
   see("save_minutes", c.save_minutes, "the same in minutes; 0: by steps alone");

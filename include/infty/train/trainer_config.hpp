@@ -22,14 +22,17 @@ struct TrainerConfig {
   RateSchedule schedule = RateSchedule::cosine;  ///< of the learning rate
   Index warmup_steps = 0;                        ///< in which the rate rises
   double last_rate = 0;                          ///< that `cosine` and `linear` fall to
-  double max_norm = 0;                           ///< of all gradients together; 0: any
-  Index save_every = 100;                        ///< steps between checkpoints, at most
-  double save_minutes = 10;                      ///< the same in minutes; 0: by steps alone
+  Index rate_every = 1;      ///< the rate changes every so many steps: an epoch's, say
+  double max_norm = 0;       ///< of all gradients together; 0: any
+  Index save_every = 100;    ///< steps between checkpoints, at most
+  double save_minutes = 10;  ///< the same in minutes; 0: by steps alone
 
-  /// The learning rate of a step, the first of which is 0. @throws infty::ValueError as the
-  /// schedule
+  /// The learning rate of a step, the first of which is 0: the schedule's at the last multiple of
+  /// `rate_every`. @throws infty::ValueError as the schedule
   double rate(Index step) const {
+    require_at_least("TrainerConfig", "rate_every", rate_every, 1);
     const double peak = adam.learning_rate;
+    if (step > 0) step -= step % rate_every;
     switch (schedule) {
       case RateSchedule::cosine:
         return CosineSchedule{peak, warmup_steps, steps, last_rate}(step);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <infty/data/multi_query_recall.hpp>
+
+#include "settings.hpp"
+#include "task.hpp"
+
+// Multi-query associative recall [Arora et al. 2024], in sizes for a CPU and in its authors'.
+
+namespace recall {
+
+/// The comparison that --zoology stands for: two blocks of one head without feed-forward networks,
+/// of the width that is asked for, and the rates that its authors tried. What differs: places are
+/// relative, where theirs are learnt; nothing is dropped, of embeddings and attention .1 there; and
+/// the accuracy that ends a training is not that of the sequences that are reported.
+inline Settings published(Settings s) {
+  if (!s.zoology) return s;
+  s.model.layers = 2;
+  s.model.heads = 1;
+  s.model.pre_norm = true;
+  s.model.embedding_deviation = .02;
+  s.rates = {1e-4, 4.6415888e-4, 2.1544347e-3, 1e-2};
+  return s;
+}
+
+/// So many examples of a length with so many pairs.
+struct MqarSet {
+  Index length, pairs, examples;
+};
+
+inline Source mqar_source(const Settings& s, Index vocabulary, const MqarSet& set,
+                          bool random_non_queries) {
+  const infty::MultiQueryRecallTask task({.vocabulary = vocabulary,
+                                          .length = set.length,
+                                          .pairs = set.pairs,
+                                          .random_non_queries = random_non_queries});
+  return {.sample =
+              [task, segment = s.segment](Index batch, infty::Random& random) {
+                const auto drawn = task.sample(batch, random);
+                return Questions{{}, segments(batch, drawn.inputs, drawn.labels, segment)};
+              },
+          .examples = set.examples};
+}
+
+/// A task of these sets, with so many epochs and sequences a step where it is the authors'.
+inline Task mqar_of(const Settings& s, std::string name, Index vocabulary,
+                    const std::vector<MqarSet>& training, const std::vector<MqarSet>& tests,
+                    bool random_non_queries, Index epochs, Index batch) {
+  Task task{.name = std::move(name),
+            .vocabulary = vocabulary,
+            .chance = 2 / static_cast<double>(vocabulary),
+            .training = {},
+            .trainer = {.steps = s.mqar_steps,
+                        .adam = {.weight_decay = .1},
+                        .warmup_steps = s.warmup,
+                        .max_norm = s.clip},
+            .batch = s.batch};
+  for (const MqarSet& set : training)
+    task.training.push_back(mqar_source(s, vocabulary, set, random_non_queries));
+  for (const MqarSet& set : tests) {
+    task.tests.push_back(mqar_source(s, vocabulary, set, random_non_queries));
+    task.length = std::max(task.length, set.length);
+  }
+  if (s.zoology) {
+    task.batch = batch;
+    const Index epoch = std::ssize(lessons_of(task));
+    task.trainer.steps = epochs * epoch;
+    task.trainer.rate_every = epoch;
+    task.trainer.warmup_steps = 0;
+    task.trainer.max_norm = 0;
+    task.enough = .99;
+  }
+  return task;
+}
+
+/// Sequences of one length, with a pair for every 16 tokens.
+inline Task mqar_task(const Settings& s, Index length) {
+  const Index pairs = std::max<Index>(1, length / 16);
+  return mqar_of(s, "mqar " + std::to_string(length), s.zoology ? 8192 : s.mqar_vocabulary,
+                 {{length, pairs, s.zoology ? 100'000 : s.mqar_examples}},
+                 {{length, pairs, s.zoology ? 3000 : 0}}, false, 64, length >= 256 ? 256 : 512);
+}
+
+/// Several lengths and numbers of pairs to learn from, longer ones in the test, any tokens between
+/// the questions.
+inline Task mqar_mix_task(const Settings& s) {
+  const Index all = s.zoology ? 100'000 : s.mqar_examples,
+              some = all > 0 ? all / 5 + (all % 5 > 0) : 0;
+  const Index each = s.zoology ? 1000 : 0;
+  // The longest has 256 pairs.
+  return mqar_of(s, "mqar mix", s.zoology ? 8192 : std::max<Index>(1024, s.mqar_vocabulary),
+                 {{64, 4, all}, {128, 8, some}, {256, 16, some}, {256, 32, some}, {256, 64, some}},
+                 {{64, 4, each},
+                  {64, 8, each},
+                  {64, 16, each},
+                  {128, 32, each},
+                  {256, 64, each},
+                  {512, 128, each},
+                  {1024, 256, each}},
+                 true, 32, 256);
+}
+
+}  // namespace recall

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "../support/progress_line.hpp"
+#include "results.hpp"
+
+namespace recall {
+
+/// Whether the figure of accuracy against bytes has a part for a task.
+inline bool in_curves(const Settings& s, const Task& task) {
+  std::string word = task.name.substr(0, task.name.find_last_not_of(" 0123456789") + 1);
+  std::replace(word.begin(), word.end(), ' ', '-');
+  return std::find(s.curve_tasks.begin(), s.curve_tasks.end(), word) != s.curve_tasks.end();
+}
+
+/// The sizes that states may have: that of the table, and those of the figure, rising.
+inline std::vector<Index> budgets(const Settings& s, const std::vector<Task>& tasks) {
+  std::set<Index> all{s.bytes};
+  if (std::any_of(tasks.begin(), tasks.end(), [&](const Task& t) { return in_curves(s, t); }))
+    all.insert(s.curve_bytes.begin(), s.curve_bytes.end());
+  return {all.begin(), all.end()};
+}
+
+/// How large each memory is at each size; none where even the least one needs more.
+using Sizes = std::map<std::pair<std::string, Index>, Size>;
+
+/// Finds all of them, and says which memories are left out where.
+inline Sizes sizes_of(const Settings& s, const std::vector<Task>& tasks) {
+  Sizes sizes;
+  const auto all = budgets(s, tasks);
+  support::ProgressLine line("sizes", std::ssize(all) * std::ssize(s.memories), 0, "model");
+  Index sized = 0;
+  std::map<std::string, Index> sub_keys;
+  for (const std::string& memory : s.memories)
+    if (is_lookup(memory)) sub_keys[memory] = sub_keys_of(s, memory);
+  for (const Index bytes : all)
+    for (const std::string& memory : s.memories) {
+      if (bytes != s.bytes && !has_sizes(memory)) continue;
+      if (auto size = fitted(s, memory, bytes, sub_keys[memory])) {
+        sizes.emplace(std::pair(memory, bytes), std::move(*size));
+      } else {
+        line.clear();
+        std::fprintf(stderr, "%s is left out at %lld bytes: its least state is larger\n",
+                     memory.c_str(), static_cast<long long>(bytes));
+      }
+      line.update(++sized);
+    }
+  return sizes;
+}
+
+/// A run that is to be done.
+struct Planned {
+  Run run;
+  const Task* task = nullptr;
+  const Size* size = nullptr;
+};
+
+/// The runs that are missing: of the first seed and every rate to choose from, or then of the other
+/// seeds, and at the other sizes of the figure, with the rate that was best.
+inline std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
+                                    const Sizes& sizes, const Results& results, bool choosing) {
+  std::vector<Planned> runs;
+  const auto plan = [&](const Task& task, const Run& run) {
+    const auto size = sizes.find({run.memory, run.bytes});
+    if (size != sizes.end() && !results.find(run)) runs.push_back({run, &task, &size->second});
+  };
+  for (const Task& task : tasks)
+    for (const std::string& memory : s.memories) {
+      if (choosing) {
+        for (const double rate : s.rates)
+          plan(task, {task.name, memory, s.bytes, rate, s.seeds.front()});
+        continue;
+      }
+      const double rate = results.best_rate(s, task.name, memory);
+      for (const Index bytes : in_curves(s, task) ? budgets(s, tasks) : std::vector{s.bytes})
+        if (bytes == s.bytes || has_sizes(memory))
+          for (const std::uint64_t seed : s.seeds)
+            plan(task, {task.name, memory, bytes, rate, seed});
+    }
+  return runs;
+}
+
+/// Those of the second kind, as far as they are known before the first are done: the first seed has
+/// every rate.
+inline std::vector<Planned> expected(const Settings& s, const std::vector<Task>& tasks,
+                                     const Sizes& sizes, const Results& results) {
+  auto runs = missing(s, tasks, sizes, results, false);
+  std::erase_if(runs, [&](const Planned& planned) {
+    return planned.run.bytes == s.bytes && planned.run.seed == s.seeds.front();
+  });
+  return runs;
+}
+
+/// What runs cost: seconds of computing of a step, and of the evaluation at the end, by task,
+/// memory and bytes.
+class Costs {
+ public:
+  /// Measures all that runs need: the second step of each, behind a first one that prepares what
+  /// stays.
+  Costs(const Settings& s, const std::vector<Planned>& runs) {
+    std::map<Key, const Planned*> wanted;
+    for (const Planned& planned : runs) wanted.emplace(key(planned), &planned);
+    support::ProgressLine line("costs", std::ssize(wanted), 0, "model");
+    Index measured = 0;
+    for (const auto& [key, planned] : wanted) {
+      costs_[key] = measure(s, *planned);
+      line.update(++measured);
+    }
+  }
+
+  double step(const Planned& planned) const { return costs_.at(key(planned)).step; }
+  /// Of a run as a whole.
+  double run(const Planned& planned) const {
+    const Cost& cost = costs_.at(key(planned));
+    return cost.step * static_cast<double>(planned.task->trainer.steps) + cost.evaluation;
+  }
+  double all(const std::vector<Planned>& runs) const {
+    double sum = 0;
+    for (const Planned& planned : runs) sum += run(planned);
+    return sum;
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, Index>;
+  struct Cost {
+    double step = 0, evaluation = 0;
+  };
+
+  static Key key(const Planned& planned) {
+    return {planned.run.task, planned.run.memory, planned.run.bytes};
+  }
+
+  static Cost measure(const Settings& s, const Planned& planned) {
+    struct Measured {};
+    const auto model = model_of(*planned.size, *planned.task, planned.run.seed);
+    const Run& run = planned.run;
+    Cost cost;
+    double since = 0;
+    Index calls = 0;
+    try {
+      train(*model, s, *planned.task, run.memory, run.rate, run.seed, {}, [&](Index) {
+        cost.step = computed() - since;
+        since = computed();
+        if (++calls == std::min<Index>(3, planned.task->trainer.steps + 1)) throw Measured();
+      });
+    } catch (const Measured&) {
+    } catch (const infty::NonFiniteError&) {
+    }
+    // Twice, without a gradient, by which a step is three times as long.
+    double tokens = 2 * static_cast<double>(s.evaluation_sequences * planned.task->length);
+    if (!planned.task->distances.empty())
+      tokens += static_cast<double>(s.needle_rows * *std::ranges::max_element(s.distances));
+    cost.evaluation =
+        cost.step / 3 * tokens / static_cast<double>(planned.task->batch * planned.task->length);
+    return cost;
+  }
+
+  std::map<Key, Cost> costs_;
+};
+
+}  // namespace recall

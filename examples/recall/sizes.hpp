@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <infty/core/pool.hpp>
+
+#include "../support/model.hpp"
+#include "../support/model_need.hpp"
+#include "settings.hpp"
+#include "task.hpp"
+
+// How large each memory is: what makes their states of equal bytes.
+
+namespace recall {
+
+/// Whether a word stands for the control.
+inline bool reads_in_one(const std::string& word) { return word == control; }
+
+/// Whether what it remembers can be larger or smaller.
+inline bool has_sizes(const std::string& word) { return word != "none" && !reads_in_one(word); }
+
+/// Vectors a layer of a Transformer-XL whose vectors have so many bytes for a row.
+inline Index vectors_of(const Settings& s, Index bytes) {
+  const double one =
+      sizeof(float) * static_cast<double>(s.model.model_dim) * static_cast<double>(s.model.layers);
+  return static_cast<Index>(static_cast<double>(bytes) / one);
+}
+
+/// The model that a word stands for, with what it remembers about as large as `length` vectors a
+/// layer. What is no vectors is counted as so many: a head's matrix by its width, the networks of
+/// Titans and associative keys likewise. Memory tokens are an eighth, and a segment at most.
+inline support::ModelConfig config_of(const Settings& s, const std::string& word, Index length) {
+  support::ModelConfig c{.transformer = s.model,
+                         .memory_length = length,
+                         .compression_rate = s.compression_rate,
+                         .segment = 1,
+                         .long_term = s.long_term};
+  support::choose_model(c, reads_in_one(word) ? "none" : word);
+  if (s.zoology && c.feed == "plain") c.feed = "none";
+  c.transformer.vocabulary = 8;  // nothing of a state depends on it
+  const auto part = static_cast<Index>(s.share * static_cast<double>(length));
+  const Index rest = std::max<Index>(1, part);
+  c.compressed = rest;
+  if (word.starts_with("infty")) {  // of basis functions there are as many for each width
+    const auto widths = static_cast<Index>(s.long_term.widths.size());
+    c.compressed = std::max<Index>(1, part / widths) * widths;
+  }
+  const auto matrix = [&](Index vectors) {  // its width: even, for what turns pairs of numbers
+    const auto numbers = static_cast<double>(vectors * s.model.model_dim / s.model.heads);
+    return std::max<Index>(2, static_cast<Index>(std::sqrt(numbers)) / 2 * 2);
+  };
+  if (word == "infini") {
+    c.memory_length = length - rest;
+    c.transformer.head_dim = matrix(rest);
+  }
+  if (word == "titans") c.memory_width = std::max<Index>(1, rest / 4);
+  if (word == "titans-layer") c.memory_width = std::max<Index>(1, length / 4);
+  if (c.mixer != "attention" && c.mixer != "memsizer" && c.mixer != "titans-layer")
+    c.transformer.head_dim = matrix(length);
+  if (c.tokens != "none") c.token_count = std::clamp<Index>(length / 8, 1, s.segment);
+  if (word == "associative") {
+    c.memory_length = length - rest;
+    c.memory_width = std::max<Index>(1, rest / 8);
+  }
+  return c;
+}
+
+/// The least length that `config_of` makes a model of.
+inline Index least_length(const Settings& s, const std::string& word) {
+  if (word.starts_with("infty")) return std::ssize(s.long_term.widths) + 1;
+  const auto memory = config_of(s, word, 2).memory;
+  const bool two_parts = memory == "compressive" || memory == "memformer" || memory == "infini" ||
+                         memory == "titans" || word == "associative";
+  return two_parts ? 2 : 1;
+}
+
+/// Reads until the memories of the state are full.
+inline support::Model::State full_state(const Settings& s, const support::ModelConfig& config,
+                                        const support::Model& model, Index rows) {
+  auto state = model.make_state(rows);
+  // What is compressed takes several vectors; a memory behind another waits for a segment.
+  const Index rate = config.memory == "compressive" ? config.compression_rate : 1;
+  const Index segments = 2 + (config.memory_length * rate) / s.segment;
+  const std::vector<Index> tokens(static_cast<std::size_t>(rows * segments * s.segment), 0);
+  model.observe(state, rows, tokens, s.segment);
+  return state;
+}
+
+/// A model's state for one row, when its memories are full.
+inline std::size_t full_bytes(const Settings& s, const support::ModelConfig& config) {
+  const auto model = support::make_model(config);
+  return model->bytes_of(full_state(s, config, *model, 1));
+}
+
+/// What a row of a full state holds of memory, with what it keeps only to be quick, in blocks that
+/// are up to an eighth larger than asked for; 0 where nobody counts (INFTY_NO_POOL).
+inline std::size_t held_bytes(const Settings& s, const support::ModelConfig& config) {
+  const auto model = support::make_model(config);
+  const auto used = [] { return infty::HostPool::instance().statistics().bytes_in_use; };
+  const auto taken = [&](Index rows) {
+    infty::TextBatch asking;
+    asking.batch = rows;
+    asking.length = s.segment;
+    asking.inputs.assign(static_cast<std::size_t>(rows * s.segment), 0);
+    asking.targets = asking.inputs;
+    const std::size_t before = used();
+    auto state = full_state(s, config, *model, rows);
+    model->likeliest(state, asking);  // only where all layers answer do all keep something
+    return static_cast<Index>(used() - before);
+  };
+  constexpr Index rows = 8;
+  taken(rows + 1);  // what stays with the model
+  return static_cast<std::size_t>(std::max<Index>(0, taken(rows + 1) - taken(1)) / rows);
+}
+
+/// A memory that is as large as it may be.
+struct Size {
+  support::ModelConfig config;  ///< but for the vocabulary and the seed
+  std::size_t bytes = 0;        ///< of a row's full state
+  std::size_t held = 0;         ///< the same with what is kept to be quick; 0: unknown
+};
+
+/// The greatest number from `least` on that fits, which larger ones do not; none if `least` does
+/// not.
+template <class Fits>
+std::optional<Index> greatest(Index least, Fits&& fits) {
+  if (!fits(least)) return std::nullopt;
+  Index low = least, high = least + 1;
+  for (; fits(high); high = 2 * high) low = high;
+  while (high - low > 1) {
+    const Index middle = (low + high) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+/// Whether a word stands for a lookup: a table that is learned and not written to.
+inline bool is_lookup(const std::string& word) {
+  const auto& names = support::feed_names;
+  return std::find(names.begin() + 1, names.end(), word) != names.end();
+}
+
+/// The model of a word, with as long a memory as fits into the bytes of a
+/// Transformer-XL's state that has so many of vectors; none if the least memory needs more.
+/// @param sub_keys  of a lookup
+inline std::optional<Size> fitted(const Settings& s, const std::string& word, Index bytes,
+                                  Index sub_keys = 1) {
+  const Index vectors = vectors_of(s, bytes);
+  if (vectors < 1) return std::nullopt;
+  const std::size_t allowed = full_bytes(s, config_of(s, "xl", vectors));
+  const auto config = [&](Index length) {
+    auto made = config_of(s, word, length);
+    made.sub_keys = sub_keys;
+    return made;
+  };
+  std::optional<Index> length = vectors;
+  if (has_sizes(word))
+    length = greatest(least_length(s, word),
+                      [&](Index n) { return full_bytes(s, config(n)) <= allowed; });
+  if (!length) return std::nullopt;
+  const auto made = config(*length);
+  return Size{made, full_bytes(s, made), held_bytes(s, made)};
+}
+
+/// The most sub-keys with which a lookup's model has no more parameters than the ∞-former's at the
+/// size of the table; 1 if it has more with any.
+inline Index sub_keys_of(const Settings& s, const std::string& word) {
+  const auto parameters = [](const support::ModelConfig& config) {
+    return support::make_model(config)->parameters();
+  };
+  const auto infty = fitted(s, "infty", s.bytes);
+  const Index most = parameters(infty ? infty->config : config_of(s, "xl", vectors_of(s, s.bytes)));
+  auto config = config_of(s, word, vectors_of(s, s.bytes));
+  return greatest(1,
+                  [&](Index n) {
+                    config.sub_keys = n;
+                    return parameters(config) <= most;
+                  })
+      .value_or(1);
+}
+
+/// Throws infty::ValueError that names the option if a memory's model and what it reads and answers
+/// in the tasks need more memory than there is; makes nothing of their sizes.
+inline void check_memory(const Settings& settings, const std::string& memory) {
+  const auto need = [&](const Settings& s) {
+    const auto number = [](Index n) { return static_cast<double>(n); };
+    const double rows = number(s.batch);
+    const Index most_bytes =
+        std::max(s.bytes, *std::max_element(s.curve_bytes.begin(), s.curve_bytes.end()));
+    const Index vectors = std::max<Index>(2, vectors_of(s, most_bytes));
+    // Of a task with so many different tokens, and sequences and answers so long.
+    const auto bytes = [&](Index vocabulary, Index length, Index answer) {
+      auto config = config_of(s, memory, vectors);
+      config.transformer.vocabulary = vocabulary;
+      const support::ModelNeed model(config);
+      const double filled = number(vectors) * number(s.compression_rate) + 2 * number(s.segment);
+      return model.model() + model.state(rows) +
+             (reads_in_one(memory)
+                  ? model.segment(rows, number(length + answer), true)
+                  : std::max(model.segment(rows, number(std::min(s.segment, length)), false),
+                             model.segment(rows, number(answer), true))) +
+             2 * sizeof(Index) * (filled + rows * number(length + answer) + number(vocabulary));
+    };
+    double most = 0;
+    for (const std::string& task : s.tasks) {
+      if (task == "copy")
+        most = std::max(most, bytes(s.symbols + 2, s.items + s.copy_gap, s.items));
+      else if (task == "recall")
+        most = std::max(most, bytes(s.values + s.keys + 1, 2 * s.pairs + s.recall_gap, s.pairs));
+      else if (task == "sorting")
+        for (const Index length : s.lengths)
+          most = std::max(most, bytes(s.symbols + 1, length, s.symbols));
+      else if (task == "needle")
+        most = std::max(most, bytes(s.needle_keys + s.needle_values + s.needle_fillers,
+                                    2 * (s.needle_decoys + 1), s.needle_trained + 1));
+      else
+        for (const Index length : s.mqar_lengths)
+          most = std::max(most, bytes(s.mqar_vocabulary, length, length));
+    }
+    return most;
+  };
+  support::require_memory("recall", settings, need);
+}
+
+}  // namespace recall

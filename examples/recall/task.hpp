@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <infty/core/random.hpp>
+#include <infty/train/trainer_config.hpp>
+
+#include "questions.hpp"
+
+namespace recall {
+
+/// Sequences that are drawn in one way.
+struct Source {
+  std::function<Questions(Index batch, infty::Random& random)> sample;  ///< row b of draw b alone
+  /// To learn from: so many, the same in every epoch; 0: fresh ones in every step. To be tested
+  /// with: so many; 0: as many as the settings say.
+  Index examples = 0;
+};
+
+/// A task with known answers.
+struct Task {
+  std::string name;
+  Index vocabulary = 0, length = 0;   ///< different tokens, and those of the longest sequence
+  double chance = 0;                  ///< accuracy of whoever remembers nothing
+  std::vector<Source> training;       ///< one behind the other in every epoch
+  std::vector<Source> tests = {};     ///< empty: those of `training`
+  infty::TrainerConfig trainer = {};  ///< but for the learning rate, and for when it is saved
+  Index batch = 0;                    ///< sequences a step, at most
+  std::vector<Index> distances = {};  ///< that it is tested at behind its training, by `needle_at`
+  double enough = 1;                  ///< an epoch that ends above this accuracy is the last one
+};
+
+/// The sequences of a step.
+struct Lesson {
+  const Source* source = nullptr;
+  Index first = 0, rows = 0;  ///< draws
+};
+
+/// Those of an epoch; one of fresh sequences is a step.
+inline std::vector<Lesson> lessons_of(const Task& task) {
+  std::vector<Lesson> all;
+  Index before = 0;
+  for (const Source& source : task.training) {
+    if (source.examples == 0) all.push_back({&source, before, task.batch});
+    for (Index i = 0; i < source.examples; i += task.batch)
+      all.push_back({&source, before + i, std::min(task.batch, source.examples - i)});
+    before += source.examples;
+  }
+  return all;
+}
+
+}  // namespace recall
