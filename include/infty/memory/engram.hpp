@@ -210,8 +210,7 @@ class Engram {
   }
 
   V normed(const V& x, const V& gain, T epsilon) const {
-    return multiply(detail::scaled_by_square(x, V(), T(1) / static_cast<T>(x.dim(-1)), epsilon),
-                    gain);
+    return multiply(rms_norm(x, V(Tensor<T, Backend>::full({x.dim(-1)}, T(1))), epsilon), gain);
   }
 
   V gate(const V& score) const {
