@@ -12,15 +12,10 @@
 // was interrupted goes on with the runs that are missing, and inside of those that were going on.
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -29,12 +24,12 @@
 
 #include "../support/command.hpp"
 #include "../support/interrupt.hpp"
-#include "../support/json.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/saving.hpp"
+#include "../support/side_by_side.hpp"
 #include "../support/warn_of.hpp"
 #include "results.hpp"
 
@@ -86,60 +81,23 @@ std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
 /// came, when all that were going on are saved.
 void run_all(const char* name, const Settings& s, const std::vector<Planned>& runs,
              const Options& options, Results& results) {
-  support::ProgressLine line(name, std::ssize(runs) * s.steps, 0);
-  std::atomic<std::size_t> next = 0;
-  std::atomic<Index> steps = 0;
-  std::exception_ptr error;
-  std::mutex mutex;
-  const auto work = [&] {
-    try {
-      for (std::size_t i; (i = next++) < runs.size();) {
-        const Planned& planned = runs[i];
-        const auto done = [&](Index more) {
-          const Index all = steps += more;
-          const std::lock_guard lock(mutex);
-          if (all == steps) line.update(all, {});
-        };
-        const auto path =
-            unfinished_of(options, planned.task->name, planned.memory, planned.rate, planned.seed);
-        Cell cell = run(s, *planned.task, planned.memory, planned.rate, planned.seed,
-                        {path, options.saving}, done);
-        const std::lock_guard lock(mutex);
-        results.add(std::move(cell));
-        std::filesystem::remove(path);
-      }
-    } catch (const support::Interrupted&) {
-      next = runs.size();
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-      next = runs.size();
-    }
+  const auto path_of = [&](const Planned& run) {
+    return unfinished_of(options, run.task->name, run.memory, run.rate, run.seed);
   };
-  std::vector<std::thread> threads;
-  const Index count = std::min(options.jobs, static_cast<Index>(std::ssize(runs)));
-  for (Index i = 0; i < count; ++i) threads.emplace_back(work);
-  for (std::thread& thread : threads) thread.join();
-  if (error) std::rethrow_exception(error);
+  support::side_by_side(
+      name, std::ssize(runs), options.jobs, std::ssize(runs) * s.steps, "step",
+      [&](Index i, auto&& done) {
+        const Planned& planned = runs[static_cast<std::size_t>(i)];
+        return run(s, *planned.task, planned.memory, planned.rate, planned.seed,
+                   {path_of(planned), options.saving}, done);
+      },
+      [&](Index i, Cell cell) {
+        results.add(std::move(cell));
+        std::filesystem::remove(path_of(runs[static_cast<std::size_t>(i)]));
+      });
   support::stop_if_interrupted([&] {
     return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
   });
-}
-
-/// Throws infty::ValueError that names the first setting that differs from those of the comparison
-/// in the folder, if there is one, but for what is compared: of that there may be more or less than
-/// the last time.
-void require_same_settings(const Settings& s, const std::filesystem::path& folder) {
-  const auto path = folder / "settings.json";
-  if (!std::filesystem::exists(path)) return;
-  const auto asked = support::to_json(s);
-  const auto there =
-      support::to_json(support::settings_from<Settings>(support::read_json(path), path.string()));
-  const std::set<std::string> free{"memories", "tasks", "lengths", "rates", "seeds"};
-  for (const auto& [name, value] : asked.items())
-    infty::require(free.contains(name) || there.at(name) == value, "recall", folder.string(),
-                   " holds a comparison with --", name, ' ', there.at(name).dump(), ", not ",
-                   value.dump(), ": give another --out");
 }
 
 void compare(const Settings& s, const Options& options) {
@@ -163,12 +121,13 @@ void compare(const Settings& s, const Options& options) {
     support::warn_of("recall", memory, s.segment);
   }
   const auto lock = support::Lock::folder(options.out);
-  require_same_settings(s, options.out);
+  support::require_same_settings("recall", s, options.out,
+                                 {"memories", "tasks", "lengths", "rates", "seeds"});
   Results results(options.out / "runs.csv");
   lock.remove_unfinished({"settings.json", "runs.csv", "table.md"});
   support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
   // What a kill between a run's line and the removal of its checkpoint has left.
-  for (const Cell& cell : results.cells())
+  for (const Cell& cell : results.all())
     std::filesystem::remove(unfinished_of(options, cell.task, cell.memory, cell.rate, cell.seed));
   infty::set_num_threads(1);
   const support::InterruptGuard interrupt;
@@ -183,9 +142,9 @@ void compare(const Settings& s, const Options& options) {
   support::write_file(options.out / "table.md", text);
   std::printf("%s", text.c_str());
   double seconds = 0;
-  for (const Cell& cell : results.cells()) seconds += cell.seconds;
+  for (const Cell& cell : results.all()) seconds += cell.seconds;
   std::fprintf(stderr, "%lld runs, %.0f s of computing; wrote runs.csv and table.md to %s\n",
-               static_cast<long long>(results.cells().size()), seconds, options.out.c_str());
+               static_cast<long long>(results.all().size()), seconds, options.out.c_str());
 }
 
 std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {

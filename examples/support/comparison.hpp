@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -18,6 +19,20 @@ struct Comparison {
   std::string memory, reference;
   std::vector<double> of_memory = {}, of_reference = {};
 };
+
+/// `0.123 ± 0.045`: mean and standard deviation, the latter of at least two.
+inline std::string mean_and_spread(const std::vector<double>& all) {
+  double mean = 0, square = 0;
+  for (const double x : all) mean += x / static_cast<double>(all.size());
+  for (const double x : all) square += (x - mean) * (x - mean);
+  char text[64];
+  if (all.size() < 2)
+    std::snprintf(text, sizeof text, "%.3f", mean);
+  else
+    std::snprintf(text, sizeof text, "%.3f ± %.3f", mean,
+                  std::sqrt(square / static_cast<double>(all.size() - 1)));
+  return text;
+}
 
 /// Which of these memories are compared, in that order: each with none, and all others with the
 /// Transformer-XL's.
