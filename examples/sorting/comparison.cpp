@@ -77,8 +77,14 @@ void compare(const ComparisonSettings& s, const ComparisonOptions& options) {
   // What cannot be made is told before anything is trained.
   for (const Index length : s.compared.lengths)
     for (const std::string& model : s.base.models)
-      for (const Try& tried : tries_of(s, model, length))
+      for (const Try& tried : tries_of(s, model, length)) {
+        infty::require(tried.weight == 0 || tried.rate <= s.base.task.symbols, "sorting",
+                       "--compression-rates has ", tried.rate, ", tried at length ", length,
+                       ": it must be at most --symbols = ", s.base.task.symbols,
+                       ", of which the last segment compresses what --auxiliary-weights train by, "
+                       "or these must be 0");
         make_model(s, {.length = length, .model = model, .rate = tried.rate});
+      }
   if (std::ranges::any_of(s.base.models, name_has_long_term))
     support::warn_of("sorting", s.base.memory, s.base.segment);
   const auto lock = support::Lock::folder(options.out);

@@ -167,8 +167,9 @@ class ComparisonReport {
       }
     if (rows.empty()) return "";
     return "\nCompressive Transformers, seed " + std::to_string(s_.compared.seeds.front()) +
-           ": the best on the sequences for choosing is taken.\n\n| length | rate | weight of the "
-           "reconstruction | for choosing | others |\n|---|---|---|---|---|" +
+           ": the best on the sequences for choosing is taken; above, its rate and weight in "
+           "brackets.\n\n| length | rate | weight of the reconstruction | for choosing | others "
+           "|\n|---|---|---|---|---|" +
            rows + '\n';
   }
 

@@ -34,12 +34,13 @@ void each_setting(Compared& c, See&& see) {
 }
 
 /// Everything that decides which numbers come out of a comparison. The defaults are an eighth of
-/// the paper's sizes and lengths [Martins et al. 2022, §4.1], but for the transformer and its
-/// symbols, which are the demo's.
+/// the paper's sizes and lengths [Martins et al. 2022, §4.1] with the demo's transformer, and as
+/// many symbols as the highest rate has vectors, so that answers make some be compressed.
 struct ComparisonSettings {
   Settings base = [] {
     Settings s;
     s.models = {"infty", "sticky", "xl", "compressive", "none"};
+    s.task.symbols = 12;
     s.segment = 128;
     s.short_term.capacity = 128;
     s.memory.basis = 128;

@@ -62,7 +62,7 @@ if(EXISTS "${FOLDER}/parts/interrupted.safetensors")
 endif()
 
 # A comparison at several lengths keeps the runs that were finished, and goes on inside of the others.
-set(sizes --lengths 12,20 --symbols 3 --segment 4 --short-term 4 --basis 4 --widths .2 --samples 6 --sticky-bins 4
+set(sizes --lengths 12,20 --symbols 6 --segment 4 --short-term 4 --basis 4 --widths .2 --samples 6 --sticky-bins 4
           --width 8 --layers 1 --heads 2 --feed-forward 8 --batch 3 --warmup 1 --evaluation-sequences 7
           --dropout .1)
 set(often --steps 12 --seeds 4,5 --compression-rates 2,6)

@@ -60,7 +60,7 @@ refused("foreign" --resume foreign)
 refused("[train_step] step 1: [Layers] layer 0: " --rate 1e30 ${tiny} --models none --out other)
 
 # A comparison at several lengths: every model has its row, and all but `none` as many vectors.
-set(compared --lengths 12,20,40 --symbols 3 --segment 4 --short-term 4 --basis 4 --widths .2 --samples 6
+set(compared --lengths 12,20,40 --symbols 6 --segment 4 --short-term 4 --basis 4 --widths .2 --samples 6
              --sticky-bins 4 --width 8 --layers 1 --heads 2 --feed-forward 8 --batch 3 --steps 3 --warmup 1
              --evaluation-sequences 7 --seeds 4,5 --compression-rates 2,6)
 run(0 table ${compared} --out lengths --jobs 1)
@@ -109,6 +109,10 @@ run(0 fewer ${fewer} --out lengths --models none)
 if(fewer MATCHES "±" OR NOT fewer MATCHES "\n[|] none [|] 4 [|][^|]*[|] [0-9.]+ [|] [0-9.]+ [|]\n$")
   message(FATAL_ERROR "one run of one model is printed as\n${fewer}")
 endif()
+# The last segment has vectors to compress, or the weight would make no difference.
+string(REPLACE "--symbols;6" "--symbols;5" fewer "${compared}")
+refused("--compression-rates has 6, tried at length 20: it must be at most --symbols = 5" ${fewer})
+run(0 ignored ${fewer} --auxiliary-weights 0 --models compressive --out other-lengths)
 refused("lengths holds a comparison with --clip 1.0, not 2.0" ${compared} --clip 2 --out lengths)
 
 # Other backends: their numbers are Eigen's but for rounding, and they read each other's checkpoints.
