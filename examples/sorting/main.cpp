@@ -9,6 +9,9 @@
 // (each sees the model's own), and compares them with counting and guessing. It writes
 // results.json, curves.csv, attention.csv and a figure.
 //
+// Told --lengths, or a model that only makes sense beside others, it compares: every model at
+// every length with several seeds, as the paper's Fig. 3, left, does (comparison.hpp).
+//
 // --backend chooses what computes; the random numbers are the same on all, the results but for the
 // rounding of floats.
 //
@@ -28,6 +31,7 @@
 #include <infty/eigen/parallel.hpp>
 
 #include "../support/claims.hpp"
+#include "../support/command.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
@@ -36,6 +40,7 @@
 #include "../support/settings.hpp"
 #include "../support/warn_of.hpp"
 #include "backends.hpp"
+#include "comparison.hpp"
 #include "report.hpp"
 
 namespace sorting {
@@ -171,8 +176,32 @@ void run(Options options, Settings settings) {
     std::filesystem::remove(interrupted);
 }
 
-/// Reads the command line into options and settings; a number if the program is to end with it.
-std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {
+/// Throws CLI::ParseError for the first option that is not of a comparison, or only of one, where
+/// the others say something else.
+void require_of_one_kind(const CLI::App& app, bool comparison) {
+  for (const char* const name :
+       {"--seed", "--length", "--functions", "--density", "--sticky", "--evaluation-seed", "--bins",
+        "--paper", "--resume", "--save", "--stop-at", "--threads", "--backend", "--device"})
+    if (comparison && !app.get_option(name)->empty())
+      throw CLI::ValidationError(std::string(name) +
+                                 " is not of a comparison at several lengths: leave it out, or "
+                                 "--lengths, xl and compressive");
+  for (const char* const name : {"--seeds", "--compression-rates", "--auxiliary-weights", "--jobs"})
+    if (!comparison && !app.get_option(name)->empty()) throw CLI::RequiresError(name, "--lengths");
+}
+
+/// What the command line says.
+struct CommandLine {
+  Options options;
+  Settings settings;
+  Compared compared;
+  Index jobs = ComparisonOptions{}.jobs;
+};
+
+/// Reads the command line; a number if the program is to end with it.
+std::optional<int> parse(int argc, char** argv, CommandLine& line) {
+  Options& options = line.options;
+  Settings& settings = line.settings;
   CLI::App app("Trains models with and without long-term memory on the sorting task.", "sorting");
   using support::add_option, support::from;
   CLI::Option* const resume =
@@ -199,6 +228,11 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       add_option(app, "--device", options.device, "number of the GPU, for --backend cuda", {0})
           ->capture_default_str();
   const auto of_settings = support::add_options(app, settings);
+  support::add_options(app, line.compared);
+  add_option(app, "--jobs", line.jobs, "runs side by side, a thread each",
+             {1, support::most_at_once})
+      ->capture_default_str()
+      ->group("Comparing models at several lengths");
   return support::parse(app, argc, argv, [&] {
     if (!paper->empty() && options.paper != 4000 && options.paper != 8000 && options.paper != 16000)
       throw CLI::ValidationError("--paper is " + std::to_string(options.paper) +
@@ -210,6 +244,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       throw CLI::RequiresError("--stop-at", "--save or --resume");
     if (!device->empty() && options.backend != "cuda")
       throw CLI::RequiresError("--device", "--backend cuda");
+    require_of_one_kind(app, is_comparison(settings, line.compared));
   });
 }
 
@@ -217,16 +252,33 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
 
 int main(int argc, char** argv) {
   return support::run_program("sorting", [&] {
-    sorting::Options options;
-    options.program = support::command_line(1, argv);
-    sorting::Settings settings;
-    if (const auto code = sorting::parse(argc, argv, options, settings)) return *code;
-    if (options.paper > 0) {
-      // Once more, so that other options change the paper's settings whatever their order.
-      settings = sorting::paper_settings(options.paper);
-      if (const auto code = sorting::parse(argc, argv, options, settings)) return *code;
+    sorting::CommandLine line;
+    line.options.program = support::command_line(1, argv);
+    if (const auto code = sorting::parse(argc, argv, line)) return *code;
+    // Once more behind other defaults, so that other options change them whatever their order.
+    if (is_comparison(line.settings, line.compared)) {
+      const sorting::ComparisonSettings defaults;
+      line.settings = defaults.base;
+      line.compared = defaults.compared;
+      if (const auto code = sorting::parse(argc, argv, line)) return *code;
+#if defined(INFTY_WITH_COMPARISON)
+      sorting::compare({line.settings, line.compared},
+                       {.out = line.options.out,
+                        .jobs = line.jobs,
+                        .saving = line.options.saving,
+                        .again = support::command_line(argc, argv)});
+      return 0;
+#else
+      infty::raise<infty::Error>("sorting",
+                                 "comparisons are not in this program: build it with "
+                                 "-DINFTY_SORTING_COMPARISON=ON");
+#endif
     }
-    sorting::run(options, settings);
+    if (line.options.paper > 0) {
+      line.settings = sorting::paper_settings(line.options.paper);
+      if (const auto code = sorting::parse(argc, argv, line)) return *code;
+    }
+    sorting::run(line.options, line.settings);
     return 0;
   });
 }

@@ -77,7 +77,7 @@ inline Settings paper_settings(Index length) {
 template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to train";
-  see(run, "models", s.models, "in this order", "infty", "sticky", "none");
+  see(run, "models", s.models, "in this order", "infty", "sticky", "xl", "compressive", "none");
   see(run, "seed", s.seed, "of weights and training sequences");
 
   const char* const task = "The task";
@@ -124,10 +124,15 @@ inline infty::TransformerConfig model_config(const Settings& s) {
   return config;
 }
 
+/// Whether a model has the LTM: `none` is without, `xl` and `compressive` have something else.
+inline bool name_has_long_term(const std::string& name) {
+  return name == "infty" || name == "sticky";
+}
+
 /// The memory of one of the models.
 inline infty::InftyConfig memory_config(const Settings& s, const std::string& name) {
   infty::InftyConfig config{.attention = s.short_term, .memory = {}};
-  if (name == "none") return config;
+  if (!name_has_long_term(name)) return config;
   config.memory = s.memory;
   config.memory->sampling_seed = s.seed;
   config.memory->parameters = s.parameters == "affine" ? infty::DensityParameters::affine
@@ -140,11 +145,13 @@ inline infty::InftyConfig memory_config(const Settings& s, const std::string& na
 
 using support::trainer_config;
 
-/// Bytes that training and evaluating one of the models needs.
-inline double bytes_of(const Settings& s, const std::string& name) {
+/// One of the models, for what chooses the memory when it runs. All but `none`, which has the STM
+/// alone, have as many vectors: `xl` in its STM, `compressive` half of them compressed.
+inline support::ModelConfig chosen_model(const Settings& s, const std::string& name) {
   support::ModelConfig config{.memory = name == "none"     ? "xl"
                                         : name == "sticky" ? "infty-sticky"
-                                                           : "infty",
+                                                           : name,
+                              .seed = s.seed,
                               .transformer = s.model,
                               .memory_length = s.short_term.capacity,
                               .compressed = s.memory.basis,
@@ -152,6 +159,15 @@ inline double bytes_of(const Settings& s, const std::string& name) {
                               .long_term = s.memory};
   config.transformer.vocabulary = s.task.symbols + 1;
   if (name != "none") config.memory_length += config.compressed;
+  config.long_term.parameters = memory_config(s, "infty").memory->parameters;
+  return config;
+}
+
+/// Bytes that training and evaluating one of the models needs.
+/// @param rate  vectors that become a compressed one, where there are such
+inline double bytes_of(const Settings& s, const std::string& name, Index rate = 1) {
+  support::ModelConfig config = chosen_model(s, name);
+  config.compression_rate = rate;
   const support::ModelNeed need(config);
   const auto symbols = static_cast<double>(s.task.symbols),
              length = static_cast<double>(s.task.length),
@@ -168,8 +184,13 @@ inline double bytes_of(const Settings& s, const std::string& name) {
              symbols / 64;
 }
 
+/// Whether a model is only in comparisons at several lengths.
+inline bool is_compared_only(const std::string& name) {
+  return name == "xl" || name == "compressive";
+}
+
 /// Throws infty::ValueError that names the first setting out of its range.
-inline void validate(const Settings& s) {
+inline void check(const Settings& s) {
   support::validate_ranges("sorting", s);
   infty::require(!s.models.empty(), "sorting", "--models is empty: it must name a model");
   for (std::size_t i = 0; i < s.models.size(); ++i)
@@ -194,6 +215,14 @@ inline void validate(const Settings& s) {
   s.short_term.validate();
   for (const std::string& name : s.models)
     memory_config(s, name).resolved_memory(config.attention_sizes()).validate();
+}
+
+/// The same, and for a model that is only in comparisons: these are settings of one length.
+inline void validate(const Settings& s) {
+  check(s);
+  for (const std::string& name : s.models)
+    infty::require(!is_compared_only(name), "sorting", "--models names ", name,
+                   ", which is compared with others at several --lengths");
 }
 
 }  // namespace sorting

@@ -49,7 +49,7 @@ refused("--parameters moments is for functions with centres: --functions is powe
         --parameters moments)
 refused("--functions power is in this program for --backend eigen" --functions power --backend cuda)
 
-refused("foo not in {infty,sticky,none}" --models foo)
+refused("foo not in {infty,sticky,xl,compressive,none}" --models foo)
 refused("--heads is 3: it must divide --width = 64, or --head-dim must be given" --heads 3)
 refused("--steps is 9: it must be above --warmup = 20" --steps 9 --warmup 20)
 refused("--resume excludes --steps" --resume state --steps 3)
@@ -58,6 +58,62 @@ refused("missing/state" ${tiny} --out other --save missing/state)
 file(WRITE "${FOLDER}/foreign" "{}")
 refused("foreign" --resume foreign)
 refused("[train_step] step 1: [Layers] layer 0: " --rate 1e30 ${tiny} --models none --out other)
+
+# A comparison at several lengths: every model has its row, and all but `none` as many vectors.
+set(compared --lengths 12,20,40 --symbols 6 --segment 4 --short-term 4 --basis 4 --widths .2 --samples 6
+             --sticky-bins 4 --width 8 --layers 1 --heads 2 --feed-forward 8 --batch 3 --steps 3 --warmup 1
+             --evaluation-sequences 7 --seeds 4,5 --compression-rates 2,6)
+run(0 table ${compared} --out lengths --jobs 1)
+foreach(row "infty [|] 8" "sticky [|] 8" "xl [|] 8" "compressive [|] 8" "none [|] 4")
+  if(NOT table MATCHES "\n[|] ${row} [|] [0-9]+[^|]* [|] [0-9.]+ ± [0-9.]+ ")
+    message(FATAL_ERROR "the table has no row ${row}:\n${table}")
+  endif()
+endforeach()
+# Rates are tried until one makes room for the length, 4 + 4 + 4 times the rate, each with both weights.
+string(REGEX MATCHALL "\n[|] (12|20|40) [|] (2|6) [|] [01]\\.0 [|]" tried "${table}")
+list(LENGTH tried count)
+if(NOT count EQUAL 10 OR table MATCHES "\n[|] 12 [|] 6 [|]")
+  message(FATAL_ERROR "not tried as the paper has it:\n${table}")
+endif()
+string(REGEX MATCHALL "[|] no verdict: 2 seeds [|]" verdicts "${table}")
+list(LENGTH verdicts count)
+if(NOT count EQUAL 21) # seven pairs at three lengths
+  message(FATAL_ERROR "${count} comparisons, not 21:\n${table}")
+endif()
+file(STRINGS "${FOLDER}/lengths/runs.csv" lines)
+list(LENGTH lines count)
+if(NOT count EQUAL 38) # a header; 4 models, 3 lengths, 2 seeds; 10 tried of one seed, 3 of the other
+  message(FATAL_ERROR "runs.csv has ${count} lines")
+endif()
+file(STRINGS "${FOLDER}/lengths/lengths.csv" numbers)
+list(LENGTH numbers count)
+if(NOT count EQUAL 25) # a header; 5 models and 3 floors, 3 lengths
+  message(FATAL_ERROR "lengths.csv has ${count} lines")
+endif()
+if(gnuplot AND NOT EXISTS "${FOLDER}/lengths/lengths.png")
+  message(FATAL_ERROR "there is gnuplot, but no figure of the lengths")
+endif()
+
+# Runs that are there are not done again: what is left of them goes on to the same table.
+list(SUBLIST lines 0 20 some)
+list(JOIN some "\n" some)
+file(WRITE "${FOLDER}/lengths-parts/runs.csv" "${some}\n")
+run(0 parts ${compared} --out lengths-parts --jobs 2)
+same("the table of lengths" "${table}" "${parts}")
+if(NOT errors MATCHES "37 runs")
+  message(FATAL_ERROR "not 37 runs:\n${errors}")
+endif()
+string(REPLACE "--lengths;12,20,40" "--lengths;40,12" fewer "${compared}")
+string(REPLACE "--seeds;4,5" "--seeds;5" fewer "${fewer}")
+run(0 fewer ${fewer} --out lengths --models none)
+if(fewer MATCHES "±" OR NOT fewer MATCHES "\n[|] none [|] 4 [|][^|]*[|] [0-9.]+ [|] [0-9.]+ [|]\n$")
+  message(FATAL_ERROR "one run of one model is printed as\n${fewer}")
+endif()
+# The last segment has vectors to compress, or the weight would make no difference.
+string(REPLACE "--symbols;6" "--symbols;5" fewer "${compared}")
+refused("--compression-rates has 6, tried at length 20: it must be at most --symbols = 5" ${fewer})
+run(0 ignored ${fewer} --auxiliary-weights 0 --models compressive --out other-lengths)
+refused("lengths holds a comparison with --clip 1.0, not 2.0" ${compared} --clip 2 --out lengths)
 
 # Other backends: their numbers are Eigen's but for rounding, and they read each other's checkpoints.
 # One that is not there is refused, and the message says what to do.

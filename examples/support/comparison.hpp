@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -18,6 +19,31 @@ struct Comparison {
   std::string memory, reference;
   std::vector<double> of_memory = {}, of_reference = {};
 };
+
+/// A mean and a standard deviation; the latter is 0 of less than two.
+struct Spread {
+  double mean = 0, deviation = 0;
+};
+
+inline Spread spread_of(const std::vector<double>& all) {
+  Spread out;
+  double square = 0;
+  for (const double x : all) out.mean += x / static_cast<double>(all.size());
+  for (const double x : all) square += (x - out.mean) * (x - out.mean);
+  if (all.size() > 1) out.deviation = std::sqrt(square / static_cast<double>(all.size() - 1));
+  return out;
+}
+
+/// `0.123 ± 0.045`: mean and standard deviation, the latter of at least two.
+inline std::string mean_and_spread(const std::vector<double>& all) {
+  const Spread spread = spread_of(all);
+  char text[64];
+  if (all.size() < 2)
+    std::snprintf(text, sizeof text, "%.3f", spread.mean);
+  else
+    std::snprintf(text, sizeof text, "%.3f ± %.3f", spread.mean, spread.deviation);
+  return text;
+}
 
 /// Which of these memories are compared, in that order: each with none, and all others with the
 /// Transformer-XL's.

@@ -54,6 +54,46 @@ function(same_tensors a b)
   endif()
 endfunction()
 
+# read_runs(FOLDER OUT): the lines of its runs.csv without their times, sorted: which run is finished first
+# depends on the jobs.
+function(read_runs folder out)
+  set(runs)
+  if(EXISTS "${FOLDER}/${folder}/runs.csv")
+    file(STRINGS "${FOLDER}/${folder}/runs.csv" runs)
+  endif()
+  list(TRANSFORM runs REPLACE ",[^,]*$" "")
+  list(SORT runs)
+  set(${out} "${runs}" PARENT_SCOPE)
+endfunction()
+
+# keeps_runs(FOLDER): whatever was finished there when this was called the last time is there still, as it was.
+# forget_runs(): begins anew.
+function(keeps_runs folder)
+  read_runs(${folder} there)
+  get_property(before GLOBAL PROPERTY runs_before)
+  foreach(run IN LISTS before)
+    if(NOT run IN_LIST there)
+      message(FATAL_ERROR "the finished run ${run} is lost")
+    endif()
+  endforeach()
+  set_property(GLOBAL PROPERTY runs_before "${there}")
+endfunction()
+function(forget_runs)
+  set_property(GLOBAL PROPERTY runs_before "")
+endfunction()
+
+# same_runs(A B): two folders have the same finished runs, but for their times, and the second has nothing of
+# unfinished ones.
+function(same_runs a b)
+  read_runs(${a} one)
+  read_runs(${b} other)
+  same("${b}/runs.csv" "${one}" "${other}")
+  file(GLOB left "${FOLDER}/${b}/unfinished-*")
+  if(left)
+    message(FATAL_ERROR "finished runs have left ${left}")
+  endif()
+endfunction()
+
 # nothing_left(): neither an unfinished file nor a lock.
 function(nothing_left)
   file(GLOB_RECURSE left "${FOLDER}/*.tmp[0-9]*" "${FOLDER}/*.lock" "${FOLDER}/.lock")

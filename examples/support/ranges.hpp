@@ -95,6 +95,7 @@ Range<T> range_of(std::string_view name) {
                                                                {"bytes", from(1)},
                                                                {"compressed", from(-1)},
                                                                {"compression-rate", from(1)},
+                                                               {"compression-rates", from(1)},
                                                                {"copy-gap", from(0)},
                                                                {"curve-bytes", from(1)},
                                                                {"cutoffs", from(0)},
@@ -150,6 +151,7 @@ Range<T> range_of(std::string_view name) {
   static const std::map<std::string_view, Range<double>> numbers{
       {"alpha", not_negative},
       {"auxiliary-weight", not_negative},
+      {"auxiliary-weights", not_negative},
       {"beta1", share},
       {"beta2", share},
       {"clip", not_negative},
@@ -173,6 +175,15 @@ Range<T> range_of(std::string_view name) {
     if (const auto at = numbers.find(name); at != numbers.end()) return at->second;
   }
   return {};
+}
+
+/// Throws infty::ValueError unless the list of option --NAME has an element, and none twice.
+template <class T>
+void require_some_once(const char* program, const char* name, const std::vector<T>& list) {
+  infty::require(!list.empty(), program, "--", name, " is empty");
+  for (std::size_t i = 0; i < list.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      infty::require(list[i] != list[j], program, "--", name, " has ", list[i], " twice");
 }
 
 /// Throws infty::ValueError that names the first setting out of its range: settings need not come

@@ -36,6 +36,13 @@ TEST_CASE("fixed_pairs: each memory with none, and all others with xl") {
             .size() == 9);
 }
 
+TEST_CASE("mean_and_spread: the deviation is that of a sample, of two at least") {
+  CHECK(support::mean_and_spread({.5}) == "0.500");
+  CHECK(support::mean_and_spread({.4, .6}) == "0.500 ± 0.141");
+  CHECK(support::spread_of({1, 2, 3}).deviation == Approx(1));
+  CHECK(support::spread_of({7}).deviation == 0);
+}
+
 TEST_CASE("verdicts: below three seeds there are none, and then only beyond the interval") {
   CHECK(support::verdicts({}, true).empty());
   const auto one = support::verdicts({{"test", "xl", "none", {1}, {2}}}, true);
