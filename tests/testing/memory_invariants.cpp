@@ -3,6 +3,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/memory/linear_attention.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/testing/memory_invariants.hpp>
@@ -11,6 +12,7 @@
 #include "support/catch.hpp"
 #include "support/mean_memory.hpp"
 #include "support/nearest_memory.hpp"
+#include "support/other_backend.hpp"
 
 using infty::Index;
 using infty::LongTermConfig;
@@ -199,6 +201,12 @@ TEST_CASE("require_memory: a memory that keeps what it remembers in an index, wi
   static_assert(infty::state_takes_gradient<infty::LongTermMemory<double>>);
   const infty::tests::TemporaryFolder folder;
   require_memory<Nearest>({.capacity = 6}, folder / "state");
+}
+
+TEST_CASE("require_mixer: a mixer on a backend that is not the default") {
+  const infty::tests::TemporaryFolder folder;
+  CHECK_NOTHROW(require_mixer<infty::LinearAttention<double, infty::tests::OtherBackend>>(
+      {}, folder / "state"));
 }
 
 TEST_CASE("TransformerLM: with a short-term memory that holds all, pieces are the whole") {

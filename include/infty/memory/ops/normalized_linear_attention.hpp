@@ -22,7 +22,7 @@ template <class T>
 struct RowDivisor {
   T epsilon, floor;
 
-  INFTY_HOST_DEVICE bool is_floor(T by) const { return floor > T(0) && !(by + epsilon > floor); }
+  INFTY_HOST_DEVICE bool is_floor(T by) const { return floor > T(0) && by + epsilon < floor; }
   INFTY_HOST_DEVICE T operator()(T by) const { return is_floor(by) ? floor : by + epsilon; }
 };
 
