@@ -66,7 +66,7 @@ Index do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes&
   const Costs costs(s, all);
   const double seconds = costs.all(all);
   if (!all.empty())
-    std::fprintf(stderr, "%td runs: about %s of computing, %s with %lld side by side\n",
+    std::fprintf(stderr, "runs to do: %td, about %s of computing, %s with %lld side by side\n",
                  std::ssize(all), infty::format_duration(seconds).c_str(),
                  infty::format_duration(seconds / static_cast<double>(options.jobs)).c_str(),
                  static_cast<long long>(options.jobs));

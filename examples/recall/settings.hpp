@@ -37,10 +37,10 @@ struct Settings {
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
   std::vector<Index> lengths{128};
   std::vector<Index> mqar_lengths{64, 128, 256};
-  Index mqar_vocabulary = 256, mqar_examples = 2000, mqar_steps = 800;
+  Index mqar_vocabulary = 128, mqar_examples = 2000, mqar_steps = 800;
   bool zoology = false;
   Index needle_keys = 8, needle_values = 8, needle_fillers = 8, needle_decoys = 3;
-  Index needle_trained = 128, needle_steps = 1000, needle_rows = 64;
+  Index needle_trained = 128, needle_steps = 800, needle_rows = 64;
   std::vector<Index> distances{16, 64, 256, 1024, 4096, 16384};
 
   infty::TransformerConfig model{.model_dim = 32,
@@ -55,7 +55,7 @@ struct Settings {
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .bins = 32};
   double kl_weight = 1e-6;
 
-  Index batch = 16, steps = 1000, warmup = 50;
+  Index batch = 16, steps = 800, warmup = 50;
   std::vector<double> rates{1e-3, 3e-3, 1e-2, 3e-2};
   double clip = 1;
   std::vector<std::uint64_t> seeds{1, 2, 3};

@@ -11,7 +11,7 @@ set(tiny ${shape} --memories none,attention,xl,compressive,infty,linear --tasks 
          --rates 1e-3,1e-2 --seeds 4,5 --curve-tasks recall --curve-bytes 128,384,768)
 
 run(0 whole ${tiny} --out whole --jobs 1)
-if(NOT errors MATCHES "84 runs: about")
+if(NOT errors MATCHES "runs to do: 84, about")
   message(FATAL_ERROR "it does not say how long it takes:\n${errors}")
 endif()
 foreach(memory none xl compressive infty linear)
@@ -66,7 +66,7 @@ foreach(name table.md curves.csv)
 endforeach()
 run(0 again ${tiny} --out whole)
 same("the table" "${whole}" "${again}")
-if(errors MATCHES "runs: about")
+if(errors MATCHES "runs to do")
   message(FATAL_ERROR "something is done again:\n${errors}")
 endif()
 
