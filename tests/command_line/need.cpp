@@ -44,6 +44,34 @@ double bytes_of(const Settings& s) {
          static_cast<double>(s.rows) * length;
 }
 
+/// Trains a model on segments behind full memories, and holds what that took to what was told.
+void hold_to_its_need(const support::ModelConfig& config, Index length, Index rows) {
+  auto& pool = infty::HostPool::instance();
+  pool.trim();
+  pool.reset_peak();
+  const auto before = static_cast<double>(pool.statistics().bytes_in_use);
+  const auto model = support::make_model(config);
+  auto state = model->make_state(rows);
+  const auto batch = batch_of(rows, length);
+  const Index fill = 4 * config.memory_length / length + 1;
+  for (Index i = 0; i < fill; ++i) model->observe(state, rows, batch.inputs, length);
+  infty::Trainer trainer(model->named_parameters());
+  for (int i = 0; i < 2; ++i)
+    trainer.step([&] { return model->objective(state, batch, {}).total; });
+  const auto used = static_cast<double>(pool.statistics().peak_bytes_in_use) - before;
+
+  const support::ModelNeed need(config);
+  const auto parameters = static_cast<double>(model->parameters());
+  const auto batch_rows = static_cast<double>(rows);
+  const double told = need.model() + need.state(batch_rows) +
+                      need.segment(batch_rows, static_cast<double>(length), true);
+  CAPTURE(told, used, need.parameters(), parameters);
+  CHECK(need.parameters() > .9 * parameters);
+  CHECK(need.parameters() <= parameters);
+  CHECK(told > .4 * used);
+  CHECK(told < 1.5 * used);
+}
+
 }  // namespace
 
 TEST_CASE("ModelNeed: what training takes is told before it is taken") {
@@ -68,28 +96,38 @@ TEST_CASE("ModelNeed: what training takes is told before it is taken") {
   config.long_term.widths = {.02, .1};
   config.long_term.samples = 64;
 
-  auto& pool = infty::HostPool::instance();
-  pool.trim();
-  pool.reset_peak();
-  const auto before = static_cast<double>(pool.statistics().bytes_in_use);
-  const auto model = support::make_model(config);
-  auto state = model->make_state(sizes.rows);
-  const auto batch = batch_of(sizes.rows, sizes.length);
-  const Index fill = 4 * sizes.memory / sizes.length + 1;
-  for (Index i = 0; i < fill; ++i) model->observe(state, sizes.rows, batch.inputs, sizes.length);
-  infty::Trainer trainer(model->named_parameters());
-  for (int i = 0; i < 2; ++i)
-    trainer.step([&] { return model->objective(state, batch, {}).total; });
-  const auto used = static_cast<double>(pool.statistics().peak_bytes_in_use) - before;
+  hold_to_its_need(config, sizes.length, sizes.rows);
+}
 
-  const support::ModelNeed need(config);
-  const auto parameters = static_cast<double>(model->parameters());
-  CHECK(need.parameters() > .9 * parameters);
-  CHECK(need.parameters() <= parameters);
-  const auto rows = static_cast<double>(sizes.rows), length = static_cast<double>(sizes.length);
-  const double told = need.model() + need.state(rows) + need.segment(rows, length, true);
-  CHECK(told > .4 * used);
-  CHECK(told < 1.5 * used);
+TEST_CASE("ModelNeed: of what is composed, too, what training takes is told before it is taken") {
+  struct Sizes {
+    Index width, memory, sub_keys, length, rows;
+  };
+  const auto sizes = GENERATE(Sizes{32, 64, 32, 16, 4}, Sizes{64, 32, 16, 64, 2});
+  auto words = support::compared_names();
+  const auto& older = support::memory_names;
+  words.erase(std::remove_if(words.begin(), words.end(),
+                             [&](const std::string& word) {
+                               return std::find(older.begin(), older.end(), word) != older.end();
+                             }),
+              words.end());
+  const std::string word = GENERATE_COPY(from_range(words));
+  CAPTURE(word, sizes.width, sizes.memory, sizes.length);
+  support::ModelConfig config;
+  support::choose_model(config, word);
+  config.memory_length = sizes.memory;
+  config.compressed = sizes.memory / 2;
+  config.segment = 1;
+  config.sub_keys = sizes.sub_keys;
+  config.transformer = {.vocabulary = 100,
+                        .model_dim = sizes.width,
+                        .layers = 2,
+                        .heads = 2,
+                        .feed_forward = 2 * sizes.width,
+                        .pre_norm = true};
+  config.long_term.widths = {.02, .1};
+  config.long_term.samples = 64;
+  hold_to_its_need(config, sizes.length, sizes.rows);
 }
 
 TEST_CASE("ModelNeed: no size is too large to be told") {
@@ -107,6 +145,21 @@ TEST_CASE("ModelNeed: no size is too large to be told") {
     const support::ModelNeed need(config);
     CHECK(need.model() > 1e54);
     CHECK(need.segment(1e18, 1e18, true) > 1e54);
+  }
+  // What a word's own sizes make of it.
+  for (const std::string& word : support::compared_names()) {
+    support::ModelConfig config;
+    support::choose_model(config, word);
+    config.memory_length = config.compressed = config.sub_keys = config.token_count = most;
+    config.transformer.model_dim = 64;
+    CAPTURE(word);
+    const support::ModelNeed need(config);
+    if (word == "product-keys" || word == "memory-plus" || word == "engram")
+      CHECK(need.model() > 1e38);
+    if (word == "memorizing" || word == "infini" || word == "memsizer" || word == "memformer")
+      CHECK(need.state(1) > 1e19);
+    if (word == "memory" || word == "recurrent" || word == "associative")
+      CHECK(need.segment(1, 1, true) > 1e19);
   }
 }
 

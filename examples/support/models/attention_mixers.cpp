@@ -62,8 +62,6 @@ support::Mixers support::attention_mixers(const ModelConfig& config) {
     return of<infty::InfiniAttention<float>>(config, {.segment = length, .delta = true});
   if (memory == "titans")
     return of<WithMemory<ShortTermMemory<float>, infty::TitansMemory<float>>>(
-        config, {.attention = recent(config),
-                 .memory = infty::TitansConfig{
-                     .hidden = config.memory_width, .chunk = 16, .weights_every = 16}});
+        config, {.attention = recent(config), .memory = titans(config)});
   return {};
 }

@@ -21,7 +21,6 @@ support::Mixers support::linear_mixers(const ModelConfig& config) {
   if (mixer == "memsizer")
     return {infty::mixers_of<infty::MemSizer<float>>({.slots = config.memory_length}, sizes)};
   if (mixer == "titans-layer")
-    return {infty::mixers_of<infty::Titans<float>>(
-        {.hidden = config.memory_width, .chunk = 16, .weights_every = 16}, sizes)};
+    return {infty::mixers_of<infty::Titans<float>>(titans(config), sizes)};
   return {};
 }

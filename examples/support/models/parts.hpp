@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+
+#include <infty/memory/titans_config.hpp>
 #include <infty/model/any_transformer_lm.hpp>
 
 #include "../model.hpp"
@@ -22,6 +25,17 @@ struct Mixers {
 Mixers attention_mixers(const ModelConfig& config);  ///< attention, and memories beside it
 Mixers slot_mixers(const ModelConfig& config);       ///< memformer
 Mixers linear_mixers(const ModelConfig& config);     ///< in the place of attention
+
+/// Of a memory that learns while it reads, by chunks, whose steps add up: together they are no
+/// longer than one step may be.
+inline infty::TitansConfig titans(const ModelConfig& config) {
+  constexpr Index chunk = 16;
+  const auto width = static_cast<double>(config.transformer.attention_sizes().head_dim);
+  return {.hidden = config.memory_width,
+          .chunk = chunk,
+          .weights_every = chunk,
+          .max_rate = std::min(1., width / chunk)};
+}
 
 /// Feeds, lookups of n-grams, and memory tokens.
 void add_feeds(const ModelConfig& config, AnyModel::Parts& parts);

@@ -25,7 +25,8 @@ struct MemorizingConfig {
   /// Vectors before the segment that are seen by local attention too: P has models with
   /// a Transformer-XL's cache and without; L calls it xl memory.
   Index cache = 0;
-  Index window = 0;         ///< how far back local attention sees at most; 0: any distance
+  /// How far back local attention sees at most (M: as far as a segment is long); 0: any distance.
+  Index window = 0;
   bool overlapping = true;  ///< the memory holds what the cache holds, too (M); L: what has left it
   /// Of T5's position bias on local scores (P, L); 0: none, as M in its layer with a memory.
   Index buckets = 32;

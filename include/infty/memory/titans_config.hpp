@@ -23,7 +23,9 @@ struct TitansConfig {
   /// `chunk`: 1, with `chunk` 1, is the paper's recurrence, more are its mini-batches [§3.2, Eq.
   /// 16]; 0 is never, the program's default: gradients at the first weights throughout.
   Index weights_every = 1;
-  double max_rate = 1;   ///< greatest step of a vector, which is this times a sigmoid [the program]
+  /// Greatest step of a vector, which is this times a sigmoid [the program]. Steps of vectors that
+  /// are learned at the same weights add up: see docs/memories.md.
+  double max_rate = 1;
   bool momentum = true;  ///< surprise of the past goes on [§3.1, Eq. 9 and 10]; off: Eq. 8
   /// Keys, values and queries pass SiLU [§4.4]. Not in the program.
   bool silu = true;
