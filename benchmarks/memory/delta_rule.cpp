@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The delta rule with a decay: forward, and with the way back to all inputs. Arguments: rows of the
-// batch, places of a segment, places of a chunk, 0 for one place after the other; 4 heads of 64 for
-// keys and for values. FLOPs are those of the recurrence, the same whatever the form: three
-// products of a place and head with the memory [64, 64], and twice as many on the way back.
+// batch, places of a segment, places of a chunk, 0 for one place after the other, and the width of
+// each of 4 heads, of keys and of values. FLOPs are those of the recurrence, the same whatever the
+// form: three products of a place and head with the memory, and twice as many on the way back.
 
 #include <infty/autograd/reduce.hpp>
 #include <infty/memory/ops/delta_rule.hpp>
@@ -16,12 +16,13 @@ using infty::Index, infty::Shape, infty::Tensor, infty::Variable, infty::EigenBa
 
 namespace {
 
-constexpr Index heads = 4, dim = 64;
+constexpr Index heads = 4;
 
 template <class T>
 struct Case {
   using V = Variable<T>;
-  explicit Case(const benchmark::State& run) : batch(run.range(0)), length(run.range(1)) {
+  explicit Case(const benchmark::State& run)
+      : batch(run.range(0)), length(run.range(1)), dim(run.range(3)) {
     const Shape vectors{batch, length, heads, dim}, numbers{batch, length, heads};
     in.query = V(infty::unit_vectors(V(normal<T>(vectors))).value(), true);
     in.key = V(infty::unit_vectors(V(normal<T>(vectors))).value(), true);
@@ -35,7 +36,7 @@ struct Case {
   /// Of one of the three products, for all places and heads.
   double product() const { return 2.0 * double(batch * length * heads * dim * dim); }
 
-  Index batch, length;
+  Index batch, length, dim;
   infty::DeltaRuleInputs<T> in;
   V state;
   infty::DeltaRuleOptions options;
@@ -67,6 +68,7 @@ void forward_plain_eigen(benchmark::State& run) {
   using Matrix = infty::detail::RowMajor<T>;
   using Vectors = Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>;
   Case<T> c(run);
+  const Index dim = c.dim;
   const auto at = [&](const Variable<T>& x, Index row, Index head) {
     return Vectors(std::as_const(x.value()).data() + (row * c.length * heads + head) * dim,
                    c.length, dim, Eigen::OuterStride<>(heads * dim));
@@ -86,7 +88,7 @@ void forward_plain_eigen(benchmark::State& run) {
           S *= std::exp(decay[place]);
           const Matrix wrong = beta[place] * (v.row(t) - k.row(t) * S);
           S.noalias() += k.row(t).transpose() * wrong;
-          out.row((row * heads + head) * c.length + t).noalias() = q.row(t) * S / T(8);
+          out.row((row * heads + head) * c.length + t).noalias() = q.row(t) * S / std::sqrt(T(dim));
         }
       }
     benchmark::DoNotOptimize(out.data());
@@ -94,14 +96,24 @@ void forward_plain_eigen(benchmark::State& run) {
 }
 
 void sizes(benchmark::internal::Benchmark* b) {
-  for (const Index chunk : {0, 16, 32, 64, 128}) b->Args({4, 1024, chunk});
+  for (const Index chunk : {0, 16, 32, 64, 128}) b->Args({4, 1024, chunk, 64});
   b->UseManualTime();
 }
 
+/// Heads whose memory leaves the innermost cache.
+void wide(benchmark::internal::Benchmark* b) {
+  for (const Index dim : {128, 256})
+    for (const Index chunk : {0, 64}) b->Args({1, 1024, chunk, dim});
+}
+
+/// A token of generation.
+void token(benchmark::internal::Benchmark* b) { b->Args({1, 1, 64, 64})->Args({16, 1, 64, 64}); }
+
 }  // namespace
 
-BENCHMARK_TEMPLATE(forward, float)->Apply(sizes)->Args({1, 1, 64})->Args({16, 1, 64});
-BENCHMARK_TEMPLATE(forward_plain_eigen, float)->Args({4, 1024, 0})->UseManualTime();
-BENCHMARK_TEMPLATE(forward, double)->Args({4, 1024, 64})->UseManualTime();
-BENCHMARK_TEMPLATE(forward_and_backward, float)->Apply(sizes);
-BENCHMARK_TEMPLATE(forward_and_backward, double)->Args({4, 1024, 64})->UseManualTime();
+BENCHMARK_TEMPLATE(forward, float)->Apply(sizes)->Apply(wide)->Apply(token);
+BENCHMARK_TEMPLATE(forward_plain_eigen, float)->Args({4, 1024, 0, 64})->UseManualTime();
+BENCHMARK_TEMPLATE(forward, double)->Args({4, 1024, 0, 64})->UseManualTime();
+BENCHMARK_TEMPLATE(forward, double)->Args({4, 1024, 64, 64})->UseManualTime();
+BENCHMARK_TEMPLATE(forward_and_backward, float)->Apply(sizes)->Apply(wide);
+BENCHMARK_TEMPLATE(forward_and_backward, double)->Args({4, 1024, 64, 64})->UseManualTime();

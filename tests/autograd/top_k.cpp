@@ -71,6 +71,15 @@ TEMPLATE_LIST_TEST_CASE("top_k: NaN counts as the largest, infinities as what th
   const Variable<T, B> x(Tensor<T, B>::from({1, 6}, {-most, nan, 1, most, nan, -most}));
   CHECK(top_k(x, 6).indices.to_vector() == std::vector<Index>{1, 4, 3, 2, 0, 5});
   CHECK(top_k(x, 1).indices.to_vector() == std::vector<Index>{1});
+  // In a long row, where numbers are passed over by groups: none is passed over that counts.
+  std::vector<T> row(100, T(-1));
+  row[3] = row[98] = most;
+  row[50] = row[70] = nan;
+  row[99] = T(0);
+  const Variable<T, B> y(Tensor<T, B>::from({1, 100}, row));
+  CHECK(top_k(y, 2).indices.to_vector() == std::vector<Index>{50, 70});
+  CHECK(top_k(y, 1).indices.to_vector() == std::vector<Index>{50});
+  CHECK(top_k(y, 6).indices.to_vector() == std::vector<Index>{50, 70, 3, 98, 99, 0});
 }
 
 TEST_CASE("top_k: gradients against differences") {

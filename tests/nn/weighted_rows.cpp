@@ -38,6 +38,33 @@ TEMPLATE_LIST_TEST_CASE("weighted_rows: by hand, its gradient of the table by ro
   }
 }
 
+TEST_CASE("weighted_rows: lists of any length, odd widths") {
+  for (const Index m : {1, 3, 4, 5, 8, 11})
+    for (const Index width : {1, 3, 33}) {
+      CAPTURE(m, width);
+      const Index count = 7, n = 3;
+      std::vector<float> table, weights, expected;  // whole numbers: sums are exact
+      std::vector<Index> rows;
+      for (Index i = 0; i < count * width; ++i) table.push_back(static_cast<float>(i % 11 - 5));
+      for (Index i = 0; i < n * m; ++i) {
+        weights.push_back(static_cast<float>(i % 5 - 2));
+        rows.push_back(i * 3 % count);
+      }
+      for (Index i = 0; i < n; ++i)
+        for (Index c = 0; c < width; ++c) {
+          float sum = 0;
+          for (Index j = i * m; j < (i + 1) * m; ++j)
+            sum += weights[static_cast<std::size_t>(j)] *
+                   table[static_cast<std::size_t>(rows[static_cast<std::size_t>(j)] * width + c)];
+          expected.push_back(sum);
+        }
+      const auto y = infty::weighted_rows(
+          Variable<float>(Tensor<float>::from({n, m}, weights)), Tensor<Index>::from({n, m}, rows),
+          Variable<float>(Tensor<float>::from({count, width}, table)));
+      CHECK(y.value().to_vector() == expected);
+    }
+}
+
 TEST_CASE("weighted_rows: gradient") {
   Random random(infty::tests::seed);
   const auto table = infty::tests::uniform_variable<double>({6, 5}, random);

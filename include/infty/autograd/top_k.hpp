@@ -28,6 +28,29 @@ INFTY_HOST_DEVICE bool comes_before(const T* x, Index i, Index j) {
   return x[i] > x[j] || (x[i] == x[j] && i < j);
 }
 
+/// Whether one of n numbers is larger than `most`, or is none: no other comes before `most` where
+/// it stands behind it. A loop without branches, for vector code.
+template <class T>
+INFTY_HOST_DEVICE bool any_above(Index n, const T* x, T most) {
+  int above = 0;
+  for (Index i = 0; i < n; ++i) above |= x[i] <= most ? 0 : 1;
+  return above != 0;
+}
+
+/// Calls take(i) for those i of [k, n) that may be among the first k of x, by groups: most groups
+/// have none. root() is the index of the last of the first k so far.
+template <class T, class Root, class Take>
+INFTY_HOST_DEVICE void for_each_above(Index n, Index k, const T* x, const Root& root,
+                                      const Take& take) {
+  constexpr Index group = 32;
+  Index i = k;
+  for (; i + group <= n; i += group) {
+    if (!any_above(group, x + i, x[root()])) continue;
+    for (Index j = i; j < i + group; ++j) take(j);
+  }
+  for (; i < n; ++i) take(i);
+}
+
 /// Lets the root of a heap of k indices sink to where none below it comes after it: the one that
 /// comes last is on top.
 template <class T>
@@ -69,19 +92,24 @@ INFTY_HOST_DEVICE inline void float_top_k(Index n, Index k, const float* x, Inde
   };
   for (Index i = 0; i < k; ++i) out[i] = key(rank_bits(x + i), i);
   for (Index root = k / 2; root-- > 0;) sink_key(root, k);
-  for (Index i = k; i < n; ++i) {
-    const Index next = key(rank_bits(x + i), i);
-    if (next < out[0]) continue;
-    out[0] = next;
-    sink_key(0, k);
-  }
+  const auto index = [](Index number) {
+    return (Index{1} << 32) - 1 - (number & ((Index{1} << 32) - 1));
+  };
+  for_each_above(
+      n, k, x, [=] { return index(out[0]); },
+      [=](Index i) {
+        const Index next = key(rank_bits(x + i), i);
+        if (next < out[0]) return;
+        out[0] = next;
+        sink_key(0, k);
+      });
   for (Index last = k - 1; last > 0; --last) {
     const Index top = out[0];
     out[0] = out[last];
     out[last] = top;
     sink_key(0, last);
   }
-  for (Index i = 0; i < k; ++i) out[i] = (Index{1} << 32) - 1 - (out[i] & ((Index{1} << 32) - 1));
+  for (Index i = 0; i < k; ++i) out[i] = index(out[i]);
 }
 
 /// The indices of the first k <= n of x (n) in the order of `comes_before`, in n log k steps.
@@ -92,11 +120,13 @@ INFTY_HOST_DEVICE void row_top_k(Index n, Index k, const T* x, Index* out) {
     if (n <= (Index{1} << 31)) return float_top_k(n, k, x, out);
   for (Index i = 0; i < k; ++i) out[i] = i;
   for (Index root = k / 2; root-- > 0;) sink(x, root, k, out);
-  for (Index i = k; i < n; ++i) {
-    if (!comes_before(x, i, out[0])) continue;
-    out[0] = i;
-    sink(x, Index{0}, k, out);
-  }
+  for_each_above(
+      n, k, x, [=] { return out[0]; },
+      [=](Index i) {
+        if (!comes_before(x, i, out[0])) return;
+        out[0] = i;
+        sink(x, Index{0}, k, out);
+      });
   for (Index last = k - 1; last > 0; --last) {
     const Index top = out[0];
     out[0] = out[last];

@@ -13,6 +13,14 @@ namespace infty {
 
 namespace detail {
 
+/// Has n numbers brought into a CPU's caches, from wherever they are; nothing elsewhere.
+template <class T>
+INFTY_HOST_DEVICE void ask_for([[maybe_unused]] const T* x, [[maybe_unused]] Index n) {
+#if defined(__GNUC__) && !defined(__CUDACC__)
+  for (Index i = 0; i < n; i += 64 / static_cast<Index>(sizeof(T))) __builtin_prefetch(x + i);
+#endif
+}
+
 /// y[i, :] = sum over j of weights[i, j] table[list[i, j], :], for i < n, j < m; added to y if
 /// `add`.
 template <class B, class T>
@@ -31,7 +39,26 @@ void sum_weighted_rows(Index n, Index m, Index width, const T* weights, const In
     T* const out = y + i * width;
     if (!add)
       for (Index column = 0; column < width; ++column) out[column] = T(0);
-    for (Index j = i * m; j < (i + 1) * m; ++j) {
+    // Four rows together, in order: a sum is read and written once for all of them, while the next
+    // four, which lie anywhere, are on their way.
+    Index j = i * m;
+    const Index end = j + m;
+    for (; j + 4 <= end; j += 4) {
+      for (Index next = j + 4; next < j + 8 && next < n * m; ++next)
+        ask_for(table + list[next] * width, width);
+      const T *const a = table + list[j] * width, *const b = table + list[j + 1] * width,
+                     *const c = table + list[j + 2] * width, *const d = table + list[j + 3] * width;
+      const T wa = weights[j], wb = weights[j + 1], wc = weights[j + 2], wd = weights[j + 3];
+      for (Index column = 0; column < width; ++column) {
+        T sum = out[column];
+        sum += wa * a[column];
+        sum += wb * b[column];
+        sum += wc * c[column];
+        sum += wd * d[column];
+        out[column] = sum;
+      }
+    }
+    for (; j < end; ++j) {
       const T weight = weights[j];
       const T* const row = table + list[j] * width;
       for (Index column = 0; column < width; ++column) out[column] += weight * row[column];

@@ -104,7 +104,7 @@ TEMPLATE_LIST_TEST_CASE("product_key_search: the best of all n² pairs, ties as 
 
 TEST_CASE("product_key_search: more rows than are searched at once") {
   Random random(infty::tests::seed);
-  // 2^22 / (2 * 2048) = 1024 rows a piece
+  // 2^18 / (2 * 2048) = 64 rows a piece on a CPU, 1024 where threads are many
   const auto queries = infty::tests::uniform_tensor<float>({1030, 2}, random);
   const auto keys = infty::tests::uniform_tensor<float>({1, 2, 2048, 1}, random);
   const auto all = infty::product_key_search(Variable<float>(queries), Variable<float>(keys), 2);

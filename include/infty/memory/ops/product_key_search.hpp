@@ -56,8 +56,9 @@ template <class T, class B>
 void search_product_keys(Index rows, Index k, const T* queries, const Tensor<T, B>& keys, T* scores,
                          Index* slots) {
   const Index heads = keys.dim(0), n = keys.dim(2), half = keys.dim(3);
-  // So many rows at a time that the scores of the halves need not be held for all.
-  constexpr Index most = Index{1} << 22;
+  // So many rows at a time that the scores of the halves need not be held for all, and that a CPU
+  // still has them in its caches when it looks for the best.
+  constexpr Index most = Index{1} << (many_threads<B> ? 22 : 18);
   const Index each = (std::max)(Index{1}, (std::min)(rows, most / (2 * heads * n)));
   Tensor<T, B> halves(Shape{each, heads, 2, n});
   Tensor<Index, B> places(Shape{each, heads, 3, k});

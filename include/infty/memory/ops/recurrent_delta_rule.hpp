@@ -3,7 +3,16 @@
 
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
+#include <infty/eigen/parallel.hpp>
+#include <infty/eigen/register_tile.hpp>
 #include <infty/memory/ops/delta_rule_inputs.hpp>
+
+// Columns of the memory have nothing to do with each other, which a host compiler cannot see.
+#if defined(__CUDACC__)
+#define INFTY_COLUMNS_ALONE
+#else
+#define INFTY_COLUMNS_ALONE INFTY_INDEPENDENT_LOOP
+#endif
 
 namespace infty::detail {
 
@@ -15,6 +24,49 @@ struct RecurrentDeltaRule {
   template <class T>
   struct Kept {};
 
+  /// next = stays S and e -= kᵀ next, of so many rows of S and columns [begin, end); k may be null,
+  /// then nothing is read. Rows go together so that e is read and written once for all of them.
+  template <int rows, class T>
+  INFTY_HOST_DEVICE static void fade_and_read(Index D, Index begin, Index end, const T* S, T stays,
+                                              const T* k, T* next, T* e) {
+    T by[rows];
+    for (int r = 0; r < rows; ++r) by[r] = k ? k[r] : T(0);
+    INFTY_COLUMNS_ALONE
+    for (Index j = begin; j < end; ++j) {
+      T left = e[j];
+      INFTY_UNROLL(8)
+      for (int r = 0; r < rows; ++r) {
+        const T stayed = stays * S[r * D + j];
+        next[r * D + j] = stayed;
+        left -= by[r] * stayed;
+      }
+      e[j] = left;
+    }
+  }
+
+  /// next += share k eᵀ and o += scale qᵀ next, of so many rows and columns [begin, end).
+  template <int rows, class T>
+  INFTY_HOST_DEVICE static void write_and_ask(Index D, Index begin, Index end, T share, const T* k,
+                                              const T* e, T scale, const T* q, T* next, T* o) {
+    T by[rows], asked[rows];
+    for (int r = 0; r < rows; ++r) {
+      by[r] = share * k[r];
+      asked[r] = scale * q[r];
+    }
+    INFTY_COLUMNS_ALONE
+    for (Index j = begin; j < end; ++j) {
+      T sum = o[j];
+      const T wrong = e[j];
+      INFTY_UNROLL(8)
+      for (int r = 0; r < rows; ++r) {
+        const T written = next[r * D + j] + by[r] * wrong;
+        next[r * D + j] = written;
+        sum += asked[r] * written;
+      }
+      o[j] = sum;
+    }
+  }
+
   /// S ← e^g S; e = v - Sᵀk; S ← S + k (β e)ᵀ; o = scale Sᵀq.
   /// @param apart   elements from S behind one place to S behind the next, in `states`: 0 or K D
   /// @param states  [rows, 1 or L + 1, K, D]; the first of each row is what came before
@@ -23,37 +75,34 @@ struct RecurrentDeltaRule {
   template <class T>
   static void run(const DeltaRuleArguments<T>& in, Index apart, T* states, T* wrong, T* output) {
     const Index K = in.key_dim, D = in.value_dim, L = in.length;
-    for_each_span<B>(in.rows(), D, 4 * L * K * D,
-                     [=] INFTY_HOST_DEVICE(Index row, Index begin, Index end) {
-                       T* S = states + row * (K * D + L * apart);
-                       for (Index t = 0; t < L; ++t, S += apart) {
-                         const Index at = in.place(row, t), with = in.shared_place(row, t);
-                         const T *const k = in.key + with * K, *const q = in.query + with * K;
-                         const T* const v = in.value + at * D;
-                         T *const e = wrong + (row * L + t) * D, *const o = output + at * D,
-                                  *const next = S + apart;
-                         const T stays = in.decay ? math::exp(in.decay[at]) : T(1);
-                         const T share = in.beta ? in.beta[at] : T(1);
-                         for (Index j = begin; j < end; ++j) {
-                           e[j] = v[j];
-                           o[j] = T(0);
-                         }
-                         for (Index i = 0; i < K; ++i) {
-                           const T by = in.beta ? k[i] : T(0);
-                           for (Index j = begin; j < end; ++j) {
-                             next[i * D + j] = stays * S[i * D + j];
-                             e[j] -= by * next[i * D + j];
-                           }
-                         }
-                         for (Index i = 0; i < K; ++i) {
-                           const T by = share * k[i], asked = in.scale * q[i];
-                           for (Index j = begin; j < end; ++j) {
-                             next[i * D + j] += by * e[j];
-                             o[j] += asked * next[i * D + j];
-                           }
-                         }
-                       }
-                     });
+    for_each_span<B>(
+        in.rows(), D, 4 * L * K * D, [=] INFTY_HOST_DEVICE(Index row, Index begin, Index end) {
+          T* S = states + row * (K * D + L * apart);
+          for (Index t = 0; t < L; ++t, S += apart) {
+            const Index at = in.place(row, t), with = in.shared_place(row, t);
+            const T *const k = in.key + with * K, *const q = in.query + with * K;
+            const T* const v = in.value + at * D;
+            T *const e = wrong + (row * L + t) * D, *const o = output + at * D,
+                     *const next = S + apart;
+            const T stays = in.decay ? math::exp(in.decay[at]) : T(1);
+            const T share = in.beta ? in.beta[at] : T(1);
+            for (Index j = begin; j < end; ++j) {
+              e[j] = v[j];
+              o[j] = T(0);
+            }
+            Index i = 0;
+            for (; i + 8 <= K; i += 8)
+              fade_and_read<8>(D, begin, end, S + i * D, stays, in.beta ? k + i : nullptr,
+                               next + i * D, e);
+            for (; i < K; ++i)
+              fade_and_read<1>(D, begin, end, S + i * D, stays, in.beta ? k + i : nullptr,
+                               next + i * D, e);
+            for (i = 0; i + 8 <= K; i += 8)
+              write_and_ask<8>(D, begin, end, share, k + i, e, in.scale, q + i, next + i * D, o);
+            for (; i < K; ++i)
+              write_and_ask<1>(D, begin, end, share, k + i, e, in.scale, q + i, next + i * D, o);
+          }
+        });
   }
 
   /// @param state  [rows, K, D], becomes what is remembered behind the last place
@@ -150,3 +199,5 @@ struct RecurrentDeltaRule {
 };
 
 }  // namespace infty::detail
+
+#undef INFTY_COLUMNS_ALONE
