@@ -51,8 +51,8 @@ inline constexpr bool state_takes_gradient = [] {
     return true;
 }();
 
-/// Whether a layer goes by `pass.visible`, so that padding in front of a row's words changes none of
-/// their answers: what its member of this name says; without one, it does not.
+/// Whether a layer goes by `pass.visible`, so that padding in front of a row's words changes none
+/// of their answers: what its member of this name says; without one, it does not.
 template <class L>
 bool reads_padded(const L& layer) {
   if constexpr (requires { layer.reads_padded(); })
