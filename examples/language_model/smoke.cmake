@@ -164,6 +164,17 @@ if(errors MATCHES "started")
   message(FATAL_ERROR "finished runs are run again:\n${errors}")
 endif()
 
+# A lookup in the place of one of two feed-forward layers: the other is widened for both.
+run(0 wide compare ${tiny} --level byte --data books --sub-keys 8 --memories product-keys,engram --seeds 1
+    --out wide)
+if(NOT wide MATCHES "\\| product-keys \\| ([0-9]+) .*\\| engram \\| ([0-9]+) ")
+  message(FATAL_ERROR "compare prints\n${wide}")
+endif()
+math(EXPR lacking "${CMAKE_MATCH_2} - ${CMAKE_MATCH_1}")
+if(lacking GREATER 17 OR lacking LESS -17)
+  message(FATAL_ERROR "product-keys has ${CMAKE_MATCH_1} parameters, engram ${CMAKE_MATCH_2}")
+endif()
+
 # Two seeds tell nothing apart, three may; what is compared was fixed beforehand.
 if(NOT table MATCHES "\\| test \\| infty - none \\| [^|]*, [^|]* \\| [^|]* \\| none \\| no verdict: 2 seeds \\|")
   message(FATAL_ERROR "compare with two seeds says\n${table}")

@@ -206,14 +206,19 @@ inline std::unique_ptr<support::Model> load_model(const Settings& s, const Token
 }
 
 /// The settings with the feed-forward layers so wide that there are about `parameters`, if this is
-/// asked for. Each unit of width has a row, a column and a bias in every layer. Throws
-/// infty::ValueError for settings that there is no memory for.
+/// asked for. Throws infty::ValueError for settings that there is no memory for.
 inline Settings sized(Settings s, const Corpus& corpus) {
   check_training(s, corpus);
   if (s.parameters == 0) return s;
-  const Index vocabulary = corpus.tokenizer.size();
-  const Index unit = s.model.layers * (2 * s.model.model_dim + 1);
-  const Index lacking = s.parameters - make_model(s, vocabulary)->parameters();
+  const auto parameters_of = [&](const Settings& of) {
+    return make_model(of, corpus.tokenizer.size())->parameters();
+  };
+  // A unit of width has a row, a column and a bias in each layer that has no lookup in its place.
+  Settings wider = s;
+  ++wider.model.feed_forward;
+  const Index now = parameters_of(s), unit = parameters_of(wider) - now;
+  const Index lacking = s.parameters - now;
+  if (unit == 0) return s;
   s.model.feed_forward += (lacking >= 0 ? lacking + unit / 2 : lacking - unit / 2) / unit;
   infty::require(s.model.feed_forward >= 1, "language_model", "--parameters is ", s.parameters,
                  ": the model has more without any feed-forward layer");
