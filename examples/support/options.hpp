@@ -13,8 +13,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "choices.hpp"
 #include "ranges.hpp"
-#include "settings.hpp"
 #include "version.hpp"
 
 // The command lines of all programs. A number is the whole text of its option or nothing, and lies

@@ -15,6 +15,7 @@
 #include <infty/io/json.hpp>
 #include <infty/model/settings.hpp>
 
+#include "choices.hpp"
 #include "json.hpp"
 
 // A program's settings are a struct with a function beside it, found by its argument,
@@ -63,15 +64,6 @@ nlohmann::json to_json(const Settings& settings) {
 }
 
 namespace detail {
-
-/// The words that a setting is chosen from, which a list gives one by one or at once.
-template <class... Choices>
-std::vector<std::string> choices_of(const Choices&... choices) {
-  if constexpr (sizeof...(Choices) == 1 && (std::is_same_v<Choices, std::vector<std::string>> && ...))
-    return (choices, ...);
-  else
-    return {std::string(choices)...};
-}
 
 /// Throws infty::IoError unless the text, or every text of a list, is one of the choices.
 template <class T>
