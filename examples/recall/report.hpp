@@ -110,10 +110,11 @@ class Csv {
   void row(const Fields&... fields) {
     const char* before = "\n";
     const auto add = [&](const auto& field) {
+      text_ += before;
       if constexpr (requires { text_ + field; })
-        text_ += before + std::string(field);
+        text_ += field;
       else
-        text_ += before + nlohmann::json(field).dump();
+        text_ += nlohmann::json(field).dump();
       before = ",";
     };
     (add(fields), ...);
