@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "../support/files.hpp"
-#include "distances.hpp"
 #include "curves.hpp"
+#include "distances.hpp"
 #include "report.hpp"
 
 // The figure of accuracy against distance: for how long a fact is known.

@@ -33,7 +33,7 @@ struct Plain {
   }
 };
 
-struct Indexed {
+struct WithStore {
   infty::Tensor<float> mark;
   infty::tests::NearestStore<float> index;
 
@@ -73,7 +73,7 @@ TEMPLATE_LIST_TEST_CASE("select_rows: takes rows in any order, as often as wante
 
 TEST_CASE("select_rows: takes rows of a store, too") {
   using namespace select_rows_test;
-  Indexed state{infty::Tensor<float>::from({3, 1}, {1, 2, 3}), {3, 4, 2}};
+  WithStore state{infty::Tensor<float>::from({3, 1}, {1, 2, 3}), {3, 4, 2}};
   for (const Index row : {0, 1, 2})
     state.index.add(row, {static_cast<float>(row), static_cast<float>(10 * row)});
   const auto chosen = select_rows(state, {2, 1, 2});

@@ -102,7 +102,7 @@ std::string section(const char* name, const char* header) {
 std::string declared(const std::string& name, const std::string& header) {
   const auto lines = lines_of_header(root_of_tree / "include/infty" / header);
   const std::regex field(
-      R"(^  [A-Za-z][A-Za-z_:<>, \(\)&\*]* (\w+)(?: = ([^;]+)|\{\})?;\s*(?:///< (.*))?$)"),
+      R"(^  [A-Za-z][A-Za-z_0-9:<>, \(\)&\*]* (\w+)(?: = ([^;]+)|\{\})?;\s*(?:///< (.*))?$)"),
       words(R"(^\s*///<? (.*)$)");
   std::string out = head_of(name, header) + "| setting | default | |\n|---|---|---|\n", help;
   std::smatch match;
@@ -201,6 +201,7 @@ std::string page() {
          declared("SortingConfig", "data/sorting.hpp") + declared("CopyConfig", "data/copy.hpp") +
          declared("AssociativeRecallConfig", "data/associative_recall.hpp") +
          declared("MultiQueryRecallConfig", "data/multi_query_recall.hpp") +
+         declared("NeedleConfig", "data/needle.hpp") +
          declared("TranslationConfig", "data/translation.hpp") +
          declared("RidgeSettings", "signal/ridge_settings.hpp");
 }
