@@ -114,7 +114,8 @@ TEST_CASE("configurations: every number out of its range is refused by its name"
   refuses("TitansConfig", infty::TitansConfig{.model_dim = 6, .heads = 2, .head_dim = 3},
           {"hidden", "weights_every"});
   refuses("InfiniConfig", infty::InfiniConfig{}, {"rotary_base"}, {"gate"});
-  refuses("LinearAttentionConfig", infty::LinearAttentionConfig{}, {"epsilon", "scale", "chunk"});
+  refuses("LinearAttentionConfig", infty::LinearAttentionConfig{},
+          {"epsilon", "scale", "chunk", "feature_dim", "floor"});
   refuses("DeltaNetConfig", infty::DeltaNetConfig{},
           {"value_dim", "convolution", "scale", "chunk"});
   refuses("GatedDeltaNetConfig", infty::GatedDeltaNetConfig{},
