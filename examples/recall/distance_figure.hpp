@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "../support/files.hpp"
-#include "distances.hpp"
 #include "curves.hpp"
+#include "distances.hpp"
 #include "report.hpp"
 
 // The figure of accuracy against distance: for how long a fact is known.
@@ -37,7 +37,7 @@ inline std::vector<DistancePoint> distances_of(const Settings& s, const Task& ta
 /// that are independent, as those of one seed are; seeds differ by more.
 inline std::string distances_csv(const Settings& s, const std::vector<Task>& tasks,
                                  const Results& results) {
-  Csv csv("task,memory,distance,right,asked,accuracy,low,high,seeds");
+  support::Csv csv("task,memory,distance,right,asked,accuracy,low,high,seeds");
   for (const Task& task : tasks)
     for (const std::string& memory : s.memories)
       for (const DistancePoint& point : distances_of(s, task, memory, results)) {

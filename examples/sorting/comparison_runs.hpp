@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,7 +36,7 @@ struct Run {
   double accuracy = 0;    ///< on others
   double seconds = 0;
 
-  auto key() const { return std::tie(length, model, rate, weight, seed); }
+  std::string name() const { return support::run_name(length, model, rate, weight, seed); }
 };
 
 template <class See>
@@ -73,7 +72,7 @@ using Runs = support::FinishedRuns<Run>;
 
 inline const Run* find(const Runs& runs, Index length, const std::string& model, const Try& tried,
                        std::uint64_t seed) {
-  return runs.find(std::tie(length, model, tried.rate, tried.weight, seed));
+  return runs.find(support::run_name(length, model, tried.rate, tried.weight, seed));
 }
 
 /// The try that had, with the first seed, the best accuracy on the sequences for choosing.
@@ -90,6 +89,14 @@ inline Try best_try(const ComparisonSettings& s, const Runs& runs, const std::st
     }
   }
   return best;
+}
+
+/// Whether a try can be chosen: with the first seed, all are done.
+inline bool all_tried(const ComparisonSettings& s, const Runs& runs, const std::string& model,
+                      Index length) {
+  return std::ranges::all_of(tries_of(s, model, length), [&](const Try& tried) {
+    return find(runs, length, model, tried, s.compared.seeds.front()) != nullptr;
+  });
 }
 
 /// The model of a run.
