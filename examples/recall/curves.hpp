@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../support/csv.hpp"
 #include "../support/files.hpp"
 #include "report.hpp"
 
@@ -16,14 +17,14 @@ namespace recall {
 /// Its data: a line for every task, memory and size of which there are runs, with how many.
 inline std::string curves_csv(const Settings& s, const std::vector<Task>& tasks,
                               const Results& results) {
-  Csv csv("task,memory,bytes,state_bytes,parameters,accuracy,deviation,seeds");
+  support::Csv csv("task,memory,bytes,state_bytes,parameters,accuracy,deviation,seeds");
   for (const Task& task : tasks) {
     if (!in_curves(s, task)) continue;
     for (const std::string& memory : s.memories)
       for (const Index bytes : budgets(s, tasks)) {
         const auto cells = results.seeds(s, task.name, memory, bytes);
         if (cells.empty()) continue;
-        const Spread spread = spread_of(accuracies(cells));
+        const support::Spread spread = support::spread_of(accuracies(cells));
         csv.row(task.name, memory, bytes, cells.front()->bytes, cells.front()->parameters,
                 spread.mean, spread.deviation, cells.size());
       }
@@ -90,8 +91,8 @@ inline std::string curves_figure(const Settings& s, const std::vector<Task>& tas
       const auto level = [&](const std::string& memory, const char* dash, const std::string& what) {
         const auto cells = results.seeds(s, task->name, memory, s.bytes);
         if (!cells.empty())
-          out += ", \\\n  " + number(spread_of(accuracies(cells)).mean) + " with lines dt " + dash +
-                 " lc '#888888' title '" + what + "'";
+          out += ", \\\n  " + number(support::spread_of(accuracies(cells)).mean) +
+                 " with lines dt " + dash + " lc '#888888' title '" + what + "'";
       };
       level("none", "2", "no memory");
       level(control, "4", "the whole sequence at once");

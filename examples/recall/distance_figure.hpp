@@ -37,7 +37,7 @@ inline std::vector<DistancePoint> distances_of(const Settings& s, const Task& ta
 /// that are independent, as those of one seed are; seeds differ by more.
 inline std::string distances_csv(const Settings& s, const std::vector<Task>& tasks,
                                  const Results& results) {
-  Csv csv("task,memory,distance,right,asked,accuracy,low,high,seeds");
+  support::Csv csv("task,memory,distance,right,asked,accuracy,low,high,seeds");
   for (const Task& task : tasks)
     for (const std::string& memory : s.memories)
       for (const DistancePoint& point : distances_of(s, task, memory, results)) {

@@ -23,6 +23,7 @@
 #include <infty/train/progress.hpp>
 
 #include "../support/command.hpp"
+#include "../support/finished_runs.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/json.hpp"
 #include "../support/lock.hpp"
@@ -33,7 +34,6 @@
 #include "../support/warn_of.hpp"
 #include "curves.hpp"
 #include "distance_figure.hpp"
-#include "farm.hpp"
 
 namespace recall {
 
@@ -44,22 +44,11 @@ struct Options {
   std::string again = "";  ///< the command that goes on
 };
 
-/// What a process of its own does.
-Job job_of(const Planned& planned, const Settings& s, const Options& options,
-           const Results& results) {
-  return [=, &s, &options, &results](const std::function<void(Index)>& done) {
-    const auto checkpoint = results.path(planned.run, ".safetensors");
-    write(results, cell_of(planned.run, s, *planned.task, *planned.size,
-                           {checkpoint, options.saving}, done));
-    std::filesystem::remove(checkpoint);
-  };
-}
-
 /// Does all runs that are missing. Says beforehand how long that takes, and of each that failed
 /// why; returns how many did. Throws support::Interrupted where a signal came, when all that were
 /// going on are saved.
-Index do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes& sizes,
-                 const Options& options, Results& results) {
+std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes& sizes,
+                       const Options& options, Results& results) {
   auto all = missing(s, tasks, sizes, results, true);
   const auto later = expected(s, tasks, sizes, results);
   all.insert(all.end(), later.begin(), later.end());
@@ -79,31 +68,27 @@ Index do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes&
   for (const bool choosing : {true, false}) {
     auto runs = missing(s, tasks, sizes, results, choosing);
     std::erase_if(runs, [&](const Planned& p) { return failed.contains(p.run.name()); });
-    std::vector<Job> jobs;
-    for (const Planned& planned : runs) jobs.push_back(job_of(planned, s, options, results));
+    std::vector<std::string> names;
+    for (const Planned& planned : runs) names.push_back(planned.run.name());
     std::vector<double> going(runs.size());
     double within = 0;
     const auto tell = [&] {
       line.update(std::min(total, static_cast<Index>(before + within)),
                   {{"runs done", static_cast<double>(ended)}});
     };
-    farm(
-        jobs, options.jobs,
+    support::do_runs(
+        results, names, options.jobs, line, failed,
+        [&](std::size_t i, const auto& done) {
+          return cell_of(runs[i].run, s, *runs[i].task, *runs[i].size,
+                         {results.checkpoint(names[i]), options.saving}, done);
+        },
         [&](std::size_t i, Index steps) {
           const double more = static_cast<double>(steps) * costs.step(runs[i]);
           going[i] += more;
           within += more;
           tell();
         },
-        [&](std::size_t i, const std::string& why) {
-          if (why.empty()) {
-            results.add(runs[i].run);
-          } else {
-            failed.insert(runs[i].run.name());
-            line.clear();
-            std::fprintf(stderr, "recall: the run %s: %s\n", runs[i].run.name().c_str(),
-                         why.c_str());
-          }
+        [&](std::size_t i) {
           before += costs.run(runs[i]);
           within -= going[i];
           ++ended;
@@ -113,24 +98,7 @@ Index do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes&
       return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
     });
   }
-  return std::ssize(failed);
-}
-
-/// Throws infty::ValueError that names the first setting that differs from those of the comparison
-/// in the folder, if there is one, but for what is compared: of that there may be more or less than
-/// the last time.
-void require_same_settings(const Settings& s, const std::filesystem::path& folder) {
-  const auto path = folder / "settings.json";
-  if (!std::filesystem::exists(path)) return;
-  const auto asked = support::to_json(s);
-  const auto there =
-      support::to_json(support::settings_from<Settings>(support::read_json(path), path.string()));
-  const std::set<std::string> free{"memories",    "tasks",        "lengths",     "rates", "seeds",
-                                   "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"};
-  for (const auto& [name, value] : asked.items())
-    infty::require(free.contains(name) || there.at(name) == value, "recall", folder.string(),
-                   " holds a comparison with --", name, ' ', there.at(name).dump(), ", not ",
-                   value.dump(), ": give another --out");
+  return failed.size();
 }
 
 /// Says what the ∞-former's memory cannot keep, if it is compared.
@@ -153,7 +121,9 @@ bool compare(const Settings& s, const Options& options) {
                  ": they are less than a vector in every layer");
   const std::vector<Task> tasks = tasks_of(s);
   const auto lock = support::Lock::folder(options.out);
-  require_same_settings(s, options.out);
+  support::require_same_settings("recall", s, options.out,
+                                 {"memories", "tasks", "lengths", "rates", "seeds", "curve-tasks",
+                                  "mqar-lengths", "curve-bytes", "bytes"});
   Results results(options.out / "runs");
   infty::set_num_threads(1);
   const Sizes sizes = sizes_of(s, tasks);
@@ -161,23 +131,18 @@ bool compare(const Settings& s, const Options& options) {
   lock.remove_unfinished({"settings.json", "runs.csv", "table.md", "curves.csv", "curves.gp"});
   results.clean();
   support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
-  const Index failed = do_missing(s, tasks, sizes, options, results);
+  const std::size_t failed = do_missing(s, tasks, sizes, options, results);
   results.clean();  // of what runs that were killed have left
   const std::string text = table(s, tasks, sizes, results);
   support::write_file(options.out / "table.md", text);
-  support::write_file(options.out / "runs.csv", runs_csv(results));
+  support::write_file(options.out / "runs.csv", support::runs_csv(results));
   std::printf("%s", text.c_str());
   if (std::ranges::any_of(tasks, [&](const Task& task) { return in_curves(s, task); }))
     draw_curves(s, tasks, results, options.out);
   draw_distances(s, tasks, results, options.out);
-  double seconds = 0;
-  for (const auto& [name, cell] : results.cells()) seconds += cell.seconds;
   std::fprintf(stderr, "%zu runs, %.0f s of computing; wrote runs.csv and table.md to %s\n",
-               results.cells().size(), seconds, options.out.c_str());
-  if (failed > 0)
-    std::fprintf(stderr, "recall: runs that failed: %lld; the same command tries them again\n",
-                 static_cast<long long>(failed));
-  return failed == 0;
+               results.all().size(), results.seconds(), options.out.c_str());
+  return support::none_failed("recall", failed);
 }
 
 std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {

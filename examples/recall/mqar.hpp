@@ -42,7 +42,8 @@ inline Source mqar_source(const Settings& s, Index vocabulary, const MqarSet& se
   return {.sample =
               [task, segment = s.segment](Index batch, infty::Random& random) {
                 const auto drawn = task.sample(batch, random);
-                return Questions{{}, segments(batch, drawn.inputs, drawn.labels, segment)};
+                return support::Questions{
+                    {}, support::segments(batch, drawn.inputs, drawn.labels, segment)};
               },
           .examples = set.examples};
 }

@@ -58,7 +58,7 @@ inline std::vector<infty::TextBatch> needle_asked(const infty::NeedleTask& task,
     targets.insert(targets.end(), static_cast<std::size_t>(width), infty::ignore_index);
     targets.push_back(batch.answers[static_cast<std::size_t>(row)]);
   }
-  return segments(batch.batch(), inputs, targets, segment);
+  return support::segments(batch.batch(), inputs, targets, segment);
 }
 
 /// Trained at distances up to `--needle-trained`, drawn evenly, one a step; a gradient flows
@@ -70,15 +70,16 @@ inline Task needle_task(const Settings& s) {
       .vocabulary = task.vocabulary(),
       .length = task.length() + s.needle_trained + 1,
       .chance = 1 / static_cast<double>(s.needle_values),
-      .training = {{.sample =
-                        [task, segment = s.segment, most = s.needle_trained](
-                            Index batch, infty::Random& random) {
-                          // Apart from the draws of rows, which the task splits off.
-                          infty::Random own = random.split(1).split(random.counter());
-                          const Index distance = own.below(most + 1);
-                          const auto drawn = task.sample(batch, random);
-                          return Questions{{}, needle_asked(task, drawn, 0, distance, segment)};
-                        }}},
+      .training =
+          {{.sample =
+                [task, segment = s.segment, most = s.needle_trained](Index batch,
+                                                                     infty::Random& random) {
+                  // Apart from the draws of rows, which the task splits off.
+                  infty::Random own = random.split(1).split(random.counter());
+                  const Index distance = own.below(most + 1);
+                  const auto drawn = task.sample(batch, random);
+                  return support::Questions{{}, needle_asked(task, drawn, 0, distance, segment)};
+                }}},
       .trainer = {.steps = s.needle_steps, .warmup_steps = s.warmup, .max_norm = s.clip},
       .batch = s.batch};
   out.distances = s.distances;
@@ -111,9 +112,9 @@ inline void add_needles(const support::Model& model, const Settings& s, const st
         position = to;
       }
       auto copy = state;
-      Questions questions{{}, needle_asked(task, batch, last, point.distance, s.segment)};
+      support::Questions questions{{}, needle_asked(task, batch, last, point.distance, s.segment)};
       if (reads_in_one(memory)) questions = in_one(questions);
-      Marks marks;
+      support::Marks marks;
       marks.add(model, copy, questions, s.segment);
       point.right += marks.rows.at(1).first;
     }

@@ -148,9 +148,9 @@ class Costs {
     double since = 0;
     Index calls = 0;
     try {
-      train(*model, s, *planned.task, run.memory, run.rate, run.seed, {}, [&](Index) {
-        cost.step = computed() - since;
-        since = computed();
+      train(*model, training_of(run, s, *planned.task), run, s, *planned.task, [&](Index) {
+        cost.step = support::computed() - since;
+        since = support::computed();
         if (++calls == std::min<Index>(3, planned.task->trainer.steps + 1)) throw Measured();
       });
     } catch (const Measured&) {

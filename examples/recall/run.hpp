@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <infty/core/config.hpp>
 
+#include "../support/finished_runs.hpp"
 #include "distances.hpp"
 
 namespace recall {
@@ -23,20 +21,7 @@ struct Run {
   double rate = 0;
   std::uint64_t seed = 0;
 
-  /// `copy-100-xl-16384-0.003-1`, for files.
-  std::string name() const {
-    std::string name = task + '-' + memory + '-' + std::to_string(bytes) + '-' +
-                       nlohmann::json(rate).dump() + '-' + std::to_string(seed);
-    std::replace_if(
-        name.begin(), name.end(),
-        [](char c) {
-          const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                             (c >= 'A' && c <= 'Z') || c == '-' || c == '.' || c == '+';
-          return !plain;
-        },
-        '-');
-    return name;
-  }
+  std::string name() const { return support::run_name(task, memory, bytes, rate, seed); }
 };
 
 template <class See>
@@ -61,6 +46,8 @@ struct Cell {
   double seconds = 0;  ///< of computing
   /// Accuracy at every distance, in tasks that have distances.
   std::vector<DistancePoint> distances = {};
+
+  std::string name() const { return run.name(); }
 };
 
 template <class See>

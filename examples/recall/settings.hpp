@@ -146,22 +146,16 @@ void each_setting(Settings& s, See&& see) {
 
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
-  const auto some_once = [](const char* name, const auto& list) {
-    infty::require(!list.empty(), "recall", "--", name, " is empty");
-    for (std::size_t i = 0; i < list.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j)
-        infty::require(list[i] != list[j], "recall", "--", name, " has ", list[i], " twice");
-  };
   support::validate_ranges("recall", s);
-  some_once("memories", s.memories);
-  some_once("tasks", s.tasks);
-  some_once("curve-tasks", s.curve_tasks);
-  some_once("curve-bytes", s.curve_bytes);
-  some_once("rates", s.rates);
-  some_once("seeds", s.seeds);
-  some_once("lengths", s.lengths);
-  some_once("mqar-lengths", s.mqar_lengths);
-  some_once("distances", s.distances);
+  support::require_some_once("recall", "memories", s.memories);
+  support::require_some_once("recall", "tasks", s.tasks);
+  support::require_some_once("recall", "curve-tasks", s.curve_tasks);
+  support::require_some_once("recall", "curve-bytes", s.curve_bytes);
+  support::require_some_once("recall", "rates", s.rates);
+  support::require_some_once("recall", "seeds", s.seeds);
+  support::require_some_once("recall", "lengths", s.lengths);
+  support::require_some_once("recall", "mqar-lengths", s.mqar_lengths);
+  support::require_some_once("recall", "distances", s.distances);
   infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
   infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
   infty::require_at_least("recall", "--needle-steps", s.needle_steps, s.warmup + 1);

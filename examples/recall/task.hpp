@@ -10,13 +10,14 @@
 #include <infty/core/random.hpp>
 #include <infty/train/trainer_config.hpp>
 
-#include "questions.hpp"
+#include "../support/questions.hpp"
 
 namespace recall {
 
 /// Sequences that are drawn in one way.
 struct Source {
-  std::function<Questions(Index batch, infty::Random& random)> sample;  ///< row b of draw b alone
+  /// Draws them: row b of draw b alone.
+  std::function<support::Questions(Index batch, infty::Random& random)> sample;
   /// To learn from: so many, the same in every epoch; 0: fresh ones in every step. To be tested
   /// with: so many; 0: as many as the settings say.
   Index examples = 0;

@@ -19,9 +19,9 @@
 namespace recall {
 
 /// A task that is trained on fresh sequences, as the settings say.
-inline Task fresh_task(const Settings& s, std::string name, Index vocabulary, Index length,
-                       double chance,
-                       std::function<Questions(Index batch, infty::Random& random)> sample) {
+inline Task fresh_task(
+    const Settings& s, std::string name, Index vocabulary, Index length, double chance,
+    std::function<support::Questions(Index batch, infty::Random& random)> sample) {
   return {.name = std::move(name),
           .vocabulary = vocabulary,
           .length = length,
@@ -36,8 +36,9 @@ inline Task copy_task(const Settings& s) {
   return fresh_task(s, "copy " + std::to_string(s.copy_gap), task.vocabulary(), task.length(),
                     1 / static_cast<double>(s.symbols), [task](Index batch, infty::Random& random) {
                       const auto drawn = task.sample(batch, random);
-                      return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
-                                       dictated(batch, task.separator(), drawn.answer)};
+                      return support::Questions{
+                          {drawn.tokens.begin(), drawn.tokens.end()},
+                          support::dictated(batch, task.separator(), drawn.answer)};
                     });
 }
 
@@ -47,20 +48,18 @@ inline Task recall_task(const Settings& s) {
   return fresh_task(s, "recall " + std::to_string(s.recall_gap), task.vocabulary(), task.length(),
                     1 / static_cast<double>(s.values), [task](Index batch, infty::Random& random) {
                       const auto drawn = task.sample(batch, random);
-                      return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
-                                       asked(batch, drawn.questions, drawn.answer)};
+                      return support::Questions{
+                          {drawn.tokens.begin(), drawn.tokens.end()},
+                          support::asked(batch, drawn.questions, drawn.answer)};
                     });
 }
 
 inline Task sorting_task(const Settings& s, Index length) {
   const infty::SortingTask task({.symbols = s.symbols, .length = length});
-  return fresh_task(s, "sorting " + std::to_string(length), task.vocabulary(), length,
-                    infty::chance_accuracy(s.symbols, true),
-                    [task](Index batch, infty::Random& random) {
-                      const auto drawn = task.sample(batch, random);
-                      return Questions{{drawn.tokens.begin(), drawn.tokens.end()},
-                                       dictated(batch, task.separator(), drawn.answer)};
-                    });
+  return fresh_task(
+      s, "sorting " + std::to_string(length), task.vocabulary(), length,
+      infty::chance_accuracy(s.symbols, true),
+      [task](Index batch, infty::Random& random) { return support::sample(task, batch, random); });
 }
 
 /// The tasks of the settings. Throws infty::ValueError for sizes that cannot be.

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "comparison.hpp"
 
+#include <algorithm>
 #include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <infty/eigen/parallel.hpp>
 
+#include "../support/finished_runs.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/lock.hpp"
-#include "../support/side_by_side.hpp"
+#include "../support/progress_line.hpp"
 #include "../support/warn_of.hpp"
 #include "comparison_report.hpp"
 
@@ -15,15 +20,8 @@ namespace sorting {
 
 namespace {
 
-/// Where a run is saved until it is finished.
-std::filesystem::path unfinished_of(const ComparisonOptions& options, const Run& run) {
-  return options.out / ("unfinished-" + std::to_string(run.length) + '-' + run.model + '-' +
-                        std::to_string(run.rate) + '-' + nlohmann::json(run.weight).dump() + '-' +
-                        std::to_string(run.seed) + ".safetensors");
-}
-
 /// What is missing of the runs of the first seed, by which constants are chosen, or, when these are
-/// done, of the others. The longest come first, so that no thread is left alone with one.
+/// done, of the others. The longest come first, so that no process is left alone with one.
 std::vector<Run> missing(const ComparisonSettings& s, const Runs& runs, bool choosing) {
   std::vector<Run> planned;
   const auto plan = [&](Index length, const std::string& model, const Try& tried,
@@ -47,24 +45,25 @@ std::vector<Run> missing(const ComparisonSettings& s, const Runs& runs, bool cho
   return planned;
 }
 
-/// Does the runs, so many at once, each in one thread. Throws support::Interrupted where a signal
-/// came, when all that were going on are saved.
-void run_all(const char* name, const ComparisonSettings& s, const std::vector<Run>& planned,
-             const ComparisonOptions& options, Runs& runs) {
-  Index symbols = 0;
-  for (const Run& run : planned) symbols += run.length * s.base.steps;
-  support::side_by_side(
-      name, std::ssize(planned), options.jobs, symbols, "symbol",
-      [&](Index i, auto&& done) {
-        const Run& run = planned[static_cast<std::size_t>(i)];
-        return finish(s, run, options.saving, unfinished_of(options, run),
-                      [&](Index steps) { done(steps * run.length); });
+/// Does the runs, so many at once, but those that `failed` has, and adds to it. Throws
+/// support::Interrupted where a signal came, when all that were going on are saved.
+void run_all(const char* name, const ComparisonSettings& s, std::vector<Run> planned,
+             const ComparisonOptions& options, Runs& runs, std::set<std::string>& failed) {
+  std::erase_if(planned, [&](const Run& run) { return failed.contains(run.name()); });
+  std::vector<std::string> names;
+  Index symbols = 0, before = 0;
+  for (const Run& run : planned) {
+    names.push_back(run.name());
+    symbols += run.length * s.base.steps;
+  }
+  support::ProgressLine line(name, symbols, 0, "symbol");
+  support::do_runs(
+      runs, names, options.jobs, line, failed,
+      [&](std::size_t i, const auto& done) {
+        return finish(s, planned[i], options.saving, runs.checkpoint(names[i]), done);
       },
-      [&](Index, Run run) {
-        const auto path = unfinished_of(options, run);
-        runs.add(std::move(run));
-        std::filesystem::remove(path);
-      });
+      [&](std::size_t i, Index steps) { line.update(before += steps * planned[i].length); },
+      [](std::size_t) {});
   support::stop_if_interrupted([&] {
     return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
   });
@@ -72,8 +71,9 @@ void run_all(const char* name, const ComparisonSettings& s, const std::vector<Ru
 
 }  // namespace
 
-void compare(const ComparisonSettings& s, const ComparisonOptions& options) {
+bool compare(const ComparisonSettings& s, const ComparisonOptions& options) {
   validate(s);
+  infty::set_num_threads(1);
   // What cannot be made is told before anything is trained.
   for (const Index length : s.compared.lengths)
     for (const std::string& model : s.base.models)
@@ -91,33 +91,33 @@ void compare(const ComparisonSettings& s, const ComparisonOptions& options) {
   support::require_same_settings(
       "sorting", s, options.out,
       {"models", "lengths", "seeds", "compression-rates", "auxiliary-weights"});
-  Runs runs("sorting", options.out / "runs.csv");
+  Runs runs("sorting", options.out / "runs");
   lock.remove_unfinished({"settings.json", "runs.csv", "table.md", "lengths.csv", "lengths.gp"});
   support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
-  // What a kill between a run's line and the removal of its checkpoint has left.
-  for (const Run& run : runs.all()) std::filesystem::remove(unfinished_of(options, run));
-  infty::set_num_threads(1);
-  const support::InterruptGuard interrupt;
-  for (const bool choosing : {true, false}) {
-    const auto planned = missing(s, runs, choosing);
-    for (const Run& run : planned) infty::detail::remove_unfinished(unfinished_of(options, run));
-    run_all(choosing ? "first seed" : "seeds", s, planned, options, runs);
+  runs.clean();
+  std::set<std::string> failed;
+  {
+    const support::InterruptGuard interrupt;
+    for (const bool choosing : {true, false})
+      run_all(choosing ? "first seed" : "seeds", s, missing(s, runs, choosing), options, runs,
+              failed);
   }
+  runs.clean();  // of what runs that were killed have left
   const ComparisonReport report(s, runs);
   const std::string table = report.table();
   support::write_file(options.out / "table.md", table);
+  support::write_file(options.out / "runs.csv", support::runs_csv(runs));
   support::write_file(options.out / "lengths.csv", report.csv());
   support::write_file(options.out / "lengths.gp", report.figure());
   std::printf("%s", table.c_str());
   std::fflush(stdout);
   const bool drawn = support::draw_figure(options.out, "lengths");
-  double seconds = 0;
-  for (const Run& run : runs.all()) seconds += run.seconds;
   std::fprintf(stderr,
-               "%lld runs, %.0f s of computing; wrote runs.csv, table.md, lengths.csv, "
+               "%zu runs, %.0f s of computing; wrote runs.csv, table.md, lengths.csv, "
                "lengths.gp%s to %s\n",
-               static_cast<long long>(runs.all().size()), seconds, drawn ? " and lengths.png" : "",
+               runs.all().size(), runs.seconds(), drawn ? " and lengths.png" : "",
                options.out.c_str());
+  return support::none_failed("sorting", failed.size());
 }
 
 }  // namespace sorting

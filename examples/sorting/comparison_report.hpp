@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../support/comparison.hpp"
+#include "../support/csv.hpp"
 #include "comparison_runs.hpp"
 #include "evaluation.hpp"
 
@@ -58,29 +59,26 @@ class ComparisonReport {
         out += ' ' + support::mean_and_spread({floors[i].accuracy}) + " |";
     }
     for (const std::string& model : s_.base.models) out += "\n" + row(model);
-    return out + '\n' + tried() + support::verdicts(comparisons(), false);
+    return out + '\n' + tried() + verdicts();
   }
 
   /// The figure's numbers: floors first, then the models, by rising length.
   std::string csv() const {
-    std::ostringstream out;
-    out << "length,model,accuracy,deviation,seeds,rate,weight\n";
-    const auto number = [](double x) { return nlohmann::json(x).dump(); };
+    support::Csv csv("length,model,accuracy,deviation,seeds,rate,weight");
     for (std::size_t i = 0; i < floors_.front().size(); ++i)
       for (const std::size_t at : order())
-        out << s_.compared.lengths[at] << ",(" << floor_name(i) << "),"
-            << number(floors_[at][i].accuracy) << ",0,0,0,0\n";
+        csv.row(s_.compared.lengths[at], '(' + floor_name(i) + ')', floors_[at][i].accuracy, 0, 0,
+                0, 0);
     for (const std::string& model : s_.base.models)
       for (const std::size_t at : order()) {
         const Index length = s_.compared.lengths[at];
         const auto all = accuracies(s_, runs_, model, length);
+        if (all.empty()) continue;
         const Try best = best_try(s_, runs_, model, length);
         const support::Spread spread = support::spread_of(all);
-        out << length << ',' << model << ',' << number(spread.mean) << ','
-            << number(spread.deviation) << ',' << all.size() << ',' << best.rate << ','
-            << number(best.weight) << '\n';
+        csv.row(length, model, spread.mean, spread.deviation, all.size(), best.rate, best.weight);
       }
-    return out.str();
+    return csv.text();
   }
 
   /// Gnuplot commands that draw lengths.png of lengths.csv.
@@ -173,14 +171,20 @@ class ComparisonReport {
            rows + '\n';
   }
 
-  std::vector<support::Comparison> comparisons() const {
+  /// Of the comparisons that were fixed beforehand, when all their runs are done.
+  std::string verdicts() const {
     std::vector<support::Comparison> all;
     for (const Index length : s_.compared.lengths)
-      for (const auto& [model, reference] : support::fixed_pairs(s_.base.models))
+      for (const auto& [model, reference] : support::fixed_pairs(s_.base.models)) {
         all.push_back({"length " + std::to_string(length), model, reference,
                        accuracies(s_, runs_, model, length),
                        accuracies(s_, runs_, reference, length)});
-    return all;
+        const std::size_t seeds = s_.compared.seeds.size();
+        if (all.back().of_memory.size() != seeds || all.back().of_reference.size() != seeds ||
+            !all_tried(s_, runs_, model, length) || !all_tried(s_, runs_, reference, length))
+          return support::no_verdicts;
+      }
+    return support::verdicts(all, false);
   }
 
   const ComparisonSettings& s_;

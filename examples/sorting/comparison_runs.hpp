@@ -2,17 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "../support/answering.hpp"
 #include "../support/finished_runs.hpp"
-#include "answering.hpp"
 #include "comparison_settings.hpp"
 
 namespace sorting {
@@ -37,7 +35,7 @@ struct Run {
   double accuracy = 0;    ///< on others
   double seconds = 0;
 
-  auto key() const { return std::tie(length, model, rate, weight, seed); }
+  std::string name() const { return support::run_name(length, model, rate, weight, seed); }
 };
 
 template <class See>
@@ -73,7 +71,7 @@ using Runs = support::FinishedRuns<Run>;
 
 inline const Run* find(const Runs& runs, Index length, const std::string& model, const Try& tried,
                        std::uint64_t seed) {
-  return runs.find(std::tie(length, model, tried.rate, tried.weight, seed));
+  return runs.find(support::run_name(length, model, tried.rate, tried.weight, seed));
 }
 
 /// The try that had, with the first seed, the best accuracy on the sequences for choosing.
@@ -92,6 +90,14 @@ inline Try best_try(const ComparisonSettings& s, const Runs& runs, const std::st
   return best;
 }
 
+/// Whether a try can be chosen: with the first seed, all are done.
+inline bool all_tried(const ComparisonSettings& s, const Runs& runs, const std::string& model,
+                      Index length) {
+  return std::ranges::all_of(tries_of(s, model, length), [&](const Try& tried) {
+    return find(runs, length, model, tried, s.compared.seeds.front()) != nullptr;
+  });
+}
+
 /// The model of a run.
 inline std::unique_ptr<support::Model> make_model(const ComparisonSettings& s, const Run& run) {
   support::ModelConfig config = chosen_model(settings_at(s, run.length, run.seed), run.model);
@@ -100,18 +106,18 @@ inline std::unique_ptr<support::Model> make_model(const ComparisonSettings& s, c
 }
 
 /// Trains and evaluates; fills in what came out. A run whose loss is no number at some step has no
-/// answer right. `done` is called as `train` does.
+/// answer right. `done` is called as support::train does.
 template <class Done>
 Run finish(const ComparisonSettings& settings, Run run, const support::Saving& saving,
            const std::filesystem::path& unfinished, Done&& done) {
-  auto start = std::chrono::steady_clock::now();
+  double start = support::computed();
   const Settings s = settings_at(settings, run.length, run.seed);
+  const infty::SortingTask task(s.task);
   const auto model = make_model(settings, run);
   run.parameters = model->parameters();
   // The weight of a sum over rows, heads and queries, as the one of their mean.
   const auto terms = static_cast<double>(s.batch * s.model.heads * s.task.symbols);
-  const Lesson lesson{
-      .task = infty::SortingTask(s.task),
+  const support::Training training{
       .trainer = trainer_config(s, saving),
       .batch = s.batch,
       .segment = s.segment,
@@ -119,17 +125,30 @@ Run finish(const ComparisonSettings& settings, Run run, const support::Saving& s
       .dropout = s.model.dropout > 0,
       .seed = run.seed,
       .unfinished = unfinished};
+  const auto questions = [&](Index step) {
+    infty::Random sequences(run.seed, 1);
+    sequences.seek(static_cast<std::uint64_t>(step * s.batch));
+    return support::sample(task, s.batch, sequences);
+  };
+  const auto accuracy = [&](std::uint64_t stream) {
+    support::Marks marks;
+    infty::Random random(0, stream);
+    examine(*model, training, s.evaluation_sequences, random, marks,
+            [&](Index rows, infty::Random& draws) { return support::sample(task, rows, draws); });
+    return marks.accuracy();
+  };
   try {
-    const Behind behind = train(*model, lesson, done);
+    const support::Behind behind = support::train(
+        *model, training, questions, [&] { return accuracy(3); }, done);
     run.loss = behind.loss;
     run.seconds = behind.seconds;
-    start = std::chrono::steady_clock::now();
-    run.validation = share_right(*model, lesson, s.evaluation_sequences, 3);
-    run.accuracy = share_right(*model, lesson, s.evaluation_sequences, 2);  // those of the floors
+    start = support::computed();
+    run.validation = accuracy(3);
+    run.accuracy = accuracy(2);  // on those of the floors
   } catch (const infty::NonFiniteError&) {
     run.loss = -1;
   }
-  run.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  run.seconds += support::computed() - start;
   return run;
 }
 

@@ -229,7 +229,7 @@ std::optional<int> parse(int argc, char** argv, CommandLine& line) {
           ->capture_default_str();
   const auto of_settings = support::add_options(app, settings);
   support::add_options(app, line.compared);
-  add_option(app, "--jobs", line.jobs, "runs side by side, a thread each",
+  add_option(app, "--jobs", line.jobs, "runs side by side, a process each",
              {1, support::most_at_once})
       ->capture_default_str()
       ->group("Comparing models at several lengths");
@@ -262,12 +262,13 @@ int main(int argc, char** argv) {
       line.compared = defaults.compared;
       if (const auto code = sorting::parse(argc, argv, line)) return *code;
 #if defined(INFTY_WITH_COMPARISON)
-      sorting::compare({line.settings, line.compared},
-                       {.out = line.options.out,
-                        .jobs = line.jobs,
-                        .saving = line.options.saving,
-                        .again = support::command_line(argc, argv)});
-      return 0;
+      return sorting::compare({line.settings, line.compared},
+                              {.out = line.options.out,
+                               .jobs = line.jobs,
+                               .saving = line.options.saving,
+                               .again = support::command_line(argc, argv)})
+                 ? 0
+                 : 1;
 #else
       infty::raise<infty::Error>("sorting",
                                  "comparisons are not in this program: build it with "

@@ -58,6 +58,10 @@ inline std::vector<std::pair<std::string, std::string>> fixed_pairs(
   return pairs;
 }
 
+/// What stands for the comparisons while runs of them are missing.
+inline constexpr const char* no_verdicts =
+    "\nRuns are missing: before they are done there is no verdict.\n";
+
 /// The comparisons in Markdown, behind an empty line: differences by seed, intervals that hold for
 /// all of them together, and what they tell. Empty if there are none.
 /// @param less_is_better  whether less of what is measured is

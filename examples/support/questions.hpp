@@ -10,12 +10,13 @@
 
 #include <infty/core/error.hpp>
 #include <infty/data/batch_stream.hpp>
+#include <infty/data/sorting.hpp>
 
-#include "../support/model.hpp"
+#include "model.hpp"
 
 // What a task reads and asks, and how a model learns from it and answers.
 
-namespace recall {
+namespace support {
 
 using infty::Index;
 
@@ -66,6 +67,13 @@ inline std::vector<infty::TextBatch> dictated(Index batch, std::int64_t separato
   return asked(batch, inputs, answer);
 }
 
+/// Sequences that are read, and their symbols, which are asked for in order.
+inline Questions sample(const infty::SortingTask& task, Index batch, infty::Random& random) {
+  const auto drawn = task.sample(batch, random);
+  return {{drawn.tokens.begin(), drawn.tokens.end()},
+          dictated(batch, task.separator(), drawn.answer)};
+}
+
 /// The same read and asked in a single segment: for whoever has nothing to remember.
 inline Questions in_one(const Questions& questions) {
   const Index batch = questions.batch(), before = std::ssize(questions.tokens) / batch;
@@ -88,9 +96,9 @@ inline Questions in_one(const Questions& questions) {
 
 /// What is made smaller by training on the segments that ask, behind what a state remembers: the
 /// mean loss of all their targets together, and the mean over segments of what layers add.
-inline infty::Objective<float> objective(const support::Model& model, support::Model::State& state,
+inline infty::Objective<float> objective(const Model& model, Model::State& state,
                                          const std::vector<infty::TextBatch>& asked,
-                                         const support::ObjectiveConfig& config) {
+                                         const ObjectiveConfig& config) {
   if (asked.size() == 1) return model.objective(state, asked.front(), config);
   Index targets = 0;
   for (const infty::TextBatch& batch : asked) targets += batch.predicted;
@@ -114,8 +122,7 @@ struct Marks {
   std::map<Index, std::pair<Index, Index>> rows;
 
   /// Reads what is read and then what asks, and counts.
-  void add(const support::Model& model, support::Model::State& state, const Questions& questions,
-           Index segment) {
+  void add(const Model& model, Model::State& state, const Questions& questions, Index segment) {
     const Index batch = questions.batch();
     if (!questions.tokens.empty()) model.observe(state, batch, questions.tokens, segment);
     std::vector<Index> right(static_cast<std::size_t>(batch)), targets(right.size());
@@ -149,4 +156,4 @@ struct Marks {
   }
 };
 
-}  // namespace recall
+}  // namespace support

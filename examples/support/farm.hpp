@@ -26,17 +26,17 @@
 #include <infty/core/error.hpp>
 #include <infty/io/file.hpp>
 
-#include "../support/interrupt.hpp"
+#include "interrupt.hpp"
 
 // Work in processes of its own: what kills one of them, such as a system that is short of memory,
 // ends neither the others nor what started them.
 
-namespace recall {
+namespace support {
 
 using infty::Index;
 
 /// What a process does. It calls its argument with how many more steps are done, and throws
-/// support::Interrupted where a signal stops it. What it makes, it leaves in files.
+/// Interrupted where a signal stops it. What it makes, it leaves in files.
 using Job = std::function<void(const std::function<void(Index)>& done)>;
 
 namespace detail {
@@ -63,12 +63,12 @@ inline void send(int pipe, const void* data, std::size_t size) {
     ::_exit(1);
   };
   std::signal(SIGPIPE, SIG_DFL);
-  support::InterruptGuard::be_silent();
+  InterruptGuard::be_silent();
   // Where memory is short, the system ends this and not what watches over it.
   std::ofstream("/proc/self/oom_score_adj") << 500;
   try {
     job([&](Index steps) { send(pipe, &steps, sizeof steps); });
-  } catch (const support::Interrupted& interrupted) {
+  } catch (const Interrupted& interrupted) {
     ::_exit(interrupted.status());
   } catch (const std::bad_alloc&) {
     fail("out of memory");
@@ -181,7 +181,7 @@ void farm(const std::vector<Job>& jobs, Index at_once, Stepped&& stepped, Ended&
   std::size_t next = 0;
   bool told = false;
   while (true) {
-    const bool stopping = support::InterruptGuard::signal() != 0;
+    const bool stopping = InterruptGuard::signal() != 0;
     for (; !stopping && next < jobs.size() && std::ssize(workers) < at_once; ++next)
       workers.emplace_back(next, jobs[next], workers);
     if (workers.empty()) return;
@@ -202,4 +202,4 @@ void farm(const std::vector<Job>& jobs, Index at_once, Stepped&& stepped, Ended&
   }
 }
 
-}  // namespace recall
+}  // namespace support
