@@ -72,7 +72,8 @@ class ModelNeed {
               std::ceil(static_cast<double>(config_.memory_length) / stored_block);
     if (config_.memory == "infini") layer = 2 * recent_ * e_ + associations();
     if (titans()) layer += 2 * networks() + titans_chunk * d_;
-    if (config_.mixer == "linear" || config_.mixer == "delta-net") layer = associations() + 12 * e_;
+    if (linear()) layer = features() * (e_ + heads_);
+    if (config_.mixer == "delta-net") layer = associations() + 12 * e_;
     if (config_.mixer == "gated-delta-net") layer = 2 * associations() + 16 * e_;
     if (config_.mixer == "memsizer") layer = static_cast<double>(config_.memory_length) * d_;
     if (config_.tokens == "associative") layer += associative_features * (d_ + 1);
@@ -119,6 +120,13 @@ class ModelNeed {
   bool product_keys() const {
     return config_.feed == "product-keys" || config_.feed == "memory-plus";
   }
+  bool linear() const {
+    return config_.mixer == "linear" || config_.mixer == "rfa" || config_.mixer == "t2r";
+  }
+  /// Of a head's queries and keys, in linear attention.
+  double features() const {
+    return config_.mixer == "rfa" ? 128 : config_.mixer == "t2r" ? 32 : e_ / heads_;
+  }
   double token_count() const { return static_cast<double>(config_.token_count); }
   double key_dim() const { return 2 * std::max(1., std::floor(d_ / 4)); }
   /// Of the matrices of keys and values of all heads.
@@ -143,8 +151,9 @@ class ModelNeed {
                (config_.long_term.gate ? 3 * d_ * d_ : 0);
     if (memory == "titans") layer += 3 * d_ * e_ + networks();
     if (memory == "memformer") layer += 3 * d_ * d_;
-    if (memory == "memorizing" || memory == "infini" || mixer == "linear" || mixer == "delta-net")
+    if (memory == "memorizing" || memory == "infini" || linear() || mixer == "delta-net")
       layer = 4 * d_ * e_;
+    if (mixer == "rfa" || mixer == "t2r") layer += (mixer == "rfa" ? 64 : 32) * e_;
     if (mixer == "gated-delta-net") layer = 8 * d_ * e_;
     if (mixer == "memsizer")
       layer = (heads_ + 1) * static_cast<double>(config_.memory_length) * d_ + d_ * d_;
@@ -167,9 +176,12 @@ class ModelNeed {
     if (config_.memory == "infty-gibbs")
       all += 2 * places * heads_ * static_cast<double>(config_.long_term.points);
     if (config_.mixer == "memsizer") all += stack * places * memory * (2 * heads_ + 3);
-    if (config_.mixer.ends_with("delta-net") || config_.mixer == "linear")
-      all += stack * (places / delta_chunk + 2 * rows) * 2 * associations() +
+    if (config_.mixer.ends_with("delta-net") || linear()) {
+      const double memory_of_heads = linear() ? features() * e_ : associations();
+      all += stack * (places / delta_chunk + 2 * rows) * 2 * memory_of_heads +
              stack * places * (delta_chunk * heads_ + 12 * e_);
+      if (linear()) all += stack * places * 8 * features() * heads_;
+    }
     if (config_.memory == "infini") all += stack * places * 6 * e_;
     // A network's weights, momentum and gradient behind every chunk.
     if (titans())

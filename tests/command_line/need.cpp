@@ -10,6 +10,7 @@
 
 #include "../../examples/support/model_need.hpp"
 #include "support/catch.hpp"
+#include "support/threads.hpp"
 
 using support::Index;
 
@@ -56,8 +57,11 @@ void hold_to_its_need(const support::ModelConfig& config, Index length, Index ro
   const Index fill = 4 * config.memory_length / length + 1;
   for (Index i = 0; i < fill; ++i) model->observe(state, rows, batch.inputs, length);
   infty::Trainer trainer(model->named_parameters());
-  for (int i = 0; i < 2; ++i)
-    trainer.step([&] { return model->objective(state, batch, {}).total; });
+  // Each thread of a product packs its own factors.
+  infty::tests::with_threads(1, [&] {
+    for (int i = 0; i < 2; ++i)
+      trainer.step([&] { return model->objective(state, batch, {}).total; });
+  });
   const auto used = static_cast<double>(pool.statistics().peak_bytes_in_use) - before;
 
   const support::ModelNeed need(config);

@@ -21,6 +21,7 @@
 #include "support/catch.hpp"
 #include "support/golden_product_key.hpp"
 #include "support/tensors.hpp"
+#include "support/threads.hpp"
 #include "support/types.hpp"
 
 using infty::Index;
@@ -307,7 +308,7 @@ TEST_CASE("ProductKeyMemory: the share of slots and memory of a step do not grow
     for (int step = 0; step < 3; ++step) {
       infty::HostPool::instance().reset_peak();
       const std::size_t before = infty::HostPool::instance().statistics().bytes_in_use;
-      trainer.step([&] { return model.loss(); });
+      infty::tests::with_threads(1, [&] { trainer.step([&] { return model.loss(); }); });
       most = infty::HostPool::instance().statistics().peak_bytes_in_use - before;
     }
     return most;
