@@ -36,7 +36,7 @@ struct DecoderLayer {
   using Scalar = typename Mixer::Scalar;
   using BackendType = typename Mixer::BackendType;
   using V = Variable<Scalar, BackendType>;
-  using Cross = CrossAttention<Scalar, BackendType>;
+  using Cross = CrossAttention<Scalar, BackendType>;  ///< how the source is read
   using State = DecoderLayerState<StateOf<Mixer>, typename Cross::State>;
   static_assert(Layer<Mixer>, "DecoderLayer: the mixer" INFTY_NO_VISIT);
   static_assert(detail::state_fits<Mixer>, "DecoderLayer: the mixer" INFTY_NO_STATE);

@@ -7,7 +7,8 @@
 #include <infty/eigen/register_tile.hpp>
 #include <infty/memory/ops/delta_rule_inputs.hpp>
 
-// Columns of the memory have nothing to do with each other, which a host compiler cannot see.
+/// In front of a loop over columns of the memory, which have nothing to do with each other: a host
+/// compiler cannot see it.
 #if defined(__CUDACC__)
 #define INFTY_COLUMNS_ALONE
 #else
