@@ -5,9 +5,11 @@
 
 #include <infty/core/config.hpp>
 
-// nvcc's front end knows this pragma by another name.
-#if defined(__CUDACC__)
+// The device's compiler knows this pragma by another name, and nvcc would hand that to the host's.
+#if defined(__CUDA_ARCH__)
 #define INFTY_UNROLL(n) _Pragma("unroll")
+#elif defined(__CUDACC__)
+#define INFTY_UNROLL(n)
 #else
 #define INFTY_UNROLL_TEXT(text) _Pragma(#text)
 #define INFTY_UNROLL(n) INFTY_UNROLL_TEXT(GCC unroll n)

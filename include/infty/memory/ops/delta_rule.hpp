@@ -61,8 +61,8 @@ DeltaRuleArguments<T> delta_rule_arguments(const DeltaRuleInputs<T, B>& in,
 template <class T, class B>
 Index quickest_chunk(Index chunk, Index key_dim, Index value_dim) {
   constexpr Index most = Index{1} << 16;  // bytes
-  const bool small = key_dim * value_dim * static_cast<Index>(sizeof(T)) <= most;
-  return !many_threads<B> && !Tape::active() && small ? 0 : chunk;
+  const bool fits = key_dim * value_dim * static_cast<Index>(sizeof(T)) <= most;
+  return !many_threads<B> && !Tape::active() && fits ? 0 : chunk;
 }
 
 /// `delta_rule` by one of its two forms.
