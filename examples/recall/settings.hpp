@@ -37,7 +37,7 @@ struct Settings {
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
   std::vector<Index> lengths{128};
   std::vector<Index> mqar_lengths{64, 128, 256};
-  Index mqar_vocabulary = 128, mqar_examples = 2000, mqar_steps = 800;
+  Index mqar_vocabulary = 128, mqar_examples = 2000, mqar_steps = 500;
   bool zoology = false;
   Index needle_keys = 8, needle_values = 8, needle_fillers = 8, needle_decoys = 3;
   Index needle_trained = 128, needle_steps = 800, needle_rows = 64;
