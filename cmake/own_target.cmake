@@ -54,3 +54,23 @@ function(infty_own_fast target)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${fast}>")
   endif()
 endfunction()
+
+option(INFTY_OWN_COMPILED "Our own programs share what most of them would instantiate: GCC and Clang" OFF)
+mark_as_advanced(INFTY_OWN_COMPILED)
+
+# infty_share(TARGET HOW): links what infty::compiled has, compiled once for all programs of infty_HOW, which is infty_own
+# or infty_own_fast. Its lists come before what a source includes: half of what most of them instantiate is on them.
+function(infty_share target how)
+  if(NOT INFTY_OWN_COMPILED)
+    return()
+  endif()
+  set(library infty_shared_${how})
+  if(NOT TARGET ${library})
+    add_library(${library} STATIC "${PROJECT_SOURCE_DIR}/cmake/compiled/compiled.cpp")
+    cmake_language(CALL infty_${how} ${library})
+    target_compile_options(${library} PRIVATE $<$<CONFIG:Quick>:-O1>
+                                      INTERFACE "SHELL:-include infty/model/compiled.hpp")
+    target_compile_definitions(${library} PUBLIC INFTY_COMPILED)
+  endif()
+  target_link_libraries(${target} PRIVATE ${library})
+endfunction()

@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <string>
 #include <string_view>
 
 #include "conformance/replay.hpp"
+#include "support/golden_text.hpp"
 
 namespace {
 
@@ -69,7 +71,9 @@ int main(int argc, char** argv) {
   int status = 0;
   for (int i = first; i < argc; ++i) {
     try {
-      const auto result = replay(argv[i]);
+      const std::filesystem::path path = argv[i];
+      const auto result =
+          path.extension() == ".json" ? infty::tests::replay_text(path) : replay(path);
       std::cout << argv[i] << ": largest relative error " << std::scientific << std::setprecision(2)
                 << result.worst << " (" << result.worst_name << ", " << result.compared
                 << " tensors)" << std::endl;

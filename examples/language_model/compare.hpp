@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -174,33 +172,9 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
     if (!good && !stopping) failed = run->folder.string();
     running.erase(run);
   }
-  if (stopping)
-    throw support::Interrupted(interrupt.signal(), "stopped, all saved in " + options.out.string() +
-                                                       "; to go on: " + options.again);
+  if (stopping) support::stop_if_interrupted(options.out, options.again);
   infty::require(failed.empty(), "compare", failed, ".txt says why this run failed");
 }
-
-/// Mean and sample standard deviation of a few numbers.
-struct Spread {
-  double mean = 0, deviation = 0;
-
-  explicit Spread(const std::vector<double>& values) {
-    const auto count = static_cast<double>(values.size());
-    mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
-    for (const double value : values) deviation += (value - mean) * (value - mean);
-    deviation = values.size() > 1 ? std::sqrt(deviation / (count - 1)) : 0;
-  }
-
-  /// `0.123 ± 0.045`; of one number there is no deviation.
-  std::string text(bool several) const {
-    char out[64];
-    if (several)
-      std::snprintf(out, sizeof out, "%.3f ± %.3f", mean, deviation);
-    else
-      std::snprintf(out, sizeof out, "%.3f", mean);
-    return out;
-  }
-};
 
 /// What is measured at a level, by its name in the results.
 inline std::pair<const char*, const char*> measure_of(const std::string& level) {
@@ -218,7 +192,7 @@ inline void print_table(const CompareOptions& options, const std::string& level,
   const auto all = [&](const std::string& memory, const auto& get) {
     std::vector<double> values;
     for (const auto& result : results.at(memory)) values.push_back(get(result));
-    return Spread(values);
+    return values;
   };
   const auto of_split = [&](const std::string& memory, const char* split) {
     return all(memory,
@@ -229,13 +203,13 @@ inline void print_table(const CompareOptions& options, const std::string& level,
       "| memory | parameters | %s, valid | %s, test | tokens/s |\n|---|---:|---:|---:|---:|\n",
       measure, measure);
   for (const std::string& memory : options.memories) {
-    const Spread valid = of_split(memory, "valid"), test = of_split(memory, "test");
-    const Spread speed = all(
+    const auto speed = all(
         memory, [](const nlohmann::json& r) { return r.at("tokens_per_second").get<double>(); });
-    const bool several = options.seeds > 1;
     std::printf("| %s | %lld | %s | %s | %.0f |\n", memory.c_str(),
                 results.at(memory).front().at("parameters").get<long long>(),
-                valid.text(several).c_str(), test.text(several).c_str(), speed.mean);
+                support::mean_and_spread(of_split(memory, "valid")).c_str(),
+                support::mean_and_spread(of_split(memory, "test")).c_str(),
+                support::spread_of(speed).mean);
   }
   std::printf(
       "\n%s%lld seed%s, %lld steps; %lld tokens, %lld characters and %lld bytes in valid, %lld, "
@@ -249,14 +223,9 @@ inline void print_table(const CompareOptions& options, const std::string& level,
       first.at("test").at("characters").get<long long>(),
       first.at("test").at("bytes").get<long long>());
   std::vector<support::Comparison> comparisons;
-  const auto by_seed = [&](const std::string& memory) {
-    std::vector<double> values;
-    for (const auto& result : results.at(memory))
-      values.push_back(result.at("test").at(key).get<double>());
-    return values;
-  };
   for (const auto& [memory, reference] : support::fixed_pairs(options.memories))
-    comparisons.push_back({"test", memory, reference, by_seed(memory), by_seed(reference)});
+    comparisons.push_back(
+        {"test", memory, reference, of_split(memory, "test"), of_split(reference, "test")});
   std::printf("%s", support::verdicts(comparisons, true).c_str());
 }
 

@@ -30,11 +30,7 @@ function(clean)
   endforeach()
 endfunction()
 
-now(begin)
-run(0 ignored train ${options} --out whole --save-every 1 --threads 1)
-now(end)
-math(EXPR milliseconds "${end} - ${begin}")
-kill_often("language_model train" ${milliseconds})
+kill_often("language_model train" train ${options} --out whole --save-every 1 --threads 1)
 
 # Ctrl-C saves and says how to go on, as SIGTERM does; what is lost is nothing.
 clean()
@@ -66,12 +62,7 @@ compare()
 # Steps of several segments, which are computed twice, with dropout; the state has a gradient.
 set(sticky ${options})
 set(options --memory xl --tokens recurrent --token-count 2 --dropout .1 --bptt 2 --replay true ${sizes})
-file(REMOVE_RECURSE "${FOLDER}/whole")
-now(begin)
-run(0 ignored train ${options} --out whole --save-every 1 --threads 1)
-now(end)
-math(EXPR milliseconds "${end} - ${begin}")
-kill_often("language_model train --bptt 2" ${milliseconds})
+kill_often("language_model train --bptt 2" train ${options} --out whole --save-every 1 --threads 1)
 clean()
 interrupt(INT 130 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt 5 ]" said
           train ${options} --out parts --save-every 1000 --pause .05)

@@ -2,7 +2,8 @@
 
 // Language models with a memory, on words, characters, bytes or GPT-2's tokens: `train` makes one,
 // `evaluate` says how well it predicts a text, also with segments and memories of other lengths,
-// `generate` lets it write, and `compare` trains one of each memory and prints a table.
+// `generate` lets it write, `compare` trains one of each memory and prints a table, and `bpe`
+// learns a byte pair encoding to train with.
 //
 // It works on a tale of its own out of the box. Real texts: WikiText-2 and -103 [Merity et al.
 // 2016] for --level word, enwik8 and text8 [mattmahoney.net/dc/textdata.html] for --level byte and
@@ -33,6 +34,7 @@
 #include "../support/options.hpp"
 #include "../support/program.hpp"
 #include "../support/saving.hpp"
+#include "byte_pairs.hpp"
 #include "compare.hpp"
 #include "generation.hpp"
 
@@ -50,6 +52,7 @@ struct Options {
   EvaluateOptions evaluate;
   GenerateOptions generate;
   CompareOptions compare;
+  BytePairOptions byte_pairs;
   int threads = 0;
 };
 
@@ -179,6 +182,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   CLI::App* const compare = app.add_subcommand("compare", "train one of each memory; a table");
   CLI::App* const evaluate = app.add_subcommand("evaluate", "how well a model predicts a text");
   CLI::App* const generate = app.add_subcommand("generate", "let a model write");
+  CLI::App* const bpe = app.add_subcommand("bpe", "learn a byte pair encoding of a text");
   for (CLI::App* const command : {train, compare}) {
     support::add_options(*command, settings);
     command->add_option("--preset", options.preset, "start from the settings of a paper")
@@ -232,6 +236,18 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
              {1e-9, 1})
       ->capture_default_str();
   add_option(*generate, "--seed", g.seed, "of the draws")->capture_default_str();
+
+  BytePairOptions& b = options.byte_pairs;
+  bpe->add_option("--data", b.data, "file, or folder of files, to learn it from");
+  bpe->add_option("--out", b.out, "folder for vocab.json and merges.txt")->capture_default_str();
+  add_option(*bpe, "--tokens", b.config.tokens, "at most, the 256 bytes and the names among them",
+             from(256))
+      ->capture_default_str();
+  add_option(*bpe, "--least", b.config.least, "times that a pair must be there to be merged",
+             from(1))
+      ->capture_default_str();
+  add_option(*bpe, "--names", b.config.names, "of tokens that stand for no bytes", {})
+      ->capture_default_str();
   if (const auto code = support::parse(app, argc, argv)) return code;
   job = app.get_subcommands().front()->get_name();
   options.compare.saving = options.train.saving;
@@ -263,6 +279,7 @@ int main(int argc, char** argv) {
     if (job == "train") lm::train(settings, options);
     if (job == "compare") lm::compare(settings, options.compare);
     if (job == "evaluate") lm::evaluate(options.evaluate);
+    if (job == "bpe") lm::learn_byte_pairs(options.byte_pairs);
     if (job == "generate") lm::generate(options.evaluate, options.generate);
     return 0;
   });

@@ -52,6 +52,9 @@ foreach(memory level IN ZIP_LISTS memories levels)
 endforeach()
 # What is composed while the program runs: every word, and some together.
 foreach(words IN ITEMS
+        "infty-power" "infty-uniform --block 2" "infty-sticky-mixed --block 2" "infty-learned --block 3"
+        "infty-sticky --contraction learned --block 2 --powers 0,1" "infty-gibbs --contraction power"
+        "infty-mixed --block 2 --feed engram --tokens recurrent" "infty-power --tokens memory"
         "infty-gibbs" "memorizing" "infini" "titans" "memformer" "none --mixer linear"
         "none --mixer rfa" "none --mixer t2r"
         "none --mixer delta-net" "none --mixer gated-delta-net" "none --mixer memsizer"
@@ -143,6 +146,17 @@ endif()
 refused("holds a run with --seed 1, not 2" train ${tiny} --memory xl --level char --data text --out xl
         --seed 2)
 
+# as_large(TABLE MEMORY OTHER): a table of compare has these two, with as many parameters as nearly as can be.
+function(as_large table memory other)
+  if(NOT table MATCHES "\\| ${memory} \\| ([0-9]+) .*\\| ${other} \\| ([0-9]+) ")
+    message(FATAL_ERROR "compare prints\n${table}")
+  endif()
+  math(EXPR lacking "${CMAKE_MATCH_2} - ${CMAKE_MATCH_1}")
+  if(lacking GREATER 17 OR lacking LESS -17)
+    message(FATAL_ERROR "${memory} has ${CMAKE_MATCH_1} parameters, ${other} ${CMAKE_MATCH_2}")
+  endif()
+endfunction()
+
 # A folder of documents, which are kept apart; then the table.
 file(MAKE_DIRECTORY "${FOLDER}/books")
 foreach(i RANGE 1 5)
@@ -150,13 +164,7 @@ foreach(i RANGE 1 5)
 endforeach()
 run(0 table compare ${tiny} --level byte --data books --documents true --memories none,infty --seeds 2
     --out both)
-if(NOT table MATCHES "\\| none \\| ([0-9]+) .*\\| infty \\| ([0-9]+) ")
-  message(FATAL_ERROR "compare prints\n${table}")
-endif()
-math(EXPR lacking "${CMAKE_MATCH_2} - ${CMAKE_MATCH_1}")
-if(lacking GREATER 17 OR lacking LESS -17)
-  message(FATAL_ERROR "the models have ${CMAKE_MATCH_1} and ${CMAKE_MATCH_2} parameters")
-endif()
+as_large("${table}" none infty)
 run(0 again compare ${tiny} --level byte --data books --documents true --memories none,infty --seeds 2
     --out both)
 same("the table" "${table}" "${again}")
@@ -167,13 +175,7 @@ endif()
 # A lookup in the place of one of two feed-forward layers: the other is widened for both.
 run(0 wide compare ${tiny} --level byte --data books --sub-keys 8 --memories product-keys,engram --seeds 1
     --out wide)
-if(NOT wide MATCHES "\\| product-keys \\| ([0-9]+) .*\\| engram \\| ([0-9]+) ")
-  message(FATAL_ERROR "compare prints\n${wide}")
-endif()
-math(EXPR lacking "${CMAKE_MATCH_2} - ${CMAKE_MATCH_1}")
-if(lacking GREATER 17 OR lacking LESS -17)
-  message(FATAL_ERROR "product-keys has ${CMAKE_MATCH_1} parameters, engram ${CMAKE_MATCH_2}")
-endif()
+as_large("${wide}" product-keys engram)
 
 # Two seeds tell nothing apart, three may; what is compared was fixed beforehand.
 if(NOT table MATCHES "\\| test \\| infty - none \\| [^|]*, [^|]* \\| [^|]* \\| none \\| no verdict: 2 seeds \\|")
@@ -198,6 +200,17 @@ refused("empty: there is no text in it" train ${tiny} --data empty --out other)
 file(WRITE "${FOLDER}/short" "a")
 refused("too short" train ${tiny} --data short --out other)
 refused("--steps is 9: it must be above --warmup = 100" train --steps 9 --out other)
+run(0 printed bpe --data text --out learned --tokens 300 --names "<|endoftext|>,<doc>")
+if(NOT printed MATCHES "298 tokens and 2 names of [0-9]+ bytes, in learned: train --level bpe --bpe learned")
+  message(FATAL_ERROR "bpe prints\n${printed}")
+endif()
+run(0 printed train ${tiny} --memory none --level bpe --bpe learned --data text --out of-learned)
+string(REGEX MATCH "test .*" trained "${printed}")
+run(0 printed evaluate --model of-learned)
+string(REGEX MATCH "test .*" evaluated "${printed}")
+same("the test with learned byte pairs" "${trained}" "${evaluated}")
+refused("bpe needs --data" bpe --out other)
+refused("tokens is 257: it must be at least 258" bpe --data text --out other --tokens 257 --names "a,b")
 refused("encoder.json: No such file" train ${tiny} --level bpe --bpe . --data text --out other)
 refused("[train_step] step 1: [Layers] layer 0: [read] what is read is not finite" train ${tiny} --rate 1e30 --data text --out other)
 refused("other/checkpoint.safetensors: No such file" evaluate --model other)

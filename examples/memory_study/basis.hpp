@@ -116,7 +116,8 @@ inline support::ModelConfig config_of(const BasisSettings& s, Index basis) {
                               .memory_length = s.segment + basis,
                               .compressed = basis,
                               .segment = s.segment,
-                              .long_term = s.long_term};
+                              .long_term = s.long_term,
+                              .contraction = {}};
   config.transformer.vocabulary = s.task.symbols + 1;
   return config;
 }

@@ -15,19 +15,13 @@ function(words out threads)
 endfunction()
 function(compare)
   same_files(whole parts attention.csv space.csv basis.csv page.html attention.gp space.gp basis.gp
+             memory_share_words.csv memory_share_words.gp
              model/log.csv model/vocabulary.txt)
   same_results(whole/model parts/model results.json)
   same_tensors(whole/model/checkpoint.safetensors parts/model/checkpoint.safetensors)
 endfunction()
-function(clean)
-  file(REMOVE_RECURSE "${FOLDER}/parts")
-endfunction()
 
-now(begin)
-run(0 ignored ${options} --out whole --save-every 1 --threads 1)
-now(end)
-math(EXPR milliseconds "${end} - ${begin}")
-kill_often("memory_study" ${milliseconds})
+kill_often("memory_study" ${options} --out whole --save-every 1 --threads 1)
 
 # Ctrl-C saves the sorting models, too, and says how to go on.
 string(REPLACE "--sorting-steps;2" "--sorting-steps;40" long "${options}")

@@ -9,7 +9,9 @@
 // - basis.png: accuracy and regression error against the number of basis functions, on the sorting
 //   task [Martins et al. 2022, Fig. 3, right];
 // - retrieved.png, in the place of the first three for a memory of single vectors (memorizing): how
-//   far back the entries stand that are retrieved.
+//   far back the entries stand that are retrieved;
+// - NAME.png and NAME_words.png, of every memory: what its layers show a traced pass under a name
+//   (infty/nn/pass.hpp), weights of slots and tokens and gates, in the mean and word by word.
 //
 // It takes a model that examples/language_model has trained (--model), or trains a small one, on a
 // text of the user's (--data) or on tales that it makes. The numbers behind the figures are in CSV
@@ -59,7 +61,7 @@ inline double bytes_of(const Options& o) {
 /// The model that is trained if none is given.
 lm::Settings small_settings(const Options& options) {
   lm::Settings s;
-  s.memory = options.memory;
+  support::choose_model(s, options.memory);
   s.data = options.data;
   s.documents = true;
   s.model = {.model_dim = 64,
@@ -68,8 +70,8 @@ lm::Settings small_settings(const Options& options) {
              .feed_forward = 128,
              .pre_norm = true,
              .dropout = .05};
-  s.memory_length = options.memory == "memorizing" ? 512 : 96;
-  s.compressed = 64;
+  s.memory_length = options.memory == "memorizing" ? 512 : options.memory == "memsizer" ? 32 : 96;
+  s.compressed = std::min<Index>(64, s.memory_length);
   s.segment = 32;
   s.long_term.widths = {.01, .05};
   s.long_term.samples = 256;
@@ -124,18 +126,20 @@ std::vector<std::span<const TokenId>> documents_of(const infty::TokenStream& str
 void study_text(const Options& options) {
   const auto folder = train_if_none(options);
   lm::Settings s = lm::settings_of(folder);
-  infty::require(s.memory == "memorizing" || s.memory.starts_with("infty"), "memory_study",
-                 folder.string(), " holds a model with memory ", s.memory,
-                 ": it must be one with a memory to look at, infty, infty-sticky, infty-gibbs or "
-                 "memorizing");
   if (!options.data.empty()) s.data = options.data, s.valid = s.test = "";
   const lm::Tokenizer tokenizer(s.level, folder);
   const lm::Texts texts = lm::open_texts(s);
   const lm::Split test = lm::make_split(tokenizer, texts.test);
   infty::require(!test.stream.tokens.empty(), "memory_study", "the text has no token");
   const support::InterruptGuard interrupt;
-  (s.memory == "memorizing" ? study_retrieved : study_long_term)(
-      options, s, tokenizer, folder, Documents{documents_of(test.stream, options), options});
+  const Documents documents{documents_of(test.stream, options), options};
+  const bool retrieves = s.memory == "memorizing", long_term = s.memory.starts_with("infty");
+  if (retrieves) study_retrieved(options, s, tokenizer, folder, documents);
+  if (long_term) study_long_term(options, s, tokenizer, folder, documents);
+  const bool shown = study_shown(options, s, tokenizer, folder, documents);
+  infty::require(retrieves || long_term || shown, "memory_study", folder.string(),
+                 " holds a model (", support::model_name(s),
+                 ") whose layers show nothing of what they read");
 }
 
 /// Where the training of a sorting model is saved until all of them are done.
@@ -178,9 +182,14 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.add_option("--data", options.data,
                  "a text to train on and to look at, or a folder of them; without it that of the "
                  "model, or tales that are made");
-  app.add_option("--memory", options.memory, "of the model, if one is trained")
+  app.add_option("--memory", options.memory,
+                 "of the model, if one is trained, or what it has in the place of attention, of a "
+                 "feed-forward layer or around the stack, as language_model names these")
       ->capture_default_str()
-      ->check(CLI::IsMember({"infty", "infty-sticky", "infty-gibbs", "memorizing"}));
+      ->check(CLI::IsMember({"infty", "infty-sticky", "infty-gibbs", "memorizing", "infini",
+                             "titans", "memformer", "delta-net", "gated-delta-net", "memsizer",
+                             "titans-layer", "product-keys", "memory-plus", "engram", "memory",
+                             "recurrent", "associative"}));
   positive("--steps", options.steps, "of training, if a model is trained");
   support::add_saving(app, options.saving);
   app.add_flag("--fresh", options.fresh, "train anew, whatever is there");

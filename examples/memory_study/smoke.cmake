@@ -58,6 +58,43 @@ if(NOT header STREQUAL "layer,from,to,share,by_chance" OR NOT first MATCHES "^1,
 endif()
 refused("nothing is retrieved" --model retrieved/model --out again --words 20 --no-sorting)
 
+# What layers show of all other memories, by the same code: a line of names, a number in every other.
+string(SUBSTRING "${text}" 0 12000 short)
+file(WRITE "${FOLDER}/short" "${short}")
+function(shows word)
+  run(0 ignored --memory ${word} --data short --out "${word}" --steps 1 --words 70 --documents 1 --no-sorting
+      --threads 1)
+  while(ARGN)
+    list(POP_FRONT ARGN name wanted_header wanted)
+    file(STRINGS "${FOLDER}/${word}/${name}.csv" rows)
+    list(POP_FRONT rows header)
+    list(LENGTH rows count)
+    string(REPLACE "-" "," wanted_header "${wanted_header}")
+    if(NOT header STREQUAL wanted_header OR NOT count EQUAL wanted)
+      message(FATAL_ERROR "--memory ${word}: ${name}.csv has ${count} numbers by ${header}, not ${wanted} "
+                          "by ${wanted_header}")
+    endif()
+    if(gnuplot AND NOT EXISTS "${FOLDER}/${word}/${name}.png")
+      message(FATAL_ERROR "there is gnuplot, but no ${word}/${name}.png:\n${errors}")
+    endif()
+  endwhile()
+endfunction()
+# Three layers of four heads; 64 slots, 8 tokens, 32 words a segment; the slots' writer is around the stack.
+shows(memformer reader_weights layer-head-slot-value 768 reader_weights_words layer-slot-word-value 6144
+      writer_weights_words layer-slot-word-value 2048 writer_kept layer-head-slot-value 256)
+shows(recurrent tokens_read layer-head-token-value 96 words_read_words layer-token-word-value 768)
+shows(memory tokens_read layer-head-token-value 96)
+shows(associative words_read layer-head-token-value 96)
+shows(memsizer slot_weights layer-head-slot-value 384)
+shows(infini memory_gate layer-head-value 12)
+shows(titans memory_share_words layer-word-value 96)
+shows(titans-layer titans_step layer-head-value 12)
+shows(delta-net delta_share layer-head-value 12)
+shows(gated-delta-net delta_kept_words layer-head-word-value 384)
+shows(product-keys product_key_use layer-key1-key2-value 1024 product_key_weights layer-head-rank-value 128)
+shows(memory-plus product_key_use layer-key1-key2-value 1024)
+shows(engram engram_gate_words layer-word-value 32)
+
 # A model that is there is not given up for other options.
 file(SHA256 "${FOLDER}/first/model/checkpoint.safetensors" before)
 refused("first/model holds a run with" --data text --out first --steps 4 --no-sorting)

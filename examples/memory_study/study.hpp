@@ -14,8 +14,10 @@
 #include "../support/progress_line.hpp"
 #include "attention.hpp"
 #include "basis.hpp"
+#include "heat_map.hpp"
 #include "page.hpp"
 #include "retrieved.hpp"
+#include "shown.hpp"
 #include "space.hpp"
 
 namespace memory_study {
@@ -43,6 +45,8 @@ inline void stop_if_interrupted(const Options& options) {
 
 inline void write_figure(const Options& options, const std::string& name, const std::string& csv,
                          const std::string& script) {
+  for (const char* const kind : {".csv", ".gp"})  // what killed processes have left
+    infty::detail::remove_unfinished(options.out / (name + kind));
   support::write_file(options.out / (name + ".csv"), csv);
   support::write_file(options.out / (name + ".gp"), script);
   support::draw_figure(options.out, name);
@@ -67,6 +71,65 @@ struct Documents {
     });
   }
 };
+
+/// Reads all documents, each from a fresh state; what layers show. The passage is the first one's
+/// last segment, whose words go to `words`.
+inline ShownByName read_shown(const support::Model& model, const lm::Settings& s,
+                              const lm::Tokenizer& tokenizer, const Documents& documents,
+                              std::vector<std::string>& words) {
+  const auto read = [&](const auto& some, const auto& done) {
+    ShownByName all;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const auto inputs = inputs_of(tokenizer.start(), some[i]);
+      auto state = model.make_state(1);
+      for (Index first = 0; first < std::ssize(inputs); first += s.segment) {
+        const Index count = std::min<Index>(s.segment, std::ssize(inputs) - first);
+        // Of a shorter last segment there would be little to see.
+        const bool keep = i == 0 && (first == 0 || count == s.segment);
+        const std::vector<Index> segment(inputs.begin() + first, inputs.begin() + first + count);
+        for (const Shown& shown : model.shown(state, segment))
+          all[shown.name][shown.layer].add(shown, keep);
+        if (keep) words.clear();
+        for (std::size_t j = 0; keep && j < segment.size(); ++j)
+          words.push_back(squeezed(token_text(tokenizer, segment[j])));
+        done(count);
+      }
+    }
+    return all;
+  };
+  return documents.shown("what is shown", documents.all.size(), read);
+}
+
+/// Pictures of all that layers show which says what its dimensions are; whether there is any.
+inline bool study_shown(const Options& options, const lm::Settings& s,
+                        const lm::Tokenizer& tokenizer, const std::filesystem::path& folder,
+                        const Documents& documents) {
+  constexpr Index most_words = 64;
+  const auto model = lm::load_model(s, tokenizer, folder);
+  std::vector<std::string> words;
+  const ShownByName all = read_shown(*model, s, tokenizer, documents, words);
+  if (std::ssize(words) > most_words) words.erase(words.begin(), words.end() - most_words);
+  for (const auto& [name, layers] : all) {
+    std::vector<Panel> means, passages;
+    for (const auto& at : three_of(layers)) {
+      std::printf("%s, %s: %s\n", as_words(name).c_str(), layer_name(at->first).c_str(),
+                  at->second.told().c_str());
+      if (at->second.mean.sum.size() > 1) means.push_back(panel_of(at->first, at->second.mean));
+      if (!at->second.passage.axes.empty())
+        passages.push_back(panel_of_words(at->first, at->second.passage, most_words));
+    }
+    if (!means.empty())
+      write_figure(options, name, panels_csv(means),
+                   panels_figure(name, as_words(name) + ", the mean over all texts", means, {}));
+    if (!passages.empty())
+      write_figure(options, name + "_words", panels_csv(passages),
+                   panels_figure(name + "_words", as_words(name) + ", in one passage", passages,
+                                 std::ssize(words) == passages.front().shape.back()
+                                     ? words
+                                     : std::vector<std::string>()));
+  }
+  return !all.empty();
+}
 
 inline void study_retrieved(const Options& options, lm::Settings s, const lm::Tokenizer& tokenizer,
                             const std::filesystem::path& folder, const Documents& documents) {

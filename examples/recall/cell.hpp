@@ -9,7 +9,6 @@
 
 #include "../support/answering.hpp"
 #include "../support/training.hpp"
-#include "needle.hpp"
 #include "run.hpp"
 #include "sizes.hpp"
 #include "tasks.hpp"
@@ -95,7 +94,7 @@ Cell cell_of(const Run& run, const Settings& s, const Task& task, const Size& si
     start = support::computed();
     cell.validation = evaluate(*model, training, s, task, run.memory, 2);
     cell.accuracy = evaluate(*model, training, s, task, run.memory, 3);
-    if (!task.distances.empty()) cell.distances = needle_at(*model, s, run.memory);
+    if (!task.distances.empty()) cell.distances = task.far(*model, run.memory);
   } catch (const infty::NonFiniteError&) {
     cell.loss = -1;
   }

@@ -48,7 +48,7 @@ inline std::vector<Family> families(const Settings& s) {
   };
   for (const std::string& memory : s.memories) {
     if (!has_sizes(memory) || memory == "xl") continue;
-    const bool line = has(support::memory_names, memory) || memory == "infty-gibbs";
+    const bool line = has(support::memory_names, memory) || support::is_infty(memory);
     const std::size_t at = line                                     ? 0
                            : has(support::all_memory_names, memory) ? 1
                            : has(support::mixer_names, memory)      ? 2

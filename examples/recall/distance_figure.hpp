@@ -33,36 +33,41 @@ inline std::vector<DistancePoint> distances_of(const Settings& s, const Task& ta
   return points;
 }
 
+/// What the files of a task with distances are called.
+inline std::string far_name(const Task& task) { return support::run_name(task.name); }
+
 /// Its data: a line for every memory and distance, with Wilson's interval of 95 % for questions
 /// that are independent, as those of one seed are; seeds differ by more.
-inline std::string distances_csv(const Settings& s, const std::vector<Task>& tasks,
-                                 const Results& results) {
+inline std::string distances_csv(const Settings& s, const Task& task, const Results& results) {
   support::Csv csv("task,memory,distance,right,asked,accuracy,low,high,seeds");
-  for (const Task& task : tasks)
-    for (const std::string& memory : s.memories)
-      for (const DistancePoint& point : distances_of(s, task, memory, results)) {
-        const Interval interval = wilson(point.right, point.asked);
-        csv.row(task.name, memory, point.distance, point.right, point.asked,
-                static_cast<double>(point.right) / static_cast<double>(point.asked), interval.low,
-                interval.high, results.seeds(s, task.name, memory, s.bytes).size());
-      }
+  for (const std::string& memory : s.memories)
+    for (const DistancePoint& point : distances_of(s, task, memory, results)) {
+      const Interval interval = wilson(point.right, point.asked);
+      csv.row(task.name, memory, point.distance, point.right, point.asked,
+              static_cast<double>(point.right) / static_cast<double>(point.asked), interval.low,
+              interval.high, results.seeds(s, task.name, memory, s.bytes).size());
+    }
   return csv.text();
 }
 
-/// Gnuplot commands that draw needle.png of needle.csv: a part for every family of memories, with
-/// the Transformer-XL, guessing, and the furthest distance of training for comparison.
+/// Gnuplot commands that draw NAME.png of NAME.csv: a part for every family of memories, with the
+/// Transformer-XL, guessing, and the furthest distance of training for comparison.
 inline std::string distance_figure(const Settings& s, const Task& task) {
   const auto columns = families(s);
   const auto number = [](auto n) { return std::to_string(n); };
+  const std::string name = far_name(task), data = "'" + name + ".csv'";
+  const bool needle = task.name == "needle";
+  const std::string trained = number(std::max<Index>(1, needle ? s.needle_trained : task.length));
   std::string out =
       "set terminal pngcairo size " + number(std::max<std::size_t>(640, 420 * columns.size())) +
-      ",420 font 'sans,10'\nset output 'needle.png'\nset datafile separator ','\n"
+      ",420 font 'sans,10'\nset output '" + name +
+      ".png'\nset datafile separator ','\n"
       "set datafile missing NaN\nset border 3\nset tics nomirror out\nset grid y lc '#dddddd'\n"
       "set logscale x 2\nset format x '%.0b%B'\nset yrange [0:1.02]\n"
-      "set xlabel 'tokens between facts and question'\nset ylabel 'accuracy'\nset key top right\n"
-      "set arrow from first " +
-      number(std::max<Index>(1, s.needle_trained)) + ",graph 0 to first " +
-      number(std::max<Index>(1, s.needle_trained)) +
+      "set xlabel '" +
+      (needle ? "tokens between facts and question" : "symbols in a sequence") +
+      "'\nset ylabel 'accuracy'\nset key top right\nset arrow from first " + trained +
+      ",graph 0 to first " + trained +
       ",graph 1 nohead dt 3 lc '#888888'\n"
       "of(memory) = strcol(2) eq memory ? $6 : NaN\n"
       "set multiplot layout 1," +
@@ -76,7 +81,7 @@ inline std::string distance_figure(const Settings& s, const Task& task) {
     const auto curve = [&](const std::string& memory, const std::string& style) {
       if (!has(memory)) return;
       const std::string of = "(of('" + memory + "'))";
-      out += ", \\\n  'needle.csv' skip 1 using ($3 > 0 ? $3 : 1):" + of + ":7:8 with yerrorbars " +
+      out += ", \\\n  " + data + " skip 1 using ($3 > 0 ? $3 : 1):" + of + ":7:8 with yerrorbars " +
              style + " notitle, '' skip 1 using ($3 > 0 ? $3 : 1):" + of + " with linespoints " +
              style + " title '" + memory + "'";
     };
@@ -90,15 +95,16 @@ inline std::string distance_figure(const Settings& s, const Task& task) {
   return out + "unset multiplot\n";
 }
 
-/// Writes needle.csv and needle.gp and draws needle.png, where there is a task with distances.
-/// Throws infty::IoError.
+/// Writes NAME.csv and NAME.gp and draws NAME.png of every task with distances: `needle`, and
+/// `sorting-128` where sorting is tested at other lengths. Throws infty::IoError.
 inline void draw_distances(const Settings& s, const std::vector<Task>& tasks,
                            const Results& results, const std::filesystem::path& folder) {
   for (const Task& task : tasks) {
     if (task.distances.empty()) continue;
-    support::write_file(folder / "needle.csv", distances_csv(s, tasks, results));
-    support::write_file(folder / "needle.gp", distance_figure(s, task));
-    support::draw_figure(folder, "needle");
+    const std::string name = far_name(task);
+    support::write_file(folder / (name + ".csv"), distances_csv(s, task, results));
+    support::write_file(folder / (name + ".gp"), distance_figure(s, task));
+    support::draw_figure(folder, name);
   }
 }
 

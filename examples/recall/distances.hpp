@@ -7,10 +7,10 @@
 
 namespace recall {
 
-/// What is still known of a fact so many tokens behind it.
+/// What is still known of a fact so many tokens behind it, or of a sequence so long.
 struct DistancePoint {
-  infty::Index distance = 0;          ///< tokens between the facts and the question
-  infty::Index right = 0, asked = 0;  ///< answers, and questions, one a text
+  infty::Index distance = 0;          ///< tokens between the facts and the question, or in all
+  infty::Index right = 0, asked = 0;  ///< answers, and questions
 };
 
 /// As JSON.

@@ -19,36 +19,14 @@ function(compare)
   endif()
   same_runs(whole parts)
 endfunction()
-function(clean)
-  forget_runs()
-  file(REMOVE_RECURSE "${FOLDER}/parts")
-endfunction()
 
-now(begin)
-run(0 ignored ${options} --out whole --jobs 1 --save-every 1)
-now(end)
-math(EXPR milliseconds "${end} - ${begin}")
-kill_often("recall" ${milliseconds})
+kill_often("recall" ${options} --out whole --jobs 1 --save-every 1)
 
 # Ctrl-C saves inside of runs, and says how to go on.
 string(REPLACE "--steps;12" "--steps;400" long "${options}")
 string(REPLACE "--memories;none,xl,infty,delta-net;--tasks;copy,recall,sorting" "--memories;xl,infty;--tasks;copy"
                long "${long}")
-file(REMOVE_RECURSE "${FOLDER}/whole")
-run(0 ignored ${long} --out whole --jobs 2)
-clean()
-set(running "ls parts/runs/*.safetensors >/dev/null 2>&1")
-interrupt(INT 130 "${running}" said ${long} --out parts --jobs 2 --save-every 3)
-if(NOT said MATCHES "stopped, all saved in parts; to go on: ")
-  message(FATAL_ERROR "SIGINT: it says\n${said}")
-endif()
-nothing_left()
-file(GLOB saved "${FOLDER}/parts/runs/*.safetensors")
-if(NOT saved)
-  message(FATAL_ERROR "SIGINT has saved no run")
-endif()
-go_on("${said}")
-compare()
+interrupt_runs(${long})
 
 # A run that is killed is named, and the others are done; the same command does it, too, from its last
 # checkpoint on. One that is stopped alone is saved.
@@ -57,7 +35,7 @@ foreach(signal KILL TERM)
   execute_process(
     COMMAND
       bash -c
-      "\"$@\" & for i in {1..1000}; do ${running} && break; sleep .02; done; kill -${signal} $(cut -d' ' -f1 /proc/$!/task/$!/children); wait $!"
+      "\"$@\" & for i in {1..1000}; do ${run_saved} && break; sleep .02; done; kill -${signal} $(cut -d' ' -f1 /proc/$!/task/$!/children); wait $!"
       killed "${PROGRAM}" ${long} --out parts --jobs 2 --save-every 3
     WORKING_DIRECTORY "${FOLDER}"
     RESULT_VARIABLE status

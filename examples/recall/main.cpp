@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 // Tasks of recall with known answers, for every memory with states of as many bytes. Every memory
-// is tried with every learning rate and the first seed, and trained with the other seeds at the
-// rate that was best on sequences set apart; the figure has it at other sizes, too. What is
-// reported is accuracy on other sequences, at the end of training.
+// is tried with every learning rate, some with several taus, and the first seed, and trained with
+// the other seeds by what was best on sequences set apart; the figure has it at other sizes, too.
+// What is reported is accuracy on other sequences, at the end of training.
 //
 // Runs go side by side, each in a process of its own. What is finished is in a file, and what is
 // not has a checkpoint: the same command goes on wherever it was stopped.
@@ -94,17 +94,16 @@ std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const 
           ++ended;
           tell();
         });
-    support::stop_if_interrupted([&] {
-      return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
-    });
+    support::stop_if_interrupted(options.out, options.again);
   }
   return failed.size();
 }
 
-/// Says what the ∞-former's memory cannot keep, if it is compared.
+/// Says what the ∞-former's memory cannot keep, if it is compared with the papers' contraction.
 void warn(const Settings& s, const Sizes& sizes) {
   for (const auto& [key, size] : sizes)
-    if (key.first.starts_with("infty") && key.second == s.bytes) {
+    if (support::is_infty(key.first) && key.second == s.bytes && !is_swept(word_of(key.first)) &&
+        support::contraction_of(key.first, s.contraction) == "fixed") {
       infty::LongTermConfig memory = s.long_term;
       memory.basis = size.config.compressed;
       support::warn_of("recall", memory, s.segment);
@@ -122,8 +121,8 @@ bool compare(const Settings& s, const Options& options) {
   const std::vector<Task> tasks = tasks_of(s);
   const auto lock = support::Lock::folder(options.out);
   support::require_same_settings("recall", s, options.out,
-                                 {"memories", "tasks", "lengths", "rates", "seeds", "curve-tasks",
-                                  "mqar-lengths", "curve-bytes", "bytes"});
+                                 {"memories", "tasks", "lengths", "rates", "taus", "seeds",
+                                  "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"});
   Results results(options.out / "runs");
   infty::set_num_threads(1);
   const Sizes sizes = sizes_of(s, tasks);
@@ -150,11 +149,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   app.footer(
       "However it is stopped, the same command keeps the runs that are finished and goes on with "
       "the others; the table is that of an uninterrupted comparison.");
-  app.add_option("--out", options.out, "folder for results; goes on where it has stopped there")
-      ->capture_default_str();
-  support::add_option(app, "--jobs", options.jobs, "runs side by side, a process each",
-                      {1, support::most_at_once})
-      ->capture_default_str();
+  support::add_runs(app, options.out, options.jobs);
   app.add_flag("--quick", quick_help);
   support::add_saving(app, options.saving);
   support::add_options(app, settings);

@@ -61,31 +61,6 @@ inline std::vector<infty::TextBatch> needle_asked(const infty::NeedleTask& task,
   return support::segments(batch.batch(), inputs, targets, segment);
 }
 
-/// Trained at distances up to `--needle-trained`, drawn evenly, one a step; a gradient flows
-/// through all segments.
-inline Task needle_task(const Settings& s) {
-  const infty::NeedleTask task = needle_of(s);
-  Task out{
-      .name = "needle",
-      .vocabulary = task.vocabulary(),
-      .length = task.length() + s.needle_trained + 1,
-      .chance = 1 / static_cast<double>(s.needle_values),
-      .training =
-          {{.sample =
-                [task, segment = s.segment, most = s.needle_trained](Index batch,
-                                                                     infty::Random& random) {
-                  // Apart from the draws of rows, which the task splits off.
-                  infty::Random own = random.split(1).split(random.counter());
-                  const Index distance = own.below(most + 1);
-                  const auto drawn = task.sample(batch, random);
-                  return support::Questions{{}, needle_asked(task, drawn, 0, distance, segment)};
-                }}},
-      .trainer = {.steps = s.needle_steps, .warmup_steps = s.warmup, .max_norm = s.clip},
-      .batch = s.batch};
-  out.distances = s.distances;
-  return out;
-}
-
 /// The furthest that attention over the whole text is asked: its cost is the square of it.
 inline constexpr Index furthest_in_one = 1024;
 
@@ -138,6 +113,35 @@ inline std::vector<DistancePoint> needle_at(const support::Model& model, const S
   for (Index first = 0; first < s.needle_rows; first += s.batch)
     add_needles(model, s, memory, first, std::min(s.batch, s.needle_rows - first), points);
   return points;
+}
+
+/// Trained at distances up to `--needle-trained`, drawn evenly, one a step; a gradient flows
+/// through all segments.
+inline Task needle_task(const Settings& s) {
+  const infty::NeedleTask task = needle_of(s);
+  Task out{
+      .name = "needle",
+      .vocabulary = task.vocabulary(),
+      .length = task.length() + s.needle_trained + 1,
+      .chance = 1 / static_cast<double>(s.needle_values),
+      .training =
+          {{.sample =
+                [task, segment = s.segment, most = s.needle_trained](Index batch,
+                                                                     infty::Random& random) {
+                  // Apart from the draws of rows, which the task splits off.
+                  infty::Random own = random.split(1).split(random.counter());
+                  const Index distance = own.below(most + 1);
+                  const auto drawn = task.sample(batch, random);
+                  return support::Questions{{}, needle_asked(task, drawn, 0, distance, segment)};
+                }}},
+      .trainer = {.steps = s.needle_steps, .warmup_steps = s.warmup, .max_norm = s.clip},
+      .batch = s.batch};
+  out.distances = s.distances;
+  out.far = [s](const support::Model& model, const std::string& memory) {
+    return needle_at(model, s, memory);
+  };
+  out.far_tokens = s.needle_rows * *std::ranges::max_element(s.distances);
+  return out;
 }
 
 }  // namespace recall

@@ -31,7 +31,8 @@ inline std::vector<Index> budgets(const Settings& s, const std::vector<Task>& ta
   return {all.begin(), all.end()};
 }
 
-/// How large each memory is at each size; none where even the least one needs more.
+/// How large each memory and each that is tried is at each size; none where even the least one
+/// needs more.
 using Sizes = std::map<std::pair<std::string, Index>, Size>;
 
 /// Finds all of them, and says which memories are left out where.
@@ -47,6 +48,10 @@ inline Sizes sizes_of(const Settings& s, const std::vector<Task>& tasks) {
     for (const std::string& memory : s.memories) {
       if (bytes != s.bytes && !has_sizes(memory)) continue;
       if (auto size = fitted(s, memory, bytes, sub_keys[memory])) {
+        for (const std::string& tried : memories_of(s, memory)) {
+          size->config.long_term.tau = tau_of(s, tried);
+          sizes.emplace(std::pair(tried, bytes), *size);
+        }
         sizes.emplace(std::pair(memory, bytes), std::move(*size));
       } else {
         line.clear();
@@ -65,33 +70,36 @@ struct Planned {
   const Size* size = nullptr;
 };
 
-/// The runs that are missing: of the first seed and every rate to choose from, or then of the other
-/// seeds, and at the other sizes of the figure, with the rate that was best.
+/// The runs that are missing: of the first seed and all that is to be tried, or then of the other
+/// seeds, and at the other sizes of the figure, of what was best. A run that two words have stands
+/// there once.
 inline std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
                                     const Sizes& sizes, const Results& results, bool choosing) {
   std::vector<Planned> runs;
+  std::set<std::string> names;
   const auto plan = [&](const Task& task, const Run& run) {
     const auto size = sizes.find({run.memory, run.bytes});
-    if (size != sizes.end() && !results.find(run)) runs.push_back({run, &task, &size->second});
+    if (size != sizes.end() && !results.find(run) && names.insert(run.name()).second)
+      runs.push_back({run, &task, &size->second});
   };
   for (const Task& task : tasks)
     for (const std::string& memory : s.memories) {
       if (choosing) {
-        for (const double rate : s.rates)
-          plan(task, {task.name, memory, s.bytes, rate, s.seeds.front()});
+        for (const Try& tried : tries_of(s, memory))
+          plan(task, {task.name, tried.memory, s.bytes, tried.rate, s.seeds.front()});
         continue;
       }
-      const double rate = results.best_rate(s, task.name, memory);
+      const Try best = results.best(s, task.name, memory);
       for (const Index bytes : in_curves(s, task) ? budgets(s, tasks) : std::vector{s.bytes})
         if (bytes == s.bytes || has_sizes(memory))
           for (const std::uint64_t seed : s.seeds)
-            plan(task, {task.name, memory, bytes, rate, seed});
+            plan(task, {task.name, best.memory, bytes, best.rate, seed});
     }
   return runs;
 }
 
-/// Those of the second kind, as far as they are known before the first are done: the first seed has
-/// every rate.
+/// Those of the second kind, as far as they are known before the first are done: with the first
+/// seed all is tried.
 inline std::vector<Planned> expected(const Settings& s, const std::vector<Task>& tasks,
                                      const Sizes& sizes, const Results& results) {
   auto runs = missing(s, tasks, sizes, results, false);
@@ -137,7 +145,7 @@ class Costs {
   };
 
   static Key key(const Planned& planned) {
-    return {planned.run.task, planned.run.memory, planned.run.bytes};
+    return {planned.run.task, word_of(planned.run.memory), planned.run.bytes};
   }
 
   static Cost measure(const Settings& s, const Planned& planned) {
@@ -158,8 +166,7 @@ class Costs {
     }
     // Twice, without a gradient, by which a step is three times as long.
     double tokens = 2 * static_cast<double>(s.evaluation_sequences * planned.task->length);
-    if (!planned.task->distances.empty())
-      tokens += static_cast<double>(s.needle_rows * *std::ranges::max_element(s.distances));
+    if (!planned.task->distances.empty()) tokens += static_cast<double>(planned.task->far_tokens);
     cost.evaluation =
         cost.step / 3 * tokens / static_cast<double>(planned.task->batch * planned.task->length);
     return cost;

@@ -9,6 +9,7 @@
 
 #include "../support/finished_runs.hpp"
 #include "cell.hpp"
+#include "tries.hpp"
 
 namespace recall {
 
@@ -21,31 +22,33 @@ class Results : public support::FinishedRuns<Cell> {
   /// What is done of this, or null.
   const Cell* find(const Run& run) const { return FinishedRuns::find(run.name()); }
 
-  /// The rate, of all that were tried with the first seed, that had the best accuracy on the
-  /// sequences for choosing, at the size of the table.
-  double best_rate(const Settings& s, const std::string& task, const std::string& memory) const {
+  /// What, of all that was tried with the first seed, had the best accuracy on the sequences for
+  /// choosing, at the size of the table.
+  Try best(const Settings& s, const std::string& task, const std::string& word) const {
+    const auto tries = tries_of(s, word);
     const Cell* best = nullptr;
-    for (const double rate : s.rates) {
-      const Cell* const cell = find({task, memory, s.bytes, rate, s.seeds.front()});
+    for (const Try& tried : tries) {
+      const Cell* const cell = find({task, tried.memory, s.bytes, tried.rate, s.seeds.front()});
       if (cell && (!best || cell->validation > best->validation)) best = cell;
     }
-    return best ? best->run.rate : s.rates.front();
+    return best ? Try{best->run.memory, best->run.rate} : tries.front();
   }
 
-  /// Whether a rate can be chosen: all of them have been tried.
-  bool all_rates(const Settings& s, const std::string& task, const std::string& memory) const {
-    return std::all_of(s.rates.begin(), s.rates.end(), [&](double rate) {
-      return find({task, memory, s.bytes, rate, s.seeds.front()}) != nullptr;
+  /// Whether that can be chosen: all have been tried.
+  bool all_tried(const Settings& s, const std::string& task, const std::string& word) const {
+    return std::ranges::all_of(tries_of(s, word), [&](const Try& tried) {
+      return find({task, tried.memory, s.bytes, tried.rate, s.seeds.front()}) != nullptr;
     });
   }
 
-  /// The runs of all seeds that are done, with the rate that was best.
+  /// The runs of all seeds that are done, of what was best.
   std::vector<const Cell*> seeds(const Settings& s, const std::string& task,
-                                 const std::string& memory, Index bytes) const {
+                                 const std::string& word, Index bytes) const {
     std::vector<const Cell*> all;
-    const double rate = best_rate(s, task, memory);
+    const Try tried = best(s, task, word);
     for (const std::uint64_t seed : s.seeds)
-      if (const Cell* const cell = find({task, memory, bytes, rate, seed})) all.push_back(cell);
+      if (const Cell* const cell = find({task, tried.memory, bytes, tried.rate, seed}))
+        all.push_back(cell);
     return all;
   }
 };

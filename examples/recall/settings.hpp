@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,16 +20,31 @@ using infty::Index;
 /// eyes. All others read in segments.
 inline const std::string control = "attention";
 
+/// The words of which a tau is chosen, as the rate is; it contracts to that.
+inline const std::vector<std::string> swept{"infty-tau", "infty-sticky-tau"};
+
 /// The words that stand for models, in the order of the table.
 inline std::vector<std::string> choices_of_memories() {
   std::vector<std::string> all = support::compared_names();
   all.insert(all.begin() + 1, control);
+  all.insert(all.end(), swept.begin(), swept.end());
+  return all;
+}
+
+/// Those that are compared where nothing else is asked for: of the ∞-former's with the papers'
+/// contraction.
+inline std::vector<std::string> usual_memories() {
+  auto all = choices_of_memories();
+  std::erase_if(all, [](const std::string& word) {
+    return support::names_contraction(word) ||
+           std::find(swept.begin(), swept.end(), word) != swept.end();
+  });
   return all;
 }
 
 /// Everything that decides which numbers come out.
 struct Settings {
-  std::vector<std::string> memories = choices_of_memories();
+  std::vector<std::string> memories = usual_memories();
   std::vector<std::string> tasks{"copy", "recall", "sorting", "mqar", "needle"};
   Index bytes = 16384;
   std::vector<std::string> curve_tasks{"recall"};
@@ -35,7 +52,8 @@ struct Settings {
 
   Index symbols = 8, items = 5, copy_gap = 100;
   Index keys = 8, values = 4, pairs = 4, recall_gap = 100;
-  std::vector<Index> lengths{128};
+  std::vector<Index> lengths{128}, test_lengths;
+  Index test_sequences = 64;
   std::vector<Index> mqar_lengths{64, 128, 256};
   Index mqar_vocabulary = 128, mqar_examples = 2000, mqar_steps = 500;
   bool zoology = false;
@@ -53,6 +71,8 @@ struct Settings {
   double share = .5;
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .bins = 32};
+  support::Contraction contraction;
+  std::vector<double> taus{.5, .75, .9, .95, .98};
   double kl_weight = 1e-6;
 
   Index batch = 16, steps = 800, warmup = 50;
@@ -90,7 +110,8 @@ void each_setting(Settings& s, See&& see) {
       "recall", "sorting", "mqar", "mqar-mix", "needle");
   see(run, "curve-bytes", s.curve_bytes, "that it has points for");
   see(run, "rates", s.rates, "learning rates that every memory is tried with");
-  see(run, "seeds", s.seeds, "of weights and sequences; rates are tried with the first");
+  see(run, "taus", s.taus, "that infty-tau and infty-sticky-tau are tried with, each at each rate");
+  see(run, "seeds", s.seeds, "of weights and sequences; rates and taus are tried with the first");
 
   const char* const task = "The tasks";
   see(task, "symbols", s.symbols, "different symbols to copy or to sort");
@@ -101,6 +122,9 @@ void each_setting(Settings& s, See&& see) {
   see(task, "pairs", s.pairs, "pairs of a key and a value in a sequence");
   see(task, "recall-gap", s.recall_gap, "blanks between them and the questions");
   see(task, "lengths", s.lengths, "of the sequences to sort, a task each");
+  see(task, "test-lengths", s.test_lengths,
+      "of other sequences, which who has learned to sort is tested on, too; 65536, say");
+  see(task, "test-sequences", s.test_sequences, "of each of these lengths, a seed");
   see(task, "mqar-lengths", s.mqar_lengths,
       "of multi-query recall, a task each with a pair for every 16 tokens");
   see(task, "mqar-vocabulary", s.mqar_vocabulary, "its keys and values, half of them each");
@@ -124,15 +148,11 @@ void each_setting(Settings& s, See&& see) {
   see(model, "segment", s.segment, "tokens that are read at once");
   see(model, "share", s.share, "of a state that is compressed, or the LTM, where there is one");
   see(model, "compression-rate", s.compression_rate, "vectors that become a compressed one");
-  support::each_chosen(model, s.long_term,
-                       {{"widths"},
-                        {"samples"},
-                        {"tau"},
-                        {"ridge"},
-                        {"bounded"},
-                        {"hold_short_writes", "hold"},
-                        {"bins", "sticky-bins"}},
-                       see);
+  support::each_chosen(model, s.long_term, {{"widths"}, {"samples"}, {"tau"}}, see);
+  support::each_contraction_setting(model, s.contraction, see);
+  support::each_chosen(
+      model, s.long_term,
+      {{"ridge"}, {"bounded"}, {"hold_short_writes", "hold"}, {"bins", "sticky-bins"}}, see);
   see(model, "kl-weight", s.kl_weight, "of the divergence of the LTM's densities");
 
   const char* const training = "Training and evaluation";
@@ -152,15 +172,20 @@ inline void validate(const Settings& s) {
   support::require_some_once("recall", "curve-tasks", s.curve_tasks);
   support::require_some_once("recall", "curve-bytes", s.curve_bytes);
   support::require_some_once("recall", "rates", s.rates);
+  support::require_some_once("recall", "taus", s.taus);
   support::require_some_once("recall", "seeds", s.seeds);
   support::require_some_once("recall", "lengths", s.lengths);
   support::require_some_once("recall", "mqar-lengths", s.mqar_lengths);
   support::require_some_once("recall", "distances", s.distances);
+  if (!s.test_lengths.empty()) support::require_some_once("recall", "test-lengths", s.test_lengths);
   infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
   infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
   infty::require_at_least("recall", "--needle-steps", s.needle_steps, s.warmup + 1);
   support::check_transformer("recall", s.model, false);
   support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
+  for (const std::string& memory : s.memories)  // of sizes that are chosen so that it can be
+    support::check_contraction("recall", memory, s.contraction, s.model.heads, s.contraction.block,
+                               std::ssize(s.contraction.powers));
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");
 }
 

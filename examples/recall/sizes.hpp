@@ -15,6 +15,7 @@
 #include "../support/model_need.hpp"
 #include "settings.hpp"
 #include "task.hpp"
+#include "tries.hpp"
 
 // How large each memory is: what makes their states of equal bytes.
 
@@ -41,16 +42,25 @@ inline support::ModelConfig config_of(const Settings& s, const std::string& word
                          .memory_length = length,
                          .compression_rate = s.compression_rate,
                          .segment = 1,
-                         .long_term = s.long_term};
-  support::choose_model(c, reads_in_one(word) ? "none" : word);
+                         .long_term = s.long_term,
+                         .contraction = s.contraction};
+  if (is_swept(word)) {
+    support::choose_model(c, word.substr(0, word.rfind('-')));
+    c.contraction.name = "fixed";
+  } else {
+    support::choose_model(c, reads_in_one(word) ? "none" : word);
+  }
   if (s.zoology && c.feed == "plain") c.feed = "none";
   c.transformer.vocabulary = 8;  // nothing of a state depends on it
   const auto part = static_cast<Index>(s.share * static_cast<double>(length));
   const Index rest = std::max<Index>(1, part);
   c.compressed = rest;
-  if (word.starts_with("infty")) {  // of basis functions there are as many for each width
+  if (support::is_infty(word)) {  // of basis functions each part has as many for each width
     const auto widths = static_cast<Index>(s.long_term.widths.size());
-    c.compressed = std::max<Index>(1, part / widths) * widths;
+    const Index beside = 1 + support::waiting_of(c.memory, c.contraction);  // at least
+    c.compressed = std::max(support::parts_of(c.memory, c.contraction),
+                            std::min(part, length - beside) / widths) *
+                   widths;
   }
   const auto matrix = [&](Index vectors) {  // its width: even, for what turns pairs of numbers
     const auto numbers = static_cast<double>(vectors * s.model.model_dim / s.model.heads);
@@ -74,8 +84,11 @@ inline support::ModelConfig config_of(const Settings& s, const std::string& word
 
 /// The least length that `config_of` makes a model of.
 inline Index least_length(const Settings& s, const std::string& word) {
-  if (word.starts_with("infty")) return std::ssize(s.long_term.widths) + 1;
-  const auto memory = config_of(s, word, 2).memory;
+  const auto c = config_of(s, word, 2);
+  const std::string& memory = c.memory;
+  if (support::is_infty(memory))  // a function of each width for each part, and a vector
+    return std::ssize(s.long_term.widths) * support::parts_of(memory, c.contraction) +
+           support::waiting_of(memory, c.contraction) + 1;
   const bool two_parts = memory == "compressive" || memory == "memformer" || memory == "infini" ||
                          memory == "titans" || word == "associative";
   return two_parts ? 2 : 1;
@@ -215,8 +228,9 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
       else if (task == "recall")
         most = std::max(most, bytes(s.values + s.keys + 1, 2 * s.pairs + s.recall_gap, s.pairs));
       else if (task == "sorting")
-        for (const Index length : s.lengths)
-          most = std::max(most, bytes(s.symbols + 1, length, s.symbols));
+        for (const auto* const lengths : {&s.lengths, &s.test_lengths})
+          for (const Index length : *lengths)
+            most = std::max(most, bytes(s.symbols + 1, length, s.symbols));
       else if (task == "needle")
         most = std::max(most, bytes(s.needle_keys + s.needle_values + s.needle_fillers,
                                     2 * (s.needle_decoys + 1), s.needle_trained + 1));

@@ -76,6 +76,49 @@ if(again MATCHES "±" OR NOT again MATCHES "\n\\| xl [^\n]*\\(0.01\\) \\|\n$")
   message(FATAL_ERROR "one run of one memory is printed as\n${again}")
 endif()
 
+# A folder of before there were contractions to choose from goes on.
+file(READ "${FOLDER}/whole/settings.json" settings)
+string(REGEX REPLACE "  \"(block|contraction|power|test-sequences)\": [^\n]*\n" "" settings "${settings}")
+string(REGEX REPLACE "  \"(powers|taus|test-lengths)\": \\[[^]]*\\],\n" "" settings "${settings}")
+if(settings MATCHES "power|taus|block|contraction|test-")
+  message(FATAL_ERROR "these are no older settings:\n${settings}")
+endif()
+file(WRITE "${FOLDER}/whole/settings.json" "${settings}")
+run(0 again ${tiny} --out whole)
+same("the table" "${whole}" "${again}")
+if(errors MATCHES "runs to do")
+  message(FATAL_ERROR "something is done again of an older folder:\n${errors}")
+endif()
+
+# Other contractions, and the best of several taus as their rival. One tau is that of the plain memory, whose
+# runs it has; all are tested on other lengths, too.
+set(contracted infty-power,infty-uniform,infty-mixed,infty-learned,infty-sticky-uniform)
+string(REPLACE "--lengths;12,20" "--lengths;12" short "${shape}")
+string(REPLACE "--bytes;384" "--bytes;1024" short "${short}")
+run(0 swept ${short} --memories infty,infty-tau,infty-sticky-tau,${contracted} --tasks sorting
+    --rates 1e-3,1e-2 --seeds 4,5 --taus .75,.9 --block 2 --test-lengths 12,40 --test-sequences 3
+    --curve-tasks none --out swept)
+foreach(pair "infty-power - infty-tau" "infty-uniform - infty-tau" "infty-mixed - infty-tau"
+        "infty-learned - infty-tau" "infty-sticky-uniform - infty-sticky-tau")
+  if(NOT swept MATCHES "\n\\| sorting 12 \\| ${pair} \\|")
+    message(FATAL_ERROR "${pair} is not compared:\n${swept}")
+  endif()
+endforeach()
+string(REGEX MATCHALL "\\| no verdict: 2 seeds \\|" verdicts "${swept}")
+list(LENGTH verdicts count)
+if(NOT count EQUAL 5 OR NOT swept MATCHES "\n\\| infty-tau \\|[^\n]* ± [0-9.]+ \\([0-9.]+, tau 0\\.(75|9)\\) \\|\n"
+   OR NOT swept MATCHES "\n\\| sorting 12, at \\| 12 \\| 40 \\|\n\\|---\\|---\\|---\\|\n\\| infty \\| 0\\.[0-9]+ ± ")
+  message(FATAL_ERROR "the best of the taus, and other lengths:\n${swept}")
+endif()
+file(GLOB runs RELATIVE "${FOLDER}/swept/runs" "${FOLDER}/swept/runs/*-4.json")
+list(LENGTH runs count)
+if(NOT count EQUAL 18 # of seed 4, two rates each: six words, and of infty and of infty-sticky two taus and one
+   OR NOT EXISTS "${FOLDER}/swept/runs/sorting-12-infty-tau-0.9-1024-0.01-4.json"
+   OR NOT EXISTS "${FOLDER}/swept/runs/sorting-12-infty-sticky-1024-0.01-4.json"
+   OR NOT EXISTS "${FOLDER}/swept/sorting-12.csv")
+  message(FATAL_ERROR "${count} runs of seed 4:\n${runs}")
+endif()
+
 # Every word that stands for a model; no state has more bytes than the plain one's.
 string(REPLACE "--bytes;384" "--bytes;1024" larger "${shape}")
 run(0 all ${larger} --tasks recall,mqar,needle --rates 1e-2 --seeds 4 --curve-tasks none --out all --jobs 4)

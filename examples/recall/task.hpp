@@ -10,7 +10,9 @@
 #include <infty/core/random.hpp>
 #include <infty/train/trainer_config.hpp>
 
+#include "../support/model.hpp"
 #include "../support/questions.hpp"
+#include "distances.hpp"
 
 namespace recall {
 
@@ -32,8 +34,13 @@ struct Task {
   std::vector<Source> tests = {};     ///< empty: those of `training`
   infty::TrainerConfig trainer = {};  ///< but for the learning rate, and for when it is saved
   Index batch = 0;                    ///< sequences a step, at most
-  std::vector<Index> distances = {};  ///< that it is tested at behind its training, by `needle_at`
   double enough = 1;                  ///< an epoch that ends above this accuracy is the last one
+
+  /// Further than training goes it is tested at these distances or lengths, of tokens, by
+  /// far(model, memory), which reads so many tokens.
+  std::vector<Index> distances = {};
+  std::function<std::vector<DistancePoint>(const support::Model&, const std::string&)> far = {};
+  Index far_tokens = 0;
 };
 
 /// The sequences of a step.

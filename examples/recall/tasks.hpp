@@ -54,12 +54,47 @@ inline Task recall_task(const Settings& s) {
                     });
 }
 
+/// Right answers to sequences of the lengths that are tested on only, of others than `evaluate`
+/// has. From where a state is no longer finite nothing is right. Throws support::Interrupted where
+/// a signal came.
+inline std::vector<DistancePoint> sorted_at(const support::Model& model, const Settings& s,
+                                            const std::string& memory) {
+  std::vector<DistancePoint> points;
+  for (const Index length : s.test_lengths) {
+    if (reads_in_one(memory) && length > furthest_in_one) continue;
+    const infty::SortingTask task({.symbols = s.symbols, .length = length});
+    DistancePoint& point = points.emplace_back(length, 0, s.test_sequences * s.symbols);
+    infty::Random random(0, 5);
+    for (Index first = 0; first < s.test_sequences; first += s.batch) {
+      support::stop_if_interrupted([] { return "stopped"; });
+      const Index rows = std::min(s.batch, s.test_sequences - first);
+      support::Questions questions = support::sample(task, rows, random);
+      if (reads_in_one(memory)) questions = in_one(questions);
+      auto state = model.make_state(rows, first);
+      support::Marks marks;
+      try {
+        marks.add(model, state, questions, s.segment);
+      } catch (const infty::NonFiniteError&) {
+        continue;
+      }
+      point.right += marks.rows.at(s.symbols).first;
+    }
+  }
+  return points;
+}
+
 inline Task sorting_task(const Settings& s, Index length) {
   const infty::SortingTask task({.symbols = s.symbols, .length = length});
-  return fresh_task(
+  Task out = fresh_task(
       s, "sorting " + std::to_string(length), task.vocabulary(), length,
       infty::chance_accuracy(s.symbols, true),
       [task](Index batch, infty::Random& random) { return support::sample(task, batch, random); });
+  out.distances = s.test_lengths;
+  out.far = [s](const support::Model& model, const std::string& memory) {
+    return sorted_at(model, s, memory);
+  };
+  for (const Index tested : s.test_lengths) out.far_tokens += s.test_sequences * tested;
+  return out;
 }
 
 /// The tasks of the settings. Throws infty::ValueError for sizes that cannot be.

@@ -60,6 +60,7 @@ using RunModel = bool(const Options& options, const Settings& settings, const st
 
 RunModel run_eigen_gaussian, run_eigen_parabola;
 RunModel run_eigen_fourier, run_eigen_power, run_eigen_rectangular;  // bases, for the Gaussian
+RunModel run_eigen_blocks;  // for both, of an LTM that is written by blocks
 RunModel run_thrust_gaussian, run_thrust_parabola;
 RunModel run_cuda_gaussian, run_cuda_parabola;
 

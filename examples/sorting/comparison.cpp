@@ -64,9 +64,7 @@ void run_all(const char* name, const ComparisonSettings& s, std::vector<Run> pla
       },
       [&](std::size_t i, Index steps) { line.update(before += steps * planned[i].length); },
       [](std::size_t) {});
-  support::stop_if_interrupted([&] {
-    return "stopped, all saved in " + options.out.string() + "; to go on: " + options.again;
-  });
+  support::stop_if_interrupted(options.out, options.again);
 }
 
 }  // namespace
@@ -85,7 +83,9 @@ bool compare(const ComparisonSettings& s, const ComparisonOptions& options) {
                        "or these must be 0");
         make_model(s, {.length = length, .model = model, .rate = tried.rate});
       }
-  if (std::ranges::any_of(s.base.models, name_has_long_term))
+  if (std::ranges::any_of(s.base.models, [&](const std::string& name) {
+        return name_has_long_term(name) && contraction_of(s.base, name) == "fixed";
+      }))
     support::warn_of("sorting", s.base.memory, s.base.segment);
   const auto lock = support::Lock::folder(options.out);
   support::require_same_settings(

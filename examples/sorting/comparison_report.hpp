@@ -58,7 +58,7 @@ class ComparisonReport {
       for (const auto& floors : floors_)
         out += ' ' + support::mean_and_spread({floors[i].accuracy}) + " |";
     }
-    for (const std::string& model : s_.base.models) out += "\n" + row(model);
+    for (const std::string& model : s_.base.models) out += '\n' + row(model);
     return out + '\n' + tried() + verdicts();
   }
 
@@ -83,7 +83,8 @@ class ComparisonReport {
 
   /// Gnuplot commands that draw lengths.png of lengths.csv.
   std::string figure() const {
-    const std::vector<std::string> colours{"#c2410c", "#7c3aed", "#1d4ed8", "#15803d", "#0891b2"};
+    const std::vector<std::string> colours{"#c2410c", "#7c3aed", "#1d4ed8", "#15803d", "#0891b2",
+                                           "#be185d", "#a16207", "#4d7c0f", "#111827"};
     const auto& lengths = s_.compared.lengths;
     std::ostringstream gp;
     gp << "set terminal pngcairo size 800,500 font 'sans,11'\nset output 'lengths.png'\n"

@@ -77,9 +77,10 @@ struct Attention {
 
   template <class Density, class T, class B>
   void add(const infty::Pass<T, B>& pass, Index bins, double weight) {
-    layers.resize(pass.trace.size(), std::vector<double>(static_cast<std::size_t>(bins)));
-    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      const auto& density = pass.trace[layer].value.value();  // [2, B, H, L]
+    std::size_t layer = 0;
+    for (const auto& shown : pass.trace) {
+      if (shown.name != "density") continue;
+      const auto& density = shown.value.value();  // [2, B, H, L]
       const infty::Shape row{1, density.size() / 2};
       auto deviations = density.slice(1, 2).to_vector();
       for (T& sigma : deviations) sigma = std::sqrt(sigma);
@@ -87,11 +88,24 @@ struct Attention {
           infty::bin_probability<Density>(density.slice(0, 1).reshape(row),
                                           infty::Tensor<T, B>::from(row, deviations), bins)
               .to_vector();
+      if (layer == layers.size()) layers.emplace_back(bins);
       for (std::size_t bin = 0; bin < share.size(); ++bin)
         layers[layer][bin] += weight * static_cast<double>(share[bin]);
+      ++layer;
     }
   }
 };
+
+/// Writes into the LTM of a state's first row, of one part where there are several.
+template <class State>
+Index writes_to(const State& state) {
+  if constexpr (requires { state.parts; })
+    return writes_to(state.parts.front());
+  else if constexpr (requires { state.refits; })
+    return state.refits.front();
+  else
+    return state.writes.front();
+}
 
 struct Evaluation {
   Score forced, free;
@@ -197,7 +211,7 @@ Evaluation evaluate(const Model& model, const Settings& s, Done&& done) {
     result.attention.template add<Density>(
         pass, s.bins, static_cast<double>(rows) / static_cast<double>(s.evaluation_sequences));
     if (const auto& past = branch.body.layers.front().mixer.past)
-      result.attention.writes = past->memory.writes.front();
+      result.attention.writes = writes_to(past->memory);
     done(first + rows);
   });
   return result;

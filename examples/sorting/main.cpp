@@ -85,6 +85,7 @@ Finished load_checkpoint(const Options& options, Settings& settings) {
                            {"basis", settings.memory.basis},
                            {"samples", settings.memory.samples},
                            {"sticky-bins", settings.memory.bins},
+                           {"block", settings.contraction.block},
                            {"bins", settings.bins},
                            {"batch", settings.batch},
                            {"length", settings.task.length}});
@@ -97,10 +98,18 @@ bool is_done(const Finished& finished, const std::string& name) {
   return false;
 }
 
-/// What trains on the backend that was asked for. Throws infty::Error that says what to do if it is
-/// not in this program.
-RunModel* runner_of(const Options& options, const Settings& settings) {
+/// What trains a model on the backend that was asked for. Throws infty::Error that says what to do
+/// if it is not in this program.
+RunModel* runner_of(const Options& options, const Settings& settings, const std::string& name) {
   const bool gaussian = settings.density == "gaussian";
+  if (support::writes_blocks(memory_word(name), settings.contraction)) {
+    infty::require<infty::Error>(
+        options.backend == "eigen" && gaussian && settings.functions == "gaussian", "sorting",
+        "--contraction ", contraction_of(settings, name),
+        " is in this program for --backend eigen, --density gaussian and "
+        "--functions gaussian");
+    return run_eigen_blocks;
+  }
   if (settings.functions != "gaussian") {
     infty::require<infty::Error>(options.backend == "eigen", "sorting", "--functions ",
                                  settings.functions, " is in this program for --backend eigen");
@@ -136,7 +145,13 @@ std::string device_of(const Options& options) {
 }
 
 void run(Options options, Settings settings) {
-  if (options.resume.empty()) validate(settings);
+  const auto require_runners = [&] {
+    for (const std::string& name : settings.models) runner_of(options, settings, name);
+  };
+  if (options.resume.empty()) {
+    validate(settings);
+    require_runners();
+  }
   if (options.save.empty()) options.save = options.resume;
   const auto lock = support::Lock::folder(options.out);
   std::optional<support::Lock> of_checkpoint;
@@ -154,7 +169,7 @@ void run(Options options, Settings settings) {
                  interrupted.string(), " goes on from it; remove it to begin anew");
   Finished finished;
   if (!options.resume.empty()) finished = load_checkpoint(options, settings);
-  RunModel* const run_model = runner_of(options, settings);
+  require_runners();
   const std::string device = device_of(options);
   lock.remove_unfinished({"results.json", "curves.csv", "attention.csv", "figure.gp"});
   if (of_checkpoint)
@@ -164,9 +179,9 @@ void run(Options options, Settings settings) {
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
     if (const auto memory = memory_config(settings, name).memory;
-        memory && settings.functions == "gaussian")
+        memory && settings.functions == "gaussian" && contraction_of(settings, name) == "fixed")
       support::warn_of("sorting", *memory, settings.segment);
-    if (!run_model(options, settings, name, finished)) return;
+    if (!runner_of(options, settings, name)(options, settings, name, finished)) return;
   }
   const Report report{settings, finished.results, floors_of(settings), options.backend, device};
   print_results(report);

@@ -37,10 +37,11 @@ void save_checkpoint(const std::filesystem::path& path, const Settings& settings
 }
 
 /// Trains and evaluates one model, of tensors in `Pool`; false if --stop-at stopped it.
-template <class Density, class B, class Pool, template <class> class Basis = infty::GaussianBasis>
+template <class Density, class B, class Pool, template <class> class Basis = infty::GaussianBasis,
+          class LongTerm = infty::LongTermMemory<float, Density, Basis<float>, B>>
 bool run_model(const Options& options, const Settings& settings, const std::string& name,
                Finished& finished) {
-  using Training = sorting::Training<float, Density, B, Basis>;
+  using Training = sorting::Training<float, Density, B, Basis, LongTerm>;
   Pool::instance().reset_peak();
   Training training(settings, name, options.saving);
   if (finished.current == name) training.load(options.resume);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Settings {
   infty::ShortTermConfig short_term{.capacity = 64, .stride = 1};
   infty::LongTermConfig memory{
       .basis = 32, .widths = {.05, .2}, .samples = 48, .tau = .75, .ridge = 1};
+  support::Contraction contraction;
   std::string functions = "gaussian", density = "gaussian", parameters = "affine", sticky = "draws";
 
   // Few sequences a step, for a demo that is soon over: gradients are noisy, so that their squares
@@ -51,6 +53,11 @@ struct Settings {
   Index evaluation_sequences = 512, bins = 50;
   std::uint64_t evaluation_seed = 0;
 };
+
+/// The models by name, in an order for tables.
+inline const std::vector<std::string> model_names{
+    "infty",         "sticky", "infty-power", "infty-uniform", "infty-mixed",
+    "infty-learned", "xl",     "compressive", "none"};
 
 /// The paper's own setting for sequences of this length, from the library's preset. Training
 /// sequences are drawn anew for every batch, where the authors go 20 times through 8,000.
@@ -77,7 +84,7 @@ inline Settings paper_settings(Index length) {
 template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to train";
-  see(run, "models", s.models, "in this order", "infty", "sticky", "xl", "compressive", "none");
+  see(run, "models", s.models, "in this order", model_names);
   see(run, "seed", s.seed, "of weights and training sequences");
 
   const char* const task = "The task";
@@ -96,6 +103,7 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "functions", s.functions, "what these are", "gaussian", "fourier", "power",
       "rectangular");
   support::each_chosen(memory, s.memory, {{"widths"}, {"samples"}, {"tau"}}, see);
+  support::each_contraction_setting(memory, s.contraction, see);
   support::each_chosen(memory, s.short_term, {{"stride"}}, see);
   support::each_chosen(memory, s.memory,
                        {{"ridge"}, {"bounded"}, {"hold_short_writes", "hold"}, {"gate"}}, see);
@@ -124,19 +132,35 @@ inline infty::TransformerConfig model_config(const Settings& s) {
   return config;
 }
 
-/// Whether a model has the LTM: `none` is without, `xl` and `compressive` have something else.
-inline bool name_has_long_term(const std::string& name) {
-  return name == "infty" || name == "sticky";
+/// The word that programs have for a model's memory.
+inline std::string memory_word(const std::string& name) {
+  return name == "none" ? "xl" : name == "sticky" ? "infty-sticky" : name;
 }
 
-/// The memory of one of the models.
+/// Whether a model has the LTM: `none` is without, `xl` and `compressive` have something else.
+inline bool name_has_long_term(const std::string& name) {
+  return support::is_infty(memory_word(name));
+}
+
+/// How the LTM of a model contracts its past.
+inline std::string contraction_of(const Settings& s, const std::string& name) {
+  return support::contraction_of(memory_word(name), s.contraction);
+}
+
+inline infty::DensityParameters density_parameters(const Settings& s) {
+  return s.parameters == "affine" ? infty::DensityParameters::affine
+                                  : infty::DensityParameters::moments;
+}
+
+/// The memory of one of the models; of one that is written by blocks as if there were none.
 inline infty::InftyConfig memory_config(const Settings& s, const std::string& name) {
   infty::InftyConfig config{.attention = s.short_term, .memory = {}};
   if (!name_has_long_term(name)) return config;
+  config.attention.capacity -= support::waiting_of(memory_word(name), s.contraction);
   config.memory = s.memory;
+  if (contraction_of(s, name) != "fixed") config.memory->power = s.contraction.power;
   config.memory->sampling_seed = s.seed;
-  config.memory->parameters = s.parameters == "affine" ? infty::DensityParameters::affine
-                                                       : infty::DensityParameters::moments;
+  config.memory->parameters = density_parameters(s);
   if (name == "sticky")
     config.memory->resampling =
         s.sticky == "draws" ? infty::Resampling::sticky : infty::Resampling::sticky_quantiles;
@@ -148,18 +172,17 @@ using support::trainer_config;
 /// One of the models, for what chooses the memory when it runs. All but `none`, which has the STM
 /// alone, have as many vectors: `xl` in its STM, `compressive` half of them compressed.
 inline support::ModelConfig chosen_model(const Settings& s, const std::string& name) {
-  support::ModelConfig config{.memory = name == "none"     ? "xl"
-                                        : name == "sticky" ? "infty-sticky"
-                                                           : name,
+  support::ModelConfig config{.memory = memory_word(name),
                               .seed = s.seed,
                               .transformer = s.model,
                               .memory_length = s.short_term.capacity,
                               .compressed = s.memory.basis,
                               .segment = s.short_term.resolved(name != "none").stride,
-                              .long_term = s.memory};
+                              .long_term = s.memory,
+                              .contraction = s.contraction};
   config.transformer.vocabulary = s.task.symbols + 1;
   if (name != "none") config.memory_length += config.compressed;
-  config.long_term.parameters = memory_config(s, "infty").memory->parameters;
+  config.long_term.parameters = density_parameters(s);
   return config;
 }
 
@@ -208,6 +231,11 @@ inline void check(const Settings& s) {
       s.functions);
   if (s.functions == "gaussian" && s.models != std::vector<std::string>{"none"})
     support::check_basis("sorting", "--basis", s.memory.basis, s.memory.widths);
+  const auto widths = s.functions == "gaussian" ? std::ssize(s.memory.widths) : 1;
+  for (const std::string& name : s.models)
+    if (name_has_long_term(name))
+      support::check_contraction("sorting", memory_word(name), s.contraction, s.model.heads,
+                                 s.short_term.capacity, s.memory.basis / widths);
   for (const std::string& name : s.models)
     support::require_memory("sorting", s, [&](const Settings& of) { return bytes_of(of, name); });
   const infty::TransformerConfig config = model_config(s);

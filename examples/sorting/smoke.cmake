@@ -49,7 +49,24 @@ refused("--parameters moments is for functions with centres: --functions is powe
         --parameters moments)
 refused("--functions power is in this program for --backend eigen" --functions power --backend cuda)
 
-refused("foo not in {infty,sticky,xl,compressive,none}" --models foo)
+# Other contractions: a word is the option, and what is written by blocks goes on where it was.
+set(contracted infty-power,infty-uniform,infty-mixed,infty-learned)
+run(0 words ${tiny} --block 4 --models ${contracted} --out contracted --threads 1)
+run(0 ignored ${tiny} --block 4 --models ${contracted} --out contracted-parts --save contracted-state --stop-at 7)
+run(0 parts --resume contracted-state --out contracted-parts)
+same("the table" "${words}" "${parts}")
+foreach(name power uniform mixed learned)
+  run(0 option ${tiny} --block 4 --models infty --contraction ${name} --out contracted-${name})
+  string(REGEX MATCH "infty-${name} +([^\n]*)" row "${words}")
+  set(of_word "${CMAKE_MATCH_1}")
+  string(REGEX MATCH "infty +([^\n]*)" row "${option}")
+  same("the row of --contraction ${name}" "${of_word}" "${CMAKE_MATCH_1}")
+endforeach()
+run(0 ignored ${tiny} --block 4 --models sticky --contraction mixed --powers 0,1 --out contracted-sticky)
+refused("--contraction uniform is in this program for --backend eigen, --density gaussian" --models infty-uniform
+        --density parabola)
+
+refused("foo not in {infty,sticky,infty-power,infty-uniform,infty-mixed,infty-learned,xl,compressive,none}" --models foo)
 refused("--heads is 3: it must divide --width = 64, or --head-dim must be given" --heads 3)
 refused("--steps is 9: it must be above --warmup = 20" --steps 9 --warmup 20)
 refused("--resume excludes --steps" --resume state --steps 3)
@@ -93,6 +110,14 @@ endif()
 if(gnuplot AND NOT EXISTS "${FOLDER}/lengths/lengths.png")
   message(FATAL_ERROR "there is gnuplot, but no figure of the lengths")
 endif()
+
+string(REPLACE "--lengths;12,20,40" "--lengths;12;--block;2" short "${compared}")
+run(0 contracted ${short} --out lengths-contracted --models infty,infty-power,infty-uniform,infty-learned,none)
+foreach(row infty infty-power infty-uniform infty-learned)
+  if(NOT contracted MATCHES "\n[|] ${row} [|] 8 [|] [0-9]+[^|]* [|] [0-9.]+ ")
+    message(FATAL_ERROR "the table has no row ${row}:\n${contracted}")
+  endif()
+endforeach()
 
 # Runs that are there are not done again: what is left of them goes on to the same table.
 file(GLOB runs "${FOLDER}/lengths/runs/*")

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <infty/model/objective.hpp>
@@ -11,6 +12,7 @@
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
 
+#include "../support/contracted.hpp"
 #include "../support/json.hpp"
 #include "evaluation.hpp"
 
@@ -79,23 +81,33 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// The ∞-former's memory with density and basis of one's choice.
-template <class T, class Density, class Basis, class B>
-using MemoryWith =
-    infty::WithMemory<infty::ShortTermMemory<T, B>, infty::LongTermMemory<T, Density, Basis, B>>;
+/// What the memory of a model is made of, of the kind that it is.
+template <class LongTerm>
+infty::WithMemoryConfig<infty::ShortTermConfig, typename LongTerm::Config> memory_config_of(
+    const Settings& s, const std::string& name) {
+  const infty::InftyConfig config = memory_config(s, name);
+  if constexpr (std::is_same_v<typename LongTerm::Config, infty::LongTermConfig>)
+    return config;
+  else if constexpr (requires(typename LongTerm::Config c) { c.parts; })
+    return {config.attention,
+            support::mixed_config(*config.memory, s.contraction, contraction_of(s, name))};
+  else
+    return {config.attention, support::uniform_config(*config.memory, s.contraction)};
+}
 
 /// A model that is being trained. All that the next step depends on is saved and loaded, by any
 /// backend.
-template <class T, class Density, class B, template <class> class Basis = infty::GaussianBasis>
+template <class T, class Density, class B, template <class> class Basis = infty::GaussianBasis,
+          class LongTerm = infty::LongTermMemory<T, Density, Basis<T>, B>>
 class Training {
  public:
-  using Model = infty::TransformerLM<MemoryWith<T, Density, Basis<T>, B>>;
+  using Model = infty::TransformerLM<infty::WithMemory<infty::ShortTermMemory<T, B>, LongTerm>>;
 
   Training(const Settings& settings, std::string name, const support::Saving& saving = {})
       : settings_(settings),
         name_(std::move(name)),
         task_(settings.task),
-        model_(model_config(settings), memory_config(settings, name_),
+        model_(model_config(settings), memory_config_of<LongTerm>(settings, name_),
                infty::Random(settings.seed)),
         sequences_(settings.seed, 1),
         dropout_(settings.seed, 3),

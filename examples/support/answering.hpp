@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <filesystem>
-#include <string>
 
 #include <infty/core/config.hpp>
 #include <infty/core/random.hpp>
 #include <infty/train/trainer.hpp>
 
+#include "behind.hpp"
 #include "interrupt.hpp"
-#include "json.hpp"
 #include "questions.hpp"
 
 // Models that are chosen when the program runs: how they learn to answer, and
@@ -21,9 +19,6 @@
 namespace support {
 
 using infty::Index;
-
-/// Seconds that this process has computed.
-inline double computed() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// How a model learns from questions.
 struct Training {
@@ -37,20 +32,6 @@ struct Training {
   double enough = 1;                 ///< an epoch that ends above this accuracy is the last one
 };
 
-/// What has come of a training until now: the mean loss of the last tenth of its steps, as far as
-/// they are done, or of the last one where an epoch ended above the accuracy that is enough; the
-/// seconds that it has taken; and the accuracy behind the last epoch, where it is asked for.
-struct Behind {
-  double loss = 0, seconds = 0, accuracy = 0;
-};
-
-template <class See>
-void each_field(Behind& behind, See&& see) {
-  see("loss", behind.loss);
-  see("seconds", behind.seconds);
-  see("accuracy", behind.accuracy);
-}
-
 /// Trains a model, from its checkpoint on if there is one. questions(step) are those of a step; the
 /// gradient is that of the segments that ask. accuracy() is asked behind each epoch where one below
 /// 1 is enough. `done(steps)` is called where it begins and behind each step, with how many more
@@ -60,16 +41,11 @@ Behind train(Model& model, const Training& training, Ask&& questions, Accuracy&&
              Done&& done) {
   infty::Trainer trainer(model.named_parameters(), training.trainer);
   infty::Random dropout(training.seed, 3);
-  const Index steps = training.trainer.steps, counted = std::max<Index>(1, steps / 10);
+  const Index steps = training.trainer.steps;
   ObjectiveConfig config = training.objective;
   infty::Objective<float> made;
   Behind behind;
-  trainer.keep_text(
-      "behind", [&] { return json_of(behind).dump(); },
-      [&](const std::string& text) {
-        const auto there = parse<Behind>(text, training.unfinished.string() + ": behind");
-        return [&behind, there] { behind = there; };
-      });
+  keep(trainer, behind, training.unfinished);
   if (training.dropout) {
     trainer.keep("dropout", dropout);
     config.dropout = &dropout;
@@ -92,12 +68,11 @@ Behind train(Model& model, const Training& training, Ask&& questions, Accuracy&&
        .stop = [&] { return enough() || InterruptGuard::signal() != 0; },
        .stepped =
            [&](const infty::TrainStep&, const infty::Progress& progress) {
-             if (progress.done() > steps - counted)
-               behind.loss +=
-                   static_cast<double>(made.loss.value().item()) / static_cast<double>(counted);
+             const auto loss = static_cast<double>(made.loss.value().item());
+             behind.add_loss(loss, progress.done(), steps);
              if (training.enough < 1 && progress.done() % training.epoch == 0) {
                behind.accuracy = accuracy();
-               if (enough()) behind.loss = static_cast<double>(made.loss.value().item());
+               if (enough()) behind.loss = loss;
              }
              const double now = computed();
              behind.seconds += now - since;

@@ -27,6 +27,34 @@ function(unchanged text)
   same("what is in ${FOLDER}" "${before}" "${after}")
 endfunction()
 
+# damaged(FILE TEXT CONTENTS): the same with the script's `options` while a file has other contents.
+function(damaged file text contents)
+  file(READ "${FOLDER}/${file}" good)
+  file(WRITE "${FOLDER}/${file}" "${contents}")
+  unchanged("${text}" ${options})
+  file(WRITE "${FOLDER}/${file}" "${good}")
+endfunction()
+
+# cut(FILE): the same where its end is missing, or all of it.
+function(cut file)
+  file(READ "${FOLDER}/${file}" good)
+  string(LENGTH "${good}" length)
+  math(EXPR length "${length} - 5")
+  string(SUBSTRING "${good}" 0 ${length} part)
+  damaged("${file}" "${file} is damaged" "${part}")
+  damaged("${file}" "${file} is damaged" "")
+endfunction()
+
+# field(FILE FROM TO TEXT): the same where "FROM, which stands in it, is "TO; TEXT comes behind its name.
+function(field file from to text)
+  file(READ "${FOLDER}/${file}" good)
+  string(REPLACE "\"${from}" "\"${to}" wrong "${good}")
+  if(wrong STREQUAL good)
+    message(FATAL_ERROR "there is no ${from} in\n${good}")
+  endif()
+  damaged("${file}" "${file}${text}" "${wrong}")
+endfunction()
+
 # held(LOCK WHAT OPTION...): the same while another process holds a lock.
 function(held lock what)
   snapshot(before)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -70,6 +71,12 @@ template <class Message>
 void stop_if_interrupted(Message&& message) {
   if (const int signal = InterruptGuard::signal(); signal != 0)
     throw Interrupted(signal, message());
+}
+
+/// The same of runs that are all saved in a folder: the command `again` goes on with them.
+inline void stop_if_interrupted(const std::filesystem::path& out, const std::string& again) {
+  stop_if_interrupted(
+      [&] { return "stopped, all saved in " + out.string() + "; to go on: " + again; });
 }
 
 }  // namespace support

@@ -104,13 +104,24 @@ function(nothing_left)
   endif()
 endfunction()
 
-# kill_often(NAME MILLISECONDS): starts the program and kills it at a random moment of the first so many
-# milliseconds, again and again in the same folder until it is done, compares, and begins anew, until it
-# has been killed KILLS times; the last run is left to end. The script has
+# clean(): removes what the program makes in the folder `parts`. A script with more to remove has its own.
+function(clean)
+  forget_runs()
+  file(REMOVE_RECURSE "${FOLDER}/parts")
+endfunction()
+
+# kill_often(NAME OPTION...): runs the program whole, with options by which it writes to a new folder
+# `whole`, to know how long that takes. Then starts it and kills it at a random moment of such a time, again
+# and again in the same folder `parts` until it is done, compares, and begins anew, until it has been killed
+# KILLS times; the last run is left to end. The script has
 #   words(OUT THREADS): the options to begin with or to go on by;
-#   compare(): what holds when the program is done;
-#   clean(): removes all that it made.
-function(kill_often name milliseconds)
+#   compare(): what holds when the program is done.
+function(kill_often name)
+  file(REMOVE_RECURSE "${FOLDER}/whole")
+  now(begin)
+  run(0 ignored ${ARGN})
+  now(end)
+  math(EXPR milliseconds "${end} - ${begin}")
   set(killed 0)
   set(compared 0)
   set(compared_at 0)
@@ -184,4 +195,24 @@ function(interrupt signal wanted condition out)
     message(FATAL_ERROR "SIG${signal} ends ${PROGRAM} ${ARGN} with ${status}, not ${wanted}:\n${errors}")
   endif()
   set(${out} "${errors}" PARENT_SCOPE)
+endfunction()
+
+# interrupt_runs(OPTION...): a comparison that Ctrl-C stops inside of its runs saves them, says how to go on,
+# and goes on to what one is that nobody disturbed.
+set(run_saved "ls parts/runs/*.safetensors >/dev/null 2>&1")
+function(interrupt_runs)
+  file(REMOVE_RECURSE "${FOLDER}/whole")
+  run(0 ignored ${ARGN} --out whole --jobs 2)
+  clean()
+  interrupt(INT 130 "${run_saved}" said ${ARGN} --out parts --jobs 2 --save-every 3)
+  if(NOT said MATCHES "stopped, all saved in parts; to go on: ")
+    message(FATAL_ERROR "SIGINT: it says\n${said}")
+  endif()
+  nothing_left()
+  file(GLOB saved "${FOLDER}/parts/runs/*.safetensors")
+  if(NOT saved)
+    message(FATAL_ERROR "SIGINT has saved no run")
+  endif()
+  go_on("${said}")
+  compare()
 endfunction()

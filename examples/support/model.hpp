@@ -19,6 +19,8 @@
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/named_parameters.hpp>
 
+#include "contraction.hpp"
+
 // Models of all memories behind one interface, for programs that choose the memory when they run.
 // Each memory is compiled by itself, in support/models, once for all programs.
 
@@ -27,12 +29,18 @@ namespace support {
 using infty::Index;
 
 /// The memories by their names: those of the line that leads to the ∞-former, which programs
-/// compare where nothing else is asked for, and all.
+/// compare where nothing else is asked for; those of other papers beside them; and all, with the
+/// ∞-former's of other contractions.
 inline const std::vector<std::string> memory_names{"none",   "xl",    "compressive",
                                                    "lamemo", "infty", "infty-sticky"};
-inline const std::vector<std::string> all_memory_names{
+inline const std::vector<std::string> paper_memory_names{
     "none",        "xl",         "compressive", "lamemo", "infty",    "infty-sticky",
     "infty-gibbs", "memorizing", "infini",      "titans", "memformer"};
+inline const std::vector<std::string> all_memory_names = [] {
+  std::vector<std::string> all = paper_memory_names;
+  all.insert(all.end(), contracted_names.begin(), contracted_names.end());
+  return all;
+}();
 /// What may stand in the place of attention, of the feed-forward network, and around the stack.
 inline const std::vector<std::string> mixer_names{"attention", "linear",      "rfa",
                                                   "t2r",       "delta-net",   "gated-delta-net",
@@ -91,9 +99,22 @@ struct ModelConfig {
   /// Width of what remembers in other forms, between the layers of Titans' networks or of
   /// associative keys; 0: as the library has it.
   Index memory_width = 0;
-  Index sub_keys = 32;              ///< n: lookups have n² slots
-  infty::LongTermConfig long_term;  ///< but for the sizes, `basis` and `resampling`
+  Index sub_keys = 32;  ///< n: lookups have n² slots
+  /// But for the sizes, `basis`, `resampling` and `power`.
+  infty::LongTermConfig long_term;
+  Contraction contraction;  ///< of an LTM whose word names none
 };
+
+/// The constants of the long-term memory of one that contracts by tau or by one power.
+inline infty::LongTermConfig long_term_of(const ModelConfig& config) {
+  infty::LongTermConfig c = config.long_term;
+  c.basis = config.compressed;
+  c.sampling_seed = config.seed;
+  c.resampling = is_sticky(config.memory) ? infty::Resampling::sticky : infty::Resampling::even;
+  if (contraction_of(config.memory, config.contraction) != "fixed")
+    c.power = config.contraction.power;
+  return c;
+}
 
 /// What a model is trained by beside the losses of its targets.
 struct ObjectiveConfig {
@@ -117,6 +138,15 @@ struct LongTermView {
   std::vector<float> density;
   /// (length, heads, k), how many places back each query found what it retrieves; 0 for nothing.
   std::vector<Index> distances;
+};
+
+/// What a layer shows of one row, for pictures: `infty::Pass::Entry`, by value and without the row.
+struct Shown {
+  std::string name;
+  infty::Index layer = -1;  ///< -1: none of the stack
+  std::vector<std::string> axes;
+  std::vector<infty::Index> shape;
+  std::vector<float> values;
 };
 
 /// A float model on the CPU. What it remembers is a state that the caller owns
@@ -150,6 +180,8 @@ class Model {
                                     const std::vector<Index>& tokens) const = 0;
   /// Reads a segment of one row; what the long-term memory of each layer shows, if there is any.
   virtual std::vector<LongTermView> look(State& state, const std::vector<Index>& tokens) const = 0;
+  /// Reads a segment of one row; all that layers show which says what its dimensions are.
+  virtual std::vector<Shown> shown(State& state, const std::vector<Index>& tokens) const = 0;
   /// What training on the targets of consecutive segments makes smaller, behind what the state
   /// remembers: the mean over all targets, with a gradient through all of these segments. Rows are
   /// made fresh where a segment begins them anew. Segments, the model and what `config` points to
@@ -191,7 +223,10 @@ inline std::unique_ptr<Model> make_model(const ModelConfig& config) {
   if (memory == "xl") return make_xl(config);
   if (memory == "compressive") return make_compressive(config);
   if (memory == "lamemo") return make_lamemo(config);
-  if (memory == "infty" || memory == "infty-sticky") return make_infty(config);
+  const std::string contraction = contraction_of(memory, config.contraction);
+  if (is_infty(memory) && memory != "infty-gibbs" &&
+      (contraction == "fixed" || contraction == "power"))
+    return make_infty(config);
   return make_composed(config);
 }
 

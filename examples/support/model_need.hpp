@@ -24,9 +24,12 @@ class ModelNeed {
         heads_(static_cast<double>(config.transformer.heads)),
         compressed_(two_parts() ? static_cast<double>(config.compressed) : 0),
         slots_(config.memory == "memformer" ? static_cast<double>(config.compressed) : 0),
+        waiting_(static_cast<double>(waiting_of(config.memory, config.contraction))),
         recent_(config.memory == "none" || config.memory == "memorizing"
                     ? 0
-                    : static_cast<double>(config.memory_length) - compressed_ - slots_),
+                    : std::max(0., static_cast<double>(config.memory_length) - compressed_ -
+                                       slots_ - waiting_)),
+        parts_(static_cast<double>(parts_of(config.memory, config.contraction))),
         group_(config.memory == "compressive" ? static_cast<double>(config.compression_rate)
                : long_term()                  ? static_cast<double>(config.segment)
                                               : 1) {}
@@ -62,10 +65,12 @@ class ModelNeed {
 
   /// Of the state of so many rows, their memories full.
   double state(double rows) const {
-    double layer = (recent_ + group_ - 1 + compressed_) * d_;
+    double layer = (recent_ + group_ - 1 + compressed_ + waiting_) * d_;
     if (config_.memory == "lamemo")
       layer = recent_ * (e_ + static_cast<double>(config_.transformer.heads));
-    if (config_.memory == "infty-sticky") layer += static_cast<double>(config_.long_term.bins);
+    if (is_sticky(config_.memory)) layer += parts_ * static_cast<double>(config_.long_term.bins);
+    // A sum in double precision beside the means that wait.
+    if (waiting_ > 0) layer += 2 * parts_ * d_;
     // Keys and values of what is held, and what is made of it.
     if (config_.memory == "memorizing")
       layer = 2 * e_ * stored_block *
@@ -101,8 +106,8 @@ class ModelNeed {
     const auto head = static_cast<double>(t.cutoffs.empty() ? t.vocabulary : t.cutoffs.front());
     double bytes = number * (layers_ * held + (training ? layers_ : 1) * layer + keys * d_ +
                              (training ? 2 : 1) * rows * length * head);
-    if (config_.memory == "infty-sticky")
-      bytes += number * rows * static_cast<double>(config_.long_term.bins) *
+    if (is_sticky(config_.memory))
+      bytes += number * rows * parts_ * static_cast<double>(config_.long_term.bins) *
                (1 + static_cast<double>(t.heads) * length / 64);
     if (long_term())
       bytes += write_bytes(compressed_, static_cast<double>(config_.long_term.samples),
@@ -193,11 +198,11 @@ class ModelNeed {
     return all;
   }
 
-  bool long_term() const { return config_.memory.starts_with("infty"); }
+  bool long_term() const { return is_infty(config_.memory); }
   bool two_parts() const { return long_term() || config_.memory == "compressive"; }
 
   ModelConfig config_;
-  double d_, e_, layers_, heads_, compressed_, slots_, recent_, group_;
+  double d_, e_, layers_, heads_, compressed_, slots_, waiting_, recent_, parts_, group_;
 };
 
 }  // namespace support

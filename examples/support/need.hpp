@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,26 +35,26 @@ namespace detail {
 /// no size or not larger.
 template <class Settings>
 std::string reduce(Settings& settings, std::size_t at) {
-  std::vector<Index> usual;
+  std::optional<std::vector<Index>> usual;
   std::string told;
   std::size_t i = 0;
   const auto keep = [&]<class T>(const char*, const char*, const T& field, const auto&...) {
     if (i++ != at) return;
-    if constexpr (std::same_as<T, Index>) usual = {field};
+    if constexpr (std::same_as<T, Index>) usual = std::vector{field};
     if constexpr (std::same_as<T, std::vector<Index>>) usual = field;
   };
   const auto set = [&]<class T>(const char*, const char* name, T& field, const auto&...) {
-    if (i++ != at || usual.empty()) return;
+    if (i++ != at || !usual) return;
     const std::string option = std::string("--") + name;
     if constexpr (std::same_as<T, Index>) {
-      if (field > usual.front()) told = option + " is " + std::to_string(field);
-      field = std::min(field, usual.front());
+      if (field > usual->front()) told = option + " is " + std::to_string(field);
+      field = std::min(field, usual->front());
     }
     if constexpr (std::same_as<T, std::vector<Index>>) {
       for (const Index element : field)
         if (element == *std::max_element(field.begin(), field.end()))
           told = option + " has " + std::to_string(element);
-      field = usual;
+      field = *usual;
     }
   };
   Settings defaults;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <filesystem>
+
 #include "options.hpp"
 #include "training.hpp"
 
@@ -12,6 +14,14 @@ inline void add_saving(CLI::App& app, Saving& saving) {
       ->capture_default_str();
   add_option(app, "--save-minutes", saving.minutes, "the same in minutes; 0: by steps alone",
              {.least = 0})
+      ->capture_default_str();
+}
+
+/// The options of runs that are kept in a folder: which, and how many go side by side.
+inline void add_runs(CLI::App& app, std::filesystem::path& out, Index& jobs) {
+  app.add_option("--out", out, "folder for results; goes on where it has stopped there")
+      ->capture_default_str();
+  add_option(app, "--jobs", jobs, "runs side by side, a process each", {1, most_at_once})
       ->capture_default_str();
 }
 

@@ -79,9 +79,17 @@ void require_choice(const T& value, const std::vector<std::string>& choices,
 
 }  // namespace detail
 
+/// What settings were before programs had them, by their names: files that are older lack these.
+inline const nlohmann::json& before_they_were() {
+  static const auto values = nlohmann::json::parse(R"({
+    "contraction": "fixed", "power": 1.0, "powers": [0.5, 1.0], "block": 16,
+    "taus": [0.5, 0.75, 0.9, 0.95, 0.98], "test-lengths": [], "test-sequences": 64})");
+  return values;
+}
+
 /// The settings of which `to_json` made this; `where` begins every message, such as a file's name.
-/// Throws infty::IoError that names the first setting that is missing, is unknown, or has a value
-/// of another type.
+/// Throws infty::IoError that names the first setting that is missing, though it is as old as the
+/// program, is unknown, or has a value of another type.
 template <class Settings>
 Settings settings_from(const nlohmann::json& json, const std::string& where) {
   constexpr const char* other = ": it was written by another version of this program";
@@ -90,11 +98,15 @@ Settings settings_from(const nlohmann::json& json, const std::string& where) {
   std::set<std::string> known;
   each_setting(settings, [&](const char*, const char* name, auto& field, const char*,
                              const auto&... choices) {
-    const auto at = json.find(name);
-    infty::require<infty::IoError>(at != json.end(), "settings", where, " lacks the setting --",
-                                   name, other);
     const std::string here = where + ": --" + name;
-    read(*at, field, here);
+    if (const auto at = json.find(name); at != json.end()) {
+      read(*at, field, here);
+    } else {
+      const auto before = before_they_were().find(name);
+      infty::require<infty::IoError>(before != before_they_were().end(), "settings", where,
+                                     " lacks the setting --", name, other);
+      read(*before, field, here);
+    }
     if constexpr (sizeof...(choices) > 0)
       detail::require_choice(field, detail::choices_of(choices...), here);
     known.insert(name);

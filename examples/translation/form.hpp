@@ -105,12 +105,6 @@ struct Score {
   double token = 0, exact = 0;
 };
 
-template <class See>
-void each_field(Score& score, See&& see) {
-  see("token", score.token);
-  see("exact", score.exact);
-}
-
 /// Translates sentences apart from those of the training, and compares with the only right answers.
 /// Of a token, its place counts; too long an answer has its tokens behind the end wrong.
 template <class Model>

@@ -71,15 +71,9 @@ void each_setting(Settings& s, See&& see) {
 
 /// Throws infty::ValueError that names the first setting out of its range.
 inline void validate(const Settings& s) {
-  const auto some_once = [](const char* name, const auto& list) {
-    infty::require(!list.empty(), "translation", "--", name, " is empty");
-    for (std::size_t i = 0; i < list.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j)
-        infty::require(list[i] != list[j], "translation", "--", name, " has ", list[i], " twice");
-  };
   support::validate_ranges("translation", s);
-  some_once("forms", s.forms);
-  some_once("seeds", s.seeds);
+  support::require_some_once("translation", "forms", s.forms);
+  support::require_some_once("translation", "seeds", s.seeds);
   s.task.validate();
   infty::require_at_least("translation", "--steps", s.steps, s.warmup + 1);
   support::check_transformer("translation", s.model, false);

@@ -135,3 +135,22 @@ TEST_CASE("parameters: those of a const layer are const") {
   });
   CHECK(size == infty::count_parameters(layer));
 }
+
+TEST_CASE("set_requires_grad: those whose names hold a part, and no others") {
+  Nested layer;
+  const auto trained = [&] {
+    std::vector<std::string> names;
+    infty::for_each_parameter(layer, [&](const std::string& name, const auto& p) {
+      if (p.requires_grad()) names.push_back(name);
+    });
+    return names;
+  };
+  CHECK(infty::set_requires_grad(layer, false) == 7);
+  CHECK(trained().empty());
+  CHECK(infty::set_requires_grad(layer, true, "norms.1.") == 2);
+  CHECK(trained() == std::vector<std::string>{"norms.1.weight", "norms.1.bias"});
+  CHECK(infty::set_requires_grad(layer, false, ".bias") == 3);
+  CHECK(trained() == std::vector<std::string>{"norms.1.weight"});
+  CHECK_THROWS_WITH(infty::set_requires_grad(layer, true, "memory"),
+                    "[set_requires_grad] no parameter has 'memory' in its name");
+}

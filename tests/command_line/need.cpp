@@ -28,7 +28,7 @@ infty::TextBatch batch_of(Index rows, Index length) {
 
 struct Settings {
   Index width = 8, rows = 2;
-  std::vector<Index> lengths{4, 5};
+  std::vector<Index> lengths{4, 5}, more = {};
 };
 
 template <class See>
@@ -36,11 +36,13 @@ void each_setting(Settings& s, See&& see) {
   see("", "width", s.width);
   see("", "rows", s.rows);
   see("", "lengths", s.lengths);
+  see("", "more", s.more);
 }
 
 double bytes_of(const Settings& s) {
   double length = 0;
-  for (const Index n : s.lengths) length = std::max(length, static_cast<double>(n));
+  for (const auto* const lengths : {&s.lengths, &s.more})
+    for (const Index n : *lengths) length = std::max(length, static_cast<double>(n));
   return static_cast<double>(s.width) * static_cast<double>(s.width) +
          static_cast<double>(s.rows) * length;
 }
@@ -122,6 +124,7 @@ TEST_CASE("ModelNeed: of what is composed, too, what training takes is told befo
   config.memory_length = sizes.memory;
   config.compressed = sizes.memory / 2;
   config.segment = 1;
+  config.contraction.block = sizes.memory / 4;
   config.sub_keys = sizes.sub_keys;
   config.transformer = {.vocabulary = 100,
                         .model_dim = sizes.width,
@@ -188,6 +191,9 @@ TEST_CASE("require_memory: names the option without which least is needed") {
         "memory, and there are 2 GiB");
   CHECK(refused({.lengths = {3, Index{1} << 40}}, gib) ==
         "[program] --lengths has 1099511627776: with it these settings need about 2.05e+03 GiB of "
+        "memory, and there are 1 GiB");
+  CHECK(refused({.more = {3, Index{1} << 40}}, gib) ==
+        "[program] --more has 1099511627776: with it these settings need about 2.05e+03 GiB of "
         "memory, and there are 1 GiB");
 }
 

@@ -42,6 +42,7 @@ support::ModelConfig config_of(const std::string& word, double dropout = 0) {
   config.sub_keys = 4;
   config.long_term.widths = {.1, .2};
   config.long_term.samples = 8;
+  config.contraction.block = 2;
   return config;
 }
 

@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "../../examples/memory_study/heat_map.hpp"
 #include "../../examples/memory_study/retrieved.hpp"
+#include "../../examples/recall/tries.hpp"
 #include "../../examples/support/command.hpp"
 #include "../../examples/support/comparison.hpp"
+#include "../../examples/support/contraction.hpp"
 #include "../../examples/support/running_mean.hpp"
 #include "support/catch.hpp"
 
@@ -34,6 +37,61 @@ TEST_CASE("fixed_pairs: each memory with none, and all others with xl") {
   CHECK(support::fixed_pairs({"lamemo", "xl"}) == Pairs{{"lamemo", "xl"}});
   CHECK(support::fixed_pairs({"none", "xl", "compressive", "lamemo", "infty", "infty-sticky"})
             .size() == 9);
+}
+
+TEST_CASE("contraction_of: a word says how its memory contracts, or else the option does") {
+  using support::contraction_of;
+  const support::Contraction fixed, uniform{.name = "uniform"};
+  CHECK(support::contracted_names ==
+        std::vector<std::string>{"infty-power", "infty-uniform", "infty-mixed", "infty-learned",
+                                 "infty-sticky-power", "infty-sticky-uniform", "infty-sticky-mixed",
+                                 "infty-sticky-learned"});
+  for (const std::string word : {"infty", "infty-sticky", "infty-gibbs"}) {
+    CHECK(contraction_of(word, fixed) == "fixed");
+    CHECK(contraction_of(word, uniform) == "uniform");
+  }
+  CHECK(contraction_of("infty-sticky-power", uniform) == "power");
+  CHECK(contraction_of("infty-mixed", fixed) == "mixed");
+  CHECK(support::is_sticky("infty-sticky-power"));
+  CHECK_FALSE(support::is_sticky("infty-power"));
+  CHECK(support::waiting_of("infty-power", uniform) == 0);
+  CHECK(support::waiting_of("infty", uniform) == 16);
+  CHECK(support::waiting_of("xl", uniform) == 0);
+  CHECK(support::parts_of("infty-learned", {.powers = {.5, 1, 2}}) == 3);
+  CHECK(support::parts_of("infty-uniform", {.powers = {.5, 1, 2}}) == 1);
+}
+
+TEST_CASE("tries_of: every tau at every rate, and the plain memory's own tau is the plain memory") {
+  recall::Settings s;
+  s.rates = {.001, .01};
+  s.taus = {.5, .75};
+  const auto tries = recall::tries_of(s, "infty-sticky-tau");
+  REQUIRE(tries.size() == 4);
+  CHECK((tries[1].memory == "infty-sticky-tau 0.5" && tries[1].rate == .01));
+  CHECK((tries[2].memory == "infty-sticky" && tries[2].rate == .001));
+  CHECK(recall::tau_of(s, tries[0].memory) == .5);
+  CHECK(recall::tau_of(s, "infty") == .75);
+  CHECK(recall::word_of(tries[0].memory) == "infty-sticky-tau");
+  CHECK(recall::memories_of(s, "infty-power") == std::vector<std::string>{"infty-power"});
+  // Where the plain memory contracts otherwise, all taus are the swept word's own.
+  s.contraction.name = "power";
+  CHECK(recall::memories_of(s, "infty-tau") ==
+        std::vector<std::string>{"infty-tau 0.5", "infty-tau 0.75"});
+}
+
+TEST_CASE("settings_from: what is newer than a file is what it was before it could be set") {
+  recall::Settings s;
+  s.contraction = {.name = "mixed", .power = 2, .powers = {1}, .block = 3};
+  s.test_lengths = {9};
+  auto json = support::to_json(s);
+  CHECK(support::settings_from<recall::Settings>(json, "x").contraction.name == "mixed");
+  for (const auto& [name, value] : support::before_they_were().items()) json.erase(name);
+  const auto older = support::settings_from<recall::Settings>(json, "x");
+  CHECK(older.contraction.name == "fixed");
+  CHECK(support::to_json(older) == support::to_json(recall::Settings{}));
+  json.erase("tau");
+  CHECK_THROWS_WITH(support::settings_from<recall::Settings>(json, "x"),
+                    Catch::Matchers::Contains("x lacks the setting --tau"));
 }
 
 TEST_CASE("mean_and_spread: the deviation is that of a sample, of two at least") {
@@ -127,4 +185,42 @@ TEST_CASE("Retrieved: distances are counted beside those of chance") {
   CHECK(memory_study::Retrieved::median(found.count) == 3);
   const auto csv = memory_study::retrieved_csv({found}, {0});
   CHECK(csv.starts_with("layer,from,to,share,by_chance\n1,1,2,0.3333333333333333,"));
+}
+
+TEST_CASE("ShownByLayer: means over words, a passage by what is looked at, how even shares are") {
+  memory_study::ShownByLayer all;
+  // Two heads, three slots: a segment of two words and one of one word, which is the passage.
+  all.add({"weights",
+           0,
+           {"head", "word", "slot"},
+           {2, 2, 3},
+           {.5, .5, 0, 1, 0, 0, .25, .25, .5, 0, 0, 1}},
+          false);
+  all.add({"weights", 0, {"head", "word", "slot"}, {2, 1, 3}, {0, 1, 0, 0, .5, .5}}, true);
+  REQUIRE(all.mean.axes == std::vector<std::string>{"head", "slot"});
+  CHECK(all.mean[0] == Approx(1.5 / 3));
+  CHECK(all.mean[4] == Approx(.75 / 3));
+  REQUIRE(all.passage.axes == std::vector<std::string>{"word", "slot"});
+  CHECK(all.passage[1] == Approx(.75));
+  CHECK(all.are_shares());
+  // Each of six queries, e to its entropy: 2, 1, 2 sqrt 2, 1, 1, 2.
+  CHECK(all.spreads == Approx(7 + 2 * std::sqrt(2.)));
+  CHECK(all.told().starts_with("each looks at 1.6 of 3, all together at "));
+  const auto panel = memory_study::panel_of_words(0, all.passage, 64);
+  CHECK(panel.axes == std::vector<std::string>{"slot"});  // there is one word
+  CHECK(panel.values == std::vector<double>{0, .75, .25});
+  CHECK(memory_study::panels_csv({panel}) == "layer,slot,value\n1,0,0.0\n1,1,0.75\n1,2,0.25\n");
+
+  // What does not sum to one, and gates.
+  memory_study::ShownByLayer part, gate;
+  part.add({"part", 1, {"word", "token"}, {2, 2}, {.1F, .1F, .2F, .4F}}, true);
+  CHECK(part.told() == "0.4000 in sum over 2, from 0.2000 to 0.6000");
+  const auto last = memory_study::panel_of_words(1, part.passage, 1);
+  CHECK(last.shape == std::vector<support::Index>{2});
+  CHECK(last.values[1] == Approx(.4));
+  gate.add({"gate", -1, {"word", "head"}, {1, 2}, {.5F, 1.5F}}, true);
+  CHECK(gate.told() == "1.0000 in the mean, from 0.5000 to 1.5000");
+  CHECK(gate.mean.axes == std::vector<std::string>{"head"});
+  CHECK_THROWS_WITH(gate.add({"gate", -1, {"word", "head"}, {1, 3}, {1, 1, 1}}, false),
+                    Catch::Matchers::Contains("gate has other sizes"));
 }

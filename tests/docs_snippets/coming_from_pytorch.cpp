@@ -135,6 +135,9 @@ TEST_CASE("docs: what PyTorch's autograd, layers and optimisers are here") {
   adam.step();
   CHECK(CosineSchedule{.peak = 1e-3, .warmup_steps = 10, .total_steps = 100}(9) == Approx(1e-3));
   CHECK(infty::count_parameters(model) == 24 + 16 + 18);
+  CHECK(set_requires_grad(model, false) == 6);
+  CHECK(set_requires_grad(model, true, "out.") == 2);
+  CHECK(set_requires_grad(model, true) == 6);
   CHECK(infty::parameters<float>(model).size() == 6);
   CHECK(infty::named_parameters<float>(model).front().name == "in.weight");
   const auto twin = infty::clone(model);

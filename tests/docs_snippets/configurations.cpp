@@ -56,7 +56,10 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
                                      .points = 1000,
                                      .last_cell = infty::LastCell::closed,
                                      .shifted_bins = false,
-                                     .sort_draws = true};
+                                     .sort_draws = true,
+                                     .midpoints = false,
+                                     .mean_term = false,
+                                     .mu0 = -1};
 
   const infty::InftyConfig both{.attention = attention, .memory = memory};  // or .memory = {}
 
@@ -73,12 +76,14 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
   CHECK(transformer.resolved_head_dim() == model_dim / heads);
   const auto& [capacity, stride] = attention;
   CHECK(capacity == infty::ShortTermConfig{}.capacity);
-  const auto& [d, H, D, N, widths, samples, tau, ridge, gate, sigma0, variance_floor, parameters,
-               resampling, bins, sampling_seed, bounded, hold_short_writes, group, skip_tails,
-               threshold, bias, project, places, last_cell, shifted_bins, sort_draws] = memory;
+  const auto& [d, H, D, N, widths, samples, tau, power, contraction, ridge, gate, sigma0,
+               variance_floor, parameters, resampling, bins, sampling_seed, bounded,
+               hold_short_writes, group, skip_tails, threshold, bias, project, places, last_cell,
+               shifted_bins, sort_draws, midpoints, mean_term, mu0] = memory;
   CHECK(N == infty::LongTermConfig{}.basis);
   CHECK(widths == infty::LongTermConfig{}.widths);
-  const auto& [of_attention, of_memory] = both;
+  const auto& [of_attention, of_memory, normed] = both;
+  CHECK(normed);
   CHECK(of_memory.has_value());
   const auto& [mixer, mixer_norm, feed, feed_norm, norms_in_front] = block;
   CHECK(norms_in_front == block.norms_in_front);

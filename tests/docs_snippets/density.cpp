@@ -53,11 +53,10 @@ static_assert(infty::DensityWithPrior<Uniform>);
 static_assert(infty::DensityOver<Uniform, infty::GaussianBasis<float>>);
 
 template <class T, class B = infty::EigenBackend>
-using UniformMemory =
-    infty::WithMemory<infty::ShortTermMemory<T, B>,
-                      infty::LongTermMemory<T, Uniform, infty::GaussianBasis<T>, B>>;
+using EvenMemory = infty::WithMemory<infty::ShortTermMemory<T, B>,
+                                     infty::LongTermMemory<T, Uniform, infty::GaussianBasis<T>, B>>;
 
-static_assert(infty::SequenceLayer<UniformMemory<double>>);  // TransformerLM<UniformMemory<double>>
+static_assert(infty::SequenceLayer<EvenMemory<double>>);  // TransformerLM<EvenMemory<double>>
 
 TEST_CASE("docs: a density of one's own reads the long-term memory") {
   using V = infty::Variable<double>;

@@ -385,6 +385,28 @@ TEST_CASE("CompressiveMemory: its losses teach the compression and nothing else"
   }
 }
 
+TEST_CASE("CompressiveMemory: answers, of later segments too, teach the compression nothing") {
+  const Around<double> attend(few.model_dim);
+  const auto memory = attend.drawn(CompressiveMemory<double>(
+      {.capacity = 3, .compressed_capacity = 4, .rate = 3}, few, Random(3)));
+  auto state = memory.make_state(2);
+  Random random(infty::tests::seed);
+  infty::Tape tape;
+  auto sum = infty::tests::uniform_variable<double>({1}, random);
+  for (int segment = 0; segment < 3; ++segment) {
+    const auto x = infty::tests::uniform_variable<double>({2, 7, few.model_dim}, random);
+    sum = sum + infty::sum(attend(memory, state, x, false).context);
+  }
+  REQUIRE(state.compressed.length == infty::RowCounts{4, 4});
+  tape.backward(sum);
+  int learned = 0, others = 0;
+  infty::for_each_parameter(memory, [&](const std::string& name, const Variable<double>& p) {
+    (name.rfind("compression.", 0) == 0 ? learned : others) += p.has_grad() ? 1 : 0;
+  });
+  CHECK(learned == 0);
+  CHECK(others > 0);
+}
+
 TEST_CASE("CompressiveMemory: the attention loss, by hand") {
   // Of two equal vectors and their mean every query reads the same; of others it does not.
   const Around<double> attend(few.model_dim);

@@ -98,8 +98,8 @@ TEST_CASE("configurations: every number out of its range is refused by its name"
   refuses("CompressiveConfig", infty::CompressiveConfig{},
           {"capacity", "compressed_capacity", "stride"});
   refuses("LaMemoConfig", infty::LaMemoConfig{}, {"capacity"});
-  refuses("LongTermConfig", infty::LongTermConfig{}, {"head_dim", "threshold"}, {"threshold"},
-          {"widths"});
+  refuses("LongTermConfig", infty::LongTermConfig{}, {"head_dim", "power", "threshold", "mu0"},
+          {"threshold", "mu0"}, {"widths"});
   refuses("MemorizingConfig", infty::MemorizingConfig{},
           {"key_heads", "cache", "window", "buckets", "bias_scale", "temperature"},
           {"gate_bias", "null_score"});
@@ -112,7 +112,7 @@ TEST_CASE("configurations: every number out of its range is refused by its name"
   refuses("EngramConfig", engram, {"lookup", "pad", "layer", "seed", "dilation", "gate_epsilon"},
           {"seed"});
   refuses("TitansConfig", infty::TitansConfig{.model_dim = 6, .heads = 2, .head_dim = 3},
-          {"hidden", "weights_every"});
+          {"hidden", "weights_every", "convolution"});
   refuses("InfiniConfig", infty::InfiniConfig{}, {"rotary_base"}, {"gate"});
   refuses("LinearAttentionConfig", infty::LinearAttentionConfig{},
           {"epsilon", "scale", "chunk", "feature_dim", "floor"});
@@ -130,6 +130,14 @@ TEST_CASE("configurations: every number out of its range is refused by its name"
   refuses("RecurrentTokensConfig", infty::RecurrentTokensConfig{}, {"back_through", "deviation"},
           {"back_through"});
   refuses("MemoryEncoderConfig", infty::MemoryEncoderConfig{});
+  refuses("SlidingWindowConfig", infty::SlidingWindowConfig{}, {"kept"});
+  refuses("Gpt2Config", infty::Gpt2Config{},
+          {"feed_forward", "dropout", "attention_dropout", "kept", "begin_token", "end_token"},
+          {"embedding_dropout", "begin_token", "end_token"});
+  for (const double share : {-.5, 1.}) {  // -1 stands for another
+    const infty::Gpt2Config config{.embedding_dropout = share};
+    CHECK(said_by([&] { config.validate(); }).find("embedding_dropout") != std::string::npos);
+  }
 }
 
 TEST_CASE("configurations: what does not go together is refused in words") {

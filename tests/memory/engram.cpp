@@ -95,8 +95,8 @@ TEMPLATE_LIST_TEST_CASE("Engram: read in pieces it finds what it finds at once",
   Index begin = 0;
   for (const Index length : {1, 2, 1, 5, 2}) {
     const Index end = begin + length;
-    const Pass<T, B> pass{.words = engram_test::columns(tokens, begin, end)};
-    const Pass<T, B> unanswered{.answer = false, .words = pass.words};
+    Pass<T, B> pass{.words = engram_test::columns(tokens, begin, end)};
+    Pass<T, B> unanswered{.answer = false, .words = pass.words};
     const auto found = layer.rows(pieces, pass.words).to_vector();
     for (Index i = 0; i < length * 4; ++i)  // of the first row: two tables of each n
       CHECK(found[static_cast<std::size_t>(i)] == rows[static_cast<std::size_t>(begin * 4 + i)]);
@@ -141,7 +141,7 @@ TEST_CASE("Engram: all gradients, and what is held, are those of central differe
   const auto tokens = engram_test::two_rows<infty::EigenBackend>(7);
   const auto loss = [&] {
     auto state = start;
-    const Pass<double> first{.words = engram_test::columns(tokens, 0, 4)},
+    Pass<double> first{.words = engram_test::columns(tokens, 0, 4)},
         second{.words = engram_test::columns(tokens, 4, 7)};
     const auto a = layer.forward(state, narrow(x, 0, 4), first);
     return sum(multiply(concat(a, layer.forward(state, narrow(x, 4, 7), second)), seed)) +
@@ -185,7 +185,7 @@ TEST_CASE("Engram: nothing is added to memory tokens, which are no words") {
   const auto tokens = engram_test::two_rows<infty::EigenBackend>(5);
   auto plain = layer.make_state(2), around = plain, left_out = plain;
   const auto words = layer.forward(plain, narrow(x, 2, 7), {.words = tokens});
-  const Pass<double> told{.before = 2, .behind = 1, .words = tokens};
+  Pass<double> told{.before = 2, .behind = 1, .words = tokens};
   const auto all = layer.forward(around, x, told);
   CHECK(narrow(all, 2, 7).value().to_vector() == words.value().to_vector());
   for (const double zero : narrow(all, 0, 2).value().to_vector()) CHECK(zero == 0);
@@ -224,4 +224,27 @@ TEST_CASE("Engram: what does not fit is refused, and changes nothing") {
   state.last.fill(infty::math::infinity<double>);
   CHECK(layer.rows(state, tokens).to_vector() ==
         layer.rows(layer.make_state(2), tokens).to_vector());
+}
+
+TEST_CASE("Engram: a traced pass sees the gate of every word") {
+  EngramConfig config = engram_test::small;
+  config.draw_taps = false;  // the convolution adds nothing
+  config.branches = 2;
+  Engram<double> layer(config, 6, infty::Random(1));
+  // Every value is one: what is added is the gate.
+  layer.value.weight.value().fill(0);
+  layer.value.bias.value().fill(1);
+  const auto tokens = engram_test::two_rows<infty::EigenBackend>(4);
+  infty::Random random(2);
+  const Variable<double> x(infty::tests::uniform_tensor<double>({2, 7, 6}, random));
+  auto state = layer.make_state(2);
+  Pass<double> pass{.before = 1, .behind = 2, .traced = true, .words = tokens};
+  const auto y = layer.forward(state, x, pass).value().to_vector();
+  const auto gate = first_shown(pass, "engram_gate");
+  REQUIRE(gate.shape() == Shape{2, 4, 2});
+  const auto open = gate.value().to_vector();
+  for (std::size_t row = 0; row < 2; ++row)
+    for (std::size_t i = 0; i < 4; ++i)
+      for (std::size_t j = 0; j < 6; ++j)
+        CHECK(y[(row * 7 + 1 + i) * 6 + j] == Approx(open[(row * 4 + i) * 2 + j / 3]));
 }

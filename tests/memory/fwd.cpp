@@ -12,6 +12,7 @@ struct Named {
   infty::NoMemory<float>* none;
   infty::CompressiveMemory<float>* compressive;
   infty::LongTermMemory<float>* long_term;
+  infty::MixedMemory<infty::LongTermMemory<float>>* mixed;
   infty::LaMemo<float>* lamemo;
   infty::MemorizingAttention<float>* memorizing;
   infty::ProductKeyMemory<float>* product_keys;
@@ -28,6 +29,7 @@ struct Named {
   infty::GatedDeltaNet<float>* gated_delta_net;
   infty::Titans<float>* titans;
   infty::TitansMemory<float>* titans_memory;
+  infty::UniformMemory<float>* uniform;
   infty::MemoryInFront<infty::CausalAttention<float>, infty::TitansMemory<float>>* in_front;
   infty::Engram<float>* engram;
   infty::WithEngram<infty::CausalAttention<float>>* with_engram;

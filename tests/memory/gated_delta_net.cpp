@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -208,4 +209,27 @@ TEST_CASE("GatedDeltaNet: what does not fit") {
   CHECK_THROWS_AS(layer.forward(shorter, x, pass), infty::ShapeError);
   CHECK(numbers_of(shorter) == unlike);
   CHECK(numbers_of(state) == before);
+}
+
+TEST_CASE("GatedDeltaNet: a traced pass sees what is replaced and what is kept at every word") {
+  const GatedDeltaNet<double> layer({.convolution = 0}, gated_delta_net_tests::sizes, Random(1));
+  auto state = layer.make_state(1);
+  Random random(infty::tests::seed);
+  const Variable<double> x(infty::tests::uniform_tensor<double>({1, 4, 6}, random));
+  Pass<double> pass{.behind = 1, .traced = true};
+  layer.forward(state, x, pass);
+  const Variable<double> words = narrow(x, 0, 3);
+  const auto share = first_shown(pass, "delta_share").value().to_vector(),
+             kept = first_shown(pass, "delta_kept").value().to_vector(),
+             beta = layer.beta.forward(words).value().to_vector(),
+             fades = layer.decay.forward(words).value().to_vector(),
+             rate = layer.decay_rate.value().to_vector(),
+             bias = layer.decay_bias.value().to_vector();
+  REQUIRE(share.size() == 6);
+  REQUIRE(kept.size() == 6);
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK(share[i] == Approx(1 / (1 + std::exp(-beta[i]))));
+    const double soft = std::log(1 + std::exp(fades[i] + bias[i % 2]));
+    CHECK(kept[i] == Approx(std::exp(-std::exp(rate[i % 2]) * soft)));
+  }
 }

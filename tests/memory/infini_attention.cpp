@@ -319,3 +319,20 @@ TEST_CASE("InfiniAttention: configurations that are refused by name") {
   state.segment.length = {0, 2};  // more than there is room for
   CHECK_THROWS_AS(layer.forward(state, one_row, pass), infty::ShapeError);
 }
+
+TEST_CASE("InfiniAttention: a traced pass sees the memory's share in each head") {
+  for (const bool on_local : {false, true}) {
+    const auto layer = infini_tests::layer<double>({.segment = 3, .gate_on_local = on_local});
+    auto state = layer.make_state(1);
+    Pass<double> pass{.traced = true};
+    Random random(infty::tests::seed);
+    layer.forward(state, Variable<double>(infty::tests::uniform_tensor<double>({1, 4, 4}, random)),
+                  pass);
+    const auto share = first_shown(pass, "memory_gate").value().to_vector();
+    REQUIRE(share.size() == 2);
+    const double sign = on_local ? -1 : 1;
+    CHECK(share[0] == Approx(1 / (1 + std::exp(sign * .7))));
+    CHECK(share[1] == Approx(1 / (1 + std::exp(-sign * .4))));
+    CHECK(pass.trace.size() == 1);
+  }
+}

@@ -206,4 +206,64 @@ TEST_CASE("Memformer: configurations that cannot be are refused by name") {
   CHECK_THROWS_AS(paper({}).make_state(0), ValueError);
 }
 
+TEST_CASE("Memformer: a traced pass sees what words read of slots, and slots of words") {
+  using B = EigenBackend;
+  using V = Variable<double>;
+  const auto body = one_layer<infty::CausalAttention<double>, SlotWriter<double, B>>(
+      {.slots = {.slots = 3, .heads = 2}});
+  auto state = body.make_state(2);
+  Random random(infty::tests::seed);
+  const Index L = 5, m = 3;
+  for (int segment = 0; segment < 2; ++segment) {
+    const V x(uniform_tensor<double>({2, L, 4}, random)), slots = body.slots(state);
+    Pass<double> pass{.traced = true}, plain;
+    const V said = body.forward(state, x, pass);
+    infty::NoState none;
+    const V asking =
+        body.inner.reader_norm.forward(x + run_layer(body.inner.attention, none, x, plain));
+    // Weights [B, 2, q, k] of values [B, k, 2 D] -> [B, q, 2 D].
+    const auto weighed = [](const V& weights, const V& values) {
+      const V by_head = transpose(reshape(values, {2, values.dim(1), 2, 2}), 1, 2);
+      return reshape(transpose(matmul(weights, by_head), 1, 2), {2, weights.dim(2), 4});
+    };
+    const V read = first_shown(pass, "reader_weights");
+    REQUIRE(read.shape() == Shape{2, 2, L, m});
+    CHECK(infty::tests::error(
+              weighed(read, body.inner.reader.value.forward(slots)).value().to_vector(),
+              body.inner.reader.forward(asking, slots).value().to_vector()) < 1e-14);
+    const V ones(Tensor<double>::full({m, 1}, 1.));
+    for (const double sum : matmul(read, ones).value().to_vector()) CHECK(sum == Approx(1));
+
+    // Of itself and of words a slot reads one in all, and what it reads is what is written.
+    const V written = first_shown(pass, "writer_weights"), kept = first_shown(pass, "writer_kept");
+    REQUIRE(written.shape() == Shape{2, 2, m, L});
+    REQUIRE(kept.shape() == Shape{2, 2, m});
+    const auto all = matmul(written, V(Tensor<double>::full({L, 1}, 1.))).value().to_vector();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      CHECK(all[i] + kept.value().to_vector()[i] == Approx(1));
+    const V own = reshape(transpose(reshape(kept, {2, 2, m, 1}), 1, 2), {2, m, 2, 1}) *
+                  reshape(slots, {2, m, 2, 2});
+    const V next = infty::unit_vectors(weighed(written, body.writer.value.forward(said)) +
+                                       reshape(own, {2, m, 4}) + body.writer.bias);
+    CHECK(infty::tests::error(next.value().to_vector(), state.slots.value().to_vector()) < 1e-14);
+  }
+  Pass<double> blind;
+  body.forward(state, V(uniform_tensor<double>({2, L, 4}, random)), blind);
+  CHECK(blind.trace.empty());
+
+  // The other writer tells of its first update.
+  const auto gru = one_layer<infty::CausalAttention<double>, GruSlotWriter<double, B>>(
+      {.slots = {.slots = 3, .heads = 2}});
+  auto other = gru.make_state(2);
+  Pass<double> pass{.traced = true};
+  gru.forward(other, V(uniform_tensor<double>({2, L, 4}, random)), pass);
+  const auto written = first_shown(pass, "writer_weights").value().to_vector(),
+             kept = first_shown(pass, "writer_kept").value().to_vector();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    double sum = kept[i];
+    for (std::size_t j = 0; j < 5; ++j) sum += written[5 * i + j];
+    CHECK(sum == Approx(1));
+  }
+}
+
 }  // namespace memformer_tests

@@ -369,4 +369,22 @@ TEST_CASE("MemSizer: configurations and inputs that do not fit are refused in wo
   CHECK(state.seen == infty::RowCounts{0, 0});
 }
 
+TEST_CASE("MemSizer: a traced pass sees how much of each slot a head reads") {
+  const MemSizer<double> memory(small, sizes, Random(1));
+  auto state = memory.make_state(2);
+  Random random(infty::tests::seed);
+  const Variable<double> x(uniform_tensor<double>({2, 6, 6}, random));
+  Pass<double> pass{.before = 1, .behind = 2, .traced = true};
+  memory.forward(state, x, pass);
+  const auto weights = first_shown(pass, "slot_weights");
+  REQUIRE(weights.shape() == Shape{2, 3, 2, 3});
+  const auto got = weights.value().to_vector();
+  const auto scores = memory.query.forward(narrow(x, 1, 4)).value().to_vector();
+  for (std::size_t i = 0; i < got.size(); i += 3) {
+    double sum = 0;
+    for (std::size_t s = 0; s < 3; ++s) sum += std::exp(scores[i + s]);
+    for (std::size_t s = 0; s < 3; ++s) CHECK(got[i + s] == Approx(std::exp(scores[i + s]) / sum));
+  }
+}
+
 }  // namespace memsizer_tests

@@ -127,9 +127,20 @@ TEMPLATE_LIST_TEST_CASE("ProductKeyMemory: the weighted sum of the slots that it
 
   const auto y = memory.forward(Variable<T, B>(x), pass);
   CHECK(y.value().to_vector() == reading.output.value().to_vector());
-  REQUIRE(pass.trace.size() == 2);
-  CHECK(pass.trace[0].value.value().to_vector() == weights);
-  CHECK(pass.trace[1].value.value().to_vector() == std::vector<T>(slots.begin(), slots.end()));
+  REQUIRE(pass.trace.size() == 3);
+  CHECK(first_shown(pass, "product_key_weights").value().to_vector() == weights);
+  CHECK(pass.trace[0].axes == "row word head rank");
+  CHECK(first_shown(pass, "product_key_slots").value().to_vector() ==
+        std::vector<T>(slots.begin(), slots.end()));
+  // The share of each slot in what a head reads of six vectors.
+  const Index n = product_key_tests::small.sub_keys;
+  std::vector<double> use(static_cast<std::size_t>(2 * n * n));
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    use[i / 3 % 2 * use.size() / 2 + static_cast<std::size_t>(slots[i])] +=
+        static_cast<double>(weights[i]) / 6;
+  const auto& shown = first_shown(pass, "product_key_use");
+  CHECK(shown.shape() == Shape{2, n, n});
+  CHECK(error(shown.value().to_vector(), use) < tolerance<T>);
 }
 
 TEMPLATE_LIST_TEST_CASE("ProductKeyMemory: learns, and a step touches the slots that were read", "",

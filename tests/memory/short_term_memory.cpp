@@ -208,3 +208,67 @@ TEST_CASE("ShortTermMemory: counts its products") {
   const double pairs = 3 * 2.0 * 2 * 8 * (3 + 4 + 5);
   CHECK(ShortTermMemory<float>({.capacity = 2}, sizes).flops(2, 3) == maps + pairs);
 }
+
+TEMPLATE_LIST_TEST_CASE(
+    "ShortTermMemory: a traced pass sees what words and tokens read of each "
+    "other",
+    "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  // Every vector of the past and of the segment is another unit vector, which values and answers of
+  // one head leave as they are: what a place answers are its weights.
+  constexpr Index d = 10, past = 3, m = 2, words = 3, length = 2 * m + words;
+  ShortTermMemory<T, B> memory({.capacity = 4}, {.model_dim = d, .heads = 2, .head_dim = d},
+                               Random(1));
+  std::vector<T> one(static_cast<std::size_t>(d * d));
+  for (std::size_t i = 0; i < d; ++i) one[i * (d + 1)] = T(1);
+  const auto unit = Tensor<T, B>::from({1, d, d}, one);
+  std::vector<T> values = one;
+  values.insert(values.end(), one.begin(), one.end());
+  memory.attention.value.weight.value().copy_from(Tensor<T, B>::from({2 * d, d}, values));
+  const auto of_head = [&](std::size_t head) {
+    std::vector<T> out(2 * d * d);
+    for (std::size_t i = 0; i < d; ++i) out[i * 2 * d + head * d + i] = T(1);
+    return Tensor<T, B>::from({d, 2 * d}, out);
+  };
+  using infty::AheadPositions, infty::TokenRules;
+  for (const TokenRules& rules :
+       {TokenRules{}, TokenRules{.both_ways = true}, TokenRules{.read_past = false},
+        TokenRules{.both_ways = true, .read_past = true, .ahead = AheadPositions::shifted}}) {
+    CAPTURE(rules.both_ways, rules.read_past);
+    std::vector<T> read, read_back;
+    infty::Pass<T, B> pass;
+    for (std::size_t head = 0; head < 2; ++head) {
+      memory.attention.out.weight.value().copy_from(of_head(head));
+      auto state = memory.make_state(1);
+      infty::Pass<T, B> first;
+      memory.forward(state, Variable<T, B>(part(unit, 0, past)), {}, first);
+      pass = {.before = m, .behind = m, .tokens = rules, .traced = true};
+      const auto y =
+          memory.forward(state, Variable<T, B>(part(unit, past, d)), {}, pass).value().to_vector();
+      REQUIRE(std::ssize(y) == length * d);
+      const auto weight = [&](Index query, Index key) {
+        return y[static_cast<std::size_t>(query * d + past + key)];
+      };
+      for (Index i = m; i < m + words; ++i)
+        for (Index j = 0; j < m; ++j) read.push_back(weight(i, j));
+      for (Index i = m + words; i < length; ++i)
+        for (Index j = m; j < m + words; ++j) read_back.push_back(weight(i, j));
+      for (Index i = 0; i < length; ++i) {
+        double sum = 0;
+        for (Index j = 0; j < d; ++j)
+          sum += static_cast<double>(y[static_cast<std::size_t>(i * d + j)]);
+        CHECK(sum == Approx(1));
+      }
+    }
+    CHECK(first_shown(pass, "tokens_read").shape() == Shape{1, 2, words, m});
+    CHECK(infty::tests::error(first_shown(pass, "tokens_read").value().to_vector(), read) <
+          infty::tests::tolerance<T>);
+    CHECK(first_shown(pass, "words_read").shape() == Shape{1, 2, m, words});
+    CHECK(infty::tests::error(first_shown(pass, "words_read").value().to_vector(), read_back) <
+          infty::tests::tolerance<T>);
+    CHECK(pass.trace.size() == 2);
+    CHECK(pass.trace[0].axes == "row head word token");
+    CHECK(pass.trace[1].axes == "row head token word");
+  }
+}

@@ -191,3 +191,37 @@ TEST_CASE("warnings: what a configuration cannot keep, and nothing of those that
   CHECK_THAT(alone[1], Catch::Contains("the past is amplified"));
   CHECK_THROWS_AS(warnings(config, 0), infty::ValueError);
 }
+
+TEST_CASE("stability: under a rule, of a write behind so many; bounded by any share") {
+  auto config = language_model_config();
+  config.power = 1;
+  for (const infty::Index written : {1, 64, 1000, 1'000'000})
+    for (const infty::Index length : {1, 64}) {
+      const auto s = stability(config, length, written);
+      CAPTURE(written, length, s.lebesgue, s.penalty);
+      CHECK(s.lebesgue <= infty::most_lebesgue);
+      CHECK(s.bound == s.lebesgue);
+      CHECK(!s.multiplies);
+    }
+  // A second write as long as the first halves what there is.
+  auto half = language_model_config();
+  half.tau = infty::gridded_share("test", .5);
+  CHECK(stability(config, 64).lebesgue == stability(half, 64).lebesgue);
+  CHECK(stability(config, 64).radius == stability(half, 64).radius);
+  CHECK_THROWS_WITH(stability(config, 64, -1), Catch::Contains("written is -1"));
+}
+
+TEST_CASE("retention, warnings: under a rule the past is contracted less and less") {
+  auto config = language_model_config();
+  config.power = 1;
+  const std::vector<Index> lengths(10, 64);
+  const auto early = retention(config, lengths), late = retention(config, lengths, 640);
+  // Contraction leaves a second write 2 / 11 of its part behind nine others, and an eleventh 11 /
+  // 20; the rest is blur.
+  CHECK(early.back() < 2. / 11);
+  CHECK(late.back() > early.back());
+  CHECK(late.back() < 11. / 20);
+  CHECK(infty::warnings(config, 64).empty());
+  // A vector behind a million is narrower than any function: nothing of it can be told.
+  CHECK(!infty::warnings(config, 1, 1'000'000).empty());
+}

@@ -115,9 +115,60 @@ TEMPLATE_LIST_TEST_CASE("Titans: read in pieces it answers and learns as at once
   CHECK(*std::max_element(once.since.begin(), once.since.end()) == (every == 6 ? 3 : 0));
 }
 
+TEMPLATE_LIST_TEST_CASE("Titans: with convolutions, too, pieces are the whole", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Titans<T, B> layer({.hidden = 5, .chunk = 3, .weights_every = 3, .convolution = 4},
+                           titans_test::sizes, infty::Random(1));
+  const auto x = titans_test::vectors<T, B>(16);
+  auto once = layer.make_state(2), pieces = once, silent = once;
+  const auto whole = titans_test::in_pieces<T, B>(layer, once, x, {16});
+  const auto parts = titans_test::in_pieces<T, B>(layer, pieces, x, {1, 1, 4, 2, 7, 1});
+  CHECK(infty::tests::error(parts.value().to_vector(), whole.value().to_vector()) <
+        10 * infty::tests::tolerance<T>);
+  CHECK(infty::tests::error(numbers_of(pieces), numbers_of(once)) <
+        10 * infty::tests::tolerance<T>);
+  // The last of fifteen vectors that filled chunks, and the queries of the last of sixteen.
+  const auto shaped = [](const Variable<T, B>& y) { return y.value().to_vector(); };
+  for (Index row = 0; row < 2; ++row) {
+    const auto of_row = [&](const std::vector<T>& all, Index places, Index from, Index to,
+                            Index width) {
+      const auto begin = all.begin() + (row * places + from) * width;
+      return std::vector<T>(begin, begin + (to - from) * width);
+    };
+    CHECK(of_row(shaped(once.before->past), 4, 0, 4, 4) == of_row(shaped(x), 16, 11, 15, 4));
+    CHECK(infty::tests::error(of_row(shaped(once.asked->past), 4, 0, 4, 6),
+                              of_row(shaped(layer.query.forward(x)), 16, 12, 16, 6)) <
+          infty::tests::tolerance<T>);
+  }
+  Pass<T, B> unanswered{.answer = false};
+  layer.forward(silent, x, unanswered);
+  CHECK(infty::tests::error(numbers_of(silent), numbers_of(once)) <
+        10 * infty::tests::tolerance<T>);
+
+  // With one tap of 1 the layer is what it is without.
+  const infty::TitansConfig none{.hidden = 5, .chunk = 3, .weights_every = 3};
+  auto with = none;
+  with.convolution = 1;
+  Titans<T, B> same(with, titans_test::sizes, infty::Random(1));
+  for (auto* taps :
+       {&same.query_convolution, &same.memory.convolutions.key, &same.memory.convolutions.value})
+    taps->weight.value().fill(T(1));
+  const Titans<T, B> plain(none, titans_test::sizes, infty::Random(1));
+  auto a = same.make_state(2), b = plain.make_state(2);
+  CHECK(infty::tests::error(shaped(titans_test::in_pieces<T, B>(same, a, x, {5, 11})),
+                            shaped(titans_test::in_pieces<T, B>(plain, b, x, {5, 11}))) <
+        infty::tests::tolerance<T>);
+  Pass<T, B> pass;
+  CHECK_THROWS_AS(plain.forward(a, x, pass), infty::ShapeError);
+  CHECK_THROWS_AS(same.forward(b, x, pass), infty::ShapeError);
+}
+
 TEST_CASE("Titans: gradients flow through segments, the state's start among them") {
-  Titans<double> layer({.hidden = 5, .chunk = 2, .weights_every = 4}, titans_test::sizes,
-                       infty::Random(1));
+  const Index taps = GENERATE(0, 3);
+  Titans<double> layer({.hidden = 5, .chunk = 2, .weights_every = 4, .convolution = taps},
+                       titans_test::sizes, infty::Random(1));
   auto start = layer.make_state(2);
   const auto x = titans_test::vectors<double, infty::EigenBackend>(9);
   auto inputs = infty::named_parameters<double, infty::EigenBackend>(layer);
@@ -132,6 +183,11 @@ TEST_CASE("Titans: gradients flow through segments, the state's start among them
   draw(start.learned, "learned");
   draw(start.momentum, "momentum");
   draw(start.base, "base");
+  if (taps > 0) {
+    std::vector<Variable<double>> past{start.before->past, start.asked->past};
+    draw(past, "past");
+    start.before->past = past[0], start.asked->past = past[1];
+  }
   const auto seed = Variable<double>(infty::tests::uniform_tensor<double>({2, 9, 4}, random));
   const auto loss = [&] {
     auto state = start;
@@ -146,15 +202,19 @@ TEST_CASE("Titans: gradients flow through segments, the state's start among them
 TEST_CASE("Titans: keeps to what every mixer keeps to") {
   const bool momentum = GENERATE(true, false);
   const infty::tests::TemporaryFolder folder;
-  infty::testing::require_mixer<Titans<double>>(
-      {.hidden = 4, .chunk = 2, .weights_every = momentum ? 4 : 0, .momentum = momentum},
-      folder / "state.safetensors", 1e-11);
+  infty::testing::require_mixer<Titans<double>>({.hidden = 4,
+                                                 .chunk = 2,
+                                                 .weights_every = momentum ? 4 : 0,
+                                                 .momentum = momentum,
+                                                 .convolution = momentum ? 3 : 0},
+                                                folder / "state.safetensors", 1e-11);
 }
 
 TEST_CASE("TitansMemory: keeps to what every memory keeps to, beside attention") {
   const infty::tests::TemporaryFolder folder;
-  infty::testing::require_memory<TitansMemory<double>>({.depth = 1, .chunk = 3, .weights_every = 3},
-                                                       folder / "state.safetensors", 1e-11);
+  infty::testing::require_memory<TitansMemory<double>>(
+      {.depth = 1, .chunk = 3, .weights_every = 3, .convolution = 2}, folder / "state.safetensors",
+      1e-11);
 }
 
 TEST_CASE("TitansMemory: rows may bring different numbers of vectors") {
@@ -230,4 +290,19 @@ TEST_CASE("Titans: what cannot be is refused by name, and changes nothing") {
   const Titans<double> other({.chunk = 3, .weights_every = 3}, titans_test::sizes);
   CHECK_THROWS_AS(other.forward(state, x, pass), infty::ShapeError);
   CHECK(numbers_of(state) == before);
+}
+
+TEST_CASE("Titans: a traced pass sees how much is learned of every word") {
+  const Titans<double> layer({.chunk = 2, .weights_every = 2, .max_rate = .5}, titans_test::sizes,
+                             infty::Random(1));
+  auto state = layer.make_state(2);
+  const auto x = titans_test::vectors<double, infty::EigenBackend>(5);
+  Pass<double> pass{.before = 1, .traced = true};
+  layer.forward(state, x, pass);
+  const auto steps = first_shown(pass, "titans_step");
+  REQUIRE(steps.shape() == Shape{2, 4, 2});
+  const auto scores = layer.memory.rate.forward(narrow(x, 1, 5)).value().to_vector();
+  const auto got = steps.value().to_vector();
+  for (std::size_t i = 0; i < got.size(); ++i)
+    CHECK(got[i] == Approx(.5 / (1 + std::exp(-scores[i]))));
 }

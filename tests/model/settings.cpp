@@ -8,6 +8,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,10 @@ constexpr std::size_t fields_of() {
   else
     return fields_of<C, Count - 1>();
 }
+
+/// Fields that no program can be told: a rule of one's own.
+template <class C>
+constexpr std::size_t unsaid = std::is_same_v<C, infty::LongTermConfig> ? 1 : 0;
 
 template <class C>
 std::size_t settings_of() {
@@ -147,9 +152,14 @@ std::string page() {
          "programs' options and\nthe settings in checkpoints, too, and of the words in the "
          "headers.\n" +
          section<infty::TransformerConfig>("TransformerConfig", "model/transformer_config.hpp") +
+         section<infty::Gpt2Config>("Gpt2Config", "model/gpt2_config.hpp") +
          section<infty::LongTermConfig>("LongTermConfig", "memory/long_term_config.hpp") +
+         section<infty::UniformConfig<infty::LongTermConfig>>("UniformConfig",
+                                                              "memory/uniform_config.hpp") +
          section<infty::ShortTermConfig>("ShortTermConfig", "memory/short_term_memory.hpp") +
          section<infty::CompressiveConfig>("CompressiveConfig", "memory/compressive_memory.hpp") +
+         section<infty::CompressiveCausalConfig>("CompressiveCausalConfig",
+                                                 "memory/compressive_causal_attention.hpp") +
          section<infty::LaMemoConfig>("LaMemoConfig", "memory/lamemo_config.hpp") +
          section<infty::MemSizerConfig>("MemSizerConfig", "memory/memsizer.hpp") +
          section<infty::MemSizerLayerConfig>("MemSizerLayerConfig", "memory/memsizer_layer.hpp") +
@@ -174,8 +184,11 @@ std::string page() {
          section<infty::MemoryTokensConfig>("MemoryTokensConfig", "memory/memory_tokens.hpp") +
          section<infty::RecurrentTokensConfig>("RecurrentTokensConfig",
                                                "memory/recurrent_tokens.hpp") +
+         section<infty::SlidingWindowConfig>("SlidingWindowConfig", "memory/sliding_window.hpp") +
          section<infty::MemoryEncoderConfig>("MemoryEncoderConfig", "model/memory_encoder.hpp") +
          declared("EncoderDecoderConfig", "model/encoder_decoder.hpp") +
+         section<infty::MixedConfig<infty::LongTermConfig>>("MixedConfig",
+                                                            "memory/mixed_config.hpp") +
          declared("WithMemoryConfig", "memory/with_memory.hpp") +
          "\n`InftyConfig` is one, of a `ShortTermConfig` and a `LongTermConfig`.\n" +
          declared("AttentionSizes", "nn/attention_sizes.hpp") +
@@ -188,16 +201,20 @@ std::string page() {
          declared("AdaptiveConfig", "nn/adaptive_config.hpp") +
          section<infty::Sampling>("Sampling", "nn/sampling.hpp") +
          section<infty::BeamSearchConfig>("BeamSearchConfig", "nn/beam_search.hpp") +
-         section<infty::AdamConfig>("AdamConfig", "train/adam.hpp") +
+         section<infty::AdamConfig>("AdamConfig", "train/adam_config.hpp") +
          declared("TrainStepConfig", "train/train_step.hpp") +
          section<infty::TrainerConfig>("TrainerConfig", "train/trainer_config.hpp") +
          declared("TrainerRun", "train/trainer.hpp") +
          declared("CosineSchedule", "train/schedule.hpp") +
          declared("LinearSchedule", "train/schedule.hpp") +
          declared("ConstantSchedule", "train/schedule.hpp") +
+         declared("Gpt2SaveOptions", "model/gpt2_files.hpp") +
          declared("LoadOptions", "train/load_report.hpp") +
          declared("BatchConfig", "data/batch_stream.hpp") +
          declared("VocabularyConfig", "data/vocabulary.hpp") +
+         declared("BytePairConfig", "data/byte_pair_learning.hpp") +
+         declared("RougeConfig", "metrics/rouge.hpp") +
+         declared("MeteorConfig", "metrics/meteor.hpp") +
          declared("SortingConfig", "data/sorting.hpp") + declared("CopyConfig", "data/copy.hpp") +
          declared("AssociativeRecallConfig", "data/associative_recall.hpp") +
          declared("MultiQueryRecallConfig", "data/multi_query_recall.hpp") +
@@ -210,16 +227,17 @@ std::string page() {
 
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
-                   infty::CompressiveConfig, infty::LaMemoConfig, infty::AdamConfig,
-                   infty::TrainerConfig, infty::Sampling, infty::BeamSearchConfig,
-                   infty::MemSizerConfig, infty::MemSizerLayerConfig, infty::ProductKeyConfig,
-                   infty::MemorizingConfig, infty::TitansConfig, infty::EngramConfig,
-                   infty::LinearAttentionConfig, infty::DeltaNetConfig, infty::GatedDeltaNetConfig,
-                   infty::InfiniConfig, infty::AssociativeConfig, infty::SlotMaps,
-                   infty::SlotConfig, infty::GruSlotConfig, infty::JointSlotConfig,
+                   infty::CompressiveConfig, infty::CompressiveCausalConfig, infty::LaMemoConfig,
+                   infty::AdamConfig, infty::TrainerConfig, infty::Sampling,
+                   infty::BeamSearchConfig, infty::MemSizerConfig, infty::MemSizerLayerConfig,
+                   infty::ProductKeyConfig, infty::MemorizingConfig, infty::TitansConfig,
+                   infty::EngramConfig, infty::LinearAttentionConfig, infty::DeltaNetConfig,
+                   infty::GatedDeltaNetConfig, infty::InfiniConfig, infty::AssociativeConfig,
+                   infty::SlotMaps, infty::SlotConfig, infty::GruSlotConfig, infty::JointSlotConfig,
                    infty::MemoryTokensConfig, infty::RecurrentTokensConfig,
-                   infty::MemoryEncoderConfig) {
-  CHECK(settings_of<TestType>() == fields_of<TestType>());
+                   infty::MemoryEncoderConfig, infty::Gpt2Config, infty::SlidingWindowConfig,
+                   infty::MixedConfig<infty::LongTermConfig>) {
+  CHECK(settings_of<TestType>() + unsaid<TestType> == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());
 }
@@ -231,6 +249,29 @@ TEST_CASE("settings: what is there of a memory and a long-term memory") {
   config.memory.reset();
   CHECK(infty::settings_json(config) ==
         R"({"attention":{"capacity":1024,"stride":0},"memory":null})");
+}
+
+TEST_CASE("settings: of each part of a mixture") {
+  const auto mixed = infty::mixed_config(infty::LongTermConfig{},
+                                         {infty::FixedContraction{.6}, infty::FixedContraction{.9}},
+                                         infty::MixedReading::gate);
+  const std::string json = infty::settings_json(mixed);
+  CHECK(json.find(R"("reading":"gate","parts":[{)") != std::string::npos);
+  CHECK(json.find("\"tau\":0.6") < json.find("\"tau\":0.9"));
+  CHECK(json.find("\"tau\":0.9") != std::string::npos);
+}
+
+TEST_CASE("settings: a uniform memory's are its signal's and its own") {
+  using Uniform = infty::UniformConfig<infty::LongTermConfig>;
+  CHECK(settings_of<Uniform>() == settings_of<infty::LongTermConfig>() + 3);
+  CHECK(distinct<Uniform>());
+  CHECK(in_order<Uniform>());
+  Uniform config;
+  config.power = 2;
+  config.block = 8;
+  const std::string said = infty::settings_json(config);
+  CHECK(said.find("\"power\":2") != std::string::npos);
+  CHECK(said.find("\"block\":8") != std::string::npos);
 }
 
 TEST_CASE("settings: a Memformer's, with an attention that has settings and one that has none") {
@@ -247,6 +288,7 @@ TEST_CASE("settings: the names of values are theirs") {
   CHECK(infty::name_of(infty::DensityParameters::moments) == "moments");
   CHECK(infty::name_of(infty::Resampling::sticky_quantiles) == "sticky_quantiles");
   CHECK(infty::name_of(infty::LastCell::open) == "open");
+  CHECK(infty::name_of(infty::MixedReading::gate) == "gate");
   CHECK(infty::name_of(infty::Compression::most_used) == "most_used");
   CHECK(infty::name_of(infty::ReconstructionLoss::auto_encoding) == "auto_encoding");
   CHECK(infty::name_of(infty::LaMemoPositions::transformer_xl) == "transformer_xl");

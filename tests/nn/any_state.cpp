@@ -66,3 +66,45 @@ TEMPLATE_LIST_TEST_CASE("AnyState: a store of rows inside is reset, cut, joined,
   CHECK_THROWS_AS(infty::put_rows(loaded, 0, infty::AnyState<T, B>(infty::RowSequences<T, B>())),
                   infty::ShapeError);
 }
+
+namespace any_state {
+
+/// Vectors in float, and a sum of them in double.
+struct Sums {
+  infty::Tensor<float> last;
+  infty::Tensor<double> sum;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("last", last);
+    see("sum", sum);
+  }
+};
+
+}  // namespace any_state
+
+TEST_CASE("AnyState: members of the other precision are members") {
+  using State = infty::AnyState<float, infty::EigenBackend>;
+  const infty::Shape shape{2, 3};
+  const auto of = [&](double first) {
+    std::vector<double> sum;
+    for (int i = 0; i < 6; ++i) sum.push_back(first + i);
+    return State(any_state::Sums{infty::Tensor<float>::from(shape, {sum.begin(), sum.end()}),
+                                 infty::Tensor<double>::from(shape, sum)});
+  };
+  const double fine = 1 + 1e-12;  // no float
+  State state = of(fine);
+  CHECK(infty::bytes_of(state) == 6 * (sizeof(float) + sizeof(double)));
+  const infty::tests::TemporaryFolder folder;
+  infty::save_state(folder / "state", state);
+  State loaded = of(0);
+  infty::load_state(folder / "state", loaded);
+  CHECK(loaded.get<any_state::Sums>()->sum.to_vector() ==
+        std::vector<double>{fine, fine + 1, fine + 2, fine + 3, fine + 4, fine + 5});
+  infty::reset_row(loaded, 0);
+  CHECK(loaded.get<any_state::Sums>()->sum.to_vector() ==
+        std::vector<double>{0, 0, 0, fine + 3, fine + 4, fine + 5});
+  infty::put_rows(loaded, 0, infty::take_rows(state, 1, 2));
+  CHECK(loaded.get<any_state::Sums>()->sum.to_vector() ==
+        std::vector<double>{fine + 3, fine + 4, fine + 5, fine + 3, fine + 4, fine + 5});
+}

@@ -5,6 +5,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/nn/local_attention.hpp>
+#include <infty/nn/plain_attention.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
@@ -151,6 +152,44 @@ TEST_CASE("local_attention: a bias over many distances takes the gradient of eve
   const Variable<double> weight(uniform_tensor<double>({1, 3, 1, 2}, random));
   const auto loss = [&] { return infty::sum(local_attention(q, k, v, bias, {}) * weight); };
   CHECK(infty::gradient_check(loss, std::vector{bias}) < 1e-8);
+}
+
+TEMPLATE_LIST_TEST_CASE(
+    "local_attention: with dropout, what plain attention makes of the same mask", "",
+    infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  // Of one row, head and query the weights lie alike in both.
+  Random random(infty::tests::seed), draws(4), same(4);
+  const auto q = uniform_variable<T, B>({1, 1, 3}, random);
+  const auto k = uniform_variable<T, B>({1, 9, 3}, random);
+  const auto v = uniform_variable<T, B>({1, 9, 3}, random);
+  LocalAttentionOptions<B> options{.dropout = .4, .random = &draws};
+  const auto got = local_attention(q, k, v, Variable<T, B>(), options).value().to_vector();
+  const auto expected = infty::scaled_dot_product_attention(
+      q, k, v, {.causal = true, .scale = 1., .dropout = .4, .random = &same});
+  CHECK(infty::tests::error(got, expected.value().to_vector()) < infty::tests::tolerance<T>);
+  CHECK(draws.counter() == same.counter());
+  options.random = nullptr;
+  const auto plain = local_attention(q, k, v, Variable<T, B>(), options).value().to_vector();
+  CHECK(plain == local_attention(q, k, v, Variable<T, B>(), {}).value().to_vector());
+  CHECK(plain != got);
+}
+
+TEST_CASE("local_attention: gradients with dropout, of a mask that is fixed") {
+  const Case<double> c(false);
+  for (int which = 0; which < all_options; ++which) {
+    auto o = option<infty::EigenBackend>(which, c.key_heads);
+    o.dropout = .3;
+    Random random(5);
+    const Variable<double> weight(uniform_tensor<double>({2, 4, 2, o.log_sum ? 4 : 3}, random));
+    const auto loss = [&] {
+      Random draws(6);
+      o.random = &draws;
+      return infty::sum(local_attention(c.q, c.k, c.v, c.bias, o) * weight);
+    };
+    CHECK(infty::gradient_check(loss, std::vector{c.q, c.k, c.v, c.bias}) < 1e-8);
+  }
 }
 
 TEST_CASE("local_attention: what does not fit is refused") {

@@ -81,5 +81,14 @@ TEST_CASE("Pass: what layers show is kept if anybody looks") {
   REQUIRE(traced.trace.size() == 2);
   CHECK(traced.trace[0].name == "density");
   CHECK(traced.trace[1].name == "weights");
+  CHECK(traced.trace[0].axes.empty());
+  CHECK(traced.trace[0].layer == -1);
+  traced.layer = 3;
+  traced.show("weights", x + x, "row word");
+  CHECK(traced.trace[2].axes == "row word");
+  CHECK(traced.trace[2].layer == 3);
+  CHECK(first_shown(traced, "weights").identity() == x.identity());
+  CHECK_THROWS_WITH(first_shown(traced, "gate"), Catch::Matchers::Contains("has shown gate"));
+  CHECK_THROWS_WITH(first_shown(blind, "gate"), Catch::Matchers::Contains("is not traced"));
   CHECK(traced.trace[1].value.identity() == x.identity());
 }

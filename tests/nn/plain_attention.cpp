@@ -210,6 +210,87 @@ TEST_CASE("scaled_dot_product_attention: only the gradients that are wanted") {
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("scaled_dot_product_attention: with dropout, by the weights that stay", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Index batch = 2, L = 3, K = 5, H = 2, D = 4;
+  Random random(infty::tests::seed);
+  const auto tensor = [&](Index length) {
+    return Variable<T, B>(uniform_tensor<T, B>({batch, length, H * D}, random));
+  };
+  const auto q = tensor(L), k = tensor(K), v = tensor(K);
+  PlainAttentionOptions<B> options{
+      .heads = H, .causal = true, .visible = Tensor<Index, B>::from({batch}, {5, 4})};
+  const auto plain = scaled_dot_product_attention(q, k, v, options).value().to_vector();
+  const auto weights = infty::scaled_dot_product_weights(q, k, options).to_vector();
+  // Nothing falls without random numbers, nor with a share of 0, which draws none.
+  options.dropout = .4;
+  CHECK(scaled_dot_product_attention(q, k, v, options).value().to_vector() == plain);
+  Random draws(7), same(7);
+  options.random = &draws;
+  options.dropout = 0;
+  CHECK(scaled_dot_product_attention(q, k, v, options).value().to_vector() == plain);
+  CHECK(draws.counter() == same.counter());
+  options.dropout = .4;
+  const auto got = scaled_dot_product_attention(q, k, v, options).value().to_vector();
+  const Variable<T, B> ones(Tensor<T, B>::full({H, batch, L, K}, T(1)));
+  const auto keep = infty::dropout(ones, .4, same).value().to_vector();
+  CHECK(draws.counter() == same.counter());
+  const auto values = v.value().to_vector();
+  std::vector<T> expected(got.size(), T(0));
+  for (Index b = 0; b < batch; ++b)
+    for (Index h = 0; h < H; ++h)
+      for (Index i = 0; i < L; ++i)
+        for (Index j = 0; j < K; ++j)
+          for (Index c = 0; c < D; ++c) {
+            const auto at = [](Index index) { return static_cast<std::size_t>(index); };
+            expected[at(((b * L + i) * H + h) * D + c)] +=
+                weights[at(((b * H + h) * L + i) * K + j)] *
+                keep[at(((h * batch + b) * L + i) * K + j)] *
+                values[at(((b * K + j) * H + h) * D + c)];
+          }
+  CHECK(infty::tests::error(got, expected) < infty::tests::tolerance<T>);
+  CHECK(got != plain);
+}
+
+TEST_CASE("scaled_dot_product_attention: the gradient with dropout, of a mask that is fixed") {
+  Random random(3);
+  std::vector<Variable<double>> x;
+  for (const Index length : {4, 6, 6})
+    x.push_back(uniform_variable<double>({2, length, 6}, random));
+  const auto weights = uniform_tensor<double>({2, 4, 6}, random);
+  const auto loss = [&] {
+    Random draws(5);
+    return infty::sum(infty::multiply(
+        scaled_dot_product_attention(x[0], x[1], x[2],
+                                     {.heads = 2, .causal = true, .dropout = .3, .random = &draws}),
+        Variable<double>(weights)));
+  };
+  CHECK(infty::gradient_check(loss, x) < 1e-8);
+}
+
+TEST_CASE("scaled_dot_product_attention: dropout changes no mean, and must be a share") {
+  const PlainAttentionCase<double, EigenBackend> c({1, 3, 4, 2, 2}, true, false);
+  const Variable<double> q(c.q), k(c.k), v(c.v);
+  Random draws(11);
+  PlainAttentionOptions<> options{.heads = 2, .causal = true, .dropout = .25, .random = &draws};
+  const auto expected =
+      scaled_dot_product_attention(q, k, v, {.heads = 2, .causal = true}).value().to_vector();
+  const int runs = 20'000;
+  std::vector<double> mean(expected.size(), 0);
+  for (int run = 0; run < runs; ++run) {
+    const auto y = scaled_dot_product_attention(q, k, v, options).value().to_vector();
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += y[i] / runs;
+  }
+  // A weight p is 0 or p / .75: of deviation p / sqrt(3), and values are below 1.
+  CHECK(infty::tests::error(mean, expected) < 6 / std::sqrt(3. * runs));
+  for (const double wrong : {-.1, 1., std::nan("")}) {
+    options.dropout = wrong;
+    CHECK_THROWS_AS(scaled_dot_product_attention(q, k, v, options), infty::ValueError);
+  }
+}
+
 TEST_CASE("scaled_dot_product_attention: shapes and values that do not fit") {
   const auto zeros = [](const Shape& shape) {
     return Variable<float>(Tensor<float>::zeros(shape));

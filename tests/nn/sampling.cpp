@@ -132,3 +132,20 @@ TEST_CASE("sample: a class of score -infinity is never drawn; what is no score i
   CHECK_THROWS_AS(draw({0}, {.top_p = 1.5}), infty::ValueError);
   CHECK(random.counter() == 0);
 }
+
+TEST_CASE("weighed_classes: what may be drawn, with softmax's weights") {
+  const std::vector<double> logits{std::log(.1), std::log(.4), -no_bound, std::log(.5)};
+  const auto weighed = [&](const Sampling& sampling) {
+    return infty::weighed_classes(std::span<const double>(logits), sampling);
+  };
+  const auto all = weighed({});
+  CHECK(all.classes == std::vector<Index>{0, 1, 3});
+  CHECK(all.weights[1] / all.weights[0] == Catch::Approx(4));
+  CHECK(weighed({.temperature = .5}).weights[1] / weighed({.temperature = .5}).weights[0] ==
+        Catch::Approx(16));
+  const auto nucleus = weighed({.top_p = .6});
+  CHECK(nucleus.classes == std::vector<Index>{3, 1});
+  CHECK(nucleus.weights[0] / nucleus.weights[1] == Catch::Approx(1.25));
+  CHECK(weighed({.temperature = 0}).classes == std::vector<Index>{3});
+  CHECK(weighed({.temperature = 0}).weights == std::vector<double>{1});
+}

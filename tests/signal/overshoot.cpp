@@ -29,7 +29,7 @@ using infty::tests::uniform_tensor;
 
 namespace {
 
-using Cache = RidgeCache<double, EigenBackend, GaussianBasis<double>>;
+using GaussianCache = RidgeCache<double, EigenBackend, GaussianBasis<double>>;
 
 /// max_t sum_i |G_i . psi(t)| by a loop over places much finer than the narrowest function.
 template <class Psi>
@@ -112,7 +112,7 @@ TEST_CASE("run_size: is not below what writes in a row add up to, and not far ab
   // |v_k| for the worst signs: row sums of |S^j C|, added up one by one.
   for (const double tau : {.5, .75, .9}) {
     const GaussianBasis<double> psi(16, {.05, .1});
-    const Cache cache(psi, {.penalty = .5, .samples = 24, .tau = tau});
+    const GaussianCache cache(psi, {.penalty = .5, .samples = 24, .tau = tau});
     const auto next = cache.next(20);
     const auto even = infty::evaluate(psi, infty::even_locations<double, EigenBackend>(24));
     const auto S = infty::detail::matrix_product(even, false, next.next_old, true);
@@ -160,7 +160,7 @@ TEST_CASE("RidgeCache: a held write is the fit of its vectors, each over several
   Random random(seed);
   const GaussianBasis<double> psi(12, {.05, .2});
   const infty::RidgeSettings settings{.penalty = .5, .samples = 16, .tau = .75, .hold = true};
-  const Cache held(psi, settings), plain(psi, {.penalty = .5, .samples = 16, .tau = .75});
+  const GaussianCache held(psi, settings), plain(psi, {.penalty = .5, .samples = 16, .tau = .75});
   for (const Index length : {1, 2, 4, 5}) {
     const auto x = uniform_tensor<double>({1, length, 2}, random);
     const Index points = held_points(length, 16, .75);
@@ -191,7 +191,7 @@ TEST_CASE("RidgeCache: a bounded fit has Λ <= 8, by a larger penalty if need be
       for (const auto& widths : {std::vector{.001}, std::vector{.01, .05}, std::vector{.5}})
         for (const double penalty : {1e-9, 100.}) {
           const GaussianBasis<double> psi(16, widths);
-          const Cache cache(
+          const GaussianCache cache(
               psi,
               {.penalty = penalty, .samples = samples, .tau = tau, .hold = true, .bounded = true});
           for (const Index length : {1, 50}) {

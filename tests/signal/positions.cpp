@@ -35,6 +35,16 @@ TEST_CASE("first_positions: an odd length has the odd zero behind it") {
   check_equal(p.after, {1, 4.0 / 3});
 }
 
+TEST_CASE("first_positions: an odd length at midpoints has as many zeros on either side") {
+  const auto p = first_positions(3, true);
+  check_equal(p.before, {-1.0 / 6});
+  check_equal(p.inside, {1.0 / 6, 0.5, 5.0 / 6});
+  check_equal(p.after, {7.0 / 6});
+  check_equal(first_positions(4, true).before, first_positions(4).before);
+  check_equal(first_positions(4, true).after, first_positions(4).after);
+  check_equal(first_positions(1, true).inside, {0.5});
+}
+
 TEST_CASE("first_positions: one vector") {
   const auto p = first_positions(1);
   CHECK(p.before.empty());

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include <infty/signal/contraction.hpp>
+#include <infty/signal/contraction_rule.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/ridge_cache.hpp>
 
@@ -117,4 +120,57 @@ TEST_CASE("RidgeCache: refuses settings and lengths out of range, and is as it w
   CHECK_THROWS_WITH(cache.next(0), Contains("[next_positions] length is 0"));
   CHECK(cache.entries() == 0);
   CHECK(cache.first(3).shape() == Shape{3, 6});
+}
+
+TEST_CASE("RidgeCache: a rule's share comes from the grid, and each share has its matrices") {
+  const GaussianBasis<double> psi(6, {0.1});
+  const infty::PowerContraction rule{1};
+  const Cache<double, EigenBackend> ruled(psi, {.samples = 4, .contraction = rule, .entries = 9}),
+      fixed(psi, {.samples = 4, .tau = infty::gridded_share("test", rule(30, 10))});
+  CHECK(ruled.tau(30, 10) == fixed.settings().tau);
+  CHECK(ruled.next(10, 30).next_new.to_vector() == fixed.next(10).next_new.to_vector());
+  CHECK(ruled.next(10, 30).carry.to_vector() == fixed.next(10).carry.to_vector());
+  CHECK(ruled.next(10, 30).carry.data() == ruled.next(10, 31).carry.data());  // the same share
+  CHECK(ruled.next(10, 30).carry.data() != ruled.next(10, 60).carry.data());
+  CHECK(ruled.entries() == 2);
+  CHECK(fixed.next(10, 77).carry.data() == fixed.next(10).carry.data());
+  CHECK_THROWS_WITH(ruled.next(10), Contains("changes with every write"));
+  CHECK_THROWS_WITH(ruled.next(10, 0), Contains("written is 0"));
+  CHECK_THROWS_WITH(ruled.next(0, 10), Contains("length is 0"));
+  const Cache<double, EigenBackend> wrong(
+      psi, {.samples = 4, .contraction = [](Index, Index) { return 1.5; }});
+  CHECK_THROWS_WITH(wrong.next(10, 30), Contains("[RidgeCache] the contraction's tau is 1.5"));
+}
+
+TEST_CASE("RidgeCache: a smooth signal by the grid is that of exact shares, but for a fortieth") {
+  const GaussianBasis<double> psi(24, {.04});
+  for (const double power : {.5, 1., 2.}) {
+    const infty::PowerContraction rule{power};
+    const Cache<double, EigenBackend> gridded(
+        psi, {.penalty = .01, .samples = 48, .contraction = rule, .entries = 99});
+    constexpr Index end = 2000;
+    const auto vectors = [&](Index from, Index length) {
+      auto x = Tensor<double>({1, length, 1});
+      for (Index i = 0; i < length; ++i)
+        x.data()[i] = std::sin(6.283 * (static_cast<double>(from + i) + .5) / end);
+      return x;
+    };
+    auto a = fit(gridded.first(40), vectors(0, 40)), b = a;
+    for (Index written = 40; written < end;) {
+      const Index length = std::min(written / 5, end - written);
+      const Cache<double, EigenBackend> exact(
+          psi, {.penalty = .01, .samples = 48, .tau = rule(written, length)});
+      a = update(gridded.next(length, written), a, vectors(written, length));
+      b = update(exact.next(length), b, vectors(written, length));
+      written += length;
+    }
+    const auto places = infty::even_locations<double, EigenBackend>(40);
+    const auto x = resample(psi, a, places).to_vector(), y = resample(psi, b, places).to_vector();
+    double most = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) most = std::fmax(most, std::fabs(x[i] - y[i]));
+    // A place t is off by .025 t |log t|, and so sin(2 pi t^(1 / p)) by .025 / e 2 pi at most.
+    CAPTURE(power, most);
+    CHECK(most < .0092 * 6.283);
+    CHECK(most > 1e-4);
+  }
 }

@@ -64,6 +64,7 @@ class GoldenCase {
     raise<IoError>("case", file_.path().string(), ": ", parts...);
   }
 
+  const std::filesystem::path& path() const { return file_.path(); }
   bool has(const std::string& name) const { return file_.has(name); }
   const Shape& shape(const std::string& name) const { return file_.shape(name); }
 
@@ -164,6 +165,12 @@ struct Comparison {
   double worst_gradient = 0;
   std::size_t compared = 0;  ///< recorded tensors
 
+  /// |ours - theirs| / |theirs|, or |ours| where theirs is zero.
+  void see_number(const std::string& name, double ours, double theirs) {
+    const double difference = std::abs(ours - theirs);
+    see_error(name, theirs == 0 ? difference : difference / std::abs(theirs));
+  }
+
   /// max|ours - theirs| / max|theirs|, or max|ours| where theirs is zero everywhere.
   void see(const GoldenCase& file, const std::string& name, const Recorded& ours,
            const Recorded& theirs) {
@@ -176,7 +183,11 @@ struct Comparison {
           std::isfinite(d) ? std::max(difference, d) : std::numeric_limits<double>::infinity();
       scale = std::max(scale, std::abs(theirs.values[i]));
     }
-    const double error = scale == 0 || !std::isfinite(difference) ? difference : difference / scale;
+    see_error(name, scale == 0 || !std::isfinite(difference) ? difference : difference / scale);
+  }
+
+ private:
+  void see_error(const std::string& name, double error) {
     ++compared;
     if (worst_name.empty() || error > worst) {
       worst = error;

@@ -8,6 +8,8 @@
 #include "support/golden_delta.hpp"
 #include "support/golden_engram.hpp"
 #include "support/golden_gibbs.hpp"
+#include "support/golden_gpt2.hpp"
+#include "support/golden_gpt2_ltm.hpp"
 #include "support/golden_infini.hpp"
 #include "support/golden_ltm.hpp"
 #include "support/golden_memformer.hpp"
@@ -35,6 +37,8 @@ Comparison replay(const std::filesystem::path& path) {
   if (kind == "armt_gpt2") return replay_armt_gpt2<T, B>(file);
   if (kind == "product_key") return replay_product_key<T, B>(file);
   if (kind == "delta_op" || kind == "delta_layer") return replay_delta<T, B>(file);
+  if (kind == "gpt2") return replay_gpt2<T, B>(file);
+  if (kind.starts_with("gpt2_ltm")) return replay_gpt2_ltm<T, B>(file);
   if (kind == "ltm_gibbs") return replay_gibbs<T, B>(file);
   if (kind.starts_with("memformer_")) return replay_memformer<T, B>(file);
   if (kind.starts_with("memsizer_")) return replay_memsizer<T, B>(file);

@@ -214,7 +214,7 @@ class MemoryEncoderReplay {
       auto state = below.make_state(x.dim(0));
       Pass<T, B> pass{.traced = true};
       const V y = last ? model_.forward(state, x, pass) : below.forward(state, x, pass);
-      const V memory = pass.trace.at(0).value;
+      const V memory = first_shown(pass, "memory_tokens");
       const std::string prefix = "layer" + std::to_string(i) + '.';
       tokens_case::see(file_, result_, prefix + "memory", record_of(memory.value()));
       tokens_case::see(file_, result_, prefix + "output", record_of(y.value()));
@@ -420,8 +420,8 @@ class RmtXlReplay {
       const std::string prefix = "segment" + std::to_string(s) + '.';
       Pass<T, B> pass{.traced = true};
       const V y = body_.forward(state, xl_.embedding.forward(tokens(prefix + "input"), pass), pass);
-      const V front = pass.trace.at(0).value;
-      V memory = at_end_ ? pass.trace.at(1).value : front;
+      const V front = first_shown(pass, "memory_tokens");
+      V memory = at_end_ ? first_shown(pass, "memory_tokens_behind") : front;
       const V front_and_words = concat(front, y);
       last.write(last_state, (at_end_ ? concat(front_and_words, memory) : front_and_words).value());
       if constexpr (recurrent) memory = state.tokens;

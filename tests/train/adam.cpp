@@ -8,7 +8,9 @@
 #include <vector>
 
 #include <infty/train/adam.hpp>
+#include <infty/train/checkpoint.hpp>
 
+#include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 #include "support/threads.hpp"
@@ -94,6 +96,20 @@ TEMPLATE_LIST_TEST_CASE("Adam: the numbers of PyTorch", "", infty::tests::Types)
     CHECK(adam.steps() == 5);
     CHECK(error(model.a.value().to_vector(), reference.a) < tolerance<T>);
     CHECK(error(model.b.value().to_vector(), reference.b) < tolerance<T>);
+  }
+}
+
+TEST_CASE("Adam: epsilon before the bias correction, by hand") {
+  Pair<double> model;
+  Adam<double> adam(model, {.learning_rate = 0.25, .epsilon = 0.5, .epsilon_first = true});
+  const auto start = model.a.value().to_vector();
+  set_gradients(model, 1);
+  const auto g = model.a.grad().to_vector();
+  adam.step();
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    // p -= rate sqrt(1 - β2) / (1 - β1) m / (sqrt(v) + ε), m = (1 - β1) g, v = (1 - β2) g²
+    const double root = std::sqrt(.001), step = .25 * root * g[i] / (root * std::abs(g[i]) + .5);
+    CHECK(model.a.value().to_vector()[i] == Approx(start[i] - step).epsilon(1e-14));
   }
 }
 
@@ -365,6 +381,52 @@ TEST_CASE("Adam: by rows, a step takes as much memory of a large table as of a s
   const std::size_t small = bytes(5);
   CHECK(small > 0);
   CHECK(bytes(500'000) == small);
+}
+
+TEST_CASE("Adam: frozen parameters have no moments and stay, decay or not") {
+  Pair<double> model;
+  model.a.grad().fill(3);  // of an earlier training
+  infty::set_requires_grad(model, false, "a");
+  const auto before = model.a.value().to_vector();
+  Adam<double> adam(model, {.weight_decay = .5});
+  CHECK(adam.parameters().size() == 2);
+  model.b.grad().fill(1);
+  adam.step();
+  CHECK(model.b.value().item() != 4);
+  CHECK(model.a.value().to_vector() == before);
+  CHECK_FALSE(model.a.has_grad());
+  std::vector<std::string> members;
+  adam.visit([&](const std::string& name, auto&) { members.push_back(name); });
+  CHECK(members == std::vector<std::string>{"steps", "first.b", "second.b", "steps.b"});
+  // What is trained again needs an optimiser that knows of it.
+  infty::set_requires_grad(model, true, "a");
+  model.a.grad().fill(1);
+  CHECK_THROWS_WITH(adam.step(),
+                    "[Adam::step] a has a gradient, and took none when the optimiser "
+                    "was made: make it anew");
+  CHECK(adam.steps() == 1);
+}
+
+TEST_CASE("Adam: a checkpoint from before parameters were frozen is gone on from") {
+  Pair<double> model;
+  Adam<double> all(model);
+  for (int t = 1; t <= 4; ++t) step(model, all, t);
+  const infty::tests::TemporaryFolder folder;
+  const auto save = [&](const Adam<double>& adam) {
+    infty::SafetensorsWriter writer;
+    infty::save_optimizer(writer, adam, "adam.");
+    writer.save(folder / "adam");
+  };
+  save(all);
+  Pair<double> frozen;
+  infty::set_requires_grad(frozen, false, "a");
+  Adam<double> some(frozen);
+  infty::CheckpointLoader(folder / "adam").optimizer(some, "adam.").apply();
+  CHECK(some.steps() == 4);
+  save(some);
+  Adam<double> again(frozen);
+  infty::CheckpointLoader(folder / "adam").optimizer(again, "adam.").apply();
+  CHECK_THROWS_AS(infty::CheckpointLoader(folder / "adam").optimizer(all, "adam."), infty::IoError);
 }
 
 TEST_CASE("Adam: a rate of their own for the parameters of a name") {

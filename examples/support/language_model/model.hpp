@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@ inline support::ModelConfig model_config(const Settings& s, Index vocabulary, In
                               .segment = group,
                               .token_count = s.token_count,
                               .sub_keys = s.sub_keys,
-                              .long_term = s.long_term};
+                              .long_term = s.long_term,
+                              .contraction = s.contraction};
   config.transformer.vocabulary = vocabulary;
   config.transformer.cutoffs.clear();
   for (const Index cutoff : s.cutoffs)
@@ -54,9 +56,11 @@ inline std::unique_ptr<support::Model> make_model(const Settings& s, Index vocab
   return support::make_model(model_config(s, vocabulary, group));
 }
 
-/// Warns of what a long-term memory cannot keep of segments, or of the groups that leave.
+/// Warns of what a long-term memory that contracts to tau cannot keep of segments, or of the groups
+/// that leave.
 inline void warn_of_memory(const Settings& s, Index group = 1) {
-  if (!s.memory.starts_with("infty")) return;
+  if (!support::is_infty(s.memory) || support::contraction_of(s.memory, s.contraction) != "fixed")
+    return;
   infty::LongTermConfig memory = s.long_term;
   memory.basis = compressed_length(s);
   support::warn_of("language_model", memory, std::max(s.segment, group));
@@ -89,10 +93,14 @@ inline double step_need(const support::ModelNeed& need, const Settings& s, doubl
 /// @param training  with a batch of rows, not with one
 inline void check_model(const Settings& s, bool training) {
   support::check_transformer("language_model", s.model, true);
-  if (s.memory.starts_with("infty"))
+  if (support::is_infty(s.memory)) {
     support::check_basis("language_model",
                          s.compressed >= 0 ? "--compressed" : "half of --memory-length",
                          compressed_length(s), s.long_term.widths);
+    support::check_contraction("language_model", s.memory, s.contraction, s.model.heads,
+                               s.memory_length - compressed_length(s),
+                               compressed_length(s) / std::ssize(s.long_term.widths));
+  }
   const auto rows = [&](const Settings& of) { return training ? of.batch : 1; };
   require_memory(s, 1, rows, [&](const support::ModelNeed& need, const Settings& of) {
     const auto count = static_cast<double>(rows(of));
@@ -197,6 +205,7 @@ inline std::unique_ptr<support::Model> load_model(const Settings& s, const Token
                          {"compressed", memory ? compressed_length(trained) : 0},
                          {"samples", trained.long_term.samples},
                          {"sticky-bins", trained.long_term.bins},
+                         {"block", trained.contraction.block},
                          {"segment", trained.segment}});
   check_model(s, false);
   auto model = make_model(s, tokenizer.size(), group);

@@ -11,6 +11,7 @@
 #include <infty/model/presets.hpp>
 #include <infty/train/adam.hpp>
 
+#include "../model.hpp"
 #include "../ranges.hpp"
 #include "../training.hpp"
 #include "../transformer.hpp"
@@ -40,6 +41,7 @@ struct Settings {
   Index token_count = 8, sub_keys = 32;
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .variance_floor = 1e-4};
+  support::Contraction contraction;
   double kl_weight = 1e-6;
   double auxiliary_weight = 1;
 
@@ -57,8 +59,7 @@ struct Settings {
 template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to train";
-  see(run, "memory", s.memory, "of the model", "none", "xl", "compressive", "lamemo", "infty",
-      "infty-sticky", "infty-gibbs", "memorizing", "infini", "titans", "memformer");
+  see(run, "memory", s.memory, "of the model", support::all_memory_names);
   see(run, "mixer", s.mixer, "in the place of attention, with --memory none", "attention", "linear",
       "rfa", "t2r", "delta-net", "gated-delta-net", "memsizer", "titans-layer");
   see(run, "feed", s.feed, "in the place of a feed-forward layer, or a lookup in front of a layer",
@@ -72,7 +73,8 @@ void each_setting(Settings& s, See&& see) {
   see(text, "valid", s.valid, "the same for validation; without it --data is cut 90:5:5");
   see(text, "test", s.test, "the same for the test");
   see(text, "level", s.level, "what a token is", "word", "char", "byte", "bpe");
-  see(text, "bpe", s.bpe, "folder of GPT-2's encoder.json and vocab.bpe, for --level bpe");
+  see(text, "bpe", s.bpe,
+      "folder of vocab.json and merges.txt, or encoder.json and vocab.bpe, for --level bpe");
   see(text, "min-count", s.min_count, "words that occur less often are <unk>");
   see(text, "max-vocabulary", s.max_vocabulary, "most words; 0: all");
   see(text, "documents", s.documents, "reset a row's memory where a document begins");
@@ -98,11 +100,10 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "token-count", s.token_count, "memory tokens, where there are any");
   see(memory, "sub-keys", s.sub_keys, "n, of lookups, which have n² slots");
   see(memory, "compression-rate", s.compression_rate, "vectors that become a compressed one");
+  support::each_chosen(memory, s.long_term, {{"widths"}, {"samples"}, {"tau"}}, see);
+  support::each_contraction_setting(memory, s.contraction, see);
   support::each_chosen(memory, s.long_term,
-                       {{"widths"},
-                        {"samples"},
-                        {"tau"},
-                        {"ridge"},
+                       {{"ridge"},
                         {"bounded"},
                         {"hold_short_writes", "hold"},
                         {"gate"},
@@ -213,7 +214,7 @@ inline void validate(const Settings& s) {
   infty::require(s.valid.empty() || !s.data.empty(), "language_model",
                  "--valid and --test need --data");
   infty::require((s.level == "bpe") == !s.bpe.empty(), "language_model",
-                 "--level bpe and --bpe, a folder of encoder.json and vocab.bpe, go together");
+                 "--level bpe and --bpe, a folder of vocab.json and merges.txt, go together");
   infty::require(s.bptt > 1 || !s.replay, "language_model",
                  "--replay true goes with --bptt 2 or more: one segment is kept as it is");
   infty::require(!s.replay || s.feed != "product-keys", "language_model",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -31,8 +32,7 @@ class Tokenizer {
             const std::vector<std::string_view>& held_out)
       : level_(s.level) {
     if (level_ == "bpe") {
-      folder_ = s.bpe;
-      encoding_.emplace(folder_ / "encoder.json", folder_ / "vocab.bpe");
+      open_encoding(s.bpe);
       return;
     }
     infty::TokenCounts counts;
@@ -47,8 +47,7 @@ class Tokenizer {
   /// What `save` has put into a folder.
   Tokenizer(const std::string& level, const std::filesystem::path& folder) : level_(level) {
     if (level_ == "bpe") {
-      folder_ = folder;
-      encoding_.emplace(folder / "encoder.json", folder / "vocab.bpe");
+      open_encoding(folder);
     } else {
       vocabulary_ = infty::Vocabulary::load(folder / "vocabulary.txt");
     }
@@ -56,18 +55,20 @@ class Tokenizer {
 
   void save(const std::filesystem::path& folder) const {
     if (!encoding_) return vocabulary_.save(folder / "vocabulary.txt");
-    for (const char* const name : {"encoder.json", "vocab.bpe"})
+    for (const char* const name : names_)
       support::write_file(folder / name, infty::MappedFile(folder_ / name).text());
   }
 
   /// What `save` writes.
-  const char* files() const { return encoding_ ? "encoder.json or vocab.bpe" : "vocabulary.txt"; }
+  std::string files() const {
+    return encoding_ ? std::string(names_[0]) + " or " + names_[1] : "vocabulary.txt";
+  }
 
   /// Another one for other tokens, or tokens of other numbers.
   std::uint64_t fingerprint() const {
     support::Fingerprint fingerprint;
     if (encoding_)
-      for (const char* const name : {"encoder.json", "vocab.bpe"})
+      for (const char* const name : names_)
         fingerprint.add_text(infty::MappedFile(folder_ / name).text());
     else
       for (Index id = 0; id < vocabulary_.size(); ++id) fingerprint.add_text(vocabulary_.token(id));
@@ -105,6 +106,13 @@ class Tokenizer {
   }
 
  private:
+  /// By the names of Hugging Face's files, where there are such, or of the original program's.
+  void open_encoding(const std::filesystem::path& folder) {
+    folder_ = folder;
+    if (std::filesystem::exists(folder / "vocab.json")) names_ = {"vocab.json", "merges.txt"};
+    encoding_.emplace(folder / names_[0], folder / names_[1]);
+  }
+
   infty::TextUnit unit() const {
     return level_ == "word"   ? infty::TextUnit::word
            : level_ == "char" ? infty::TextUnit::character
@@ -113,6 +121,7 @@ class Tokenizer {
 
   std::string level_;
   std::filesystem::path folder_;  // of the encoding's files
+  std::array<const char*, 2> names_{"encoder.json", "vocab.bpe"};
   infty::Vocabulary vocabulary_;
   std::optional<infty::BytePairEncoding> encoding_;
 };

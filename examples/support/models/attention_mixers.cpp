@@ -12,56 +12,33 @@
 
 #include "parts.hpp"
 
-namespace {
-
-using support::AnyModel;
-using support::Index;
-using support::Mixers;
-using support::ModelConfig;
-
-template <class Mixer>
-Mixers of(const ModelConfig& config, typename Mixer::Config mixer) {
-  return {infty::mixers_of<Mixer>(std::move(mixer), config.transformer.attention_sizes())};
-}
-
-/// The short-term part of a memory of two, which vectors leave in groups for the other.
-infty::ShortTermConfig recent(const ModelConfig& config) {
-  return {.capacity = config.memory_length - config.compressed, .stride = config.segment};
-}
-
-infty::LongTermConfig long_term(const ModelConfig& config) {
-  infty::LongTermConfig c = config.long_term;
-  c.basis = config.compressed;
-  c.sampling_seed = config.seed;
-  if (config.memory == "infty-sticky") c.resampling = infty::Resampling::sticky;
-  return c;
-}
-
-}  // namespace
-
 support::Mixers support::attention_mixers(const ModelConfig& config) {
   using infty::LongTermMemory, infty::ShortTermMemory, infty::WithMemory;
   const std::string& memory = config.memory;
+  const std::string contraction = contraction_of(memory, config.contraction);
   const Index length = config.memory_length;
-  if (memory == "none") return of<ShortTermMemory<float>>(config, {.capacity = 0});
-  if (memory == "xl") return of<ShortTermMemory<float>>(config, {.capacity = length});
+  if (memory == "none") return mixers_by<ShortTermMemory<float>>(config, {.capacity = 0});
+  if (memory == "xl") return mixers_by<ShortTermMemory<float>>(config, {.capacity = length});
   if (memory == "compressive")
-    return of<infty::CompressiveMemory<float>>(config, {.capacity = length - config.compressed,
-                                                        .compressed_capacity = config.compressed,
-                                                        .rate = config.compression_rate});
-  if (memory == "infty" || memory == "infty-sticky")
-    return of<infty::InftyMemory<float>>(
-        config, {.attention = recent(config), .memory = long_term(config)});
+    return mixers_by<infty::CompressiveMemory<float>>(config,
+                                                      {.capacity = length - config.compressed,
+                                                       .compressed_capacity = config.compressed,
+                                                       .rate = config.compression_rate});
+  if (is_infty(memory) && contraction != "fixed" && contraction != "power") return {};
+  if (is_infty(memory) && memory != "infty-gibbs")
+    return mixers_by<infty::InftyMemory<float>>(
+        config, {.attention = recent(config), .memory = long_term_of(config)});
   if (memory == "infty-gibbs")
-    return of<WithMemory<ShortTermMemory<float>, LongTermMemory<float, infty::GibbsDensity>>>(
-        config, {.attention = recent(config), .memory = long_term(config)});
+    return mixers_by<
+        WithMemory<ShortTermMemory<float>, LongTermMemory<float, infty::GibbsDensity>>>(
+        config, {.attention = recent(config), .memory = long_term_of(config)});
   if (memory == "memorizing")
-    return of<infty::MemorizingAttention<float>>(
+    return mixers_by<infty::MemorizingAttention<float>>(
         config, {.capacity = length, .k = std::min<Index>(32, length), .cache = 0});
   if (memory == "infini")
-    return of<infty::InfiniAttention<float>>(config, {.segment = length, .delta = true});
+    return mixers_by<infty::InfiniAttention<float>>(config, {.segment = length, .delta = true});
   if (memory == "titans")
-    return of<WithMemory<ShortTermMemory<float>, infty::TitansMemory<float>>>(
+    return mixers_by<WithMemory<ShortTermMemory<float>, infty::TitansMemory<float>>>(
         config, {.attention = recent(config), .memory = titans(config)});
   return {};
 }

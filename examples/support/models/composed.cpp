@@ -9,11 +9,12 @@ std::unique_ptr<support::Model> support::make_composed(const ModelConfig& config
                  "none, not ",
                  config.memory);
   Mixers mixers;
-  for (const auto& choose : {attention_mixers, slot_mixers, linear_mixers})
+  for (const auto& choose : {attention_mixers, contracted_mixers, slot_mixers, linear_mixers})
     if (!mixers.make && (config.mixer == "attention") == (choose != linear_mixers))
       mixers = choose(config);
   infty::require(mixers.make != nullptr, "make_model", "--memory ", config.memory, ", --mixer ",
                  config.mixer, ", --feed ", config.feed, ", --tokens ", config.tokens,
+                 is_infty(config.memory) ? ", --contraction " + config.contraction.name : "",
                  " do not go together");
   AnyModel::Parts parts{.mixer = std::move(mixers.make), .around = std::move(mixers.around)};
   add_feeds(config, parts);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -99,6 +100,28 @@ class ModelOf final : public Model {
             of(state).body.layers[i].mixer.past->memory.coefficients.value().to_vector();
     add_counts(views, of(state));
     return views;
+  }
+
+  std::vector<Shown> shown(State& state, const std::vector<Index>& tokens) const override {
+    const auto guard = infty::no_grad();
+    infty::Pass<float> pass{.traced = true};
+    model_.forward(of(state), shaped(1, tokens), pass);
+    std::vector<Shown> all;
+    for (const auto& entry : pass.trace) {
+      if (entry.axes.empty()) continue;
+      Shown& one = all.emplace_back();
+      one.name = entry.name;
+      one.layer = entry.layer;
+      std::istringstream axes{std::string(entry.axes)};
+      infty::Index i = 0;
+      for (std::string axis; axes >> axis; ++i) {
+        if (axis == "row") continue;
+        one.axes.push_back(axis);
+        one.shape.push_back(entry.value.dim(i));
+      }
+      one.values = entry.value.value().to_vector();
+    }
+    return all;
   }
 
   infty::Objective<float> objective(State& state, std::span<const infty::TextBatch> segments,

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
+#include <infty/memory/short_term_memory.hpp>
 #include <infty/memory/titans_config.hpp>
 #include <infty/model/any_transformer_lm.hpp>
 
@@ -22,9 +24,24 @@ struct Mixers {
   AnyModel::Decorate around = {};
 };
 
-Mixers attention_mixers(const ModelConfig& config);  ///< attention, and memories beside it
-Mixers slot_mixers(const ModelConfig& config);       ///< memformer
-Mixers linear_mixers(const ModelConfig& config);     ///< in the place of attention
+Mixers attention_mixers(const ModelConfig& config);   ///< attention, and memories beside it
+Mixers contracted_mixers(const ModelConfig& config);  ///< the ∞-former's, uniform and mixed
+Mixers slot_mixers(const ModelConfig& config);        ///< memformer
+Mixers linear_mixers(const ModelConfig& config);      ///< in the place of attention
+
+/// Mixers of one type, by their constants.
+template <class Mixer>
+Mixers mixers_by(const ModelConfig& config, typename Mixer::Config mixer) {
+  return {infty::mixers_of<Mixer>(std::move(mixer), config.transformer.attention_sizes())};
+}
+
+/// The short-term part of a memory of two, which vectors leave in groups for the other, where they
+/// may wait.
+inline infty::ShortTermConfig recent(const ModelConfig& config) {
+  return {.capacity = config.memory_length - config.compressed -
+                      waiting_of(config.memory, config.contraction),
+          .stride = config.segment};
+}
 
 /// Of a memory that learns while it reads, by chunks, whose steps add up: together they are no
 /// longer than one step may be.

@@ -77,6 +77,30 @@ Index count_parameters(const L& layer) {
   return count;
 }
 
+/// Freezes all parameters of a layer whose names hold `part`, such as ".mixer.memory.", or trains
+/// them again: whether operations recorded from now on compute gradients of them, as PyTorch's
+/// `requires_grad_`; what gradients frozen ones have is forgotten. An optimiser that is made then
+/// keeps no moments of them, and leaves them as they are. Returns how many parameters these are.
+///
+///     set_requires_grad(model, false);                    // all are frozen,
+///     set_requires_grad(model, true, ".mixer.memory.");   // but those of the memories
+///
+/// @throws infty::ValueError if no parameter has such a name
+template <Addressed L>
+  requires(!std::is_const_v<L>)
+Index set_requires_grad(L& layer, bool on, std::string_view part = "") {
+  static_assert(Layer<L>, "set_requires_grad: the layer" INFTY_NO_VISIT);
+  Index found = 0;
+  for_each_parameter(layer, [&](const std::string& name, auto& p) {
+    if (name.find(part) == std::string::npos) return;
+    p.set_requires_grad(on);
+    if (!on) p.zero_grad();
+    ++found;
+  });
+  require(found > 0, "set_requires_grad", "no parameter has '", part, "' in its name");
+  return found;
+}
+
 /// Forgets the gradients of all parameters of a layer.
 template <Addressed L>
   requires(!std::is_const_v<L>)

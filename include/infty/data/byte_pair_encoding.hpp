@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -21,6 +22,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/data/gpt2_text.hpp>
+#include <infty/data/tokenizer_json.hpp>
 #include <infty/data/vocabulary.hpp>
 #include <infty/io/json.hpp>
 #include <infty/io/mapped_file.hpp>
@@ -28,7 +30,8 @@
 namespace infty {
 
 /// GPT-2's byte-level byte pair encoding [Radford et al. 2019, §2.2], read from its `encoder.json`
-/// and `vocab.bpe`, or from files of the same form for other vocabularies.
+/// and `vocab.bpe`, which Hugging Face calls `vocab.json` and `merges.txt`, from its
+/// `tokenizer.json`, or from files of the same form for other vocabularies.
 ///
 /// A text is cut into pieces by GPT-2's pattern; each piece begins as its bytes, and the pair of
 /// neighbours that stands first in the list of merges is merged until there is none. Any bytes can
@@ -44,9 +47,46 @@ class BytePairEncoding {
   /// large, or has merges of what is no token or into what is none
   BytePairEncoding(const std::filesystem::path& encoder_json,
                    const std::filesystem::path& vocab_bpe) {
-    of_byte_.fill(-1);
     read_tokens(encoder_json);
     read_merges(vocab_bpe);
+  }
+
+  /// Reads a `tokenizer.json` as Hugging Face's programs write it, with the tokens that were added.
+  /// @throws infty::IoError as the constructor, and for one that cuts texts otherwise than GPT-2:
+  /// another model than BPE, a normalizer, another pre-tokenizer than plain ByteLevel
+  static BytePairEncoding from_tokenizer_json(const std::filesystem::path& path) {
+    const MappedFile file(path);
+    const std::string where = path.string();
+    const auto read = detail::read_tokenizer_json(file.text(), where);
+    BytePairEncoding made;
+    Numbered by_number;
+    const auto fail = [&](const auto&... parts) {
+      raise<IoError>("BytePairEncoding", where, ": ", parts...);
+    };
+    for (const auto& [symbols, id] : read.tokens)
+      made.add_token(detail::bytes_of_symbols(symbols), symbols, id, by_number, fail);
+    for (const auto& [bytes, id] : read.added)
+      if (made.find(bytes) != static_cast<TokenId>(id))  // most stand among the others, too
+        made.add_token(bytes, bytes, id, by_number, fail);
+    made.number_tokens(by_number, where);
+    Index number = 0;
+    const auto fail_merge = [&](const auto&... parts) { fail("merge ", number, ": ", parts...); };
+    for (const auto& [left, right] : read.merges) made.add_merge(left, right, ++number, fail_merge);
+    return made;
+  }
+
+  /// Reads the files of a folder: `tokenizer.json`, else `vocab.json` and `merges.txt`, else
+  /// `encoder.json` and `vocab.bpe`, which are of the same form.
+  /// @throws infty::IoError if there are none of these, and as the others
+  static BytePairEncoding from_folder(const std::filesystem::path& folder) {
+    std::error_code ignored;
+    const auto there = [&](const char* name) {
+      return std::filesystem::exists(folder / name, ignored);
+    };
+    if (there("tokenizer.json")) return from_tokenizer_json(folder / "tokenizer.json");
+    if (there("vocab.json") || !there("encoder.json"))
+      return {folder / "vocab.json", folder / "merges.txt"};
+    return {folder / "encoder.json", folder / "vocab.bpe"};
   }
 
   /// One more than the largest number of a token.
@@ -189,22 +229,24 @@ class BytePairEncoding {
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> waiting_;
   };
 
-  void read_tokens(const std::filesystem::path& path) {
-    const MappedFile file(path);
-    const std::string where = path.string();
-    detail::JsonReader json(file.text(), where);
-    std::map<std::uint64_t, std::string> by_number;
-    json.object([&](const std::string& symbols) {
-      const auto bytes = detail::bytes_of_symbols(symbols);
-      if (!bytes || bytes->empty())
-        json.fail("the token ", detail::printable(symbols), " is not written in symbols of bytes");
-      const std::uint64_t id = json.integer();
-      if (!by_number.emplace(id, *bytes).second) json.fail("two tokens have the number ", id);
-      // That it is a TokenId is found when all tokens are counted.
-      if (!ids_.emplace(*bytes, static_cast<TokenId>(id)).second)
-        json.fail("the token ", detail::printable(symbols), " is repeated");
-    });
-    json.finish();
+  using Numbered = std::map<std::uint64_t, std::string>;
+
+  BytePairEncoding() = default;
+
+  /// Adds a token; `written` is as a file has it.
+  template <class Fail>
+  void add_token(const std::optional<std::string>& bytes, const std::string& written,
+                 std::uint64_t id, Numbered& by_number, const Fail& fail) {
+    if (!bytes || bytes->empty())
+      fail("the token ", detail::printable(written), " is not written in symbols of bytes");
+    if (!by_number.emplace(id, *bytes).second) fail("two tokens have the number ", id);
+    // That it is a TokenId is found when all tokens are counted.
+    if (!ids_.emplace(*bytes, static_cast<TokenId>(id)).second)
+      fail("the token ", detail::printable(written), " is repeated");
+  }
+
+  void number_tokens(Numbered& by_number, const std::string& where) {
+    of_byte_.fill(-1);
     require<IoError>(!by_number.empty(), "BytePairEncoding", where, ": there is no token");
     const std::uint64_t largest = by_number.rbegin()->first;
     const auto limit = std::min<std::uint64_t>(64 * by_number.size(), 1U << 24U);
@@ -216,6 +258,36 @@ class BytePairEncoding {
         of_byte_[static_cast<unsigned char>(bytes.front())] = static_cast<TokenId>(id);
       tokens_[id] = std::move(bytes);
     }
+  }
+
+  void read_tokens(const std::filesystem::path& path) {
+    const MappedFile file(path);
+    const std::string where = path.string();
+    detail::JsonReader json(file.text(), where);
+    Numbered by_number;
+    json.object([&](const std::string& symbols) {
+      const std::uint64_t id = json.integer();
+      add_token(detail::bytes_of_symbols(symbols), symbols, id, by_number,
+                [&](const auto&... parts) { json.fail(parts...); });
+    });
+    json.finish();
+    number_tokens(by_number, where);
+  }
+
+  template <class Fail>
+  void add_merge(std::string_view one, std::string_view other, Index number, const Fail& fail) {
+    const auto known = [&](std::string_view symbols) {
+      const auto bytes = detail::bytes_of_symbols(symbols);
+      const auto id = bytes ? find(*bytes) : std::nullopt;
+      if (!id) fail(detail::printable(symbols), " is no token");
+      return *id;
+    };
+    const std::string both = std::string(one) + ' ' + std::string(other);
+    const TokenId left = known(one), right = known(other);
+    const auto made = find(token(left) + token(right));
+    if (!made) fail(detail::printable(both), " makes what is no token");
+    if (!merges_.emplace(key(left, right), Merge{number, *made}).second)
+      fail(detail::printable(both), " has come before");
   }
 
   void read_merges(const std::filesystem::path& path) {
@@ -230,20 +302,9 @@ class BytePairEncoding {
       const auto fail = [&](const auto&... parts) {
         raise<IoError>("BytePairEncoding", path.string(), ": line ", number, ": ", parts...);
       };
-      const std::size_t space = line.find(' ');
-      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
-        fail(detail::printable(line), " is not two symbols with a space between them");
-      const auto known = [&](std::string_view symbols) {
-        const auto bytes = detail::bytes_of_symbols(symbols);
-        const auto id = bytes ? find(*bytes) : std::nullopt;
-        if (!id) fail(detail::printable(symbols), " is no token");
-        return *id;
-      };
-      const TokenId left = known(line.substr(0, space)), right = known(line.substr(space + 1));
-      const auto made = find(token(left) + token(right));
-      if (!made) fail(detail::printable(line), " makes what is no token");
-      if (!merges_.emplace(key(left, right), Merge{number, *made}).second)
-        fail(detail::printable(line), " has come before");
+      const auto pair = detail::split_merge(line);
+      if (!pair) fail(detail::printable(line), " is not two symbols with a space between them");
+      add_merge(pair->first, pair->second, number, fail);
     }
   }
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include <infty/core/utf8.hpp>
 #include <infty/data/unicode.hpp>
 #include <infty/io/json.hpp>
 
@@ -52,21 +53,21 @@ inline std::array<std::uint32_t, 256> gpt2_byte_symbols() {
   return symbol;
 }
 
+/// The symbols by which GPT-2's files write a token's bytes.
+inline std::string symbols_of_bytes(std::string_view bytes) {
+  static const auto symbol = gpt2_byte_symbols();
+  std::string out;
+  for (const char byte : bytes) append_utf8(out, symbol[static_cast<unsigned char>(byte)]);
+  return out;
+}
+
 /// The bytes that a token's symbols stand for; empty if one of them stands for none.
 inline std::optional<std::string> bytes_of_symbols(std::string_view symbols) {
   static const std::unordered_map<std::string, char> byte_of = [] {
     std::unordered_map<std::string, char> map;
-    const auto symbol = gpt2_byte_symbols();
-    for (std::size_t byte = 0; byte < symbol.size(); ++byte) {
-      std::string text;
-      if (symbol[byte] < 0x80) {
-        text += static_cast<char>(symbol[byte]);
-      } else {
-        text += static_cast<char>(0xC0U | (symbol[byte] >> 6U));
-        text += static_cast<char>(0x80U | (symbol[byte] & 0x3FU));
-      }
-      map.emplace(std::move(text), static_cast<char>(byte));
-    }
+    for (unsigned byte = 0; byte < 256; ++byte)
+      map.emplace(symbols_of_bytes(std::string(1, static_cast<char>(byte))),
+                  static_cast<char>(byte));
     return map;
   }();
   std::string out;

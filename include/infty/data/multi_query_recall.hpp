@@ -83,8 +83,8 @@ class MultiQueryRecallTask {
     const auto [vocabulary, length, pairs, power, random_non_queries] = config_;
     const auto keys = detail::choose(pairs, vocabulary / 2 - 1, random),
                values = detail::choose(pairs, vocabulary / 2, random);
-    std::vector<std::int64_t> inputs(static_cast<std::size_t>(length)),
-        labels(inputs.size(), ignored);
+    const auto size = static_cast<std::size_t>(length);
+    std::vector<std::int64_t> inputs(size), labels(size, ignored);
     if (random_non_queries)
       for (std::int64_t& token : inputs) token = random.below(vocabulary);
     std::vector<double> weights = weights_;

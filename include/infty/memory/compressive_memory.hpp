@@ -271,10 +271,7 @@ class CompressiveMemory {
             RowCounts(all.length.size(), count)};
   }
 
-  /// How far what the segment reads of compressed vectors, by content, is from what it reads of the
-  /// vectors themselves: the sum over heads of the mean squared difference
-  /// [Rae et al. 2020, Algorithm 2, which has the norm in place of its square]. All but the
-  /// compressed vectors is held constant.
+  /// See `attention_reconstruction`.
   V attention_loss(const Norm& norm, const V& queries, const RowSequences<T, Backend>& vectors,
                    const V& compressed, const RowCounts& length) const {
     const auto read = [&](const V& x, const RowCounts& count) {
@@ -285,11 +282,7 @@ class CompressiveMemory {
           {.heads = sizes_.heads,
            .visible = Tensor<Index, Backend>::from(Shape{x.dim(0)}, count.data())});
     };
-    const Index rows = std::count_if(length.begin(), length.end(), [](Index n) { return n > 0; });
-    const V wanted = read(V(vectors.vectors), vectors.length);
-    return detail::squared_error(read(compressed, length), wanted.value(),
-                                 RowCounts(length.size(), queries.dim(1)),
-                                 T(1) / static_cast<T>(rows * queries.dim(1) * sizes_.head_dim));
+    return detail::attention_reconstruction(vectors, compressed, length, sizes_.head_dim, read);
   }
 
   /// The mean squared difference between vectors and what is made of the compressed ones.

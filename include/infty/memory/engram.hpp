@@ -60,7 +60,8 @@ struct SignedRoot {
 /// large the tables are. With branches, of a residual stream of several, x has them side by side.
 ///
 /// It reads tokens from `pass.words`, which a `LanguageModel` fills. Vectors that are no words,
-/// memory tokens in front and behind, have no n-grams: zeros are added to them.
+/// memory tokens in front and behind, have no n-grams: zeros are added to them. A pass that is
+/// traced is shown the sigmoid, "engram_gate" [B, L, branches].
 template <class T, class Backend>
 class Engram {
  public:
@@ -141,7 +142,7 @@ class Engram {
   /// What is to be added to x [B, L, d], whose words are `pass.words` -> [B, L, d]; moves on by
   /// them. @throws infty::ShapeError, infty::ValueError for a token that the lookup does not have;
   /// then the state is as it was
-  V forward(State& state, const V& x, const Pass<T, Backend>& pass) const {
+  V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     const Tensor<Index, Backend>& tokens = pass.words;
     require<ShapeError>(tokens.rank() == 2, "Engram", "pass.words are ", tokens.shape(),
                         ": it needs the tokens [B, L] of this "
@@ -168,8 +169,10 @@ class Engram {
     const V score = matmul(
         meets, V(Tensor<T, Backend>::full(
                    Shape{d_ / M, 1}, static_cast<T>(1 / std::sqrt(static_cast<double>(d_ / M))))));
-    const V gated =
-        multiply(gate(score), reshape(value.forward(found), Shape{batch, words, 1, d_ / M}));
+    const V open = gate(score);
+    if (pass.traced)
+      pass.show("engram_gate", reshape(open, Shape{batch, words, M}), "row word branch");
+    const V gated = multiply(open, reshape(value.forward(found), Shape{batch, words, 1, d_ / M}));
     const V in =
         reshape(normed(gated, norm, static_cast<T>(config_.epsilon)), Shape{batch, words, d_});
     V y;
@@ -186,6 +189,11 @@ class Engram {
     next.past = narrow(next.past, words, words + config_.reach());
     state = std::move(next);
     return y;
+  }
+
+  /// The same in a pass of which nobody wants to know more than the answer.
+  V forward(State& state, const V& x, Pass<T, Backend>&& pass) const {
+    return forward(state, x, pass);
   }
 
  private:

@@ -17,6 +17,14 @@ template <class T, class Density = GaussianDensity, class Basis = GaussianBasis<
 class LongTermMemory;
 
 template <class T, class Backend = EigenBackend>
+struct UniformState;
+template <class T, class Density = GaussianDensity, class Basis = GaussianBasis<T>,
+          class Backend = EigenBackend>
+class UniformMemory;
+template <class M>
+class MixedMemory;
+
+template <class T, class Backend = EigenBackend>
 class Fifo;
 
 template <class T, class Backend = EigenBackend>
@@ -31,6 +39,8 @@ template <class T, class Backend = EigenBackend>
 struct CompressiveState;
 template <class T, class Backend = EigenBackend>
 class CompressiveMemory;
+template <class T, class Backend = EigenBackend>
+class CompressiveCausalAttention;
 
 template <class T, class Backend = EigenBackend>
 struct LinearAttentionState;

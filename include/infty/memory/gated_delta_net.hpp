@@ -94,6 +94,9 @@ struct GatedDeltaNetState {
 /// gradient flows through all of the state from segment to segment, as far as a tape records. Where
 /// none does, on a CPU, and a head's memory is 64 KiB or less, all segments go place by place,
 /// which is quicker there: the same but for rounding.
+///
+/// A pass that is traced is shown β, "delta_share", and e^g, "delta_kept", of the words, [B, L,
+/// H'].
 template <class T, class Backend>
 class GatedDeltaNet {
  public:
@@ -203,6 +206,7 @@ class GatedDeltaNet {
             state.key.has_value() == convolved && state.value.has_value() == convolved,
         "GatedDeltaNet", "the state's memory is ", state.memory.shape(), ": it must be ",
         memory_shape(batch), ", ", convolved ? "with" : "without", " inputs of convolutions");
+    if (pass.traced) show_gates(narrow(x, pass.before, x.dim(1) - pass.behind), pass);
     return detail::run_words(state, x, pass, [&](State& s, const V& words, bool answer) {
       return run(s, words, answer);
     });
@@ -243,15 +247,28 @@ class GatedDeltaNet {
     return detail::in_heads(silu(inputs ? convolution.forward(*inputs, x) : x), heads);
   }
 
+  /// β and g, [B, L, H'].
+  V shares(const V& x) const {
+    const V share = sigmoid(beta.forward(x));
+    return config_.negative_eigenvalues ? scale(share, T(2)) : share;
+  }
+  V decays(const V& x) const {
+    return -(exp(decay_rate) * softplus(decay.forward(x) + decay_bias));
+  }
+
+  void show_gates(const V& words, Pass<T, Backend>& pass) const {
+    pass.show("delta_share", shares(words), "row word head");
+    if (config_.decay) pass.show("delta_kept", exp(decays(words)), "row word head");
+  }
+
   V run(State& state, const V& x, bool answer) const {
     const auto unit = [&](const V& y) { return unit_vectors(y, 0, config_.length_epsilon, 0); };
     DeltaRuleInputs<T, Backend> in{
         unit(convolved(query_convolution, state.query, query.forward(x), sizes_.heads)),
         unit(convolved(key_convolution, state.key, key.forward(x), sizes_.heads)),
         convolved(value_convolution, state.value, value.forward(x), full_.value_heads)};
-    in.beta = sigmoid(beta.forward(x));
-    if (config_.negative_eigenvalues) in.beta = scale(in.beta, T(2));
-    if (config_.decay) in.decay = -(exp(decay_rate) * softplus(decay.forward(x) + decay_bias));
+    in.beta = shares(x);
+    if (config_.decay) in.decay = decays(x);
     const Index chunk =
         detail::quickest_chunk<T, Backend>(config_.chunk, sizes_.head_dim, full_.value_dim);
     const auto result = delta_rule(in, state.memory, {config_.scale, chunk});

@@ -96,16 +96,27 @@ class GruSlotWriter {
     const V keys = key.forward(x), values = value.forward(x);
     V m = slots;
     for (Index i = 0; i < config_.updates; ++i) {
-      const V read = out.forward(slot_attention(
-          query.forward(m), key.forward(m), value.forward(m), keys, values,
-          {.heads = config_.heads, .temperature = config_.temperature, .visible = visible}));
+      const V read = out.forward(slot_attention(query.forward(m), key.forward(m), value.forward(m),
+                                                keys, values, options(visible)));
       m = cell.forward(read, m);
       m = m + feed.forward(norm.forward(m), plain);
     }
     return m;
   }
 
+  /// What the first of the `updates` averages by, for those who look. @throws as `forward`
+  SlotAttentionWeights<T, Backend> weights(const V& slots, const V& x,
+                                           const Tensor<Index, Backend>& visible = {}) const {
+    const auto guard = no_grad();
+    return slot_attention_weights(query.forward(slots), key.forward(slots), key.forward(x),
+                                  options(visible));
+  }
+
  private:
+  SlotAttentionOptions<Backend> options(const Tensor<Index, Backend>& visible) const {
+    return {.heads = config_.heads, .temperature = config_.temperature, .visible = visible};
+  }
+
   static void check(const Config& config, Index d) {
     config.validate();
     detail::require_slot_heads("GruSlotWriter", d, config.heads);

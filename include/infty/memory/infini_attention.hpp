@@ -59,6 +59,9 @@ struct InfiniState {
 /// A segment is written when it is full, whatever the pieces that it came in: within it the memory
 /// is read only. So tokens one by one are what the segment at once is. Memory tokens (those of the
 /// pass) are attended to in their own call alone, and are not written.
+///
+/// A pass that is traced is shown the share of the memory in what each head reads, "memory_gate"
+/// [H].
 template <class T, class Backend>
 class InfiniAttention {
  public:
@@ -145,6 +148,10 @@ class InfiniAttention {
       done += n;
     } while (done < words);
     now.put_to(next.segment, config_.segment - 1);
+    if (pass.traced) {
+      const V share = sigmoid(gate);
+      pass.show("memory_gate", config_.gate_on_local ? T(1) - share : share, "head");
+    }
     state = std::move(next);
     return pass.answer ? maps.out.forward(y) : V();
   }

@@ -167,8 +167,8 @@ class LinearAttention {
     DeltaRuleInputs<T, Backend> in{features.forward(query.forward(x)),
                                    features.forward(key.forward(x)),
                                    detail::in_heads(value.forward(x), sizes_.heads)};
-    if (config_
-            .gate) {  // g = sigmoid(a), whose logarithm is -softplus(-a), and 1 - g = sigmoid(-a)
+    if (config_.gate) {
+      // g = sigmoid(a), whose logarithm is -softplus(-a), and 1 - g = sigmoid(-a).
       const V less = -gate.forward(x);
       in.decay = -softplus(less);
       in.key = in.key * reshape(sigmoid(less), {x.dim(0), x.dim(1), sizes_.heads, 1});

@@ -39,8 +39,13 @@ struct LongTermConfig {
   /// Standard deviations of the Gaussian basis functions, in units of the signal's length [0, 1];
   /// of no account for a basis that is made of N alone.
   std::vector<double> widths = {.01, .05};
-  Index samples = 512;   ///< M, places that the old signal is sampled at by a contraction (Eq. 14)
-  double tau = 0.75;     ///< share of [0, 1] that the past is contracted to, in (0, 1) (Eq. 13)
+  Index samples = 512;  ///< M, places that the old signal is sampled at by a contraction (Eq. 14)
+  double tau = 0.75;    ///< share of [0, 1] that the past is contracted to, in (0, 1) (Eq. 13)
+  /// p > 0 contracts by `PowerContraction` in place of tau, so that all of the past stays: equally
+  /// dense for 1, the newer denser above. 0 contracts by tau.
+  double power = 0;
+  /// A rule of one's own in place of both; empty for these. It is not saved with a model.
+  ContractionRule contraction = {};
   double ridge = 1.0;    ///< λ > 0, penalty of the ridge regression (Eq. 5)
   bool gate = true;      ///< whether a learned gate says what of new vectors is written (Eq. 18)
   double sigma0 = 0.05;  ///< σ₀ > 0, width of the prior that the KL term draws to (Eq. 20)
@@ -75,17 +80,31 @@ struct LongTermConfig {
   /// loses that of the first, as ∞-Video's program does.
   bool shifted_bins = false;
   bool sort_draws = true;  ///< of `Resampling::sticky`; ∞-Video's program keeps the drawn order
+  /// Whether a first write of an odd number of vectors has them at the midpoints of their cells, as
+  /// in the authors' dialogue program (`first_positions`).
+  bool midpoints = false;
+  /// Whether the KL term draws the mean of a density to mu0, too, by (μ - μ₀)² / (2 σ₀²), as the
+  /// authors' GPT-2 program as released does; in the paper the mean is free (Eq. 20).
+  bool mean_term = false;
+  double mu0 = -1;  ///< μ₀ of the mean term; -1 is the program's, outside of the signal
 
   /// D, with 0 resolved.
   Index resolved_head_dim() const { return head_dim > 0 ? head_dim : model_dim / heads; }
 
-  /// What the matrices of writes are made of.
+  /// What the matrices of writes are made of. A `FixedContraction` is its tau, and not taken from
+  /// the grid that shares are which change.
   RidgeSettings ridge_settings() const {
-    return {.penalty = ridge,
-            .samples = samples,
-            .tau = tau,
-            .hold = hold_short_writes,
-            .bounded = bounded};
+    const auto* const fixed = contraction.target<FixedContraction>();
+    RidgeSettings settings{.penalty = ridge,
+                           .samples = samples,
+                           .tau = fixed ? fixed->tau : tau,
+                           .hold = hold_short_writes,
+                           .bounded = bounded,
+                           .midpoints = midpoints};
+    if (fixed || (!contraction && power == 0)) return settings;
+    settings.contraction = contraction ? contraction : PowerContraction{power};
+    settings.entries = 512;  // the next stream asks for all of them again
+    return settings;
   }
 
   /// Checks all constants.
@@ -108,9 +127,12 @@ struct LongTermConfig {
     require_at_least("LongTermConfig", "group", group, 1);
     require(math::is_finite(tau) && tau > 0 && tau < 1, "LongTermConfig", "tau is ", tau,
             ": it must lie in (0, 1)");
+    require(math::is_finite(power) && power >= 0, "LongTermConfig", "power is ", power,
+            ": it must be 0, or positive and finite");
     positive("ridge", ridge);
     positive("sigma0", sigma0);
     positive("variance_floor", variance_floor);
+    require(math::is_finite(mu0), "LongTermConfig", "mu0 is ", mu0, ": it must be finite");
     const NamedSize dim{"model_dim", model_dim}, functions{"basis", basis};
     require_sizes("LongTermConfig", {dim, {"heads", heads}, {"head_dim", resolved_head_dim()}});
     if (gate) require_sizes("LongTermConfig", {dim, dim});

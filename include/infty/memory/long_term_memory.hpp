@@ -200,13 +200,13 @@ class LongTermMemory {
                          config_.heads);
   }
 
-  /// How far densities, those of a `Reading`, are from their prior of width sigma0, as `Density`
-  /// says [Martins et al. 2022, Eq. 20, 21]. @param density  [2, B, H, Q]; @return  [B, H, Q], >= 0
-  /// @throws infty::ShapeError
+  /// How far densities, of a `Reading`, are from their prior of width sigma0, as `Density` and
+  /// `mean_term` say [Martins et al. 2022, Eq. 20, 21]. @param density  [2, B, H, Q]
+  /// @return  [B, H, Q], >= 0. @throws infty::ShapeError
   Variable<T, Backend> divergence(const Variable<T, Backend>& density) const
     requires DensityWithPrior<Density>
   {
-    return infty::divergence<Density>(density, static_cast<T>(config_.sigma0));
+    return detail::divergence_from_prior<Density>(config_, density);
   }
 
   /// Where the next write will sample what is written now: evenly, or for sticky memories by the

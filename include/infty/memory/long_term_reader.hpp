@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/memory/long_term_config.hpp>
 #include <infty/memory/long_term_state.hpp>
@@ -25,6 +26,14 @@ struct HeadReading {
   Variable<T, B> density;  ///< [2, B, H, Q]; nothing of a density of scores
   Variable<T, B> keys;     ///< [B, N, H D] of a density of scores
 };
+
+/// How far densities [2, B, H, Q] are from the prior of a configuration -> [B, H, Q].
+template <class Density, class T, class B>
+Variable<T, B> divergence_from_prior(const LongTermConfig& config, const Variable<T, B>& density) {
+  const T sigma0 = static_cast<T>(config.sigma0);
+  const auto y = infty::divergence<Density>(density, sigma0);
+  return config.mean_term ? y + mean_divergence(density, static_cast<T>(config.mu0), sigma0) : y;
+}
 
 /// How a long-term memory is read by densities with a mean and a variance: there is nothing to be
 /// kept of the basis. `Memory` is the memory whose maps are used.

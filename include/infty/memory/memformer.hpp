@@ -40,6 +40,9 @@ struct MemformerState {
 ///
 /// `TransformerLM<Memformer<NoMemory<float>>>` is one over segments,
 /// `Memformer<ShortTermMemory<float>>` has a Transformer-XL's memory besides.
+///
+/// A pass that is traced is shown how much of each slot the words read, "reader_weights"
+/// [batch, H, L, m].
 template <class A, class Writer = SlotWriter<typename A::Scalar, typename A::BackendType>>
 class Memformer {
   static_assert(Layer<A>, "Memformer: the attention" INFTY_NO_VISIT);
@@ -119,7 +122,13 @@ class Memformer {
     if (pass.answer) {
       const Index front = x.dim(1) - attended.dim(1);  // may have been left out
       const V seen = (front > 0 ? narrow(x, front, x.dim(1)) : x) + attended;
-      y = attended + reader.forward(reader_norm.forward(seen), pass.slots);
+      const V asking = reader_norm.forward(seen);
+      y = attended + reader.forward(asking, pass.slots);
+      if (pass.traced) {
+        const Index end = asking.dim(1) - pass.behind;
+        const V words = narrow(asking, end - (x.dim(1) - pass.before - pass.behind), end);
+        pass.show("reader_weights", V(reader.weights(words, pass.slots)), "row head word slot");
+      }
     }
     state = std::move(next);
     return y;

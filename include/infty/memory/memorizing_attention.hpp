@@ -203,7 +203,10 @@ class MemorizingAttention {
     const V by = config_.normalized ? scores_scale() : V();
     const V scaled =
         config_.normalized ? reshape(multiply(reshape(queries, by_head), by), flat) : queries;
-    if (pass.traced) pass.show("query", reshape(queries, by_head));
+    if (pass.traced) {
+      pass.show("query", reshape(queries, by_head));
+      if (!joint()) pass.show("memory_gate", sigmoid(gate), "head");
+    }
 
     const V local = read_local(state, scaled, keys, values, by);
     const auto stored = state.memory.latest(config_.capacity);

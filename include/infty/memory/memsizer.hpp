@@ -9,6 +9,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/matmul.hpp>
 #include <infty/autograd/shape.hpp>
+#include <infty/autograd/softmax.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/state.hpp>
@@ -104,6 +105,8 @@ Tensor<T, Backend> source_factors(Index batch, Index length,
 ///
 /// It is a mixer, causal: over a segment as matrix products, one vector at a time at a constant
 /// cost, with the same numbers. `encode` and `attend` are its other form, attention to a source.
+///
+/// A pass that is traced is shown softmax(Φ x) of the words by head, "slot_weights" [B, L, H, k].
 template <class T, class Backend>
 class MemSizer {
  public:
@@ -159,7 +162,7 @@ class MemSizer {
   /// of x in. Memory tokens are read as vectors of this segment, and not taken in.
   /// @throws infty::ShapeError, infty::ValueError for memory tokens with rules of their own; then
   /// the state is as it was
-  V forward(State& state, const V& x, const Pass<T, Backend>& pass) const {
+  V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     check("MemSizer", x);
     const Index batch = x.dim(0), length = x.dim(1), words = length - pass.before - pass.behind;
     require<ShapeError>(state.memory.shape() == Shape{batch, config_.slots, width()} &&
@@ -173,11 +176,18 @@ class MemSizer {
     if (length == 0) return x;
     const V keys = left_norm.forward(left.forward(x)),
             values = right_norm.forward(right.forward(x));
-    V y;
-    if (pass.answer)
-      y = read_rolling_sums(slot_weights(query.forward(x), heads_, scales(state.seen, length)),
-                            keys, values, state.memory);
     const Index end = pass.before + words;
+    V y;
+    if (pass.answer) {
+      const V scores = query.forward(x);
+      y = read_rolling_sums(slot_weights(scores, heads_, scales(state.seen, length)), keys, values,
+                            state.memory);
+      if (pass.traced)
+        pass.show("slot_weights",
+                  softmax(reshape(narrow(scores, pass.before, end),
+                                  Shape{batch, words, heads_, config_.slots})),
+                  "row word head slot");
+    }
     if (words > 0) {
       state.memory = state.memory + sum_of_products(narrow(keys, pass.before, end),
                                                     narrow(values, pass.before, end));

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
+
 #include <infty/autograd/elementwise.hpp>
 #include <infty/nn/attention_sizes.hpp>
+#include <infty/nn/pass.hpp>
 
 namespace infty {
 
@@ -48,5 +51,36 @@ struct GatedMerge {
     return attended + sigmoid(gate) * (read - attended);
   }
 };
+
+namespace detail {
+
+/// Shows a traced pass the share of the memory in what words have read, |read| / (|attended| +
+/// |read|), "memory_share" [B, L]; half where both are 0.
+/// @param attended, read  [B, N, d] and [B, M, d], that end at the same vector
+/// @param length          of the segment; vectors in front may have been left out
+template <class T, class B>
+void show_share(const Variable<T, B>& attended, const Variable<T, B>& read, Index length,
+                Pass<T, B>& pass) {
+  if (!pass.traced) return;
+  const Index words = length - pass.before - pass.behind, d = read.dim(2), batch = read.dim(0);
+  const Index N = attended.dim(1), M = read.dim(1), end = words + pass.behind;
+  Tensor<T, B> share(Shape{batch, words});
+  const T *const a = attended.value().data(), *const b = read.value().data();
+  T* const to = share.data();
+  B::for_each_row(batch * words, 2 * d, [=] INFTY_HOST_DEVICE(Index i) {
+    const T* const x = a + (i / words * N + N - end + i % words) * d;
+    const T* const y = b + (i / words * M + M - end + i % words) * d;
+    T by_attention = T(0), by_memory = T(0);
+    for (Index j = 0; j < d; ++j) {
+      by_attention += x[j] * x[j];
+      by_memory += y[j] * y[j];
+    }
+    const T m = std::sqrt(by_memory), sum = m + std::sqrt(by_attention);
+    to[i] = sum > T(0) ? m / sum : T(0.5);
+  });
+  pass.show("memory_share", Variable<T, B>(share), "row word");
+}
+
+}  // namespace detail
 
 }  // namespace infty

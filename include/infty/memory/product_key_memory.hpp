@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <tuple>
@@ -135,13 +136,18 @@ class ProductKeyMemory {
   }
 
   /// Reads, [..., d] -> [..., d]. The pass is shown "product_key_weights" and "product_key_slots",
-  /// [..., heads, k] each, if it is traced; slots as numbers of T, of which float holds 2^24.
+  /// [..., heads, k] each, if it is traced; slots as numbers of T, of which float holds 2^24; and
+  /// "product_key_use" [heads, n, n], the share of each slot in a head's weights, slot i n + j in
+  /// row i, column j.
   /// @throws infty::ShapeError; infty::ValueError for one vector in a training with batch norm
   V forward(const V& x, Pass<T, Backend>& pass) const {
     const ProductKeyReading<T, Backend> reading = read(x, pass);
     if (pass.traced) {
-      pass.show("product_key_weights", reading.weights);
+      pass.show(
+          "product_key_weights", reading.weights,
+          x.shape().rank() == 3 && pass.before + pass.behind == 0 ? "row word head rank" : "");
       pass.show("product_key_slots", V(reading.slots.template cast<T>()));
+      pass.show("product_key_use", V(use(reading)), "head key1 key2");
     }
     return reading.output;
   }
@@ -171,6 +177,21 @@ class ProductKeyMemory {
   }
 
  private:
+  /// The share of each slot in what each head reads, [heads, n, n].
+  Tensor<T, Backend> use(const ProductKeyReading<T, Backend>& reading) const {
+    const std::vector<Index> slots = reading.slots.to_vector();
+    const std::vector<T> weights = reading.weights.value().to_vector();
+    const auto heads = static_cast<std::size_t>(config_.heads),
+               k = static_cast<std::size_t>(config_.k),
+               all = static_cast<std::size_t>(config_.slots());
+    const T each = T(1) / static_cast<T>((std::max)(std::size_t{1}, slots.size() / (heads * k)));
+    std::vector<T> share(heads * all);
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      share[i / k % heads * all + static_cast<std::size_t>(slots[i])] += each * weights[i];
+    return Tensor<T, Backend>::from(Shape{config_.heads, config_.sub_keys, config_.sub_keys},
+                                    share);
+  }
+
   /// All but a table of values of its own.
   ProductKeyMemory(Config config, Index model_dim, Random random, V shared)
       : values(std::move(shared)), config_(std::move(config)), model_dim_(model_dim) {

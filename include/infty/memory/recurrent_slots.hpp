@@ -37,6 +37,10 @@ struct RecurrentSlotsState {
 /// `forward(slots, x)`, [B, m, d] and [B, L, d] -> [B, m, d]; one that is to write rows that are
 /// padded takes how many of x, the last ones, count, [B] or empty, besides. Memory tokens are not
 /// written.
+///
+/// A pass that is traced is shown what slots read while they are written, of the words,
+/// "writer_weights" [batch, H, m, L], and of themselves, "writer_kept" [batch, H, m], by writers
+/// that tell (`weights(slots, x, visible)`).
 template <class Inner,
           class Writer = SlotWriter<typename Inner::Scalar, typename Inner::BackendType>>
 class RecurrentSlots {
@@ -116,6 +120,12 @@ class RecurrentSlots {
     const Index end = y.dim(1) - pass.behind;  // what is in front may have been left out
     const Index words = x.dim(1) - pass.before - pass.behind;
     const V said = narrow(y, end - words, end);
+    if constexpr (requires { writer.weights(read, said, pass.visible); })
+      if (pass.traced) {
+        const auto weights = writer.weights(read, said, pass.visible);
+        pass.show("writer_weights", V(weights.tokens), "row head slot word");
+        pass.show("writer_kept", V(weights.own), "row head slot");
+      }
     if constexpr (writes_padded)
       next.slots = writer.forward(read, said, pass.visible);
     else

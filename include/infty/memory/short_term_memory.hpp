@@ -54,7 +54,9 @@ struct ShortTermState {
 /// The short-term memory (STM) of Transformer-XL: attention over the segment and the last vectors
 /// of every row, first in, first out, by their distance [Dai et al. 2019, §3.2, 3.3]. No gradient
 /// flows into what it holds, which are its inputs as they were; memory tokens are among them where
-/// the pass says so.
+/// the pass says so. A pass that is traced is shown, where there are memory tokens, how much words
+/// read of those in front, "tokens_read" [batch, H, words, tokens], and those behind of the words,
+/// "words_read" [batch, H, tokens, words], in shares of all that they read.
 template <class T, class Backend>
 class ShortTermMemory {
  public:
@@ -142,7 +144,7 @@ class ShortTermMemory {
 
   /// What the heads read from the segment and the vectors before it, and the queries.
   V read(const State& state, Index memory, const V& x, const Norm& norm,
-         const Tensor<T, Backend>& encoding, const Pass<T, Backend>& pass, V& queries) const {
+         const Tensor<T, Backend>& encoding, Pass<T, Backend>& pass, V& queries) const {
     const V vectors(state.recent.vectors);
     const Index most = vectors.dim(1), K = memory + x.dim(1), longest = encoding.dim(0);
     // Normed at once, where it is normed.
@@ -156,8 +158,7 @@ class ShortTermMemory {
 
   /// The same where no gradient is recorded, with keys and values of the memory from the last call.
   V read_cached(State& state, Index memory, const V& x, const Norm& norm,
-                const Tensor<T, Backend>& encoding, const Pass<T, Backend>& pass,
-                V& queries) const {
+                const Tensor<T, Backend>& encoding, Pass<T, Backend>& pass, V& queries) const {
     const V normed = norm(x);
     queries = attention.query.forward(normed);
     const auto context =

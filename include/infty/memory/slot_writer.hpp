@@ -83,13 +83,24 @@ class SlotWriter {
   /// @return         [B, m, d], of unit length
   /// @throws infty::ShapeError, infty::ValueError
   V forward(const V& slots, const V& x, const Tensor<Index, Backend>& visible = {}) const {
-    const V read = slot_attention(
-        query.forward(slots), key.forward(slots), slots, key.forward(x), value.forward(x),
-        {.heads = config_.heads, .temperature = config_.temperature, .visible = visible});
+    const V read = slot_attention(query.forward(slots), key.forward(slots), slots, key.forward(x),
+                                  value.forward(x), options(visible));
     return unit_vectors((out ? out->forward(read) : read) + bias);
   }
 
+  /// What `forward` averages by, for those who look. @throws as there
+  SlotAttentionWeights<T, Backend> weights(const V& slots, const V& x,
+                                           const Tensor<Index, Backend>& visible = {}) const {
+    const auto guard = no_grad();
+    return slot_attention_weights(query.forward(slots), key.forward(slots), key.forward(x),
+                                  options(visible));
+  }
+
  private:
+  SlotAttentionOptions<Backend> options(const Tensor<Index, Backend>& visible) const {
+    return {.heads = config_.heads, .temperature = config_.temperature, .visible = visible};
+  }
+
   static void check(const Config& config, Index d) {
     config.validate();
     detail::require_slot_heads("SlotWriter", d, config.heads);

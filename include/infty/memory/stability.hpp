@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <infty/core/checked.hpp>
+#include <infty/core/error.hpp>
 #include <infty/core/number.hpp>
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/default.hpp>
@@ -34,6 +36,12 @@ struct Stability {
 };
 
 namespace detail {
+
+/// How many vectors a write of `length` comes behind.
+inline Index before(Index written, Index length) {
+  require_at_least("stability", "written", written, 0);
+  return written == 0 ? length : written;
+}
 
 template <ConfiguredBasis Psi>
 RidgeCache<double, EigenBackend, Psi> exact_ridge(const LongTermConfigFor<Psi>& config) {
@@ -74,11 +82,13 @@ class Energy {
 
 /// Finds how a memory behaves under writes of `length` vectors, both the first and later ones. Of a
 /// memory over another basis it is `stability<FourierBasis<double>>(config, length)`.
-/// @throws infty::ValueError if the configuration is not valid, or length < 1
+/// @param written  vectors before a later write, which say what a rule contracts the past to
+///                 (`LongTermConfig::power`, `contraction`); 0 stands for `length`, a second write
+/// @throws infty::ValueError if the configuration is not valid, length < 1, or written < 0
 template <ConfiguredBasis Psi = GaussianBasis<double>>
-Stability stability(const LongTermConfigFor<Psi>& config, Index length) {
+Stability stability(const LongTermConfigFor<Psi>& config, Index length, Index written = 0) {
   const auto ridge = detail::exact_ridge<Psi>(config);
-  const auto next = ridge.next(length);
+  const auto next = ridge.next(length, detail::before(written, length));
   Stability s{.points = next.limits.points, .penalty = next.limits.penalty};
   const auto even = even_locations<double, EigenBackend>(config.samples);
   const auto psi = evaluate(ridge.basis(), even);  // [M, N]
@@ -92,7 +102,7 @@ Stability stability(const LongTermConfigFor<Psi>& config, Index length) {
   s.lebesgue = (std::max)(first.lebesgue, fit_size(ridge.basis(), G).lebesgue);
   s.multiplies = detail::Resampler(config).even() && next.limits.multiplies;
   // In front of the first product |X(t)| may have been anything up to most_lebesgue, and is such
-  // that the run stays below most_run.
+  // that the run stays below most_run. Under a rule no write is a product.
   if (config.bounded)
     s.bound = s.multiplies ? (std::min)(most_run, next.limits.run(most_lebesgue)) : s.lebesgue;
   return s;
@@ -102,19 +112,23 @@ Stability stability(const LongTermConfigFor<Psi>& config, Index length) {
 /// that write's part of the signal, behind each later write, over what it was at first, for vectors
 /// that are all independent. Contraction alone would leave tauᵏ behind k writes; the rest is blur.
 /// @param lengths  of the write in question, then of the later ones, each >= 1; not empty
+/// @param written  vectors before the write in question, as for `stability`
 /// @return         as many shares, the first of which is 1
 /// @throws infty::ValueError
 template <ConfiguredBasis Psi = GaussianBasis<double>>
-std::vector<double> retention(const LongTermConfigFor<Psi>& config,
-                              std::span<const Index> lengths) {
+std::vector<double> retention(const LongTermConfigFor<Psi>& config, std::span<const Index> lengths,
+                              Index written = 0) {
   require(!lengths.empty(), "retention", "there are no lengths: the first is that of the write");
   const auto ridge = detail::exact_ridge<Psi>(config);
   const detail::Energy energy_of(ridge.basis());
-  auto part = ridge.next(lengths.front()).next_new;  // [L, N], what each vector adds
+  written = detail::before(written, lengths.front());
+  auto part = ridge.next(lengths.front(), written).next_new;  // [L, N], what each vector adds
   std::vector<double> shares;
   double at_first = 0;
   for (std::size_t k = 0; k < lengths.size(); ++k) {
-    if (k > 0) part = detail::matrix_product(part, false, ridge.next(lengths[k]).carry, true);
+    if (k > 0)
+      part = detail::matrix_product(part, false, ridge.next(lengths[k], written).carry, true);
+    written += lengths[k];
     const double energy = energy_of(part);
     if (k == 0) at_first = energy;
     shares.push_back(energy / at_first);
@@ -125,17 +139,23 @@ std::vector<double> retention(const LongTermConfigFor<Psi>& config,
 /// Says what a memory cannot keep of writes of `length` vectors, beside what contraction takes: a
 /// sentence for each fault, none where there is none. A fault is a past that is amplified, a part
 /// that is left nearly empty (less than a quarter of the energy that as many places of one vector
-/// have), or blur that behind three later writes leaves less than a tenth of tau³.
-/// @throws infty::ValueError if the configuration is not valid, or length < 1
+/// have), or blur that behind three later writes leaves less than a tenth of what contraction
+/// leaves, tau³ or its like. @param written  vectors before, as for `stability`
+/// @throws infty::ValueError if the configuration is not valid, length < 1, or written < 0
 template <ConfiguredBasis Psi = GaussianBasis<double>>
-std::vector<std::string> warnings(const LongTermConfigFor<Psi>& config, Index length) {
-  const auto left = retention<Psi>(config, std::vector<Index>(4, length)).back();
+std::vector<std::string> warnings(const LongTermConfigFor<Psi>& config, Index length,
+                                  Index written = 0) {
+  const auto left = retention<Psi>(config, std::vector<Index>(4, length), written).back();
   const auto ridge = detail::exact_ridge<Psi>(config);
-  const auto each = ridge.next(length).next_new;
+  written = detail::before(written, length);
+  const auto each = ridge.next(length, written).next_new;
   Tensor<double> alike = Tensor<double>::zeros({1, config.basis});  // all vectors the same
   for (Index i = 0; i < each.size(); ++i) alike.data()[i % config.basis] += each.data()[i];
-  const double filled = detail::Energy(ridge.basis())(alike) / (1 - config.tau),
-               contracted = std::pow(config.tau, 3);
+  const double tau = ridge.tau(written, length),
+               filled = detail::Energy(ridge.basis())(alike) / (1 - tau);
+  double contracted = 1;
+  for (Index later = 1; later <= 3; ++later)
+    contracted *= ridge.tau(written + later * length, length);
   std::vector<std::string> found;
   const auto say = [&](auto... words) {
     std::ostringstream sentence;
@@ -154,8 +174,8 @@ std::vector<std::string> warnings(const LongTermConfigFor<Psi>& config, Index le
         "short writes are held (hold_short_writes) or grouped (group)");
   else if (left < contracted / 10)
     say(left, " is left three writes later, where contraction leaves ", contracted,
-        ": the rest is blur; tau is ", config.tau, ", ridge ", config.ridge, ", samples ",
-        config.samples, " of ", config.basis, " functions");
+        ": the rest is blur; tau is ", tau, ", ridge ", config.ridge, ", samples ", config.samples,
+        " of ", config.basis, " functions");
   return found;
 }
 

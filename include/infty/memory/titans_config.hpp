@@ -32,6 +32,10 @@ struct TitansConfig {
   /// Keys and queries have length 1 [§4.4]: a step of a matrix is then never too long. Not in the
   /// program.
   bool unit = true;
+  /// Taps of the causal convolutions of each channel behind the projections of keys, values and, in
+  /// `Titans`, queries, in front of SiLU; 0 for none. The paper has them [§4.4] and prints no
+  /// number; 4 is that of the recurrent models that it follows there. Not in the program.
+  Index convolution = 0;
 
   /// Width between a network's layers.
   Index hidden_dim() const { return hidden > 0 ? hidden : 4 * head_dim; }
@@ -47,6 +51,7 @@ struct TitansConfig {
     require_at_least(op, "hidden", hidden, 0);
     require_at_least(op, "chunk", chunk, 1);
     require_at_least(op, "weights_every", weights_every, 0);
+    require_at_least(op, "convolution", convolution, 0);
     require(math::is_finite(max_rate) && max_rate > 0, op, "max_rate is ", max_rate,
             ": it must be a number above 0");
     require_sizes(op, {{"chunk", chunk}, {"model_dim", model_dim}});
@@ -58,6 +63,8 @@ struct TitansConfig {
                        {"the greater of hidden and head_dim",
                         hidden_dim() > head_dim ? hidden_dim() : head_dim}});
     require_sizes(op, {{"weights_every", weights_every}});
+    require_sizes(op, {{"heads", heads}, {"head_dim", head_dim}, {"convolution", convolution}});
+    require_sizes(op, {{"model_dim", model_dim}, {"convolution", convolution}});
     require(weights_every % chunk == 0, op, "weights_every is ", weights_every, ", chunk is ",
             chunk, ": it must be a multiple of chunk, or 0");
   }

@@ -13,6 +13,7 @@
 #include <infty/memory/ops/network_gradient.hpp>
 #include <infty/memory/row_chunks.hpp>
 #include <infty/memory/titans_config.hpp>
+#include <infty/memory/titans_convolutions.hpp>
 #include <infty/memory/titans_state.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -42,6 +43,7 @@ class TitansMemory {
   Linear<T, Backend> keys, values;          ///< d -> H D, without biases
   Linear<T, Backend> rate, decay, inertia;  ///< d -> H: θ, α and η; the last empty without momentum
   Weights initial;                          ///< [H, in, out], what fresh rows begin with
+  TitansConvolutions<T, Backend> convolutions;  ///< behind `keys` and `values`, if there are any
   Linear<T, Backend>
       out;  ///< H D -> d, without a bias; empty for one head of width d, as published
 
@@ -62,6 +64,7 @@ class TitansMemory {
       initial.push_back(detail::uniform_parameter<T, Backend>(
           Shape{config.heads, in, to}, in, random.split(5).split(static_cast<std::uint64_t>(i))));
     }
+    convolutions = {config, random.split(7)};
     if (config.heads > 1 || D != config.model_dim)
       out = Linear<T, Backend>(config.heads * D, config.model_dim, random.split(6), false);
   }
@@ -77,6 +80,7 @@ class TitansMemory {
     see("decay", decay);
     if (config_.momentum) see("inertia", inertia);
     see("initial", initial);
+    see("convolutions", convolutions);
     if (out.weight.size() > 0) see("out", out);
   }
 
@@ -92,6 +96,7 @@ class TitansMemory {
       if (config_.momentum) state.momentum.push_back(zeros(shape));
       if (keeps_base()) state.base.push_back(zeros(shape));
     }
+    convolutions.start(state, batch);
     return state;
   }
 
@@ -108,7 +113,7 @@ class TitansMemory {
     };
     require<ShapeError>(
         batch >= 1 && fits(state.learned, true) && fits(state.momentum, config_.momentum) &&
-            fits(state.base, keeps_base()) &&
+            fits(state.base, keeps_base()) && convolutions.fits(state, batch) &&
             state.waiting.vectors.shape() == Shape{batch, C - 1, config_.model_dim},
         op, "the state holds ", state.learned.size(), " weights, the first ",
         state.learned.empty() ? Shape{} : state.learned[0].shape(), ", and waiting vectors ",
@@ -156,6 +161,12 @@ class TitansMemory {
     const V answers = learn_chunks(next, x, counts, queries);
     state = std::move(next);
     return answers;
+  }
+
+  /// θ of vectors, how long the step is by which each is learned: [B, L, d] -> [B, L, H].
+  /// @throws infty::ShapeError
+  V steps(const V& x) const {
+    return scale(sigmoid(rate.forward(x)), static_cast<T>(config_.max_rate));
   }
 
  private:
@@ -206,16 +217,15 @@ class TitansMemory {
     V keys, values, steps, stays, inertia;
   };
 
-  Lesson lesson(const V& x, Index chunks) const {
+  Lesson lesson(const State& state, const V& x, Index chunks) const {
     const Index C = config_.chunk, batch = x.dim(0), d = config_.model_dim;
     const V part(Tensor<T, Backend>::full(Shape{1, C}, T(1) / static_cast<T>(C)));
     const V mean = C == 1 ? x
                           : reshape(matmul(part, reshape(x, Shape{batch * chunks, C, d})),
                                     Shape{batch, chunks, d});
-    const V taught = values.forward(x);
-    return {prepared(keys.forward(x)), config_.silu ? silu(taught) : taught,
-            scale(sigmoid(rate.forward(x)), static_cast<T>(config_.max_rate)),
-            T(1) - sigmoid(decay.forward(mean)),
+    const V taught = convolutions.projected(values, convolutions.value, state, x);
+    return {prepared(convolutions.projected(keys, convolutions.key, state, x)),
+            config_.silu ? silu(taught) : taught, steps(x), T(1) - sigmoid(decay.forward(mean)),
             config_.momentum ? sigmoid(inertia.forward(mean)) : V()};
   }
 
@@ -225,10 +235,13 @@ class TitansMemory {
     const Index C = config_.chunk;
     const V all = concat(next.waiting.vectors, x);
     Lesson taught;
-    if (chunks.most > 0)
-      taught = lesson(detail::pick(all, chunks.most * C,
-                                   [&](Index row, Index i) { return chunks.learned(row, i); }),
-                      chunks.most);
+    if (chunks.most > 0) {
+      const V lessons = detail::pick(all, chunks.most * C,
+                                     [&](Index row, Index i) { return chunks.learned(row, i); });
+      taught = lesson(next, lessons, chunks.most);
+      convolutions.keep(next, lessons,
+                        [&](Index row) { return chunks.full[static_cast<std::size_t>(row)] * C; });
+    }
     V asked;
     if (queries)
       asked = detail::pick(prepared(*queries), chunks.begun * C,

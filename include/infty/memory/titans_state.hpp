@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <infty/autograd/variable.hpp>
 #include <infty/core/state.hpp>
 #include <infty/memory/fwd.hpp>
+#include <infty/nn/short_convolution.hpp>
 
 namespace infty {
 
@@ -33,6 +35,10 @@ struct TitansState {
   std::vector<Variable<T, Backend>> base;
   RowCounts since;                    ///< [batch], vectors learned since `base` was renewed
   TitansWaiting<T, Backend> waiting;  ///< what will be learned with the next chunk
+  /// With convolutions, the last vectors that were learned, [batch, taps, d], as they came.
+  std::optional<ShortConvolutionState<T, Backend>> before = {};
+  /// With convolutions, and in a `Titans` alone, the last words' queries, [batch, taps, H D].
+  std::optional<ShortConvolutionState<T, Backend>> asked = {};
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -41,6 +47,8 @@ struct TitansState {
     see("base", base);
     see("since", since);
     see("waiting", waiting);
+    see("before", before);
+    see("asked", asked);
   }
 };
 

@@ -24,8 +24,26 @@ Variable<T, B> concat_rows(const Variable<T, B>& a, const Variable<T, B>& b) {
   return reshape(concat(reshape(a, Shape{1, n, e}), reshape(b, Shape{1, m, e})), Shape{n + m, e});
 }
 
+/// Shows a traced pass what words read of the memory tokens in front, "tokens_read"
+/// [B, H, words, tokens], and the tokens behind of the words, "words_read" [B, H, tokens, words].
+/// @param weights  (H, B, L, K), of the queries [begin, begin + L) of a segment, of all its keys up
+/// to the last query's behind `past` others; of none of them where a part has no words
+template <class T, class B>
+void show_token_weights(const Tensor<T, B>& weights, Index begin, Index past, Index length,
+                        Pass<T, B>& pass) {
+  const Index words = length - pass.before - pass.behind, end = begin + weights.dim(2);
+  const auto part = [&](Index first, Index queries, Index key, Index keys) {
+    return Variable<T, B>(weights_by_row(weights, first - begin, queries, past + key, keys));
+  };
+  if (pass.before > 0 && words > 0 && begin <= pass.before && end >= pass.before + words)
+    pass.show("tokens_read", part(pass.before, words, 0, pass.before), "row head word token");
+  if (pass.behind > 0 && words > 0 && end == length)
+    pass.show("words_read", part(length - pass.behind, pass.behind, pass.before, words),
+              "row head token word");
+}
+
 /// What heads read by `attention.read` in a segment behind the past, with the rules of the pass's
-/// memory tokens.
+/// memory tokens. A pass that is traced is shown what tokens and words read of each other.
 /// @param queries    [B, L, H D]
 /// @param keys       [B, M + L, H D], those of the past first; values as well
 /// @param positions  [M + L, H D], projected encodings of the distances M + L - 1, ..., 0
@@ -35,10 +53,15 @@ template <class T, class B>
 Variable<T, B> read_groups(const RelativeAttention<T, B>& attention, const Variable<T, B>& queries,
                            const Variable<T, B>& keys, const Variable<T, B>& values,
                            const Variable<T, B>& positions, const RowCounts& held,
-                           const Pass<T, B>& pass) {
+                           Pass<T, B>& pass) {
   const Index all = keys.dim(1), length = queries.dim(1), past = all - length;
-  if (tokens_are_causal(pass, past))
-    return attention.read(queries, keys, values, positions, visible<B>(held, past));
+  const bool shows = pass.traced && pass.before + pass.behind > 0;
+  if (tokens_are_causal(pass, past)) {
+    const Tensor<Index, B> seen = visible<B>(held, past);
+    if (shows)
+      show_token_weights(attention.weights(queries, keys, positions, seen), 0, past, length, pass);
+    return attention.read(queries, keys, values, positions, seen);
+  }
   return read_parts<T, B>(
       length, past, pass, [&](Index begin, Index end, Index first, bool tokens) {
         const Index K = past + end - first, L = end - begin, in_front = K - L;
@@ -48,14 +71,22 @@ Variable<T, B> read_groups(const RelativeAttention<T, B>& attention, const Varia
         RowCounts seen = held;  // of the keys in front of this part's own
         for (Index& n : seen) n = first > 0 ? in_front : n + begin;
         const Tensor<Index, B> shown = visible<B>(seen, in_front);
-        if (!tokens || !pass.tokens.both_ways || L == 1)
+        if (!tokens || !pass.tokens.both_ways || L == 1) {
+          if (shows)
+            show_token_weights(attention.weights(q, k, by_distance, shown), begin, past - first,
+                               length, pass);
           return attention.read(q, k, v, by_distance, shown);
+        }
         const bool shifted = pass.tokens.ahead == AheadPositions::shifted;
         const Variable<T, B> ahead(distance_encoding<T, B>(L - 1, attention.position.weight.dim(1),
-                                                           shifted ? all - L + 2 : 1 - L));
-        return two_way_attention(
-            q, k, v, concat_rows(by_distance, attention.position.forward(ahead)),
-            attention.content_bias, attention.position_bias, pass.tokens.ahead, shown);
+                                                           shifted ? all - L + 2 : 1 - L)),
+            placed = concat_rows(by_distance, attention.position.forward(ahead));
+        if (shows)
+          show_token_weights(two_way_weights(q, k, placed, attention.content_bias,
+                                             attention.position_bias, pass.tokens.ahead, shown),
+                             begin, past - first, length, pass);
+        return two_way_attention(q, k, v, placed, attention.content_bias, attention.position_bias,
+                                 pass.tokens.ahead, shown);
       });
 }
 

@@ -9,6 +9,7 @@
 #include <infty/core/needs.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/merge.hpp>
+#include <infty/memory/with_memory_state.hpp>
 #include <infty/nn/attention_sizes.hpp>
 
 namespace infty {
@@ -19,6 +20,9 @@ struct WithMemoryConfig {
   AttentionConfig attention = {};  ///< of the attention, which may have a memory itself
   /// Empty for none. Its model_dim, heads and head_dim, where it has these, are the attention's.
   std::optional<MemoryConfig> memory = MemoryConfig{};
+  /// Whether the memory takes in vectors as the norm in front of the layer makes them; otherwise as
+  /// they came to the layer, as in the authors' GPT-2 for language modelling.
+  bool normed = true;
 
   /// The memory's constants, with these sizes.
   MemoryConfig resolved_memory(const AttentionSizes& sizes) const {
@@ -39,32 +43,6 @@ struct WithMemoryConfig {
   }
 };
 
-/// A memory's state, and what has left the attention beside it since it was last written.
-template <class T, class Backend, class MemoryState>
-struct MemoryPast {
-  RowSequences<T, Backend> leaving;  ///< is written first thing in the next segment
-  MemoryState memory;                ///< of the memory beside the attention
-
-  template <class Visitor>
-  void visit(Visitor&& see) {
-    see("leaving", leaving);
-    see("memory", memory);
-  }
-};
-
-/// What a `WithMemory` remembers.
-template <class AttentionState, class Past>
-struct WithMemoryState {
-  AttentionState attention;  ///< of the attention
-  std::optional<Past> past;  ///< empty where there is no memory
-
-  template <class Visitor>
-  void visit(Visitor&& see) {
-    see("attention", attention);
-    see("past", past);
-  }
-};
-
 namespace detail {
 
 /// The decorator that attention asks for, if it does: a memory beside it changes nothing.
@@ -82,6 +60,10 @@ struct AroundAttention<A> {
 /// Attention and beside it a memory, which takes in the vectors that the former lets go. The same
 /// queries read both, and `Merge` makes one of what they read, by default the sum
 /// Z = Z_T + Z_LTM [Martins et al. 2022, Eq. 12].
+///
+/// Attention that holds a chunk, as `CachedAttention` does and says by `chunk()`, lets a row's
+/// vectors go together where the next segment does not fit into the chunk; until then the memory is
+/// read as it is, so that a chunk may be read token by token.
 template <class A, class M, class Merge = SumMerge<typename A::Scalar, typename A::BackendType>>
 class WithMemory : public detail::AroundAttention<A> {
   using T = typename A::Scalar;
@@ -199,18 +181,28 @@ class WithMemory : public detail::AroundAttention<A> {
     return attend(state, x, norm, pass).context;
   }
 
+  /// The state with what waits in it written, as the next `forward` would begin: so that copies of
+  /// it, which read the same segment again and again, need not write it each. A chunk waits until
+  /// it is full. Of a segment that is read through a norm, that norm. No gradient flows from them
+  /// to what the memory makes of it.
+  /// @throws as `forward`
+  State settled(const State& state, const Norm& norm = {}) const {
+    const auto guard = no_grad();
+    return written(state, norm, 1);
+  }
+
   /// What `forward` does, with the queries; nothing leaves where there is a memory.
   Attended<Scalar, BackendType> attend(State& state, const V& x, const Norm& norm,
                                        PassType& pass) const {
-    State next = written(state, norm);
+    State next = written(state, norm, x.shape().rank() == 3 ? x.dim(1) : 0);
     auto attended = attention.attend(next.attention, x, norm, pass);
     if (memory) {
       if (pass.answer)
         attended.context =
-            merged(attended.context, read(next.past->memory, attended.queries, pass));
+            merged(attended.context, read(next.past->memory, attended.queries, pass), x, pass);
       else if (notes_reads())
         read(next.past->memory, attention.queries(norm(x)), pass);
-      next.past->leaving = std::exchange(attended.leaving, {});
+      detail::append(next.past->leaving, std::exchange(attended.leaving, {}));
     }
     state = std::move(next);
     return attended;
@@ -264,8 +256,9 @@ class WithMemory : public detail::AroundAttention<A> {
   }
 
   /// Of vectors in front that have not asked the memory, what attention alone has read.
-  V merged(const V& attended, const V& read) const {
+  V merged(const V& attended, const V& read, const V& x, PassType& pass) const {
     const Index all = attended.dim(1), front = all - read.dim(1);
+    detail::show_share(attended, read, x.dim(1), pass);
     if (front == 0) return merge.forward(attended, read);
     return concat(narrow(attended, 0, front), merge.forward(narrow(attended, front, all), read));
   }
@@ -275,14 +268,18 @@ class WithMemory : public detail::AroundAttention<A> {
             RowCounts(static_cast<std::size_t>(batch), 0)};
   }
 
-  /// The state with what has left the attention written to the memory: here and not when it left,
-  /// so that the gradient of this segment's loss reaches what the memory makes of new vectors.
-  State written(const State& state, const Norm& norm) const {
+  /// The state with what has left the attention, or leaves it for a segment of `length`, written to
+  /// the memory: here and not when it left, so that the gradient of this segment's loss reaches
+  /// what the memory makes of new vectors.
+  State written(const State& state, const Norm& norm, Index length) const {
     require<ShapeError>(state.past.has_value() == memory.has_value(), "WithMemory",
                         "the state has ", state.past ? "a" : "no", " memory, the layer ",
                         memory ? "one" : "none");
     const Index batch = detail::checked_rows("WithMemory", state);
     State next = state;
+    RowCounts over(static_cast<std::size_t>(batch), 1);
+    if constexpr (detail::holds_chunk<A>)
+      over = detail::begin_chunks(attention, next.attention, length);
     if (!memory) return next;
     auto& [leaving, past] = *next.past;
     const Shape& waiting = leaving.vectors.shape();
@@ -290,13 +287,17 @@ class WithMemory : public detail::AroundAttention<A> {
         waiting.rank() == 3 && waiting == Shape{batch, waiting[1], sizes_.model_dim}, "WithMemory",
         "the state's leaving vectors are ", waiting, ": they must be [", batch, ", L, ",
         sizes_.model_dim, "]");
+    for (const Index n : leaving.length)
+      require<ShapeError>(n >= 0 && n <= waiting[1], "WithMemory", "a row has ", n,
+                          " leaving vectors of ", waiting[1]);
     if constexpr (requires { memory->check("WithMemory", past); })
       memory->check("WithMemory", past);
     if (leaving.vectors.dim(1) == 0) return next;
-    V vectors(leaving.vectors);
-    if (norm) vectors = masked(norm(vectors), leaving.length);
-    memory->write(past, vectors, leaving.length);
-    leaving = nothing(vectors.dim(0));
+    const auto ready = detail::take_sequences(leaving, over);
+    if (ready.vectors.dim(1) == 0) return next;
+    V vectors(ready.vectors);
+    if (norm && config_.normed) vectors = masked(norm(vectors), ready.length);
+    memory->write(past, vectors, ready.length);
     return next;
   }
 

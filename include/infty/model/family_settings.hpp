@@ -113,6 +113,7 @@ void describe(TitansConfig& c, See&& see) {
   see("momentum", c.momentum, "what surprised goes on doing so");
   see("silu", c.silu, "keys, values and queries pass SiLU");
   see("unit", c.unit, "keys and queries have length 1");
+  see("convolution", c.convolution, "taps behind the projections; 0: no convolutions");
 }
 
 /// The settings of an Engram.

@@ -32,7 +32,9 @@ template <class L, class T, class B>
 Variable<T, B> run_layer_of(std::size_t i, const L& layer, StateOf<L>& state,
                             const Variable<T, B>& x, Pass<T, B>& pass) {
   return in_layer(i, [&] {
+    const Index outer = std::exchange(pass.layer, static_cast<Index>(i));
     auto y = run_layer(layer, state, x, pass);
+    pass.layer = outer;
     if (!Tape::active() && y.size() > 0)
       require_finite(y.value(),
                      [] { raise<NonFiniteError>("forward", "NaN or infinity came up"); });

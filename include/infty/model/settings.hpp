@@ -5,11 +5,16 @@
 #include <string_view>
 
 #include <infty/io/settings.hpp>
+#include <infty/memory/compressive_causal_attention.hpp>
 #include <infty/memory/compressive_memory.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/long_term_config.hpp>
+#include <infty/memory/mixed_config.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/memory/sliding_window.hpp>
+#include <infty/memory/uniform_config.hpp>
+#include <infty/model/gpt2_config.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/beam_search.hpp>
 #include <infty/nn/sampling.hpp>
@@ -79,6 +84,7 @@ void describe(LongTermConfig& c, See&& see) {
   see("widths", c.widths, "of the LTM's Gaussian basis functions");
   see("samples", c.samples, "M, of the LTM's past at a contraction");
   see("tau", c.tau, "share of the LTM that the past is contracted to");
+  see("power", c.power, "p > 0: contraction keeps all of the LTM's past, by no tau; 0: by tau");
   see("ridge", c.ridge, "penalty of the LTM's regression");
   see("gate", c.gate, "new vectors pass a gate into the LTM");
   see("sigma0", c.sigma0, "width of the prior of the LTM's densities");
@@ -100,6 +106,9 @@ void describe(LongTermConfig& c, See&& see) {
   see("shifted_bins", c.shifted_bins,
       "sticky memories lose the first bin, as in ∞-Video's program");
   see("sort_draws", c.sort_draws, "places that sticky memories draw rise");
+  see("midpoints", c.midpoints, "an odd number of first vectors stands at its cells' midpoints");
+  see("mean_term", c.mean_term, "the KL term draws means to mu0, too");
+  see("mu0", c.mu0, "of the mean term");
 }
 
 /// The settings of a short-term memory.
@@ -144,6 +153,7 @@ void describe(AdamConfig& c, See&& see) {
   see("beta1", c.beta1, "of Adam");
   see("beta2", c.beta2, "of Adam");
   see("epsilon", c.epsilon, "of Adam");
+  see("epsilon_first", c.epsilon_first, "it is added before the bias correction");
   see("weight_decay", c.weight_decay, "of Adam, decoupled");
 }
 
@@ -181,6 +191,69 @@ void describe(BeamSearchConfig& c, See&& see) {
   see("end", c.end, "the token that ends a hypothesis");
   see("longest", c.longest, "tokens of a hypothesis, its end included");
   see("best", c.best, "hypotheses that are wanted");
+}
+
+/// The settings of a GPT-2.
+template <class See>
+void describe(Gpt2Config& c, See&& see) {
+  see("vocabulary", c.vocabulary, "tokens");
+  see("places", c.places, "most tokens that are read together");
+  see("model_dim", c.model_dim, "width of the vectors that go through all layers");
+  see("layers", c.layers, "blocks, one above the other");
+  see("heads", c.heads, "of attention");
+  see("feed_forward", c.feed_forward, "width inside of the feed; 0: 4 model_dim");
+  see("norm_epsilon", c.norm_epsilon, "added to variances");
+  see("tie_embedding", c.tie_embedding, "the head scores by the embedding's table");
+  see("dropout", c.dropout, "while training, behind attention and feed");
+  see("embedding_dropout", c.embedding_dropout, "of the embeddings' sum; -1: dropout's");
+  see("attention_dropout", c.attention_dropout, "of attention's probabilities");
+  see("kept", c.kept, "tokens that are read again where the window slides; 0: half of the places");
+  see("begin_token", c.begin_token, "that begins a text; -1: none");
+  see("end_token", c.end_token, "that ends a text; -1: none");
+}
+
+/// The settings of a window that slides.
+template <class See>
+void describe(SlidingWindowConfig& c, See&& see) {
+  see("longest", c.longest, "places of the window");
+  see("kept", c.kept, "vectors of a full window that are read again, at the first places");
+}
+
+/// The names of ways to answer together.
+constexpr std::array<std::string_view, 2> names_of(MixedReading) { return {"heads", "gate"}; }
+
+/// The settings of several memories in one.
+template <class Part, class See>
+void describe(MixedConfig<Part>& c, See&& see) {
+  see("model_dim", c.model_dim, "d; in a transformer that of its attention");
+  see("heads", c.heads, "of the densities; the same");
+  see("head_dim", c.head_dim, "of each head; the same");
+  see("reading", c.reading, "each part answers its share of the heads, or a gate mixes them");
+  see("parts", c.parts, "the memories; sizes are made of those above");
+}
+
+/// The settings of a uniform memory: those of its signal, and its own.
+template <class LongTerm, class See>
+void describe(UniformConfig<LongTerm>& c, See&& see) {
+  describe(static_cast<LongTerm&>(c), see);
+  see("block", c.block, "P, vectors or means of vectors that are written together");
+  see("least_share", c.least_share, "of a block in [0, 1], at the least; 0: P / (2 N)");
+  see("read_waiting", c.read_waiting, "reads see what waits for its block");
+}
+
+/// The names of what slopes are at first.
+constexpr std::array<std::string_view, 2> names_of(SlopeStart) { return {"zero", "alibi"}; }
+
+/// The settings of causal attention over a compressed past.
+template <class See>
+void describe(CompressiveCausalConfig& c, See&& see) {
+  see("compressed_capacity", c.compressed_capacity, "compressed vectors that are held");
+  see("rate", c.rate, "vectors that become a compressed one");
+  see("capacity", c.capacity, "vectors that are held as they were");
+  see("compression", c.compression, "how");
+  see("reconstruction", c.reconstruction, "it is learned by the reconstruction of attention");
+  see("slopes", c.slopes, "of the position bias, at first");
+  see("bias", c.bias, "of the four maps of attention");
 }
 
 }  // namespace infty

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -19,6 +20,8 @@ struct AddedPlaces {
   using BackendType = Backend;
 
   Embedding<T, Backend> places;  ///< [longest, d]
+  /// Share of the sums that is dropped while training, in [0, 1); nothing for the pass's.
+  std::optional<double> dropout = {};
 
   AddedPlaces() = default;
 
@@ -41,7 +44,7 @@ struct AddedPlaces {
     std::vector<Index, PoolAllocator<Index>> numbers;
     for (Index i = 0; i < x.dim(1); ++i) numbers.push_back(i);
     const auto at = Tensor<Index, Backend>::from(Shape{1, x.dim(1)}, numbers.data());
-    return pass.dropped(add(x, places.forward(at)));
+    return pass.dropped(add(x, places.forward(at)), dropout.value_or(pass.dropout));
   }
 };
 

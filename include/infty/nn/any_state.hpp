@@ -110,10 +110,12 @@ class AnyRowStore {
 template <class T, class Backend>
 class AnyState {
   using V = Variable<T, Backend>;
+  /// Of the other precision, such as sums in double beside vectors in float.
+  using OtherTensor = Tensor<std::conditional_t<std::is_same_v<T, double>, float, double>, Backend>;
   /// All that a state may be made of.
   using Member =
-      std::variant<Tensor<T, Backend>*, Tensor<Index, Backend>*, V*, RowSequences<T, Backend>*,
-                   RowCounts*, RowIds*, AnyRowStore<T, Backend>*>;
+      std::variant<Tensor<T, Backend>*, OtherTensor*, Tensor<Index, Backend>*, V*,
+                   RowSequences<T, Backend>*, RowCounts*, RowIds*, AnyRowStore<T, Backend>*>;
   struct Named {
     std::string name;
     Member member;

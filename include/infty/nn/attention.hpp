@@ -113,6 +113,29 @@ Tensor<T, B> attention_weights(const AttentionSize& s, const AttentionInputs<T>&
   return weights;
 }
 
+/// A part of weights (H, B, L, K), of the queries [first, first + queries) and the keys
+/// [first_key, first_key + keys) -> (B, H, queries, keys).
+template <class T, class B>
+Tensor<T, B> weights_by_row(const Tensor<T, B>& weights, Index first, Index queries,
+                            Index first_key, Index keys) {
+  const Index heads = weights.dim(0), batch = weights.dim(1), L = weights.dim(2),
+              K = weights.dim(3);
+  Tensor<T, B> out(Shape{batch, heads, queries, keys});
+  const T* const from = weights.data();
+  T* const to = out.data();
+  B::for_each_row(batch * heads * queries, keys, [=] INFTY_HOST_DEVICE(Index row) {
+    const Index i = first + row % queries, head = row / queries % heads, b = row / queries / heads;
+    const T* const x = from + ((head * batch + b) * L + i) * K + first_key;
+    for (Index j = 0; j < keys; ++j) to[row * keys + j] = x[j];
+  });
+  return out;
+}
+/// The same of all.
+template <class T, class B>
+Tensor<T, B> weights_by_row(const Tensor<T, B>& weights) {
+  return weights_by_row(weights, 0, weights.dim(2), 0, weights.dim(3));
+}
+
 /// Turns d weights into d scores in place, ds = p (dp - sum p dp) / sqrt(D), and writes the same
 /// numbers by distance into `distance`.
 template <class T, class B>

@@ -8,6 +8,7 @@
 #include <infty/autograd/shape.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/state.hpp>
+#include <infty/nn/attended.hpp>
 #include <infty/nn/attention_sizes.hpp>
 #include <infty/nn/multi_head_attention.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -68,6 +69,11 @@ void require_keys(const char* op, const HeldKeysAndValues<T, B>& state, const Va
 /// A mixer of decoders: plain causal attention without positions [Vaswani et al. 2017, §3.2.3] that
 /// holds keys and values, so that a token costs its own maps and a look at those before it. What is
 /// read in pieces is what is read at once, as far as the capacity goes.
+///
+/// Beside a memory (`WithMemory`) the capacity is that of a chunk: a row whose chunk the next
+/// segment does not fit into begins another one, without keys, and all vectors of the old one go to
+/// the memory. What is read in pieces is then what `CausalAttention` beside the memory makes of the
+/// chunks at once.
 template <class T, class Backend = EigenBackend>
 class CachedAttention {
  public:
@@ -105,27 +111,64 @@ class CachedAttention {
   /// @throws infty::ShapeError, and for memory tokens infty::ValueError; then the state is as it
   /// was
   V forward(State& state, const V& x, const Pass<T, Backend>& pass) const {
+    V unused;
+    return read(state, x, pass, unused);
+  }
+
+  /// What `forward` makes of x, normed first, with the queries; all of x is to leave with its
+  /// chunk. @throws as there, for a segment longer than a chunk as well
+  Attended<T, Backend> attend(State& state, const V& x, const InputNorm<T, Backend>& norm,
+                              const Pass<T, Backend>& pass) const {
+    require<ShapeError>(x.shape().rank() == 3 && x.dim(1) <= chunk(), "CachedAttention", "x is ",
+                        x.shape(), ": it must be [B, L, d], L at most ", chunk(),
+                        ", the capacity of a chunk");
+    Attended<T, Backend> attended;
+    attended.context = read(state, norm(x), pass, attended.queries);
+    attended.leaving = {x.value(), RowCounts(static_cast<std::size_t>(x.dim(0)), x.dim(1))};
+    return attended;
+  }
+
+  /// The queries of vectors as attention sees them, [B, L, d] -> [B, L, H D].
+  V queries(const V& x) const { return maps.query.forward(x); }
+
+  /// Most vectors of a chunk that a memory beside this takes in as one: the capacity.
+  Index chunk() const { return config_.capacity; }
+
+ private:
+  Index width() const { return maps.key.weight.size() > 0 ? maps.key.weight.dim(0) : 0; }
+
+  /// What `forward` does, with the queries where the pass wants an answer.
+  V read(State& state, const V& x, const Pass<T, Backend>& pass, V& queries_of_x) const {
     detail::require_keys("CachedAttention", state, x, width());
     require(pass.before + pass.behind == 0, "CachedAttention", "there are ", pass.before, " and ",
             pass.behind, " memory tokens around the segment: it takes none");
+    if (pass.answer) queries_of_x = queries(x);
     if (x.dim(1) == 0) return x;
-    const V keys = concat(state.keys, maps.key.forward(x)),
-            values = concat(state.values, maps.value.forward(x));
+    // Rows that were reset leave places in front that no row fills.
+    Index held = 0;
+    for (const Index n : state.length) held = (std::max)(held, n);
+    const Index most = state.keys.dim(1), empty = most - held;
+    const auto behind = [&](const V& old, const V& added) {
+      return concat(empty > 0 ? narrow(old, empty, most) : old, added);
+    };
+    const V keys = behind(state.keys, maps.key.forward(x)),
+            values = behind(state.values, maps.value.forward(x));
     const Index all = keys.dim(1), kept = (std::min)(all, config_.capacity);
     RowCounts length = state.length;
     for (Index& n : length) n += x.dim(1);
     V y;
     if (pass.answer)
-      y = maps.out.forward(scaled_dot_product_attention(
-          maps.query.forward(x), keys, values,
-          {.heads = maps.heads, .causal = true, .visible = detail::visible<Backend>(length, all)}));
+      y = maps.out.forward(
+          scaled_dot_product_attention(queries_of_x, keys, values,
+                                       {.heads = maps.heads,
+                                        .causal = true,
+                                        .visible = detail::visible<Backend>(length, all),
+                                        .dropout = pass.attention_dropout,
+                                        .random = pass.random}));
     for (Index& n : length) n = (std::min)(n, kept);
     state = {narrow(keys, all - kept, all), narrow(values, all - kept, all), std::move(length)};
     return y;
   }
-
- private:
-  Index width() const { return maps.key.weight.size() > 0 ? maps.key.weight.dim(0) : 0; }
 
   Config config_;
 };

@@ -73,14 +73,21 @@ struct CausalAttention {
   V read(const V& queries_of_x, const V& x, const Pass<T, Backend>& pass) const {
     const V keys = maps.key.forward(x), values = maps.value.forward(x);
     if (detail::tokens_are_causal(pass, 0))
-      return maps.out.forward(scaled_dot_product_attention(queries_of_x, keys, values,
-                                                           {.heads = maps.heads, .causal = true}));
+      return maps.out.forward(
+          scaled_dot_product_attention(queries_of_x, keys, values, options(true, pass)));
     return maps.out.forward(detail::read_parts<T, Backend>(
         x.dim(1), 0, pass, [&](Index begin, Index end, Index, bool tokens) {
           return scaled_dot_product_attention(narrow(queries_of_x, begin, end),
                                               narrow(keys, 0, end), narrow(values, 0, end),
-                                              {.heads = maps.heads, .causal = !tokens});
+                                              options(!tokens, pass));
         }));
+  }
+
+  PlainAttentionOptions<Backend> options(bool causal, const Pass<T, Backend>& pass) const {
+    return {.heads = maps.heads,
+            .causal = causal,
+            .dropout = pass.attention_dropout,
+            .random = pass.random};
   }
 };
 

@@ -45,6 +45,12 @@ struct DropoutMask {
     if (n % 4 > 0) B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { take(n / 4, n % 4); });
   }
 
+  /// x times factor or 0, element by element, to `out`, which may be x.
+  template <class B>
+  void apply(Index n, const T* x, T* out) const {
+    for_each<B>(n, [=] INFTY_HOST_DEVICE(Index i, T keep) { out[i] = keep * x[i]; });
+  }
+
   /// Adds term(i) times factor or 0 to the gradient of x, for all elements i.
   template <class B, class Term>
   void add_to_grad(const Variable<T, B>& x, Term term) const {
@@ -68,10 +74,7 @@ Variable<T, B> dropout(const Variable<T, B>& x, double probability, Random& rand
   const auto mask = detail::DropoutMask<T>::draw(x.size(), probability, random);
   if (probability == 0) return x;
   Variable<T, B> y(Tensor<T, B>(x.shape()));
-  const T* const in = x.value().data();
-  T* const out = y.value().data();
-  mask.template for_each<B>(x.size(),
-                            [=] INFTY_HOST_DEVICE(Index i, T keep) { out[i] = keep * in[i]; });
+  mask.template apply<B>(x.size(), x.value().data(), y.value().data());
   return record(
       y,
       [x, mask](const Tensor<T, B>& dy) {

@@ -29,6 +29,8 @@ template <class T, class Backend = EigenBackend>
 struct RelativeAttention;
 template <class T, class Backend = EigenBackend>
 struct BucketBias;
+template <class T, class Backend = EigenBackend>
+struct LinearBias;
 
 template <class T, class Backend = EigenBackend>
 struct CausalAttention;

@@ -7,14 +7,17 @@
 
 namespace infty {
 
-/// A position-wise network W2 gelu(W1 x + b1) + b2, with dropout behind the first map.
+/// A position-wise network W2 gelu(W1 x + b1) + b2, with dropout behind the first map unless
+/// `drop_inner` says otherwise.
 template <class T, class Backend = EigenBackend>
 struct GeluFeed {
   using Scalar = T;
   using BackendType = Backend;
   using V = Variable<T, Backend>;
 
-  Linear<T, Backend> inner, outer;  ///< d -> hidden, and hidden -> what comes out
+  Linear<T, Backend> inner, outer;              ///< d -> hidden, and hidden -> what comes out
+  Approximate approximate = Approximate::none;  ///< of the gelu; GPT-2's is `tanh`
+  bool drop_inner = true;  ///< whether what lies between both maps is dropped; not in GPT-2
 
   GeluFeed() = default;
 
@@ -33,7 +36,8 @@ struct GeluFeed {
 
   /// [..., d] -> [..., d]. @throws infty::ShapeError
   V forward(const V& x, Pass<T, Backend>& pass) const {
-    return outer.forward(pass.dropped(gelu(inner.forward(x))));
+    const V hidden = gelu(inner.forward(x), approximate);
+    return outer.forward(drop_inner ? pass.dropped(hidden) : hidden);
   }
 };
 

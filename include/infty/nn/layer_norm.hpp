@@ -6,6 +6,7 @@
 #include <infty/autograd/linear.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/layer_norm.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/nn/fwd.hpp>
 
@@ -108,20 +109,23 @@ template <class T, class Backend>
 struct LayerNorm {
   Variable<T, Backend> weight;  ///< the gain, [d], ones at first
   Variable<T, Backend> bias;    ///< what is added, [d], zeros at first
+  T epsilon = T(1e-5);          ///< what is added to the variance, a constant
 
   LayerNorm() = default;
 
   /// Makes a norm of vectors of width d that changes no scale yet: gain 1, bias 0.
-  /// @throws infty::ValueError unless d >= 1
-  explicit LayerNorm(Index d) {
+  /// @throws infty::ValueError unless d >= 1, and epsilon is positive and finite
+  explicit LayerNorm(Index d, double epsilon_ = 1e-5) : epsilon(static_cast<T>(epsilon_)) {
     require(d >= 1, "LayerNorm", "d is ", d, ": it must be >= 1");
+    require(math::is_finite(epsilon_) && epsilon_ > 0, "LayerNorm", "epsilon is ", epsilon_,
+            ": it must be positive and finite");
     weight = Variable<T, Backend>(Tensor<T, Backend>::full(Shape{d}, T(1)), true);
     bias = Variable<T, Backend>(Tensor<T, Backend>::zeros(Shape{d}), true);
   }
 
   /// Normalises x, [..., d] -> [..., d]. @throws infty::ShapeError for another d
   Variable<T, Backend> forward(const Variable<T, Backend>& x) const {
-    return layer_norm(x, weight, bias);
+    return layer_norm(x, weight, bias, epsilon);
   }
 
   template <class Visitor>

@@ -3,11 +3,13 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
+#include <infty/nn/dropout.hpp>
 #include <infty/nn/visible.hpp>
 
 namespace infty {
@@ -24,7 +26,9 @@ struct LocalAttentionOptions {
   /// [B], how many of the K - L keys in front of the queries' own (the last ones) a row may see;
   /// empty for all.
   Tensor<Index, B> visible{};
-  bool log_sum = false;  ///< whether the logarithm of the denominator stands behind each answer
+  bool log_sum = false;      ///< whether the logarithm of the denominator stands behind each answer
+  double dropout = 0;        ///< share of the weights that is dropped, in [0, 1), with `random`
+  Random* random = nullptr;  ///< draws which; null: nothing is dropped
 };
 
 namespace detail {
@@ -192,8 +196,8 @@ void require_local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
 /// @param bias     [H, K], that of distance n at n; or empty for none
 /// @return         [B, L, H, D], with `log_sum` [B, L, H, D + 1]: -infinity stands there where a
 /// query sees nothing. A gradient flows through it, too.
-/// @throws infty::ShapeError if the shapes do not fit; infty::ValueError for a negative window, or
-/// where `visible` is not in [0, K - L]
+/// @throws infty::ShapeError if the shapes do not fit; infty::ValueError for a negative window,
+/// where `visible` is not in [0, K - L], or the dropout, where there is one, not in [0, 1)
 template <class T, class B>
 Variable<T, B> local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                                const Variable<T, B>& v, const Variable<T, B>& bias,
@@ -216,17 +220,26 @@ Variable<T, B> local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
       s, by_distance, options.visible.empty() ? nullptr : options.visible.data(),
       options.null_score.has_value(), static_cast<T>(options.null_score.value_or(0)), columns,
       weights.data(), y.value().data());
-  s.weigh<B>(std::as_const(weights).data(), v.value().data(), T(0), columns, y.value().data());
+  std::optional<detail::DropoutMask<T>> mask;
+  Tensor<T, B> kept = weights;
+  if (options.random && options.dropout != 0) {
+    mask = detail::DropoutMask<T>::draw(weights.size(), options.dropout, *options.random);
+    kept = Tensor<T, B>(weights.shape());
+    mask->template apply<B>(kept.size(), std::as_const(weights).data(), kept.data());
+  }
+  s.weigh<B>(std::as_const(kept).data(), v.value().data(), T(0), columns, y.value().data());
   return record(
       y,
-      [q, k, v, bias, s, weights = std::as_const(weights), columns](const Tensor<T, B>& dy) {
+      [q, k, v, bias, s, weights = std::as_const(weights), kept = std::as_const(kept), mask,
+       columns](const Tensor<T, B>& dy) {
         if (v.requires_grad()) {
           const auto to = v.grad_target();
-          s.template collect<B>(weights.data(), dy.data(), columns, to.beta(), to.data);
+          s.template collect<B>(kept.data(), dy.data(), columns, to.beta(), to.data);
         }
         if (!q.requires_grad() && !k.requires_grad() && !bias.requires_grad()) return;
         Tensor<T, B> scores(weights.shape());
         s.template score<B>(dy.data(), columns, v.value().data(), scores.data());
+        if (mask) mask->template apply<B>(scores.size(), scores.data(), scores.data());
         detail::local_weights_backward<B>(s, weights.data(), dy.data(), columns, scores.data());
         const T* const ds = std::as_const(scores).data();
         if (bias.requires_grad()) detail::local_bias_backward<B>(s, ds, bias.grad().data());
@@ -239,7 +252,7 @@ Variable<T, B> local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
           s.template collect<B>(ds, q.value().data(), s.head_dim, to.beta(), to.data);
         }
       },
-      q, k, v, Unread(bias), weights);
+      q, k, v, Unread(bias), weights, kept);
 }
 
 }  // namespace infty

@@ -25,12 +25,20 @@ struct Pass {
   struct Entry {
     std::string_view name;  ///< such as "divergence"
     V value;                ///< a scalar in `losses`, of any shape in `trace`
+    /// In `trace`, what the dimensions are, a word each, such as "row head word slot": "row" is the
+    /// batch, "word" the words of the segment in their order, "head" the heads, and what else there
+    /// is the layer names. Who draws whatever is shown goes by it; empty for what is no picture.
+    std::string_view axes = {};
+    Index layer = -1;  ///< in `trace`, which of its stack has shown it; -1: none of a stack
   };
   /// What has been reported, in the order of the layers.
   using Entries = std::vector<Entry, PoolAllocator<Entry>>;
 
   Random* random = nullptr;  ///< for dropout, while training; null for none
   double dropout = 0;        ///< share that is dropped where `random` is given, in [0, 1)
+  /// Share of attention's probabilities that is dropped there, in [0, 1), by the mixers that go by
+  /// it: `CausalAttention`, `CachedAttention`, `CompressiveCausalAttention`.
+  double attention_dropout = 0;
   /// Whether anybody wants a layer's answer. Without it a layer moves its state on and may return
   /// nothing.
   bool answer = true;
@@ -46,6 +54,9 @@ struct Pass {
   /// The words of the segment [batch, L], none of which are memory tokens, for layers that look at
   /// these beside the vectors; empty where nobody has them. A `LanguageModel` puts its own here.
   Tensor<Index, Backend> words = {};
+  /// Token types of the words [batch, L], for an embedding that adds their vectors, as GPT-2's does
+  /// (`TypedEmbedding`); empty for none.
+  Tensor<Index, Backend> types = {};
   /// [batch], how many words of a row's segment, the last ones, are there; those in front of them
   /// are padding, which nobody is to see. Empty for all. Only layers that say `reads_padded` go by
   /// it, and whoever pads asks them first.
@@ -55,6 +66,7 @@ struct Pass {
   /// seen before otherwise (`BatchNorm`). Left open, it is while a tape records: say false for
   /// gradients of a model as it is used, true for what trains without a tape.
   std::optional<bool> training = {};
+  Index layer = -1;  ///< which layer of a stack runs, as `Layers` says; -1: none of a stack
 
   Entries losses = {};  ///< of layers' own, scalars; made if `wants_losses()`
   Entries trace = {};   ///< what layers let one look at, densities and the like
@@ -66,7 +78,12 @@ struct Pass {
   double drop() const { return random ? dropout : 0; }
 
   /// x with dropout.
-  V dropped(const V& x) const { return random ? infty::dropout(x, dropout, *random) : x; }
+  V dropped(const V& x) const { return dropped(x, dropout); }
+
+  /// The same with a share of its own, in [0, 1).
+  V dropped(const V& x, double share) const {
+    return random ? infty::dropout(x, share, *random) : x;
+  }
 
   /// residual + dropout(x).
   V add_dropped(const V& residual, const V& x) const {
@@ -81,8 +98,9 @@ struct Pass {
   void lose(std::string_view name, V value) { losses.push_back({name, std::move(value)}); }
 
   /// Keeps what one may look at, if anybody does.
-  void show(std::string_view name, const V& value) {
-    if (traced) trace.push_back({name, value});
+  /// @param axes  what its dimensions are, see `Entry`; a literal, as the name is
+  void show(std::string_view name, const V& value, std::string_view axes = {}) {
+    if (traced) trace.push_back({name, value, axes, layer});
   }
 };
 
@@ -99,6 +117,15 @@ void require_causal_tokens(const char* op, const Pass<T, B>& pass) {
 }
 
 }  // namespace detail
+
+/// What was shown first under a name. @throws infty::ValueError if nothing was
+template <class T, class B>
+const Variable<T, B>& first_shown(const Pass<T, B>& pass, std::string_view name) {
+  for (const auto& shown : pass.trace)
+    if (shown.name == name) return shown.value;
+  raise<ValueError>("first_shown", "no layer has shown ", name,
+                    pass.traced ? "" : ": the pass is not traced");
+}
 
 /// The sum of all losses of a name -> scalar; 0 where there is none.
 template <class T, class B>

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/kernel/chosen.hpp>
@@ -10,6 +11,7 @@
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/nn/attention.hpp>
+#include <infty/nn/dropout.hpp>
 #include <infty/nn/visible.hpp>
 
 namespace infty {
@@ -24,6 +26,8 @@ struct PlainAttentionOptions {
   std::optional<double> scale{};
   /// [B], how many of the K keys (the last ones) a row may see, in [0, K]; empty for all.
   Tensor<Index, B> visible{};
+  double dropout = 0;        ///< share of the weights that is dropped, in [0, 1), with `random`
+  Random* random = nullptr;  ///< draws which; null: nothing is dropped
 };
 
 namespace detail {
@@ -95,6 +99,44 @@ struct ComposedPlainAttention {
   }
 };
 
+/// The same with dropout of the weights, a composition alone: whoever drops nothing goes without.
+template <class B>
+struct DroppedPlainAttention {
+  /// y [B, L, H D].
+  template <class T>
+  static void forward(const AttentionSize& s, const PlainAttentionInputs<T>& in,
+                      const detail::DropoutMask<T>& mask, T* y) {
+    auto kept = detail::plain_attention_weights<B>(s, in);
+    mask.template apply<B>(kept.size(), kept.data(), kept.data());
+    detail::weigh_values<B>(s, false, kept.data(), in.v, T(0), y);
+  }
+
+  /// Adds to the gradients that are not null. With p the weights, m what the mask makes of a 1 and
+  /// g = dy vᵀ, those of the scores are p (m g - sum(p m g)).
+  template <class T>
+  static void backward(const AttentionSize& s, const PlainAttentionInputs<T>& in,
+                       const detail::DropoutMask<T>& mask, const T* dy,
+                       const PlainAttentionGradients<T>& to) {
+    const auto weights = detail::plain_attention_weights<B>(s, in);
+    Tensor<T, B> kept(weights.shape());
+    mask.template apply<B>(kept.size(), weights.data(), kept.data());
+    if (to.v) detail::weigh_values<B>(s, true, kept.data(), dy, T(1), to.v);
+    if (!to.q && !to.k) return;
+    Tensor<T, B> grad(weights.shape());  // of what was kept and then of the scores
+    detail::head_scores<B>(s, dy, in.v, grad.data());
+    const T *const p = weights.data(), *const pm = std::as_const(kept).data();
+    T* const d = grad.data();
+    B::for_each_row(s.heads * s.batch * s.queries, 4 * s.keys, [=] INFTY_HOST_DEVICE(Index row) {
+      const T *const w = p + row * s.keys, *const wm = pm + row * s.keys;
+      T* const g = d + row * s.keys;
+      const T mean = detail::row_sum<T>(s.keys, [=](Index j) { return wm[j] * g[j]; });
+      for (Index j = 0; j < s.keys; ++j) g[j] = (wm[j] * g[j] - w[j] * mean) * in.scale;
+    });
+    if (to.q) detail::weigh_values<B>(s, false, grad.data(), in.k, T(1), to.q);
+    if (to.k) detail::weigh_values<B>(s, true, grad.data(), in.q, T(1), to.k);
+  }
+};
+
 namespace detail {
 
 /// @throws infty::ShapeError; infty::ValueError where `visible` is out of range, on a GPU at the
@@ -120,12 +162,14 @@ void require_plain_attention(const Variable<T, B>& q, const Variable<T, B>& k,
 /// Attention by content, in H heads of D [Vaswani et al. 2017, §3.2]: every query reads the average
 /// of the values by softmax(scale q · k) over the keys that it sees, and zeros if it sees none. As
 /// torch.nn.functional.scaled_dot_product_attention, with heads side by side. Where K > L, causal
-/// attention takes the first K - L keys for a cache in front of the queries' own.
+/// attention takes the first K - L keys for a cache in front of the queries' own. With dropout,
+/// weights fall and what stays is divided by 1 - dropout; the random numbers move on by one draw a
+/// weight.
 /// @param q     [B, L, H D]
 /// @param k, v  [B, K, H D]; shorter ones end where longer ones end, see `visible`
 /// @return      [B, L, H D]
 /// @throws infty::ShapeError if the shapes do not fit; infty::ValueError where `visible` is not in
-/// [0, K]
+/// [0, K], or the dropout, where there is one, not in [0, 1)
 template <class T, class B>
 Variable<T, B> scaled_dot_product_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                                             const Variable<T, B>& v,
@@ -139,8 +183,24 @@ Variable<T, B> scaled_dot_product_attention(const Variable<T, B>& q, const Varia
     return PlainAttentionInputs<T>{
         q.value().data(), k.value().data(), v.value().data(), seen, causal, scale};
   };
-  using Kernel = detail::chosen_t<ComposedPlainAttention<B>>;
+  const auto grad = [](const Variable<T, B>& x) {
+    return x.requires_grad() ? x.grad().data() : nullptr;
+  };
   Variable<T, B> y(Tensor<T, B>(q.shape()));
+  if (options.random && options.dropout != 0) {
+    using Dropped = DroppedPlainAttention<B>;
+    const auto mask = detail::DropoutMask<T>::draw(s.heads * s.batch * s.queries * s.keys,
+                                                   options.dropout, *options.random);
+    Dropped::forward(s, inputs(), mask, y.value().data());
+    return record(
+        y,
+        [q, k, v, s, inputs, mask, grad](const Tensor<T, B>& dy) {
+          Dropped::backward(s, inputs(), mask, dy.data(),
+                            PlainAttentionGradients<T>{grad(q), grad(k), grad(v)});
+        },
+        q, k, v, options.visible);
+  }
+  using Kernel = detail::chosen_t<ComposedPlainAttention<B>>;
   Tensor<T, B> log_sums, result;
   if constexpr (Kernel::keeps_result) {
     log_sums = Tensor<T, B>(Shape{s.batch, s.queries, s.heads});
@@ -149,14 +209,30 @@ Variable<T, B> scaled_dot_product_attention(const Variable<T, B>& q, const Varia
   Kernel::forward(s, inputs(), y.value().data(), log_sums.data());
   return record(
       y,
-      [q, k, v, s, inputs, result, log_sums](const Tensor<T, B>& dy) {
-        const auto grad = [](const Variable<T, B>& x) {
-          return x.requires_grad() ? x.grad().data() : nullptr;
-        };
+      [q, k, v, s, inputs, grad, result, log_sums](const Tensor<T, B>& dy) {
         Kernel::backward(s, inputs(), result.data(), log_sums.data(), dy.data(),
                          PlainAttentionGradients<T>{grad(q), grad(k), grad(v)});
       },
       q, k, v, options.visible, result, log_sums);
+}
+
+/// The weights by which `scaled_dot_product_attention` averages values, for those who look: a
+/// query's sum to one, or are zeros where it sees no key. No gradient flows through them.
+/// @param q, k  [B, L, H D] and [B, K, H D]
+/// @return      [B, H, L, K]
+/// @throws as `scaled_dot_product_attention`
+template <class T, class B>
+Tensor<T, B> scaled_dot_product_weights(const Variable<T, B>& q, const Variable<T, B>& k,
+                                        const PlainAttentionOptions<B>& options = {}) {
+  detail::require_plain_attention(q, k, k, options);
+  const AttentionSize s{q.dim(0), q.dim(1), k.dim(1), options.heads, q.dim(2) / options.heads};
+  const T scale =
+      static_cast<T>(options.scale.value_or(1 / std::sqrt(static_cast<double>(s.head_dim))));
+  const PlainAttentionInputs<T> in{
+      q.value().data(), k.value().data(),
+      k.value().data(), options.visible.empty() ? nullptr : options.visible.data(),
+      options.causal,   scale};
+  return detail::weights_by_row(detail::plain_attention_weights<B>(s, in));
 }
 
 }  // namespace infty

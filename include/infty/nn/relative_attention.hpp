@@ -63,6 +63,18 @@ struct RelativeAttention {
                               visible);
   }
 
+  /// What `read` averages values by, for those who look; no gradient flows through it. Parameters
+  /// as there. @return  (H, B, L, K), of which a query's sum to one
+  Tensor<T, Backend> weights(const V& queries, const V& keys, const V& positions,
+                             const Tensor<Index, Backend>& visible) const {
+    const AttentionSize s{queries.dim(0), queries.dim(1), keys.dim(1), content_bias.dim(0),
+                          content_bias.dim(1)};
+    const auto in = detail::attention_inputs(queries, keys, keys, positions, content_bias,
+                                             position_bias, visible);
+    return detail::attention_weights(s, in, detail::add_bias<Backend>(s, in.q, in.u),
+                                     detail::add_bias<Backend>(s, in.q, in.w));
+  }
+
   template <class Visitor>
   void visit(Visitor&& see) {
     see("query", query);

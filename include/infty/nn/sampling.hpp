@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <infty/core/backend.hpp>
@@ -62,15 +63,21 @@ Tensor<Index, B> argmax(const Tensor<T, B>& logits) {
   return out;
 }
 
-/// Draws a class by its score: of the `top_k` likeliest, of these the likeliest that have the share
-/// `top_p` together, with probabilities softmax(scores / temperature). At least one class is left,
-/// and of equals the first is the likelier. A score of -infinity is never drawn. One draw of
-/// `random`, none at temperature 0.
+/// Classes that may be drawn, and how much each weighs beside the others.
+struct WeighedClasses {
+  std::vector<Index> classes;   ///< at least one, the likeliest first where `top_p` is below 1
+  std::vector<double> weights;  ///< above 0, of each; they need not add up to 1
+};
+
+/// Finds what may be drawn by scores: of the `top_k` likeliest, of these the likeliest that have
+/// the share `top_p` together, with weights exp(score / temperature), up to a factor; the likeliest
+/// alone at temperature 0. At least one class is left, and of equals the first is the likelier. A
+/// score of -infinity is never drawn.
 /// @param logits  scores of all classes, in host memory
 /// @throws infty::ValueError for no classes or a setting out of its range, infty::NonFiniteError
-/// for NaN, infinity, or no score above -infinity; then nothing was drawn
+/// for NaN, infinity, or no score above -infinity
 template <class T>
-Index sample(std::span<const T> logits, const Sampling& sampling, Random& random) {
+WeighedClasses weighed_classes(std::span<const T> logits, const Sampling& sampling) {
   sampling.validate();
   require(!logits.empty(), "sample", "there is no class");
   const auto score = [&](Index i) {
@@ -87,7 +94,7 @@ Index sample(std::span<const T> logits, const Sampling& sampling, Random& random
   }
   require<NonFiniteError>(!order.empty(), "sample", "no class has a score above -infinity");
   const Index top = *std::min_element(order.begin(), order.end(), likelier);
-  if (sampling.temperature == 0) return top;
+  if (sampling.temperature == 0) return {{top}, {1}};
   auto left = order.end();
   if (sampling.top_k > 0 && sampling.top_k < std::ssize(order)) {
     left = order.begin() + sampling.top_k;
@@ -105,8 +112,18 @@ Index sample(std::span<const T> logits, const Sampling& sampling, Random& random
     while (count < weights.size() && (count == 0 || share < sampling.top_p * sum))
       share += weights[count++];
     weights.resize(count);
+    order.resize(count);
   }
-  return order[static_cast<std::size_t>(random.categorical(weights))];
+  return {std::move(order), std::move(weights)};
+}
+
+/// Draws one of the `weighed_classes` of these scores. One draw of `random`, none at temperature 0.
+/// @throws as they do; then nothing was drawn
+template <class T>
+Index sample(std::span<const T> logits, const Sampling& sampling, Random& random) {
+  const WeighedClasses may = weighed_classes(logits, sampling);
+  if (sampling.temperature == 0) return may.classes.front();
+  return may.classes[static_cast<std::size_t>(random.categorical(may.weights))];
 }
 
 /// The same at every place: logits [..., classes] -> [...]. Rows are drawn in their order, on the

@@ -145,6 +145,13 @@ void require_slot_attention(const Variable<T, B>& q, const Variable<T, B>& own_k
 
 }  // namespace detail
 
+/// What a `slot_attention` averages by, for those who look: those of a slot sum to one.
+template <class T, class Backend>
+struct SlotAttentionWeights {
+  Tensor<T, Backend> tokens;  ///< [B, H, m, K], zeros for those that do not count
+  Tensor<T, Backend> own;     ///< [B, H, m], of the slot itself
+};
+
 /// Every slot reads itself and the tokens, and no other slot: the average of [own_value; v] by
 /// softmax(q · [own_key; k] / (sqrt(D) temperature)), in H heads of D [Wu et al. 2022, §3.3].
 /// @param q, own_key, own_value  [B, m, H D], of the slots
@@ -185,6 +192,27 @@ Variable<T, B> slot_attention(const Variable<T, B>& q, const Variable<T, B>& own
                                               grad(v)});
       },
       q, own_key, own_value, k, v, visible);
+}
+
+/// The weights by which `slot_attention` averages; no gradient flows through them.
+/// @throws as `slot_attention`
+template <class T, class B>
+SlotAttentionWeights<T, B> slot_attention_weights(const Variable<T, B>& q,
+                                                  const Variable<T, B>& own_key,
+                                                  const Variable<T, B>& k,
+                                                  const SlotAttentionOptions<B>& options = {}) {
+  detail::require_slot_attention(q, own_key, own_key, k, k, options);
+  const AttentionSize s{q.dim(0), q.dim(1), k.dim(1), options.heads, q.dim(2) / options.heads};
+  const T scale =
+      static_cast<T>(1 / (std::sqrt(static_cast<double>(s.head_dim)) * options.temperature));
+  const T *const keys = k.value().data(), *const own = own_key.value().data();
+  const auto weights = detail::slot_weights<B>(
+      s, detail::SlotAttentionInputs<T>{q.value().data(), own, own, keys, keys,
+                                        options.visible.empty() ? nullptr : options.visible.data(),
+                                        scale});
+  const Tensor<T, B> alone = weights.own.reshape(Shape{s.heads, s.batch, s.queries, 1});
+  return {detail::weights_by_row(weights.tokens),
+          detail::weights_by_row(alone).reshape(Shape{s.batch, s.heads, s.queries})};
 }
 
 }  // namespace infty

@@ -67,6 +67,13 @@ struct SlotReader {
                                                 value.forward(slots), {.heads = heads});
     return out ? out->forward(read) : read;
   }
+
+  /// How much of each slot vectors read, for those who look -> [B, H, L, m]; the weights of a
+  /// vector sum to one. @throws as `forward`
+  Tensor<T, Backend> weights(const V& x, const V& slots) const {
+    const auto guard = no_grad();
+    return scaled_dot_product_weights(query.forward(x), key.forward(slots), {.heads = heads});
+  }
 };
 
 }  // namespace infty

@@ -44,6 +44,18 @@ Tensor<T, B> two_way_weights(const AttentionSize& s, const AttentionInputs<T>& i
   return weights;
 }
 
+/// The same of what `two_way_attention` is given.
+template <class T, class B>
+Tensor<T, B> two_way_weights(const Variable<T, B>& q, const Variable<T, B>& k,
+                             const Variable<T, B>& r, const Variable<T, B>& u,
+                             const Variable<T, B>& w, AheadPositions ahead,
+                             const Tensor<Index, B>& visible) {
+  const AttentionSize s{q.dim(0), q.dim(1), k.dim(1), u.dim(0), u.dim(1)};
+  const auto in = attention_inputs(q, k, k, r, u, w, visible);
+  return two_way_weights(s, in, ahead == AheadPositions::shifted, add_bias<B>(s, in.q, in.u),
+                         add_bias<B>(s, in.q, in.w));
+}
+
 /// Turns d weights into d scores in place, ds = p (dp - sum p dp) / sqrt(D), and returns the same
 /// numbers by rows of r, (H, B, L, K + L - 1).
 template <class T, class B>

@@ -9,6 +9,7 @@
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
@@ -21,14 +22,18 @@ struct Positions {
 /// Places a memory's first `length` vectors: of the midpoints of 2 length cells on [-1/2, 3/2], all
 /// but length / 2 (rounded down) at the front are theirs, for as many as they are. The paper leaves
 /// places open [Martins et al. 2022, §2.2]; these are the authors' programs'.
+/// For an odd length these stand half a cell before the midpoints of as many cells of [0, 1]; at
+/// the midpoints with `midpoints`, and with length / 2 of 2 length - 1 places on either side then,
+/// as in the authors' dialogue program.
 /// @throws infty::ValueError if length is not in [1, `largest_size`]
-inline Positions first_positions(Index length) {
+inline Positions first_positions(Index length, bool midpoints = false) {
   require_at_least("first_positions", "length", length, 1);
   require_sizes("first_positions", {{"length", length}});
   Positions p;
-  const Index front = length / 2;
-  for (Index i = 0; i < 2 * length; ++i) {
-    const double t = (static_cast<double>(i) + 0.5) / static_cast<double>(length) - 0.5;
+  const Index front = length / 2, odd = midpoints ? length % 2 : 0;
+  for (Index i = 0; i < 2 * length - odd; ++i) {
+    const double at = static_cast<double>(i) + (odd == 1 ? 1 : 0.5);
+    const double t = at / static_cast<double>(length) - 0.5;
     (i < front ? p.before : i < front + length ? p.inside : p.after).push_back(t);
   }
   return p;

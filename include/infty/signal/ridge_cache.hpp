@@ -26,21 +26,21 @@ namespace infty {
 
 namespace detail {
 
-/// Values by length, the most recently used in front, for several threads at once.
-template <class Value>
+/// Values by what they are made of, the most recently used in front, for several threads at once.
+template <class Key, class Value>
 class RecentlyUsed {
  public:
-  /// The value for `length`, from `make()` if it is not there. `make` runs outside of the lock, so
-  /// that nobody waits for it who asks for another length; of several threads that make one value,
+  /// The value for `key`, from `make()` if it is not there. `make` runs outside of the lock, so
+  /// that nobody waits for it who asks for another; of several threads that make one value,
   /// the first to come back gives it to all. @param bytes  of a value
   template <class Make, class Bytes>
-  Value get(Index length, const RidgeSettings& limits, Make make, Bytes bytes) {
-    if (auto kept = find(length)) return *std::move(kept);
+  Value get(const Key& key, const RidgeSettings& limits, Make make, Bytes bytes) {
+    if (auto kept = find(key)) return *std::move(kept);
     Value made = make();
     const std::size_t size = bytes(made);
     const std::lock_guard lock(mutex_);
-    if (auto kept = locked_find(length)) return *std::move(kept);
-    values_.emplace_front(length, size, made);
+    if (auto kept = locked_find(key)) return *std::move(kept);
+    values_.emplace_front(key, size, made);
     held_ += size;
     while (values_.size() > 1 &&
            (static_cast<Index>(values_.size()) > limits.entries || held_ > limits.bytes)) {
@@ -63,19 +63,19 @@ class RecentlyUsed {
 
  private:
   struct Kept {
-    Index length;
+    Key key;
     std::size_t bytes;
     Value value;
   };
 
-  std::optional<Value> find(Index length) {
+  std::optional<Value> find(const Key& key) {
     const std::lock_guard lock(mutex_);
-    return locked_find(length);
+    return locked_find(key);
   }
 
-  std::optional<Value> locked_find(Index length) {
+  std::optional<Value> locked_find(const Key& key) {
     for (auto it = values_.begin(); it != values_.end(); ++it) {
-      if (it->length != length) continue;
+      if (!(it->key == key)) continue;
       values_.splice(values_.begin(), values_, it);
       return values_.front().value;
     }
@@ -141,13 +141,27 @@ class RidgeCache {
   /// How that one is fitted. @throws infty::ValueError if length < 1
   WriteLimits first_limits(Index length) const { return first_entry(length).limits; }
 
-  /// The matrices of every later write. @throws infty::ValueError if length < 1
+  /// The matrices of every later write, where all contract by the same tau.
+  /// @throws infty::ValueError if length < 1, or the settings have a contraction
   NextMatrices<T, B> next(Index length) const {
-    return kept().next.get(
-        length, settings_, [&] { return make_next(length); },
-        [](const NextMatrices<T, B>& m) {
-          return m.next_old.bytes() + m.next_new.bytes() + m.carry.bytes();
-        });
+    require(!settings_.contraction, "RidgeCache",
+            "the share of the past changes with every write: say how many were written");
+    return next_of(length, settings_.tau);
+  }
+
+  /// The matrices of a write of `length` vectors behind `written`.
+  /// @throws infty::ValueError if one of them is < 1, or the settings' contraction is not in (0, 1)
+  NextMatrices<T, B> next(Index length, Index written) const {
+    return next_of(length, tau(written, length));
+  }
+
+  /// The share of [0, 1] that `written` vectors keep when `length` come.
+  /// @throws infty::ValueError if the settings' contraction is not in (0, 1)
+  double tau(Index written, Index length) const {
+    if (!settings_.contraction) return settings_.tau;
+    require_at_least("RidgeCache", "written", written, 1);
+    require_at_least("RidgeCache", "length", length, 1);
+    return gridded_share("RidgeCache", settings_.contraction(written, length));
   }
 
   /// Number of matrices that are kept now.
@@ -156,32 +170,42 @@ class RidgeCache {
   std::size_t bytes() const { return kept().first.bytes() + kept().next.bytes(); }
 
  private:
+  using Key = std::pair<Index, double>;  ///< length and tau
   struct First {
     Tensor<T, B> G;
     WriteLimits limits;
   };
   struct Kept {
-    detail::RecentlyUsed<First> first;
-    detail::RecentlyUsed<NextMatrices<T, B>> next;
+    detail::RecentlyUsed<Index, First> first;
+    detail::RecentlyUsed<Key, NextMatrices<T, B>> next;
   };
   struct Fit {
     Tensor<double, B> G;  ///< [samples if any + length, N]
     WriteLimits limits;
   };
 
+  NextMatrices<T, B> next_of(Index length, double tau) const {
+    return kept().next.get(
+        Key{length, tau}, settings_, [&] { return make_next(length, tau); },
+        [](const NextMatrices<T, B>& m) {
+          return m.next_old.bytes() + m.next_new.bytes() + m.carry.bytes();
+        });
+  }
+
   First first_entry(Index length) const {
     return kept().first.get(
         length, settings_,
         [&] {
-          const auto [G, limits] = fitted(0, length, first_positions(points_for(length)));
+          const auto [G, limits] = fitted(
+              0, length, first_positions(points_for(length, settings_.tau), settings_.midpoints));
           return First{rounded(G), limits};
         },
         [](const First& f) { return f.G.bytes(); });
   }
 
   /// Places that so many vectors are held over.
-  Index points_for(Index length) const {
-    return settings_.hold ? held_points(length, settings_.samples, settings_.tau) : length;
+  Index points_for(Index length, double tau) const {
+    return settings_.hold ? held_points(length, settings_.samples, tau) : length;
   }
 
   /// The fit of `old` samples and of `length` vectors, each of them held over several of the places
@@ -212,18 +236,19 @@ class RidgeCache {
     return *kept_;
   }
 
-  NextMatrices<T, B> make_next(Index length) const {
+  NextMatrices<T, B> make_next(Index length, double tau) const {
     const Index samples = settings_.samples;
     auto [G, limits] =
-        fitted(samples, length, next_positions(points_for(length), samples, settings_.tau));
+        fitted(samples, length, next_positions(points_for(length, tau), samples, tau));
     const auto old = G.slice(0, samples), added = G.slice(samples, samples + length);
     const auto even = even_locations<double, B>(samples).to_vector();
     const auto F = detail::design_matrix<B>(psi_, even.data(), samples);  // [N, samples]
     if (settings_.bounded) {
-      // Beyond, sampling costs little beside the new vectors themselves.
+      // Beyond, sampling costs little beside the new vectors themselves. Where the share changes
+      // no write follows its like, and nothing is proven of products.
       constexpr Index longest = 16;
       RunSize run;
-      if (length <= longest * samples)
+      if (length <= longest * samples && !settings_.contraction)
         run = run_size(detail::matrix_product(F, true, old, true),
                        detail::matrix_product(F, true, added, true));
       limits.of_new = run.of_new;

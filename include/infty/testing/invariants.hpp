@@ -259,8 +259,8 @@ Difference<double> output_ignores_future(const M& memory, const Stream<Piece, Qu
   return worst;
 }
 
-/// A stream written in pieces is remembered as if it were written in one go. A short-term memory
-/// promises that; one that compresses with every write, as the long-term memory does, cannot.
+/// A stream written in pieces is remembered as if it were written in one go. Short-term memories
+/// promise that, and the uniform one; what compresses with every write, as the long-term, cannot.
 template <class M, class T, class B, class Query>
   requires StreamingMemory<M, Tensor<T, B>, Query>
 Difference<double> pieces_equal_whole(const M& memory, const Stream<Tensor<T, B>, Query>& stream) {

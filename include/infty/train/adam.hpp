@@ -17,35 +17,10 @@
 #include <infty/core/needs.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
+#include <infty/train/adam_config.hpp>
 #include <infty/train/named_parameters.hpp>
 
 namespace infty {
-
-/// Constants of Adam [Kingma and Ba 2015, Algorithm 1, whose defaults these are]. The weight decay
-/// is decoupled from the gradient [Loshchilov and Hutter 2019, Algorithm 2] and 0 turns it off.
-struct AdamConfig {
-  double learning_rate = 1e-3;  ///< α >= 0, of a step that is not given another
-  double beta1 = 0.9;           ///< decay of the first moment, in [0, 1)
-  double beta2 = 0.999;         ///< decay of the second moment, in [0, 1)
-  double epsilon = 1e-8;        ///< ε >= 0, keeps the division by the second moment's root finite
-  double weight_decay = 0;      ///< λ >= 0, share of a parameter that goes with a step of rate 1
-
-  /// Checks all constants.
-  /// @throws infty::ValueError for a constant out of its range
-  void validate() const {
-    const auto check = [](bool ok, const char* name, double value, const char* rule) {
-      require(ok, "AdamConfig", name, " is ", value, ": it must ", rule);
-    };
-    const auto not_negative = [&](const char* name, double value) {
-      check(math::is_finite(value) && value >= 0, name, value, "be finite and at least 0");
-    };
-    not_negative("learning_rate", learning_rate);
-    check(math::is_finite(beta1) && beta1 >= 0 && beta1 < 1, "beta1", beta1, "lie in [0, 1)");
-    check(math::is_finite(beta2) && beta2 >= 0 && beta2 < 1, "beta2", beta2, "lie in [0, 1)");
-    not_negative("epsilon", epsilon);
-    not_negative("weight_decay", weight_decay);
-  }
-};
 
 /// The composition that defines a step of Adam, parameter by parameter. It runs on every backend
 /// and is the oracle of the fused kernel that a backend may bring.
@@ -93,6 +68,10 @@ struct AdamRowSteps {
 /// bias correction goes by, does not advance: a memory that is first read in step 1,000 starts
 /// then. A step allocates nothing.
 ///
+/// A parameter that takes no gradients when the optimiser is made (`set_requires_grad`), because it
+/// is frozen or a statistic, has no moments here, and none in a checkpoint; those that an older
+/// checkpoint has of it are passed over.
+///
 /// A parameter that keeps its gradient by rows (`Variable::grad_by_rows`) when the optimiser is
 /// made takes its steps by rows, as a "lazy" Adam does: a row is a parameter of its own. Rows that
 /// no gradient has reached are left alone, moments, weight decay and all, and each row counts its
@@ -118,6 +97,10 @@ class Adam {
       if (!by_rows && parameter.variable.requires_grad() && !parameter.variable.has_grad()) {
         parameter.variable.grad();
         parameter.variable.zero_grad();
+      }
+      if (!parameter.variable.requires_grad()) {
+        moments_.push_back({.frozen = true});
+        continue;
       }
       moments_.push_back(
           {.first = Tensor<T, Backend>::zeros(shape), .second = Tensor<T, Backend>::zeros(shape)});
@@ -167,11 +150,17 @@ class Adam {
   void step() { step(config_.learning_rate); }
 
   /// Takes a step along the gradients with a learning rate >= 0.
-  /// @throws infty::ValueError if the rate is negative or not finite, or if a restored count of
-  /// steps is negative; then nothing has changed
+  /// @throws infty::ValueError if the rate is negative or not finite, if a restored count of steps
+  /// is negative, or if there is a gradient of a parameter that took none when this was made; then
+  /// nothing has changed
   void step(double learning_rate) {
     check_rate("Adam::step", learning_rate);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (moments_[i].frozen) {
+        require(!parameters_[i].variable.has_grad(), "Adam::step", parameters_[i].name,
+                " has a gradient, and took none when the optimiser was made: make it anew");
+        continue;
+      }
       const Shape &shape = parameters_[i].variable.shape(), &moments = moments_[i].first.shape();
       require<ShapeError>(shape == moments && shape == moments_[i].second.shape(), "Adam::step",
                           parameters_[i].name, " is ", shape, ", its moments are ", moments,
@@ -209,11 +198,22 @@ class Adam {
   void visit(Visitor&& see) {
     see("steps", steps_);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (moments_[i].frozen) continue;
       see("first." + parameters_[i].name, moments_[i].first);
       see("second." + parameters_[i].name, moments_[i].second);
       see("steps." + parameters_[i].name, moments_[i].steps);
       if (by_rows(moments_[i])) see("row_steps." + parameters_[i].name, moments_[i].row_steps);
     }
+  }
+
+  /// Calls see(name) for what `visit` would name of the parameters that take no gradients: what a
+  /// checkpoint may have of a run in which they did.
+  template <class See>
+  void each_passed_over(See&& see) const {
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      if (moments_[i].frozen)
+        for (const char* member : {"first.", "second.", "steps.", "row_steps."})
+          see(member + parameters_[i].name);
   }
 
  private:
@@ -222,6 +222,7 @@ class Adam {
     Index steps = 0;
     Tensor<T, Backend> row_steps = {};  // empty unless it steps by rows
     std::optional<double> rate = {};    // of its own
+    bool frozen = false;                // takes no gradients: the rest is empty
   };
 
   /// A table's next step by rows, and what its rows' factors are held in.
@@ -244,7 +245,8 @@ class Adam {
             .beta2 = static_cast<T>(config_.beta2),
             .new2 = static_cast<T>(1 - config_.beta2),
             .keep = static_cast<T>(1 - learning_rate * config_.weight_decay),
-            .epsilon = static_cast<T>(config_.epsilon)};
+            .epsilon = static_cast<T>(config_.epsilon_first ? 0 : config_.epsilon),
+            .early = static_cast<T>(config_.epsilon_first ? config_.epsilon : 0)};
   }
 
   /// The next steps of all tables that take theirs by rows.

@@ -137,6 +137,9 @@ class CheckpointLoader {
         stage(stored, member);
       }
     });
+    if constexpr (requires { optimizer.each_passed_over([](const std::string&) {}); })
+      optimizer.each_passed_over(
+          [&](const std::string& name) { taken_.insert(stored_name(file_, prefix + name)); });
     add_prefix(prefix);
     return *this;
   }

@@ -195,6 +195,21 @@ TEMPLATE_LIST_TEST_CASE("divergence: each density's own, value and gradient", ""
   check(std::type_identity<Placed>{});
 }
 
+TEMPLATE_LIST_TEST_CASE("mean_divergence: by hand, value and gradient", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Variable<T, B> x(Tensor<T, B>::from(Shape{2, 1, 1, 2}, {T(.25), T(.75), T(.1), T(.2)}),
+                         true);
+  infty::Tape tape;
+  const auto y = infty::mean_divergence(x, T(-1), T(.5));
+  CHECK(y.shape() == Shape{1, 1, 2});
+  CHECK(infty::tests::error(y.value().to_vector(), std::vector{3.125, 6.125}) <
+        infty::tests::tolerance<T>);
+  tape.backward(infty::sum(y));
+  CHECK(infty::tests::error(x.grad().to_vector(), std::vector{5., 7., 0., 0.}) <
+        infty::tests::tolerance<T>);
+}
+
 TEST_CASE("divergence: gradients of each density's own") {
   Random random(infty::tests::seed);
   auto x = infty::tests::uniform_variable<double>({2, 1, 2, 4}, random, .1, .9);

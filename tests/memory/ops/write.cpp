@@ -51,8 +51,9 @@ struct Rows {
 
 TEST_CASE("write_coefficients: rows are cut into runs of equal length and age") {
   using infty::detail::OldSignal;
-  const auto runs = infty::detail::write_runs({0, 0, 3, 3, 0, 3, 3}, {2, 2, 2, 4, 4, 4, 0},
-                                              [](std::size_t row) { return row == 3; });
+  const auto runs = infty::detail::write_runs(
+      {0, 0, 3, 3, 0, 3, 3}, {2, 2, 2, 4, 4, 4, 0}, [](std::size_t row) { return row == 3; },
+      [](std::size_t, std::size_t) { return true; });
   REQUIRE(runs.size() == 6);
   CHECK((runs[0].begin == 0 && runs[0].end == 2 && runs[0].length == 2));
   CHECK(runs[0].old == OldSignal::none);
@@ -103,6 +104,50 @@ TEMPLATE_LIST_TEST_CASE("write_coefficients: evenly spaced locations are the car
   // The carry matrix multiplies numbers up to 1 / (width sqrt(2 pi)) = 8 beforehand.
   CHECK(infty::tests::error(a.value().to_vector(), b.value().to_vector()) <
         10 * infty::tests::tolerance<T>);
+}
+
+TEST_CASE("write_coefficients: rows under a rule have matrices of their own; what is only read") {
+  Rows<double, infty::EigenBackend> r;
+  const GaussianBasis<double> psi(N, {.05, .2});
+  const RidgeCache<double, infty::EigenBackend, GaussianBasis<double>> ruled(
+      psi, {.penalty = .5,
+            .samples = samples,
+            .contraction = infty::PowerContraction{1},
+            .bounded = true});
+  const RowCounts written{5, 50, 50, 0}, counts{5, 5, 5, 5}, zero(4, 0);
+  const auto largest = Tensor<double>::full({4, d}, .5);
+  auto before =
+      infty::WrittenSignal<double, infty::EigenBackend>{r.old, written, zero, zero, largest};
+  const auto clamped = infty::write_coefficients(ruled, before, r.x, counts, {}).value();
+  Tensor<double> carried;
+  before.only_read = &carried;
+  const auto shown = infty::write_coefficients(ruled, before, r.x, counts, {}).value();
+  REQUIRE(carried.shape() == r.old.shape());
+  CHECK(infty::write_coefficients(ruled, before, r.x, counts, {}).value().to_vector() ==
+        shown.to_vector());
+  const auto kept = carried.clone();
+  carried.slice(1, 2).fill(0);  // what is there is taken from there
+  CHECK(
+      infty::tests::error(
+          infty::write_coefficients(ruled, before, r.x, counts, {}).value().slice(1, 2).to_vector(),
+          fit(ruled.next(5, 50).next_new, r.x.value().slice(1, 2)).to_vector()) < 1e-13);
+  carried = kept;
+  for (Index row = 0; row < 3; ++row) {
+    const auto next = ruled.next(5, written[static_cast<std::size_t>(row)]);
+    const auto old = r.old.slice(row, row + 1), x = r.x.value().slice(row, row + 1);
+    CHECK(infty::tests::error(shown.slice(row, row + 1).to_vector(),
+                              update(next, old, x).to_vector()) < 1e-13);
+    auto sampled = resample(psi, old, infty::even_locations<double, infty::EigenBackend>(samples));
+    infty::detail::clamp_samples(sampled, largest.data());
+    auto want = fit(next.next_old, sampled).to_vector();
+    const auto of_new = fit(next.next_new, x).to_vector();
+    for (std::size_t i = 0; i < want.size(); ++i) want[i] += of_new[i];
+    CHECK(infty::tests::error(clamped.slice(row, row + 1).to_vector(), want) < 1e-13);
+    CHECK(infty::tests::error(clamped.slice(row, row + 1).to_vector(),
+                              shown.slice(row, row + 1).to_vector()) > .01);
+  }
+  CHECK(clamped.slice(3, 4).to_vector() ==
+        fit(ruled.first(5), r.x.value().slice(3, 4)).to_vector());
 }
 
 TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coefficients") {

@@ -4,6 +4,7 @@
 #include <infty/nn/causal_attention.hpp>
 
 #include "support/catch.hpp"
+#include "support/language_model.hpp"
 
 TEST_CASE("presets: a trained transformer becomes a T2R in a line") {
   const infty::TransformerLM<infty::CausalAttention<float>> trained(
@@ -22,20 +23,8 @@ TEST_CASE("presets: MemSizer's rivals are language models of its sizes") {
   for (const auto& rival :
        {infty::LinearAttentionConfig{}, infty::presets::rfa(),
         infty::presets::rfa(true, infty::FeatureMap::arc_cosine), infty::presets::t2r()}) {
-    auto e = memsizer_rival(rival);
+    const auto e = memsizer_rival(rival);
     CHECK(e.model.layers == infty::presets::memsizer_wikitext103().model.layers);
-    CHECK_NOTHROW(e.model.validate());
-    CHECK_NOTHROW(e.memory.validate());
-    CHECK(e.model.heads * e.model.resolved_head_dim() == e.model.model_dim);
-    e.model.vocabulary = 9;  // quicker
-    e.model.cutoffs = {};
-    e.model.model_dim = 16;
-    e.model.head_dim = 2;
-    e.model.layers = 2;
-    e.model.feed_forward = 8;
-    const infty::TransformerLM<infty::LinearAttention<float>> model(e.model, e.memory);
-    auto state = model.make_state(1);
-    CHECK(model.forward(state, infty::Tensor<infty::Index>::zeros({1, 3})).shape() ==
-          infty::Shape{1, 3, 16});
+    infty::tests::check_language_model<infty::LinearAttention<float>>(e);
   }
 }

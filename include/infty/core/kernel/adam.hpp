@@ -47,6 +47,7 @@ struct AdamFactors {
   T beta1, new1, beta2, new2;  ///< new = 1 - beta
   T keep;                      ///< 1 - learning rate * weight decay
   T epsilon;                   ///< ε, added to the root of the second moment
+  T early = T(0);              ///< ε that is added to it before the bias correction
 
   /// The update of element i.
   INFTY_HOST_DEVICE void operator()(const AdamItem<T>& x, Index i) const {
@@ -54,7 +55,7 @@ struct AdamFactors {
     // p = (1 - rate decay) p - rate m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)
     const T g = x.g[i], m = beta1 * x.m[i] + new1 * g, v = beta2 * x.v[i] + new2 * g * g;
     // Zero over zero is no step: with epsilon 0, or where float rounds it away.
-    const T denominator = std::sqrt(v) * x.root + epsilon;
+    const T denominator = (std::sqrt(v) + early) * x.root + epsilon;
     x.m[i] = m;
     x.v[i] = v;
     x.p[i] = keep * x.p[i] - (denominator > T(0) ? x.rate * m / denominator : T(0));

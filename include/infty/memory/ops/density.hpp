@@ -231,6 +231,33 @@ Variable<T, B> divergence(const Variable<T, B>& density, T sigma0) {
       density);
 }
 
+/// What draws the means of densities to mu0: (mu - mu0)² / (2 sigma0²), the part of the divergence
+/// of two Gaussians that the paper leaves out, and the authors' GPT-2 program as released does not.
+/// @param density  [2, B, H, Q], mu and sigma²
+/// @return         [B, H, Q], >= 0
+/// @throws infty::ShapeError
+template <class T, class B>
+Variable<T, B> mean_divergence(const Variable<T, B>& density, T mu0, T sigma0) {
+  require<ShapeError>(density.shape().rank() == 4 && density.dim(0) == 2, "mean_divergence",
+                      "density is ", density.shape(), ": it must be [2, B, H, Q]");
+  const Index n = density.size() / 2;
+  const T weight = T(1) / (sigma0 * sigma0);
+  Variable<T, B> y(Tensor<T, B>(Shape{density.dim(1), density.dim(2), density.dim(3)}));
+  const T* const mu = density.value().data();
+  T* const out = y.value().data();
+  B::for_each(n, [=] INFTY_HOST_DEVICE(Index i) {
+    out[i] = T(0.5) * weight * (mu[i] - mu0) * (mu[i] - mu0);
+  });
+  return record(
+      y,
+      [density, n, mu0, weight](const Tensor<T, B>& dy) {
+        const T *const m = density.value().data(), *const d = dy.data();
+        T* const dm = density.grad().data();
+        B::for_each(n, [=] INFTY_HOST_DEVICE(Index i) { dm[i] += d[i] * weight * (m[i] - mu0); });
+      },
+      density);
+}
+
 /// The divergence of Gaussians, whatever the density that reads: what the authors' programs use for
 /// every density. @see divergence
 template <class T, class B>

@@ -60,13 +60,25 @@ T largest_writable(const RidgeCache<T, B, Psi>& cache, const RowCounts& written,
   double most = static_cast<double>((std::numeric_limits<T>::max)());
   if (!cache.settings().bounded) return static_cast<T>(most);
   for (std::size_t row = 0; row < counts.size(); ++row) {
-    if (counts[row] == 0 || (row > 0 && counts[row] == counts[row - 1] &&
-                             (written[row] == 0) == (written[row - 1] == 0)))
+    if (counts[row] == 0 ||
+        (row > 0 && counts[row] == counts[row - 1] && written[row] == written[row - 1]))
       continue;
-    most = (std::min)(most, written[row] == 0 ? cache.first_limits(counts[row]).largest
-                                              : cache.next(counts[row]).limits.largest);
+    most =
+        (std::min)(most, written[row] == 0 ? cache.first_limits(counts[row]).largest
+                                           : cache.next(counts[row], written[row]).limits.largest);
   }
   return static_cast<T>(most);
+}
+
+/// The largest |x| that every fit of a bounded cache can take in: of `rows` vectors and functions
+/// or more. For what rounding adds to Λ is the reach of a fit times `rows` epsilon, and Λ is at
+/// most `most_lebesgue`.
+template <class T>
+T surely_writable(Index rows) {
+  const double reach = most_lebesgue / (static_cast<double>(rows) *
+                                        static_cast<double>(std::numeric_limits<T>::epsilon()));
+  return static_cast<T>(static_cast<double>((std::numeric_limits<T>::max)()) /
+                        (4 * most_run * (1 + reach)));
 }
 
 /// @throws infty::NonFiniteError that names `op`, row and coordinate unless all of largest [batch,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+
 #include <infty/autograd/reduce.hpp>
 #include <infty/core/state.hpp>
 
@@ -44,6 +46,23 @@ Variable<T, B> squared_error(const Variable<T, B>& a, const Tensor<T, B>& b,
         add_to_grad(a, [=] INFTY_HOST_DEVICE(Index i) { return twice * *g * e[i]; });
       },
       Unread(a));
+}
+
+/// How far what a segment reads of compressed vectors, by content, is from what it reads of the
+/// vectors themselves: the sum over heads of the mean squared difference
+/// [Rae et al. 2020, Algorithm 2, which has the norm in place of its square] -> scalar.
+/// @param length  of every row of the compressed vectors; as many rows as are not empty count
+/// @param read    read(x, counts) is what L queries in heads of width head_dim read of the last
+/// `counts` of the vectors x [B, n, d] of each row, [B, L, H D]; all but x is held constant
+template <class T, class B, class Read>
+Variable<T, B> attention_reconstruction(const RowSequences<T, B>& vectors,
+                                        const Variable<T, B>& compressed, const RowCounts& length,
+                                        Index head_dim, Read&& read) {
+  const Index rows = std::count_if(length.begin(), length.end(), [](Index n) { return n > 0; });
+  const Variable<T, B> wanted = read(Variable<T, B>(vectors.vectors), vectors.length);
+  const Index queries = wanted.dim(1);
+  return squared_error(read(compressed, length), wanted.value(), RowCounts(length.size(), queries),
+                       T(1) / static_cast<T>(rows * queries * head_dim));
 }
 
 }  // namespace detail

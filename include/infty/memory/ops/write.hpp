@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <utility>
+
 #include <infty/autograd/tape.hpp>
 #include <infty/core/state.hpp>
 #include <infty/signal/ridge_cache.hpp>
@@ -16,6 +18,10 @@ struct WrittenSignal {
   const RowCounts& writes;      ///< until now
   const RowCounts& last;        ///< vectors of the last write
   const Tensor<T, B>& largest;  ///< c, [batch, d], largest |x| until now
+  /// Not null where the new signal is read and no write follows it: even samples are multiplied,
+  /// not clamped. A B of all rows is kept here, [batch, N, d], and taken from here if it is not
+  /// empty.
+  Tensor<T, B>* only_read = nullptr;
 };
 
 namespace detail {
@@ -32,15 +38,17 @@ enum class OldSignal {
 struct WriteRun {
   Index begin, end, length;
   OldSignal old;
+  Index written;  ///< vectors before, of the first row; what the others' matrices are, too
 };
 
 /// Cuts the rows into runs that one matrix serves.
 /// @param written     vectors before, 0 for fresh
 /// @param multiplies  whether the write of a row that is not fresh is the product
-template <class Multiplies>
+/// @param alike       whether rows a and b, neither fresh, of equal counts, have the same matrices
+template <class Multiplies, class Alike>
 std::vector<WriteRun, PoolAllocator<WriteRun>> write_runs(const RowCounts& written,
                                                           const RowCounts& counts,
-                                                          Multiplies multiplies) {
+                                                          Multiplies multiplies, Alike alike) {
   std::vector<WriteRun, PoolAllocator<WriteRun>> runs;
   for (std::size_t row = 0; row < counts.size(); ++row) {
     const Index at = static_cast<Index>(row), n = counts[row];
@@ -48,10 +56,12 @@ std::vector<WriteRun, PoolAllocator<WriteRun>> write_runs(const RowCounts& writt
                           : written[row] == 0 ? OldSignal::none
                           : multiplies(row)   ? OldSignal::multiplied
                                               : OldSignal::sampled;
-    if (!runs.empty() && runs.back().length == n && runs.back().old == old)
+    const bool later = old == OldSignal::multiplied || old == OldSignal::sampled;
+    if (!runs.empty() && runs.back().length == n && runs.back().old == old &&
+        (!later || alike(row - 1, row)))
       runs.back().end = at + 1;
     else
-      runs.push_back({at, at + 1, n, old});
+      runs.push_back({at, at + 1, n, old, written[row]});
   }
   return runs;
 }
@@ -77,7 +87,7 @@ void clamp_samples(Tensor<T, B>& samples, const T* c) {
 ///
 /// A bounded cache clamps the samples to what was written, [-c, c], unless the write is as long as
 /// the one before, or that was the row's first, and any number of such writes in a row are proven
-/// not to add up (`WriteLimits::run`).
+/// not to add up (`WriteLimits::run`), or the new signal is only read.
 /// @param x          [B, L, d], aligned to the right
 /// @param counts     [B], how many vectors of x a row takes in; a row of 0 keeps its coefficients
 /// @param locations  [B, samples] in [0, 1], or empty for evenly spaced ones
@@ -90,15 +100,22 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
   const Index batch = x.dim(0), length = x.dim(1), d = x.dim(2), N = cache.basis().size();
   const Index row_size = N * d, samples = cache.settings().samples;
   const bool bounded = cache.settings().bounded;
-  const auto runs = detail::write_runs(before.written, counts, [&](std::size_t row) {
-    if (!locations.empty() || !bounded) return locations.empty();
-    const WriteLimits limits = cache.next(counts[row]).limits;
+  const auto multiplies = [&](std::size_t row) {
+    if (!locations.empty() || !bounded || before.only_read) return locations.empty();
+    const WriteLimits limits = cache.next(counts[row], before.written[row]).limits;
     if (!limits.multiplies || counts[row] == before.last[row]) return limits.multiplies;
     return before.writes[row] == 1 &&
            limits.run(cache.first_limits(before.last[row]).lebesgue) <= most_run;
-  });
+  };
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    const Index n = counts[b];
+    return cache.tau(before.written[a], n) == cache.tau(before.written[b], n);
+  };
+  const auto runs = detail::write_runs(before.written, counts, multiplies, alike);
   Variable<T, B> y(Tensor<T, B>(Shape{batch, N, d}));
   T* const all = y.value().data();
+  const bool carried = before.only_read && !before.only_read->empty();
+  if (before.only_read && !carried) *before.only_read = Tensor<T, B>(Shape{batch, N, d});
   for (const auto& run : runs) {
     const Index rows = run.end - run.begin;
     const auto old = before.coefficients.slice(run.begin, run.end);
@@ -122,8 +139,10 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
       add_new(cache.first(run.length), T(0));
       continue;
     }
-    const auto next = cache.next(run.length);
-    if (run.old == detail::OldSignal::multiplied) {
+    const auto next = cache.next(run.length, run.written);
+    if (run.old == detail::OldSignal::multiplied && carried) {
+      B::copy(out, std::as_const(*before.only_read).data() + run.begin * row_size, rows * row_size);
+    } else if (run.old == detail::OldSignal::multiplied) {
       B::matmul({.m = N,
                  .n = d,
                  .k = N,
@@ -132,6 +151,8 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
                  .c = {.leading = d, .outer = row_size},
                  .outer = rows},
                 T(1), next.carry.data(), old.data(), T(0), out);
+      if (before.only_read)
+        B::copy(before.only_read->data() + run.begin * row_size, out, rows * row_size);
     } else {
       auto sampled = locations.empty()
                          ? resample(cache.basis(), old, even_locations<T, B>(samples))
@@ -155,7 +176,7 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
           if (run.length == 0) continue;
           const Tensor<T, B> G = run.old == detail::OldSignal::none
                                      ? cache.first(run.length)
-                                     : cache.next(run.length).next_new;
+                                     : cache.next(run.length, run.written).next_new;
           B::matmul({.m = run.length,
                      .n = d,
                      .k = N,

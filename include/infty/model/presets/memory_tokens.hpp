@@ -13,9 +13,11 @@ struct TokensAround {
   ShortTermConfig attention;  ///< of the attention of each layer inside
 };
 
-// M is the script run_wt103_base_memgpt_150.sh of booydar/LM-RMT at 2c4caa9, R the paper [Bulatov
-// et al. 2022], which is known from summaries only: unverified. What neither says is
-// Transformer-XL's.
+// M is the script pytorch/run_wt103_base_memgpt_150.sh of https://github.com/booydar/LM-RMT at
+// 2c4caa9, R the paper [Bulatov et al. 2022], which is known from summaries only: unverified, for
+// the repository has no script of its runs of WikiText-103 with ten tokens. Those that write at the
+// end (run_wt103_base_memgpt_75-75.sh) have the sizes, rate, batch and steps of M. What neither
+// says is Transformer-XL's.
 
 /// The Memory Transformer's language model of WikiText-103: 150 tokens in front of segments of 150
 /// words, and no cache.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include <infty/data/byte_pair_learning.hpp>
+
+#include "../support/interrupt.hpp"
+#include "../support/language_model/corpus.hpp"
+#include "../support/lock.hpp"
+#include "../support/progress_line.hpp"
+
+namespace language_model {
+
+/// What an encoding is learned from.
+struct BytePairOptions {
+  std::filesystem::path out = "byte-pairs";
+  std::string data;
+  infty::BytePairConfig config = {};
+};
+
+/// Learns a byte pair encoding and writes it into a folder, for `--bpe`.
+inline void learn_byte_pairs(const BytePairOptions& options) {
+  infty::require(!options.data.empty(), "language_model", "bpe needs --data, a file or a folder");
+  options.config.validate();
+  const auto lock = support::Lock::folder(options.out);
+  lock.remove_unfinished({"vocab.json", "merges.txt"});
+  Texts texts;
+  infty::BytePairLearner learner;
+  const support::InterruptGuard interrupt;
+  const auto stop = [] {
+    support::stop_if_interrupted([] { return "stopped learning; nothing is kept of it"; });
+  };
+  Index bytes = 0;
+  for (const std::string_view text : detail::open_documents(options.data, texts)) {
+    learner.add(text);
+    bytes += static_cast<Index>(text.size());
+    stop();
+  }
+  support::ProgressLine line("bpe", options.config.tokens, 0, "token");
+  const infty::BytePairs learned = learner.learn(options.config, [&](Index tokens) {
+    line.update(tokens);
+    stop();
+  });
+  line.clear();
+  learned.save(options.out);
+  std::printf("%td tokens and %td names of %td bytes, in %s: train --level bpe --bpe %s\n",
+              std::ssize(learned.tokens), std::ssize(learned.names), bytes, options.out.c_str(),
+              options.out.c_str());
+}
+
+}  // namespace language_model

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+
+// What does a memory keep of a vector that came some time ago? Streams of independent normal
+// vectors go through memories of as many numbers a coordinate, and each is asked for vectors of all
+// ages, by the best linear read of its state and, where there is one, by a read at the vector's own
+// place. Beside it what the formulas of docs/uniform_memory.md say.
+//
+//     retention                         a table
+//     retention --out figures           and a figure
+//
+// The best read is fitted to the state and judged by covariances from two halves of the
+// coordinates, which are independent: of what was never written it finds 0 on average, and as often
+// less.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "../support/csv.hpp"
+#include "../support/files.hpp"
+#include "../support/lock.hpp"
+#include "../support/options.hpp"
+#include "../support/program.hpp"
+#include "../support/progress_line.hpp"
+#include "measuring.hpp"
+#include "memories.hpp"
+
+namespace {
+
+using infty::Index;
+using infty::Shape;
+using infty::Tensor;
+using retention::Band;
+using retention::Found;
+using retention::Memory;
+using retention::Settings;
+using retention::Vectors;
+
+double mean_of(const std::function<double(Index)>& formula, const Band& band) {
+  double sum = 0;
+  for (const Index age : band.ages) sum += formula(age);
+  return sum / static_cast<double>(band.ages.size());
+}
+
+/// Ages for a line, some of every doubling, and all small ones.
+std::vector<Index> ages_of_line(Index vectors) {
+  std::vector<Index> ages;
+  for (double at = 1; at <= static_cast<double>(vectors); at = std::max(at + 1, at * 1.01))
+    ages.push_back(static_cast<Index>(at) - 1);
+  return ages;
+}
+
+void draw_all(const std::filesystem::path& out, const Settings& s,
+              const std::vector<Memory>& memories, const std::vector<Band>& bands,
+              const std::vector<std::vector<Found>>& found, const std::vector<double>& floors) {
+  const auto lock = support::Lock::folder(out);
+  support::Csv csv("memory,age + 1,formula,best read,error,at its place,error,floor");
+  std::string lines;
+  for (std::size_t m = 0; m < memories.size(); ++m) {
+    for (std::size_t b = 0; b < bands.size(); ++b) {
+      const auto best = over_seeds(found[m], &Found::best, b);
+      csv.line();
+      csv.field(memories[m].name);
+      for (const double x :
+           {bands[b].middle, mean_of(memories[m].formula, bands[b]), best.mean, best.error})
+        csv.field(x);
+      if (found[m].front().at_place.empty()) {
+        csv.field("");
+        csv.field("");
+      } else {
+        const auto read = over_seeds(found[m], &Found::at_place, b);
+        csv.field(read.mean);
+        csv.field(read.error);
+      }
+      csv.field(floors[m]);
+    }
+    for (const Index age : ages_of_line(s.vectors)) {
+      char text[80];
+      std::snprintf(text, sizeof text, "%td,%.6g\n", age + 1, memories[m].formula(age));
+      lines += text;
+    }
+    lines += "\n\n";
+  }
+  support::write_file(out / "retention.csv", csv.text());
+  support::write_file(out / "retention.dat", lines);
+  const double floor = *std::max_element(floors.begin(), floors.end());
+  const auto panel = [&](const std::string& title, const std::vector<std::string>& names) {
+    std::string plot = "set title '" + title + "'\nplot ";
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto at = std::find_if(memories.begin(), memories.end(),
+                                   [&](const Memory& m) { return m.name == names[i]; });
+      const std::string index = std::to_string(at - memories.begin()),
+                        color = " linecolor rgb '" + at->color + "'",
+                        mine = "(strcol(1) eq '" + names[i] + "' && column(";
+      const auto points = [&](const std::string& column, int type, double size) {
+        char text[300];
+        std::snprintf(text, sizeof text,
+                      "'retention.csv' using 2:%s%s) > %g ? column(%s) : 1/0) with points "
+                      "pointtype %d pointsize %.2g%s notitle, ",
+                      mine.c_str(), column.c_str(), floor, column.c_str(), type, size,
+                      color.c_str());
+        return std::string(text);
+      };
+      plot += "'retention.dat' index " + index + " using 1:2 with lines linewidth 1.6" + color +
+              " title '" + at->title + "', " + points("4", 7, .75) + points("6", 6, .75);
+    }
+    char text[80];
+    std::snprintf(text, sizeof text, "%g with lines dashtype 3 linecolor 'gray50' notitle\n",
+                  floor);
+    return plot + text;
+  };
+  support::write_file(
+      out / "retention.gp",
+      "set terminal pngcairo size 1300,520 font 'sans,11'\nset output 'retention.png'\n"
+      "set datafile separator ','\n"
+      "set multiplot layout 1,2\nset logscale xy\nset grid\n"
+      "set key inside left bottom samplen 2\n"
+      "set format y '10^{%T}'\nset xlabel 'age + 1, vectors'\nset xrange [.9:" +
+          std::to_string(s.vectors) +
+          "]\nset yrange [1e-4:1.5]\nset ylabel 'share of a vector that is kept'\n" +
+          panel("how the past is contracted",
+                {"tau 0.75", "tau 0.95", "power 0.5", "power 1", "power 2"}) +
+          panel("beside other memories", {"xl", "compressive", "delta", "tau 0.95", "power 1"}));
+  support::draw_figure(out, "retention");
+}
+
+void print(const std::vector<Memory>& memories, const std::vector<Band>& bands,
+           const std::vector<std::vector<Found>>& found, const std::vector<double>& floors) {
+  std::printf("memory        age + 1    formula   best read  ± error      at place  ± error\n");
+  for (std::size_t m = 0; m < memories.size(); ++m) {
+    for (std::size_t b = 0; b < bands.size(); b += 2) {
+      const auto best = over_seeds(found[m], &Found::best, b);
+      std::printf("%-12s %8.0f   %8.5f    %8.5f  %.5f", memories[m].name.c_str(), bands[b].middle,
+                  mean_of(memories[m].formula, bands[b]), best.mean, best.error);
+      if (!found[m].front().at_place.empty()) {
+        const auto read = over_seeds(found[m], &Found::at_place, b);
+        std::printf("      %8.5f  %.5f", read.mean, read.error);
+      }
+      std::printf("\n");
+    }
+    double by_formula = 0;
+    std::vector<double> by_seed(found[m].size(), 0);
+    for (std::size_t b = 0; b < bands.size(); ++b) {
+      by_formula += bands[b].count * mean_of(memories[m].formula, bands[b]);
+      for (std::size_t i = 0; i < by_seed.size(); ++i)
+        by_seed[i] += bands[b].count * found[m][i].best[b];
+    }
+    double all = 0, squares = 0;
+    for (const double x : by_seed) all += x / static_cast<double>(by_seed.size());
+    for (const double x : by_seed) squares += (x - all) * (x - all);
+    const double n = static_cast<double>(by_seed.size());
+    std::printf("%-12s vectors in all %.1f, found %.1f +- %.1f; floor %.5f\n",
+                memories[m].name.c_str(), by_formula, all,
+                n > 1 ? std::sqrt(squares / (n - 1) / n) : 0., floors[m]);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return support::run_program("retention", [&] {
+    Settings s;
+    std::filesystem::path out;
+    using support::add_option;
+    CLI::App app("Measures what memories keep of vectors of all ages.", "retention");
+    add_option(app, "--vectors", s.vectors, "length of the streams, a multiple of the segment",
+               {2, 1 << 20})
+        ->capture_default_str();
+    add_option(app, "--segment", s.segment, "vectors that are written together", {1, 1 << 16})
+        ->capture_default_str();
+    add_option(app, "--numbers", s.numbers, "that a memory has for each coordinate", {8, 1024})
+        ->capture_default_str();
+    add_option(app, "--block", s.block, "means among them that a uniform memory writes together",
+               {1, 1024})
+        ->capture_default_str();
+    add_option(app, "--coordinates", s.coordinates, "of a vector, samples of each measurement",
+               {4, 1 << 16})
+        ->capture_default_str();
+    add_option(app, "--ages", s.ages, "the most vectors that are asked for in a band", {1, 1024})
+        ->capture_default_str();
+    add_option(app, "--widths", s.widths,
+               "of a signal's functions, in distances between their centres", {.01, 100})
+        ->capture_default_str();
+    add_option(app, "--seeds", s.seeds, "of the streams")->capture_default_str();
+    app.add_option("--out", out, "folder for the figure; none is drawn without it");
+    if (const auto code = support::parse(app, argc, argv)) return *code;
+    infty::require(s.vectors % s.segment == 0, "--vectors", "it is ", s.vectors, ", the segment ",
+                   s.segment, ": it must be a multiple of it");
+    infty::require(s.block + 2 * std::ssize(s.widths) <= s.numbers, "--block", "it is ", s.block,
+                   " of ", s.numbers, " numbers: each width must have two of the others");
+    const auto guard = infty::no_grad();
+    const std::vector<Memory> memories{retention::fixed(s, .75, "#1f77b4"),
+                                       retention::fixed(s, .95, "#17a2a2"),
+                                       retention::uniform(s, .5, "#2ca02c"),
+                                       retention::uniform(s, 1, "#d62728"),
+                                       retention::uniform(s, 2, "#ff7f0e"),
+                                       retention::queue(s),
+                                       retention::compressive(s),
+                                       retention::delta_rule(s)};
+    const auto bands = retention::bands_of(s);
+    std::vector<std::vector<Found>> found(memories.size());
+    support::ProgressLine line("vectors", s.vectors * std::ssize(s.seeds), 0, "vector");
+    Index done = 0;
+    for (const Index seed : s.seeds) {
+      std::vector<retention::Reader> readers;
+      for (const Memory& memory : memories) readers.push_back(memory.begin(seed));
+      for (Index at = 0; at < s.vectors; at += s.segment) {
+        Tensor<float> x(Shape{1, s.segment, s.coordinates});
+        for (Index i = 0; i < s.segment; ++i)
+          retention::draw(seed, at + i, s.coordinates, x.data() + i * s.coordinates);
+        for (const auto& reader : readers) reader.write(Vectors(x));
+        done += s.segment;
+        line.update(done, {});
+      }
+      for (std::size_t m = 0; m < memories.size(); ++m)
+        found[m].push_back(retention::measure(readers[m], s, bands, seed));
+    }
+    line.clear();
+    // Two standard errors of the mean of a whole band of vectors that were never written.
+    std::vector<double> floors;
+    for (const auto& all : found) {
+      double square = 0;
+      for (const Found& f : all) square += f.nothing / static_cast<double>(all.size());
+      floors.push_back(2 * std::sqrt(square / static_cast<double>(s.ages * std::ssize(s.seeds))));
+    }
+    print(memories, bands, found, floors);
+    if (!out.empty()) draw_all(out, s, memories, bands, found, floors);
+    return 0;
+  });
+}
