@@ -30,10 +30,11 @@ struct TitansConvolutions {
   /// Draws them, if the configuration has any, as `ShortConvolution` does.
   TitansConvolutions(const TitansConfig& config, const Random& random)
       : taps(config.convolution), model_dim(config.model_dim) {
-    const Index channels = config.heads * config.head_dim;
     if (taps == 0) return;
-    key = {{.kernel = taps}, channels, random.split(0)};
-    value = {{.kernel = taps}, channels, random.split(1)};
+    using Convolution = ShortConvolution<T, Backend>;
+    const Index channels = config.heads * config.head_dim;
+    key = Convolution({.kernel = taps}, channels, random.split(0));
+    value = Convolution({.kernel = taps}, channels, random.split(1));
   }
 
   template <class Visitor>
