@@ -21,14 +21,19 @@ using infty::Index;
 inline const std::vector<std::string> contraction_names{"fixed", "power", "uniform", "mixed",
                                                         "learned"};
 
-/// The words of memories that name theirs: `infty-` or `infty-sticky-` and the name.
-inline const std::vector<std::string> contracted_names = [] {
+namespace detail {
+// A function: nvcc 13 crashes on a lambda that is called where the list is defined.
+inline std::vector<std::string> contracted_names() {
   std::vector<std::string> all;
   for (const std::string form : {"infty-", "infty-sticky-"})
     for (const std::string& name : contraction_names)
       if (name != "fixed") all.push_back(form + name);
   return all;
-}();
+}
+}  // namespace detail
+
+/// The words of memories that name theirs: `infty-` or `infty-sticky-` and the name.
+inline const std::vector<std::string> contracted_names = detail::contracted_names();
 
 /// How the past is contracted, beside the constants of a long-term memory, which have the tau.
 struct Contraction {
