@@ -2,7 +2,7 @@
 // Matrix products through the backend, square and of the shapes that the models have, and Eigen's
 // as a user would write them. Arguments: number of products, and m x n x k of each; of the
 // transposed factors one is marked T. Eight products share their first factor, as the rows of a
-// batch do.
+// batch do. With AVX-512 also products of floats whose factors are rounded to bfloat16.
 
 #include <tuple>
 
@@ -31,6 +31,17 @@ struct Operands {
         c({count, m, n}) {}
 
   double flops() const { return static_cast<double>(count) * product_flops(m, n, k); }
+  void multiply() {
+    const infty::Matmul shape{.m = m,
+                              .n = n,
+                              .k = k,
+                              .a = {.leading = a.dim(1), .transposed = transpose_a},
+                              .b = {.leading = b.dim(2), .outer = n * k, .transposed = transpose_b},
+                              .c = {.leading = n, .outer = m * n},
+                              .outer = count,
+                              .roundable = true};
+    infty::EigenBackend::matmul(shape, T(1), a.data(), b.data(), T(0), c.data());
+  }
 
   Index count, m, n, k;
   bool transpose_a, transpose_b;
@@ -40,18 +51,19 @@ struct Operands {
 template <class T>
 void product(benchmark::State& run) {
   Operands<T> x(run);
-  const infty::Matmul shape{
-      .m = x.m,
-      .n = x.n,
-      .k = x.k,
-      .a = {.leading = x.a.dim(1), .transposed = x.transpose_a},
-      .b = {.leading = x.b.dim(2), .outer = x.n * x.k, .transposed = x.transpose_b},
-      .c = {.leading = x.n, .outer = x.m * x.n},
-      .outer = x.count};
-  against_matrix_product<T>(run, x.flops(), [&] {
-    infty::EigenBackend::matmul(shape, T(1), x.a.data(), x.b.data(), T(0), x.c.data());
-  });
+  against_matrix_product<T>(run, x.flops(), [&] { x.multiply(); });
 }
+
+#if defined(INFTY_DOT_INSTRUCTION)
+// Of floats with factors in bfloat16, against what the cores multiply in registers.
+void bfloat16_product(benchmark::State& run) {
+  if (!infty::detail::has_dot_instruction()) return run.SkipWithError("no such instruction here");
+  const infty::ProductsScope scope(infty::Products::bfloat16);
+  Operands<float> x(run);
+  static DotProducts limit;
+  against(run, x.flops(), limit, [&] { x.multiply(); });
+}
+#endif
 
 template <class T>
 void plain_eigen(benchmark::State& run) {
@@ -86,5 +98,8 @@ void shapes(benchmark::internal::Benchmark* b) {
 
 BENCHMARK_TEMPLATE(product, float)->Apply(shapes);
 BENCHMARK_TEMPLATE(plain_eigen, float)->Apply(shapes);
+#if defined(INFTY_DOT_INSTRUCTION)
+BENCHMARK(bfloat16_product)->Apply(shapes);
+#endif
 BENCHMARK_TEMPLATE(product, double)->Apply(shapes);
 BENCHMARK_TEMPLATE(plain_eigen, double)->Apply(shapes);

@@ -14,6 +14,7 @@
 #include <infty/eigen/include.hpp>
 #include <infty/eigen/map.hpp>
 #include <infty/eigen/register_tile.hpp>
+#include <infty/eigen/rounded_tile.hpp>
 
 #include "clock.hpp"
 
@@ -66,6 +67,34 @@ struct MultiplyAdds {
     });
   }
 };
+
+#if defined(INFTY_DOT_INSTRUCTION)
+/// The same of pairs in bfloat16, whose products are summed in float; only where
+/// `has_dot_instruction`.
+struct DotProducts {
+  static constexpr int chains = 12, rounds = 20000;
+  static constexpr const char* unit = "GFLOP/s";
+
+  double work() const { return 4.0 * 16 * chains * rounds * num_threads(); }
+  void operator()() {
+    on_each_thread([](std::size_t) { chains_of_one(); });
+  }
+
+ private:
+  // Inlined, GCC would keep the sums in memory.
+  [[gnu::noinline]] static void chains_of_one() {
+    using Vector = infty::detail::Simd<float>::Vector;
+    Vector factor{}, sum[chains] = {};
+    for (int i = 0; i < rounds; ++i) {
+      INFTY_UNROLL(12)
+      for (int j = 0; j < chains; ++j)
+        asm volatile("vdpbf16ps %1, %1, %0" : "+v"(sum[j]) : "v"(factor));
+    }
+    INFTY_UNROLL(12)
+    for (int j = 0; j < chains; ++j) asm volatile("" : : "v"(sum[j]));
+  }
+};
+#endif
 
 /// The fastest matrix product there is here, ours or Eigen's as a user would write it, of square
 /// matrices of several sizes; which one, is found out at first.

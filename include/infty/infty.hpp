@@ -21,6 +21,7 @@
 #include <infty/autograd/variable.hpp>
 #include <infty/autograd/without_row.hpp>
 #include <infty/core/backend.hpp>
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/erf.hpp>
@@ -65,6 +66,7 @@
 #include <infty/data/sorting.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/eigen/parallel.hpp>
+#include <infty/eigen/products.hpp>
 #include <infty/eigen/scratch.hpp>
 #include <infty/io/dtype.hpp>
 #include <infty/io/file.hpp>
@@ -344,6 +346,8 @@
 #include <infty/eigen/query_order.hpp>
 #include <infty/eigen/query_tile.hpp>
 #include <infty/eigen/register_tile.hpp>
+#include <infty/eigen/rounded_gemm.hpp>
+#include <infty/eigen/rounded_tile.hpp>
 #include <infty/eigen/transpose.hpp>
 #include <infty/eigen/version.hpp>
 #include <infty/io/mapped_file.hpp>

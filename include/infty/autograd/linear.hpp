@@ -12,13 +12,14 @@ namespace detail {
 /// C (m, n) = alpha op(A) op(B) + beta C of contiguous matrices.
 template <class B, class T>
 void product(Index m, Index n, Index k, bool transpose_a, bool transpose_b, const T* a, const T* b,
-             T beta, T* c, T alpha = T(1)) {
+             T beta, T* c, T alpha = T(1), bool roundable = false) {
   B::matmul({.m = m,
              .n = n,
              .k = k,
              .a = {.leading = transpose_a ? m : k, .transposed = transpose_a},
              .b = {.leading = transpose_b ? k : n, .transposed = transpose_b},
-             .c = {.leading = n}},
+             .c = {.leading = n},
+             .roundable = roundable},
             alpha, a, b, beta, c);
 }
 
@@ -74,7 +75,7 @@ void linear_forward(Index rows, const Variable<T, B>& x, const Variable<T, B>& w
                         [=] INFTY_HOST_DEVICE(Index i, Index j) { y[i * out + j] = b[j]; });
   }
   product<B>(rows, out, in, false, true, x.value().data(), weight.value().data(),
-             biased ? T(1) : T(0), y);
+             biased ? T(1) : T(0), y, T(1), true);
 }
 
 /// dx = dy W, dW = dyᵀ x, db = sum of dy over the rows, of those that need a gradient.
@@ -84,11 +85,12 @@ void linear_backward(Index rows, const Variable<T, B>& x, const Variable<T, B>& 
   const Index in = weight.dim(1), out = weight.dim(0);
   if (x.requires_grad()) {
     const auto to = x.grad_target();
-    product<B>(rows, in, out, false, false, dy, weight.value().data(), to.beta(), to.data);
+    product<B>(rows, in, out, false, false, dy, weight.value().data(), to.beta(), to.data, T(1),
+               true);
   }
   if (weight.requires_grad()) {
     const auto to = weight.grad_target();
-    product<B>(out, in, rows, true, false, dy, x.value().data(), to.beta(), to.data);
+    product<B>(out, in, rows, true, false, dy, x.value().data(), to.beta(), to.data, T(1), true);
   }
   if (bias.requires_grad()) add_column_sums<B>(rows, out, dy, bias.grad().data());
 }

@@ -23,6 +23,7 @@ struct Matmul {
   Index m = 0, n = 0, k = 0;   ///< rows and columns of C, and what is summed over
   Operand a, b, c;             ///< where A, B and C stand; C is never transposed
   Index outer = 1, inner = 1;  ///< how often the product is taken: outer times inner
+  bool roundable = false;      ///< whether a backend may round A and B, as maps of layers allow
 };
 
 namespace detail {

@@ -105,7 +105,7 @@ void pack_panels(Index m, Index k, TileView<T> a, T* to) {
 
 /// c (m, n) = alpha a b + beta c by tiles in registers: b is laid out in strips that stay in the
 /// innermost cache, and a in panels if it is long and there are strips enough to pay for it.
-template <class T>
+template <class Tile = PlainTile, class T>
 void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
                 T* c, Index ldc) {
   constexpr Index wide = 2 * Simd<T>::width, depth = 320, rows = tile_rows<T>;
@@ -128,11 +128,11 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
     if (packed) pack_panels(m, deep, left, panels_of_a);
     const auto multiply_strip = [&](Index columns, bool add, T* to, Index stride) {
       if (!packed)
-        return product_in_cache(m, columns, deep, left, strip_of_b, wide, add, to, stride);
+        return product_in_cache<Tile>(m, columns, deep, left, strip_of_b, wide, add, to, stride);
       for (Index i = 0; i < m; i += rows)
-        product_in_cache((std::min)(rows, m - i), columns, deep,
-                         TileView<T>{panels_of_a + i * deep, 1, rows}, strip_of_b, wide, add,
-                         to + i * stride, stride);
+        product_in_cache<Tile>((std::min)(rows, m - i), columns, deep,
+                               TileView<T>{panels_of_a + i * deep, 1, rows}, strip_of_b, wide, add,
+                               to + i * stride, stride);
     };
     for (Index j = 0; j < n; j += wide) {
       const Index columns = (std::min)(wide, n - j);

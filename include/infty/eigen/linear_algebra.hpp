@@ -2,11 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include <infty/core/backend.hpp>
 #include <infty/core/number.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/parallel.hpp>
+#include <infty/eigen/products.hpp>
+#include <infty/eigen/rounded_gemm.hpp>
 #include <infty/eigen/scratch.hpp>
 
 namespace infty::detail {
@@ -56,6 +59,15 @@ inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool 
   return tile;
 }
 
+/// One product in one thread; `rounded`, with factors in bfloat16, if they are floats.
+template <class T>
+void multiply(bool rounded, Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b,
+              T beta, T* c, Index ldc) {
+  if constexpr (std::is_same_v<T, float>)
+    if (rounded) return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  gemm(m, n, k, alpha, a, b, beta, c, ldc);
+}
+
 /// Batched matrix product, cut into tasks by the sizes alone. Each of them is one product in one
 /// thread.
 template <class T>
@@ -67,6 +79,7 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   const Index col_tiles = (p.n + tile.cols - 1) / tile.cols;
   const Index parts = tile.inner > 0 ? (p.k + tile.inner - 1) / tile.inner : 1;
   const Index tiles = row_tiles * col_tiles, area = p.m * p.n;
+  const bool rounded = p.roundable && infty::products() == Products::bfloat16;
   // Part 0 goes to C itself, the others are added to it at the end.
   Scratch<T> partial(products * (parts - 1) * area);
   const Index work = std::max<Index>(1, tile.rows * tile.cols * std::max<Index>(tile.inner, 1));
@@ -86,11 +99,11 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
       };
       const GemmOperand<T> left = operand(a, p.a, row, first), right = operand(b, p.b, first, col);
       if (part == 0)
-        gemm(rows, cols, depth, alpha, left, right, beta,
-             c + outer * p.c.outer + inner * p.c.inner + row * p.c.leading + col, p.c.leading);
+        multiply(rounded, rows, cols, depth, alpha, left, right, beta,
+                 c + outer * p.c.outer + inner * p.c.inner + row * p.c.leading + col, p.c.leading);
       else
-        gemm(rows, cols, depth, alpha, left, right, T(0),
-             partial.data() + (product * (parts - 1) + part - 1) * area + row * p.n + col, p.n);
+        multiply(rounded, rows, cols, depth, alpha, left, right, T(0),
+                 partial.data() + (product * (parts - 1) + part - 1) * area + row * p.n + col, p.n);
     }
   });
   if (parts == 1) return;

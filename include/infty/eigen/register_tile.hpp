@@ -67,53 +67,56 @@ struct TileView {
 template <class T>
 inline constexpr int tile_rows = Simd<T>::registers == 32 ? 14 : 6;
 
-/// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers.
-template <int rows, int vectors, class T>
-void register_tile(Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
-  using S = Simd<T>;
-  typename S::Vector sum[rows][vectors] = {};
-  for (Index p = 0; p < k; ++p) {
-    typename S::Vector right[vectors];
-    INFTY_UNROLL(2)
-    for (int v = 0; v < vectors; ++v) right[v] = S::load(b + p * ldb + v * S::width);
+/// Tiles whose elements are multiplied and added as they are.
+struct PlainTile {
+  /// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers.
+  template <int rows, int vectors, class T>
+  static void multiply(Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
+    using S = Simd<T>;
+    typename S::Vector sum[rows][vectors] = {};
+    for (Index p = 0; p < k; ++p) {
+      typename S::Vector right[vectors];
+      INFTY_UNROLL(2)
+      for (int v = 0; v < vectors; ++v) right[v] = S::load(b + p * ldb + v * S::width);
+      INFTY_UNROLL(16)
+      for (int i = 0; i < rows; ++i) {
+        const typename S::Vector left = a.data[i * a.row + p * a.column] - typename S::Vector{};
+        INFTY_UNROLL(2)
+        for (int v = 0; v < vectors; ++v) sum[i][v] += left * right[v];
+      }
+    }
     INFTY_UNROLL(16)
     for (int i = 0; i < rows; ++i) {
-      const typename S::Vector left = a.data[i * a.row + p * a.column] - typename S::Vector{};
       INFTY_UNROLL(2)
-      for (int v = 0; v < vectors; ++v) sum[i][v] += left * right[v];
+      for (int v = 0; v < vectors; ++v) {
+        T* const to = c + i * ldc + v * S::width;
+        S::store(to, add ? S::load(to) + sum[i][v] : sum[i][v]);
+      }
     }
   }
-  INFTY_UNROLL(16)
-  for (int i = 0; i < rows; ++i) {
-    INFTY_UNROLL(2)
-    for (int v = 0; v < vectors; ++v) {
-      T* const to = c + i * ldc + v * S::width;
-      S::store(to, add ? S::load(to) + sum[i][v] : sum[i][v]);
-    }
-  }
-}
+};
 
 /// All rows of a strip of C, in tiles of so many rows and then in smaller ones.
-template <int rows, int vectors, class T>
+template <class Tile, int rows, int vectors, class T>
 void strip(Index m, Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
   for (; m >= rows; m -= rows, a.data += rows * a.row, c += rows * ldc)
-    register_tile<rows, vectors>(k, a, b, ldb, add, c, ldc);
+    Tile::template multiply<rows, vectors>(k, a, b, ldb, add, c, ldc);
   if constexpr (rows > 1) {
-    if (m > 0) strip<(rows > 8 ? 8 : rows / 2), vectors>(m, k, a, b, ldb, add, c, ldc);
+    if (m > 0) strip<Tile, (rows > 8 ? 8 : rows / 2), vectors>(m, k, a, b, ldb, add, c, ldc);
   }
 }
 
 /// C (m, n) = A B, or += if `add`, for A (m, k) and B (k, n). B's and C's rows must have room for
 /// padded(n) columns: those beyond n are read, and written in C. A strip of B, two vectors wide,
 /// should fit into the innermost cache with some rows of A.
-template <class T>
+template <class Tile = PlainTile, class T>
 void product_in_cache(Index m, Index n, Index k, TileView<T> a, const T* b, Index ldb, bool add,
                       T* c, Index ldc) {
   constexpr int rows = tile_rows<T>;
   constexpr Index width = Simd<T>::width;
   Index j = 0;
-  for (; j + width < n; j += 2 * width) strip<rows, 2>(m, k, a, b + j, ldb, add, c + j, ldc);
-  if (j < n) strip<rows, 1>(m, k, a, b + j, ldb, add, c + j, ldc);
+  for (; j + width < n; j += 2 * width) strip<Tile, rows, 2>(m, k, a, b + j, ldb, add, c + j, ldc);
+  if (j < n) strip<Tile, rows, 1>(m, k, a, b + j, ldb, add, c + j, ldc);
 }
 
 }  // namespace infty::detail

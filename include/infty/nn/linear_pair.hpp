@@ -19,7 +19,8 @@ void linear_columns(Index rows, const Variable<T, B>& x, const Variable<T, B>& w
              .k = in,
              .a = {.leading = in},
              .b = {.leading = in, .transposed = true},
-             .c = {.leading = columns}},
+             .c = {.leading = columns},
+             .roundable = true},
             T(1), x.value().data(), weight.value().data(), T(1), y + first);
 }
 
@@ -36,7 +37,8 @@ void linear_columns_backward(Index rows, const Variable<T, B>& x, const Variable
                .k = out,
                .a = {.leading = columns},
                .b = {.leading = in},
-               .c = {.leading = in}},
+               .c = {.leading = in},
+               .roundable = true},
               T(1), dy + first, weight.value().data(), to.beta(), to.data);
   }
   if (weight.requires_grad()) {
@@ -46,7 +48,8 @@ void linear_columns_backward(Index rows, const Variable<T, B>& x, const Variable
                .k = rows,
                .a = {.leading = columns, .transposed = true},
                .b = {.leading = in},
-               .c = {.leading = in}},
+               .c = {.leading = in},
+               .roundable = true},
               T(1), dy + first, x.value().data(), to.beta(), to.data);
   }
   if (bias.requires_grad())

@@ -39,7 +39,8 @@ Variable<T, B> project_heads(const Variable<T, B>& x, const Variable<T, B>& weig
              .b = transposed(map),
              .c = output,
              .outer = batch,
-             .inner = heads},
+             .inner = heads,
+             .roundable = true},
             T(1), x.value().data(), weight.value().data(), T(0), y.value().data());
   return record(
       y,
@@ -52,7 +53,8 @@ Variable<T, B> project_heads(const Variable<T, B>& x, const Variable<T, B>& weig
                      .b = map,
                      .c = input,
                      .outer = batch,
-                     .inner = heads},
+                     .inner = heads,
+                     .roundable = true},
                     T(1), dy.data(), weight.value().data(), T(1), x.grad().data());
         if (weight.requires_grad())
           for (Index row = 0; row < batch; ++row)  // which add to the same weight
@@ -62,7 +64,8 @@ Variable<T, B> project_heads(const Variable<T, B>& x, const Variable<T, B>& weig
                        .a = transposed(output),
                        .b = input,
                        .c = map,
-                       .inner = heads},
+                       .inner = heads,
+                       .roundable = true},
                       T(1), dy.data() + row * queries * e,
                       x.value().data() + row * heads * queries * d, T(1), weight.grad().data());
       },

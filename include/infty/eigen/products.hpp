@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include <infty/core/config.hpp>
+
+namespace infty {
+
+/// How EigenBackend multiplies matrices of floats where layers map vectors (`Matmul::roundable`).
+enum class Products {
+  full,      ///< factors as they are
+  bfloat16,  ///< factors rounded to bfloat16, products summed in float
+};
+
+namespace detail {
+
+inline std::atomic<Products>& products_setting() {
+  static std::atomic<Products> setting{[] {
+    const char* const asked = std::getenv("INFTY_BF16_PRODUCTS");
+    return asked && std::string_view(asked) == "1" ? Products::bfloat16 : Products::full;
+  }()};
+  return setting;
+}
+
+}  // namespace detail
+
+/// Returns how maps are multiplied; until set, in full, or in bfloat16 if the environment has
+/// INFTY_BF16_PRODUCTS=1.
+inline Products products() { return detail::products_setting().load(std::memory_order_relaxed); }
+
+/// Sets how maps are multiplied from now on, in all threads. A training's backward should be as its
+/// forward was. Results do not depend on the number of threads or rows in either way, nor on
+/// whether the processor has an instruction for it: one that has not computes the same bits, slower
+/// than in full.
+inline void set_products(Products how) {
+  detail::products_setting().store(how, std::memory_order_relaxed);
+}
+
+/// Sets how maps are multiplied for as long as it lives.
+class ProductsScope {
+ public:
+  explicit ProductsScope(Products how) : before_(products()) { set_products(how); }
+  ~ProductsScope() { set_products(before_); }
+  ProductsScope(const ProductsScope&) = delete;
+  ProductsScope& operator=(const ProductsScope&) = delete;
+
+ private:
+  Products before_;
+};
+
+}  // namespace infty

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include <infty/core/config.hpp>
+#include <infty/eigen/register_tile.hpp>
+
+// The instruction takes vectors that only programs for AVX-512 have in registers. It stands as
+// text, so that a compiler need not know it, and Clang 16's own form of it crashes that compiler.
+#if defined(__AVX512F__) && defined(__x86_64__) && !defined(__CUDACC__)
+#define INFTY_DOT_INSTRUCTION 1
+#endif
+
+// Products of matrices whose elements are pairs of bfloat16, two that follow each other in the
+// order of k, in the bits of a float.
+namespace infty::detail {
+
+/// Whether this processor multiplies pairs itself, and this program may ask it to.
+inline bool has_dot_instruction() {
+#if defined(INFTY_DOT_INSTRUCTION)
+  static const bool has = __builtin_cpu_supports("avx512bf16");
+  return has;
+#else
+  return false;
+#endif
+}
+
+/// What the instruction makes of a number below the normal ones: zero, with its sign.
+inline float without_subnormals(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : x;
+}
+
+/// sum + the products of two pairs, as `vdpbf16ps` computes it: first that of the upper halves is
+/// added, then that of the lower ones, each rounded once, and what is subnormal is zero before and
+/// behind each.
+inline float dot_pair(float sum, float a, float b) {
+  const auto x = std::bit_cast<std::uint32_t>(a), y = std::bit_cast<std::uint32_t>(b);
+  const auto half = [](std::uint32_t bits) {
+    return without_subnormals(std::bit_cast<float>(bits & 0xffff0000u));
+  };
+  sum = without_subnormals(std::fma(half(x), half(y), without_subnormals(sum)));
+  return without_subnormals(std::fma(half(x << 16), half(y << 16), sum));
+}
+
+/// Tiles of products of pairs by the instruction, to be used only where it is.
+struct DotTile {
+  /// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers: inlined, GCC would
+  /// keep it in memory.
+  template <int rows, int vectors>
+  [[gnu::noinline]] static void multiply(Index k, TileView<float> a, const float* b, Index ldb,
+                                         bool add, float* c, Index ldc) {
+#if defined(INFTY_DOT_INSTRUCTION)
+    using S = Simd<float>;
+    S::Vector sum[rows][vectors] = {};
+    for (Index p = 0; p < k; ++p) {
+      S::Vector right[vectors];
+      INFTY_UNROLL(2)
+      for (int v = 0; v < vectors; ++v) right[v] = S::load(b + p * ldb + v * S::width);
+      INFTY_UNROLL(16)
+      for (int i = 0; i < rows; ++i) {
+        const float* const left = a.data + i * a.row + p * a.column;
+        INFTY_UNROLL(2)
+        for (int v = 0; v < vectors; ++v)
+          asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum[i][v]) : "v"(right[v]), "m"(*left));
+      }
+    }
+    INFTY_UNROLL(16)
+    for (int i = 0; i < rows; ++i) {
+      INFTY_UNROLL(2)
+      for (int v = 0; v < vectors; ++v) {
+        float* const to = c + i * ldc + v * S::width;
+        S::store(to, add ? S::load(to) + sum[i][v] : sum[i][v]);
+      }
+    }
+#else
+    (void)k, (void)a, (void)b, (void)ldb, (void)add, (void)c, (void)ldc;
+#endif
+  }
+};
+
+/// The same sums to the bit, by any processor.
+struct SlowDotTile {
+  /// C (rows, vectors) = or += A (rows, k) B (k, vectors).
+  template <int rows, int vectors>
+  static void multiply(Index k, TileView<float> a, const float* b, Index ldb, bool add, float* c,
+                       Index ldc) {
+    constexpr Index columns = vectors * Simd<float>::width;
+    for (int i = 0; i < rows; ++i) {
+      float sum[columns] = {};
+      for (Index p = 0; p < k; ++p)
+        for (Index j = 0; j < columns; ++j)
+          sum[j] = dot_pair(sum[j], a.data[i * a.row + p * a.column], b[p * ldb + j]);
+      for (Index j = 0; j < columns; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + sum[j] : sum[j];
+    }
+  }
+};
+
+}  // namespace infty::detail

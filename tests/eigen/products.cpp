@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include <infty/autograd/linear.hpp>
+#include <infty/core/bfloat16.hpp>
+#include <infty/core/random.hpp>
+#include <infty/eigen/backend.hpp>
+#include <infty/eigen/products.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+#include "support/threads.hpp"
+
+using infty::Index;
+using infty::Matmul;
+using infty::Products;
+using infty::ProductsScope;
+using infty::Random;
+using infty::Shape;
+using infty::Tensor;
+using infty::Variable;
+using infty::tests::uniform_tensor;
+using infty::tests::uniform_variable;
+using infty::tests::with_threads;
+
+namespace products_tests {
+
+using Floats = std::vector<float>;
+
+struct Sizes {
+  Index m, n, k;
+  bool transpose_a = false, transpose_b = false;
+};
+
+Matmul product_of(const Sizes& s, bool roundable = true) {
+  return {.m = s.m,
+          .n = s.n,
+          .k = s.k,
+          .a = {.leading = s.transpose_a ? s.m : s.k, .transposed = s.transpose_a},
+          .b = {.leading = s.transpose_b ? s.k : s.n, .transposed = s.transpose_b},
+          .c = {.leading = s.n},
+          .roundable = roundable};
+}
+
+Floats multiplied(const Sizes& s, const Floats& a, const Floats& b, Products how,
+                  bool roundable = true) {
+  const ProductsScope scope(how);
+  Floats c(static_cast<std::size_t>(s.m * s.n));
+  infty::EigenBackend::matmul(product_of(s, roundable), 1.f, a.data(), b.data(), 0.f, c.data());
+  return c;
+}
+
+Floats drawn(Index n, Random random, double size = 1) {
+  return uniform_tensor<float>(Shape{n}, random, -size, size).to_vector();
+}
+
+/// Bits, so that zeros have signs; of what is not a number all are one.
+std::vector<std::uint32_t> bits_of(const Floats& x) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : x)
+    bits.push_back(std::isnan(value) ? 0x7fc00000u : std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+Floats by_pairs(const Sizes& s, const Floats& a, const Floats& b, bool fast, float alpha,
+                float beta) {
+  Floats c = drawn(s.m * s.n, Random(7));
+  infty::detail::rounded_gemm(
+      s.m, s.n, s.k, alpha, {a.data(), s.transpose_a ? s.m : s.k, s.transpose_a},
+      {b.data(), s.transpose_b ? s.k : s.n, s.transpose_b}, beta, c.data(), s.n, fast);
+  return c;
+}
+
+}  // namespace products_tests
+
+using namespace products_tests;
+
+TEST_CASE("products: what was set is what is used, for as long as the scope lives") {
+  const Products before = infty::products();
+  {
+    const ProductsScope scope(Products::bfloat16);
+    CHECK(infty::products() == Products::bfloat16);
+    const ProductsScope inner(Products::full);
+    CHECK(infty::products() == Products::full);
+  }
+  CHECK(infty::products() == before);
+  infty::set_products(Products::bfloat16);
+  CHECK(infty::products() == Products::bfloat16);
+  infty::set_products(before);
+}
+
+TEST_CASE("products in bfloat16: sums of rounded factors, in the order of k") {
+  Random random(infty::tests::seed);
+  for (const Sizes& s : {Sizes{5, 9, 7}, Sizes{1, 1, 1}, Sizes{3, 40, 64, true, false},
+                         Sizes{17, 2, 33, false, true}, Sizes{15, 33, 12, true, true}}) {
+    const Floats a = drawn(s.m * s.k, random.split(1)), b = drawn(s.k * s.n, random.split(2));
+    const Floats c = multiplied(s, a, b, Products::bfloat16);
+    for (Index i = 0; i < s.m; ++i)
+      for (Index j = 0; j < s.n; ++j) {
+        // Of a pair the second product comes first. A product of two bfloat16 is exact in float.
+        float sum = 0;
+        for (Index p = 0; p < s.k; p += 2)
+          for (const Index at : {p + 1, p}) {
+            if (at >= s.k) continue;
+            const float x =
+                a[static_cast<std::size_t>(s.transpose_a ? at * s.m + i : i * s.k + at)];
+            const float y =
+                b[static_cast<std::size_t>(s.transpose_b ? j * s.k + at : at * s.n + j)];
+            sum += infty::detail::to_bfloat16(x) * infty::detail::to_bfloat16(y);
+          }
+        CAPTURE(s.m, s.n, s.k, i, j);
+        CHECK(c[static_cast<std::size_t>(i * s.n + j)] == sum);
+      }
+  }
+}
+
+TEST_CASE("products in bfloat16: the instruction and its definition give the same bits") {
+  if (!infty::detail::has_dot_instruction()) {
+    WARN("left out: this processor or this program has no such instruction");
+    return;
+  }
+  Random random(infty::tests::seed);
+  const auto bits = [&] { return static_cast<std::uint32_t>(std::ldexp(random.uniform(), 32)); };
+  for (int round = 0; round < 60; ++round) {
+    const auto size = [&](std::uint32_t most) { return static_cast<Index>(1 + bits() % most); };
+    const Sizes s{size(40), size(70), size(90), size(2) == 1, size(2) == 1};
+    Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
+    if (round % 3 == 1)  // of all magnitudes: subnormal sums, infinities, what is not a number
+      for (Floats* x : {&a, &b})
+        for (float& value : *x) value = std::bit_cast<float>(bits());
+    if (round % 3 == 2)
+      for (Floats* x : {&a, &b})
+        for (float& value : *x) value = std::ldexp(value, round % 2 == 0 ? -64 : -74);
+    const float alpha = round % 2 == 0 ? 1.f : .3f, beta = round % 5 == 0 ? 1.f : .5f;
+    CAPTURE(s.m, s.n, s.k, s.transpose_a, s.transpose_b, alpha, beta);
+    CHECK(bits_of(by_pairs(s, a, b, true, alpha, beta)) ==
+          bits_of(by_pairs(s, a, b, false, alpha, beta)));
+  }
+}
+
+TEST_CASE("products in bfloat16: the same bits by any number of threads") {
+  for (const Sizes& s :
+       {Sizes{700, 65, 300}, Sizes{65, 700, 301, true, false}, Sizes{128, 128, 2001, true, true}}) {
+    const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
+    const auto with = [&](int threads) {
+      return with_threads(threads, [&] { return multiplied(s, a, b, Products::bfloat16); });
+    };
+    const Floats one = with(1);
+    CHECK(with(2) == one);
+    CHECK(with(5) == one);
+  }
+}
+
+TEST_CASE("products in bfloat16: a row is the same alone and among others") {
+  const Sizes s{45, 50, 131};
+  const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
+  const Floats all = multiplied(s, a, b, Products::bfloat16);
+  for (const Index row : {0, 13, 14, 44}) {
+    const Floats alone(a.begin() + row * s.k, a.begin() + (row + 1) * s.k);
+    CHECK(multiplied({1, s.n, s.k}, alone, b, Products::bfloat16) ==
+          Floats(all.begin() + row * s.n, all.begin() + (row + 1) * s.n));
+  }
+}
+
+TEST_CASE("products in bfloat16: nothing to sum, and nothing that may not be rounded") {
+  Floats c{3};
+  const ProductsScope scope(Products::bfloat16);
+  infty::EigenBackend::matmul(product_of({1, 1, 0}), 1.f, c.data(), c.data(), 2.f, c.data());
+  CHECK(c[0] == 6);
+  const Sizes s{20, 30, 40};
+  const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
+  CHECK(multiplied(s, a, b, Products::bfloat16, false) == multiplied(s, a, b, Products::full));
+  CHECK(multiplied(s, a, b, Products::bfloat16) != multiplied(s, a, b, Products::full));
+}
+
+TEST_CASE("linear in bfloat16: values and gradients are as near as two roundings let them be") {
+  Random random(infty::tests::seed);
+  auto x = uniform_variable<float>(Shape{37, 65}, random);
+  auto w = uniform_variable<float>(Shape{51, 65}, random);
+  auto bias = uniform_variable<float>(Shape{51}, random);
+  const auto dy = uniform_tensor<float>(Shape{37, 51}, random);
+  const auto run = [&](Products how) {
+    const ProductsScope scope(how);
+    for (auto* const v : {&x, &w, &bias}) v->zero_grad();
+    infty::Tape tape;
+    const auto y = infty::linear(x, w, bias);
+    tape.backward(y, dy);
+    return std::vector<Floats>{y.value().to_vector(), x.grad().to_vector(), w.grad().to_vector(),
+                               bias.grad().to_vector()};
+  };
+  const auto full = run(Products::full), rounded = run(Products::bfloat16);
+  // Each factor is off by 2^-9 of itself at most, and factors are below 1: so is each product by
+  // 2^-8 and a little, sums by as many of these as they have terms.
+  const double off = (std::ldexp(1., -8) + std::ldexp(1., -18)) * 1.001;
+  const std::vector<double> terms{65, 51, 37, 0};
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    CHECK((i == 3) == (full[i] == rounded[i]));
+    for (std::size_t j = 0; j < full[i].size(); ++j)
+      CHECK(std::abs(double{full[i][j]} - double{rounded[i][j]}) <= terms[i] * off);
+  }
+}
