@@ -4,7 +4,10 @@
 // remembers stays finite, as large as it was and within its bound, the work for a vector does not
 // grow, and refits come with the logarithm of the stream.
 //
-//     endurance_uniform [--vectors N] [--segment L]
+//     endurance_uniform [--vectors N] [--segment L] [--defaults]
+//
+// The memory is a small one with narrow functions, which is written often; with `--defaults` it is
+// that of `UniformConfig` as it stands, but for the vectors' width.
 //
 // Rows are streams of their own, of elements that are 1 or -1, so that the bound is 8: drawn at
 // random, all 1, in turn vector by vector, in turn by stretches that grow, and 1 but once in a
@@ -34,10 +37,12 @@ using Memory = infty::UniformMemory<float>;
 constexpr Index rows = 5, dim = 8;
 constexpr double narrowest = .02;  // of the functions, and of what a block takes: many refits
 
-Memory::Config config() {
+/// A memory's constants: the library's, or those of a small one that is written often.
+Memory::Config config(bool defaults) {
   Memory::Config c;
   c.model_dim = dim;
   c.heads = 2;
+  if (defaults) return c;
   c.basis = 32;
   c.widths = {narrowest, .1};
   c.samples = 64;
@@ -79,8 +84,8 @@ double largest(const Memory& memory, const Tensor<float>& coefficients) {
 }
 
 /// Returns how many promises were broken.
-int run(Index vectors, Index segment) {
-  const Memory memory(config(), infty::Random(1));
+int run(const Memory::Config& config, Index vectors, Index segment) {
+  const Memory memory(config, infty::Random(1));
   auto state = memory.make_state(rows);
   infty::Random random(2);
   std::vector<float> signs(4093 * static_cast<std::size_t>(dim));  // a prime: no mean is of all
@@ -132,7 +137,7 @@ int run(Index vectors, Index segment) {
     hold(bytes_of(state) == bytes, "the state has grown", taken);
     hold(most <= infty::most_lebesgue, "the signal is beyond its bound", taken);
     hold(static_cast<double>(state.refits.front()) <=
-             (2 + std::log2(static_cast<double>(taken))) / (2 * narrowest),
+             (2 + std::log2(static_cast<double>(taken))) / (2 * config.resolved_least_share()),
          "there were too many refits", taken);
     hold(shown < 10'000 || took <= blocks_before, "a vector takes more work", taken);
     blocks_before = took;
@@ -151,12 +156,15 @@ int run(Index vectors, Index segment) {
 int main(int argc, char** argv) {
   using infty::Index;
   Index vectors = 100'000, segment = 0;
+  bool defaults = false;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--vectors" && i + 1 < argc) {
       vectors = std::atol(argv[++i]);
     } else if (option == "--segment" && i + 1 < argc) {
       segment = std::atol(argv[++i]);
+    } else if (option == "--defaults") {
+      defaults = true;
     } else {
       std::fprintf(stderr, "endurance_uniform: no such option: %s\n", option.c_str());
       return 2;
@@ -170,7 +178,7 @@ int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a failure is seen when it happens
   int failures = 0;
   for (const Index length : segment > 0 ? std::vector{segment} : std::vector<Index>{1, 512})
-    failures += endurance::run(vectors, length);
+    failures += endurance::run(endurance::config(defaults), vectors, length);
   std::printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;
 }
