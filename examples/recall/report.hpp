@@ -18,11 +18,10 @@ inline std::vector<double> accuracies(const std::vector<const Cell*>& cells) {
   return all;
 }
 
-/// Which memories are compared: by the rule of support/comparison.hpp each with none, and with the
-/// Transformer-XL; and what contracts otherwise than the papers with the best tau.
-inline std::vector<std::pair<std::string, std::string>> pairs_of(
+/// What contracts otherwise than the papers, with the best tau, its rival.
+inline std::vector<std::pair<std::string, std::string>> rivals_of(
     const std::vector<std::string>& memories) {
-  auto pairs = support::fixed_pairs(memories);
+  std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& memory : memories) {
     const std::string& rival = swept[support::is_sticky(memory) ? 1 : 0];
     if (support::names_contraction(memory) &&
@@ -32,26 +31,91 @@ inline std::vector<std::pair<std::string, std::string>> pairs_of(
   return pairs;
 }
 
-/// What is compared, in each task. The control and what is left out for its size are compared with
-/// nothing.
-inline std::string fixed_comparisons(const Settings& s, const std::vector<Task>& tasks,
-                                     const Sizes& sizes, const Results& results) {
+/// Which memories are compared: by the rule of support/comparison.hpp each with none, and with the
+/// Transformer-XL; and what has a rival with that.
+inline std::vector<std::pair<std::string, std::string>> pairs_of(
+    const std::vector<std::string>& memories) {
+  auto pairs = support::fixed_pairs(memories);
+  const auto rivals = rivals_of(memories);
+  pairs.insert(pairs.end(), rivals.begin(), rivals.end());
+  return pairs;
+}
+
+/// The memories of which there can be a verdict: neither the control nor what is left out for its
+/// size.
+inline std::vector<std::string> judged(const Settings& s, const Sizes& sizes) {
   std::vector<std::string> memories;
   for (const std::string& memory : s.memories)
     if (!reads_in_one(memory) && sizes.contains({memory, s.bytes})) memories.push_back(memory);
+  return memories;
+}
+
+/// Whether all runs of a word are done in a task.
+inline bool all_done(const Settings& s, const Results& results, const std::string& task,
+                     const std::string& word) {
+  return results.all_tried(s, task, word) &&
+         results.seeds(s, task, word, s.bytes).size() == s.seeds.size();
+}
+
+/// What is compared, in each task.
+inline std::string fixed_comparisons(const Settings& s, const std::vector<Task>& tasks,
+                                     const Sizes& sizes, const Results& results) {
   std::vector<support::Comparison> comparisons;
   for (const Task& task : tasks)
-    for (const auto& [memory, reference] : pairs_of(memories)) {
+    for (const auto& [memory, reference] : pairs_of(judged(s, sizes))) {
+      if (!all_done(s, results, task.name, memory) || !all_done(s, results, task.name, reference))
+        return support::no_verdicts;
       const auto of = [&](const std::string& word) {
         return accuracies(results.seeds(s, task.name, word, s.bytes));
       };
       comparisons.push_back({task.name, memory, reference, of(memory), of(reference)});
-      const std::size_t seeds = s.seeds.size();
-      if (comparisons.back().of_memory.size() != seeds ||
-          comparisons.back().of_reference.size() != seeds ||
-          !results.all_tried(s, task.name, memory) || !results.all_tried(s, task.name, reference))
-        return support::no_verdicts;
     }
+  return support::verdicts(comparisons, false);
+}
+
+/// Accuracy of each run at a distance or length; of one whose loss was no number 0.
+inline std::vector<double> accuracies_at(const std::vector<const Cell*>& cells, Index distance) {
+  std::vector<double> all;
+  for (const Cell* const cell : cells) {
+    all.push_back(0);
+    for (const DistancePoint& point : cell->distances)
+      if (point.distance == distance)
+        all.back() = static_cast<double>(point.right) / static_cast<double>(point.asked);
+  }
+  return all;
+}
+
+/// What is compared beyond the training, in a table whose intervals hold together: at each distance
+/// what contracts otherwise than the papers with its rival, by the rate and the tau that were
+/// chosen at the trained length; and these and their rivals with themselves at the shortest
+/// distance, which says whether they fall. Empty if there are none, or runs of them are missing.
+inline std::string far_comparisons(const Settings& s, const std::vector<Task>& tasks,
+                                   const Sizes& sizes, const Results& results) {
+  const auto rivals = rivals_of(judged(s, sizes));
+  std::vector<std::string> words;
+  for (const auto& [memory, rival] : rivals)
+    for (const std::string& word : {rival, memory})
+      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  std::vector<support::Comparison> comparisons;
+  for (const Task& task : tasks) {
+    if (task.distances.empty()) continue;
+    for (const std::string& word : words)
+      if (!all_done(s, results, task.name, word)) return "";
+    const auto at = [&](const std::string& word, Index distance) {
+      return accuracies_at(results.seeds(s, task.name, word, s.bytes), distance);
+    };
+    for (const Index distance : task.distances)
+      for (const auto& [memory, rival] : rivals)
+        comparisons.push_back({task.name + ", at " + std::to_string(distance), memory, rival,
+                               at(memory, distance), at(rival, distance)});
+    const Index least = *std::ranges::min_element(task.distances);
+    for (const std::string& word : words)
+      for (const Index distance : task.distances)
+        if (distance != least)
+          comparisons.push_back({task.name, word + " at " + std::to_string(distance),
+                                 word + " at " + std::to_string(least), at(word, distance),
+                                 at(word, least)});
+  }
   return support::verdicts(comparisons, false);
 }
 
@@ -89,7 +153,7 @@ inline std::string far_tables(const Settings& s, const std::vector<Task>& tasks,
 
 /// A table in Markdown: a row a memory, a column a task; accuracy, mean and standard deviation over
 /// the seeds, of what was best of all that was tried for this memory and task. Behind it, how far
-/// what was learned reaches, and the fixed comparisons.
+/// what was learned reaches, and the fixed comparisons, of the table and of how far.
 inline std::string table(const Settings& s, const std::vector<Task>& tasks, const Sizes& sizes,
                          const Results& results) {
   std::string out = "| memory | bytes a row | with what is kept | parameters |";
@@ -121,7 +185,8 @@ inline std::string table(const Settings& s, const std::vector<Task>& tasks, cons
            (whole ? "" : std::to_string(size->second.bytes)) + " | " +
            (whole ? "" : number(size->second.held)) + " | " + number(parameters) + " |" + row;
   }
-  return out + '\n' + far_tables(s, tasks, results) + fixed_comparisons(s, tasks, sizes, results);
+  return out + '\n' + far_tables(s, tasks, results) + fixed_comparisons(s, tasks, sizes, results) +
+         far_comparisons(s, tasks, sizes, results);
 }
 
 }  // namespace recall

@@ -100,13 +100,21 @@ run(0 swept ${short} --memories infty,infty-tau,infty-sticky-tau,${contracted} -
     --curve-tasks none --out swept)
 foreach(pair "infty-power - infty-tau" "infty-uniform - infty-tau" "infty-mixed - infty-tau"
         "infty-learned - infty-tau" "infty-sticky-uniform - infty-sticky-tau")
-  if(NOT swept MATCHES "\n\\| sorting 12 \\| ${pair} \\|")
-    message(FATAL_ERROR "${pair} is not compared:\n${swept}")
+  foreach(where "sorting 12" "sorting 12, at 12" "sorting 12, at 40")
+    if(NOT swept MATCHES "\n\\| ${where} \\| ${pair} \\|")
+      message(FATAL_ERROR "${pair} is not compared, ${where}:\n${swept}")
+    endif()
+  endforeach()
+endforeach()
+foreach(word infty-tau infty-power infty-sticky-tau infty-sticky-uniform)
+  if(NOT swept MATCHES "\n\\| sorting 12 \\| ${word} at 40 - ${word} at 12 \\|")
+    message(FATAL_ERROR "whether ${word} falls is not said:\n${swept}")
   endif()
 endforeach()
 string(REGEX MATCHALL "\\| no verdict: 2 seeds \\|" verdicts "${swept}")
 list(LENGTH verdicts count)
-if(NOT count EQUAL 5 OR NOT swept MATCHES "\n\\| infty-tau \\|[^\n]* ± [0-9.]+ \\([0-9.]+, tau 0\\.(75|9)\\) \\|\n"
+if(NOT count EQUAL 22 # five with their rivals, at three lengths; seven with themselves
+   OR NOT swept MATCHES "\n\\| infty-tau \\|[^\n]* ± [0-9.]+ \\([0-9.]+, tau 0\\.(75|9)\\) \\|\n"
    OR NOT swept MATCHES "\n\\| sorting 12, at \\| 12 \\| 40 \\|\n\\|---\\|---\\|---\\|\n\\| infty \\| 0\\.[0-9]+ ± ")
   message(FATAL_ERROR "the best of the taus, and other lengths:\n${swept}")
 endif()

@@ -15,6 +15,7 @@
 #include <infty/memory/with_memory.hpp>
 #include <infty/signal/gibbs_density.hpp>
 #include <infty/testing/gradient_check.hpp>
+#include <infty/testing/invariants.hpp>
 #include <infty/testing/memory_invariants.hpp>
 #include <infty/train/named_parameters.hpp>
 
@@ -205,6 +206,23 @@ TEST_CASE("MixedMemory: as large as one memory, with as many parameters") {
   using Config = Uniform<>::Config;
   CHECK(bytes(infty::MixedMemory<Uniform<>>(mixed_config(one<Config>(), two))) ==
         bytes(Uniform<>(one<Config>())) + 2 * largest + 9 * number);
+}
+
+TEST_CASE("MixedMemory: of blocks, a stream in pieces is the whole to the bit") {
+  using namespace mixed;
+  Random random(11);
+  infty::testing::Stream<Tensor<double>> stream;
+  for (const Index length : {1, 5, 300, 2, 17, 700})
+    stream.pieces.push_back(infty::tests::uniform_tensor<double>({2, length, d}, random));
+  stream.queries = infty::tests::uniform_tensor<double>({2, 3, H * D}, random);
+  for (const MixedReading reading : both) {
+    const infty::MixedMemory<Uniform<>> memory(mixed_config(one<Uniform<>::Config>(), two, reading),
+                                               Random(3));
+    CHECK(infty::testing::pieces_equal_whole(memory, stream) == 0);
+    // Of a long-term memory's each write blurs what is there.
+    CHECK(infty::testing::pieces_equal_whole(Mixed<>(mixed_config(one(), two, reading), Random(3)),
+                                             stream) > 1e-6);
+  }
 }
 
 TEST_CASE("MixedMemory: keeps what all memories keep, beside attention in a model") {

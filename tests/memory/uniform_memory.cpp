@@ -141,6 +141,39 @@ TEST_CASE("UniformMemory: a stream in pieces is the whole to the bit, for any ru
   CHECK(infty::testing::pieces_equal_whole(paper, stream) > .01);
 }
 
+TEST_CASE("UniformMemory: batches, resets, copies and files have what waits, in means of many") {
+  using namespace uniform;
+  using M = UniformOf<>;
+  const infty::tests::TemporaryFolder folder;
+  auto config = small<M>();
+  config.head_dim = 1;
+  Random random(11);
+  infty::testing::Stream<Tensor<double>> stream;
+  for (const Index length : {7, 300, 1, 700, 5})
+    stream.pieces.push_back(infty::tests::uniform_tensor<double>({2, length, 2}, random));
+  stream.queries = infty::tests::uniform_tensor<double>({2, 3, 2}, random);
+  for (const double power : {.5, 1., 2.}) {
+    config.power = power;
+    const M memory(config, Random(3));
+    auto state = memory.make_state(2);
+    for (const auto& piece : stream.pieces) {
+      memory.write(state, piece);
+      const Index m = (std::max<Index>)(state.rate.front(), 1);
+      CHECK((state.held.front() > 0 && state.held.front() < 4 * m));  // a block that is not full
+    }
+    CHECK(state.rate.front() >= 8);
+    infty::testing::require_invariants(
+        memory, stream,
+        [&](const M::State& kept) {
+          save_state(folder / "state", kept);
+          auto loaded = memory.make_state(kept.signal.coefficients.dim(0));
+          load_state(folder / "state", loaded);
+          return loaded;
+        },
+        1e-12);
+  }
+}
+
 TEST_CASE("UniformMemory: vector i of n stands at (i / n)^p, at log n refits") {
   using namespace uniform;
   using M = UniformOf<>;

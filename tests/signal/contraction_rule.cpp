@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <infty/core/random.hpp>
 #include <infty/signal/contraction_rule.hpp>
@@ -53,6 +55,56 @@ TEST_CASE("gridded_share: any write's logarithm is off by a fortieth, from one t
   }
   CHECK(worst < .025);
   CHECK(worst > .02);  // as far as that it does go
+}
+
+TEST_CASE("gridded_share: any write's logarithm is off by a fortieth, for all up to a billion") {
+  // All up to 60, and then each a twentieth more than the one before, by which a share moves less
+  // than a step of the grid.
+  std::vector<infty::Index> numbers;
+  for (double n = 1; n <= 1e9; n = (std::max)(n + 1, 1.05 * n))
+    numbers.push_back(static_cast<infty::Index>(n));
+  REQUIRE(numbers.size() > 300);
+  for (const double power : {.25, 1., 3.}) {
+    const infty::PowerContraction rule{power};
+    double worst = 0;
+    for (const infty::Index written : numbers)
+      for (const infty::Index added : numbers) {
+        const double tau = rule(written, added);
+        if (tau < 1e-300) continue;
+        const double gridded = std::log(infty::gridded_share("test", tau));
+        worst = std::fmax(worst, std::fabs(gridded / std::log(tau) - 1));
+      }
+    CAPTURE(power, worst);
+    CHECK(worst < .025);
+  }
+}
+
+TEST_CASE(
+    "gridded_share: a vector stands within a fortieth of its place's logarithm, whenever it came") {
+  infty::Random random(5);
+  for (const double power : {.5, 1., 2.})
+    for (int stream = 0; stream < 50; ++stream) {
+      const infty::PowerContraction rule{power};
+      // The vector is the last of those that stand; then come writes of any length, at first short.
+      const auto any = [&](double most) {
+        return static_cast<infty::Index>(std::pow(most, random.uniform()));
+      };
+      const infty::Index before = any(1e8);
+      infty::Index written = before;
+      double place = 0;  // its logarithm
+      while (written < 1'000'000'000 && written < 1000 * before) {
+        const infty::Index length = 1 + written / 50 + any(static_cast<double>(written));
+        place += std::log(infty::gridded_share("test", rule(written, length)));
+        written += length;
+        const double exact =
+            power * std::log(static_cast<double>(before) / static_cast<double>(written));
+        if (place < 1.025 * exact || place > exact / 1.025) {
+          CAPTURE(power, before, written, place, exact);
+          FAIL("it does not stand between t^1.025 and t^(1 / 1.025)");
+        }
+      }
+      CHECK(place < 0);
+    }
 }
 
 TEST_CASE("gridded_share: a place is off by a fortieth of its logarithm, from one to a billion") {
