@@ -10,52 +10,12 @@
 #include <infty/memory/stability.hpp>
 #include <infty/memory/uniform_memory.hpp>
 #include <infty/testing/gradient_check.hpp>
-#include <infty/testing/invariants.hpp>
-#include <infty/testing/memory_invariants.hpp>
 
-#include "io/temporary_folder.hpp"
+#include "memory/uniform.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
-#include "support/types.hpp"
 
 namespace uniform {
-
-using infty::Index;
-using infty::Random;
-using infty::RowCounts;
-using infty::Shape;
-using infty::Tensor;
-using infty::Variable;
-
-template <class T = double, class B = infty::EigenBackend>
-using UniformOf = infty::UniformMemory<T, infty::GaussianDensity, infty::GaussianBasis<T>, B>;
-
-template <class M>
-typename M::Config small() {
-  typename M::Config config;
-  config.model_dim = 2;
-  config.heads = 2;
-  config.head_dim = 2;
-  config.basis = 16;
-  config.widths = {.05};
-  config.samples = 32;
-  config.ridge = .1;
-  config.block = 4;
-  return config;
-}
-
-/// A stream of two coordinates: where it is of `length`, and noise.
-template <class T, class B>
-Tensor<T, B> stream_of(Index length, Index begin, Index end) {
-  std::vector<T> x;
-  for (Index i = begin; i < end; ++i) {
-    const double t = (static_cast<double>(i) + .5) / static_cast<double>(length);
-    x.push_back(static_cast<T>(std::sin(2 * std::numbers::pi * t)));
-    Random random(7, static_cast<std::uint64_t>(i));
-    x.push_back(static_cast<T>(2 * random.uniform() - 1));
-  }
-  return Tensor<T, B>::from(Shape{1, end - begin, 2}, x);
-}
 
 /// What a read sees at `places` even places of (0, 1], [places, d] of one row.
 template <class M>
@@ -79,100 +39,6 @@ double largest_of(const infty::GaussianBasis<float>& basis, const Tensor<float>&
 }
 
 }  // namespace uniform
-
-TEMPLATE_LIST_TEST_CASE("UniformMemory: the same stream is the same signal however it is cut", "",
-                        infty::tests::Types) {
-  using namespace uniform;
-  using T = typename TestType::T;
-  using B = typename TestType::B;
-  using M = UniformOf<T, B>;
-  auto config = small<M>();
-  config.widths = {.1};  // so that the rate soon doubles
-  const M memory(config, Random(3));
-  constexpr Index length = 400;
-  auto whole = memory.make_state(1), cut = whole;
-  memory.write(whole, Variable<T, B>(stream_of<T, B>(length, 0, length)));
-  Random random(5);
-  const auto queries = infty::tests::uniform_variable<T, B>({1, 3, 4}, random);
-  for (Index at = 0; at < length;) {
-    const Index end = (std::min)(length, at + random.below(60));
-    memory.write(cut, Variable<T, B>(stream_of<T, B>(length, at, end)));
-    const auto read = memory.read(cut, queries).value().to_vector();  // which leaves no trace
-    auto anew = cut;
-    anew.carried = {};
-    CHECK(memory.read(anew, queries).value().to_vector() == read);
-    CHECK(memory.read(cut, queries).value().to_vector() == read);
-    at = end;
-  }
-  CHECK(whole.signal.coefficients.value().to_vector() ==
-        cut.signal.coefficients.value().to_vector());
-  CHECK(whole.sum.to_vector() == cut.sum.to_vector());
-  CHECK((whole.taken == cut.taken && whole.rate == cut.rate && whole.held == cut.held));
-  CHECK(whole.rate.front() >= 8);
-  CHECK(whole.taken.front() == length);
-  CHECK(memory.read(whole, queries).value().to_vector() ==
-        memory.read(cut, queries).value().to_vector());
-}
-
-TEST_CASE("UniformMemory: a stream in pieces is the whole to the bit, for any rule of the ratio") {
-  using namespace uniform;
-  using M = UniformOf<>;
-  auto config = small<M>();
-  config.head_dim = 1;
-  Random random(11);
-  infty::testing::Stream<Tensor<double>> stream;
-  for (const Index length : {1, 1, 5, 300, 2, 17, 1000, 3})
-    stream.pieces.push_back(infty::tests::uniform_tensor<double>({3, length, 2}, random));
-  stream.queries = infty::tests::uniform_tensor<double>({3, 4, 2}, random);
-  for (const double power : {.5, 1., 2.}) {
-    config.power = power;
-    CHECK(infty::testing::pieces_equal_whole(M(config, Random(3)), stream) == 0);
-  }
-  config.power = 0;
-  config.contraction = infty::FixedContraction{.9};  // which is never pooled
-  CHECK(infty::testing::pieces_equal_whole(M(config, Random(3)), stream) == 0);
-  auto by_tau = config.signal();
-  by_tau.contraction = {};
-  by_tau.tau = .9;
-  CHECK(M(config).signal.ridge().next(4).carry.to_vector() ==
-        infty::LongTermMemory<double>(by_tau).ridge().next(4).carry.to_vector());
-  // The paper's memory cannot: each write blurs what is there.
-  const infty::LongTermMemory<double> paper(config.signal(), Random(3));
-  CHECK(infty::testing::pieces_equal_whole(paper, stream) > .01);
-}
-
-TEST_CASE("UniformMemory: batches, resets, copies and files have what waits, in means of many") {
-  using namespace uniform;
-  using M = UniformOf<>;
-  const infty::tests::TemporaryFolder folder;
-  auto config = small<M>();
-  config.head_dim = 1;
-  Random random(11);
-  infty::testing::Stream<Tensor<double>> stream;
-  for (const Index length : {7, 300, 1, 700, 5})
-    stream.pieces.push_back(infty::tests::uniform_tensor<double>({2, length, 2}, random));
-  stream.queries = infty::tests::uniform_tensor<double>({2, 3, 2}, random);
-  for (const double power : {.5, 1., 2.}) {
-    config.power = power;
-    const M memory(config, Random(3));
-    auto state = memory.make_state(2);
-    for (const auto& piece : stream.pieces) {
-      memory.write(state, piece);
-      const Index m = (std::max<Index>)(state.rate.front(), 1);
-      CHECK((state.held.front() > 0 && state.held.front() < 4 * m));  // a block that is not full
-    }
-    CHECK(state.rate.front() >= 8);
-    infty::testing::require_invariants(
-        memory, stream,
-        [&](const M::State& kept) {
-          save_state(folder / "state", kept);
-          auto loaded = memory.make_state(kept.signal.coefficients.dim(0));
-          load_state(folder / "state", loaded);
-          return loaded;
-        },
-        1e-12);
-  }
-}
 
 TEST_CASE("UniformMemory: vector i of n stands at (i / n)^p, at log n refits") {
   using namespace uniform;
@@ -336,29 +202,6 @@ TEST_CASE("UniformMemory: refuses what it cannot keep, and stays as it was") {
   foreign = state;
   foreign.sum = Tensor<double>::zeros({1, 3});
   CHECK_THROWS_AS(memory.seen(foreign), infty::ShapeError);
-}
-
-TEST_CASE("UniformMemory: keeps what all memories keep, beside attention in a model") {
-  using namespace uniform;
-  const infty::tests::TemporaryFolder folder;
-  using M = UniformOf<>;
-  auto config = small<M>();
-  config.basis = config.samples = 8;  // few and small matrices, for there are many memories
-  config.widths = {.1};
-  config.block = 2;
-  infty::testing::require_memory<M>(config, folder / "uniform");
-  config.resampling = infty::Resampling::sticky;
-  config.power = .5;
-  config.read_waiting = false;
-  using Mixer = infty::WithMemory<infty::NoMemory<double>, M>;
-  const infty::testing::TokenMemory<Mixer> sticky({.memory = config});
-  const auto through = [&](const auto& state) {
-    save_state(folder / "sticky", state);
-    auto loaded = sticky.make_state(1);
-    load_state(folder / "sticky", loaded);
-    return loaded;
-  };
-  infty::testing::require_invariants(sticky, infty::testing::some_stream(), through, 1e-12);
 }
 
 TEST_CASE("docs/memories.md: a uniform memory") {
