@@ -132,6 +132,12 @@ TEST_CASE("fit, resample and update: refuse shapes that do not fit") {
   CHECK_THROWS_WITH(resample(psi, zeros({2, 4, 6}), zeros({3, 3})),
                     Contains("[resample] locations are [3, 3]"));
   CHECK_THROWS_AS(resample(psi, zeros({2, 4, 6}), zeros({1, 2, 3})), ShapeError);
+  CHECK_THROWS_WITH(resample(zeros({4}), zeros({2, 4, 6})),
+                    Contains("[resample] functions are [4]"));
+  CHECK_THROWS_WITH(resample(zeros({3, 4, 4}), zeros({2, 4, 6})),
+                    Contains("[resample] functions are [3, 4, 4] for coefficients [2, 4, 6]"));
+  CHECK_THROWS_WITH(resample(zeros({3, 5}), zeros({2, 4, 6})),
+                    Contains("[resample] coefficients are [2, 4, 6]"));
   CHECK_THROWS_WITH(update(next, zeros({2, 4, 6}), zeros({2, 4, 6})),
                     Contains("[update] vectors are [2, 4, 6]"));
   CHECK_THROWS_AS(update(next, zeros({2, 3, 6}), zeros({2, 3, 6})), ShapeError);

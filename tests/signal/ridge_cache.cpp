@@ -57,6 +57,23 @@ TEST_CASE("RidgeCache: a matrix is solved once, and copies share it") {
   CHECK(copy.entries() == 2);
 }
 
+TEMPLATE_LIST_TEST_CASE("RidgeCache: the past is sampled by functions that are evaluated once", "",
+                        Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const GaussianBasis<T> psi(6, {T(.1), T(.3)});
+  const Cache<T, B> cache(psi, {.samples = 5});
+  const auto copy = cache;
+  const Tensor<T, B> one = cache.even_functions(), two = copy.even_functions();
+  CHECK(one.data() == two.data());
+  CHECK(one.to_vector() == evaluate(psi, even_locations<T, B>(5)).to_vector());
+  CHECK(cache.entries() == 0);  // it is no matrix of a write
+  std::vector<T> numbers;
+  for (int i = 0; i < 2 * 6 * 3; ++i) numbers.push_back(std::sin(T(i)));
+  const auto old = Tensor<T, B>::from({2, 6, 3}, numbers);
+  CHECK(resample(one, old).to_vector() == resample(psi, old, even_locations<T, B>(5)).to_vector());
+}
+
 TEST_CASE("RidgeCache: what cannot be solved leaves no trace, and is tried again") {
   // A number beyond float, then none: throws while it is made, outside of any lock.
   const RidgeCache<float, EigenBackend, GaussianBasis<float>> cache(

@@ -74,24 +74,22 @@ Tensor<T, B> fit(const Tensor<T, B>& G, const Tensor<T, B>& X) {
   return out;
 }
 
-/// Computes the signal X(t) = Bᵀ psi(t) at given locations   [Martins et al. 2022, Eq. 14].
+/// Computes the signal X(t) = Bᵀ psi(t) at M locations where the functions are known   [Martins et
+/// al. 2022, Eq. 14].
+/// @param F    psi at them, [M, N], shared by the batch, or [batch, M, N]
 /// @param old  coefficients [batch, N, e]
-/// @param t    [M], shared by the batch, or [batch, M]
 /// @return     [batch, M, e]
 /// @throws infty::ShapeError if a shape does not fit
-template <Basis Psi, class B>
-Tensor<typename Psi::Scalar, B> resample(const Psi& psi, const Tensor<typename Psi::Scalar, B>& old,
-                                         const Tensor<typename Psi::Scalar, B>& t) {
-  using T = typename Psi::Scalar;
-  const Index N = psi.size();
+template <class T, class B>
+Tensor<T, B> resample(const Tensor<T, B>& F, const Tensor<T, B>& old) {
+  const bool shared = F.rank() == 2;
+  require<ShapeError>(shared || F.rank() == 3, "resample", "functions are ", F.shape(),
+                      ": they must be [M, N] or [batch, M, N]");
+  const Index M = F.dim(-2), N = F.dim(-1);
   detail::require_vectors("resample", "coefficients", old, N, "one to each basis function");
   const Index batch = old.dim(0), e = old.dim(2);
-  const bool shared = t.rank() == 1;
-  require<ShapeError>(shared || (t.rank() == 2 && t.dim(0) == batch), "resample", "locations are ",
-                      t.shape(), " for coefficients ", old.shape(),
-                      ": they must be [M] or [batch, M]");
-  const Index M = t.dim(-1);
-  const auto F = evaluate(psi, t);  // [(batch,) M, N]
+  require<ShapeError>(shared || F.dim(0) == batch, "resample", "functions are ", F.shape(),
+                      " for coefficients ", old.shape(), ": they must be [M, N] or [batch, M, N]");
   Tensor<T, B> out({batch, M, e});
   B::matmul(Matmul{.m = M,
                    .n = e,
@@ -102,6 +100,20 @@ Tensor<typename Psi::Scalar, B> resample(const Psi& psi, const Tensor<typename P
                    .outer = batch},
             T(1), F.data(), old.data(), T(0), out.data());
   return out;
+}
+
+/// Computes the same at given locations.
+/// @param t    [M], shared by the batch, or [batch, M]
+/// @throws infty::ShapeError if a shape does not fit
+template <Basis Psi, class B>
+Tensor<typename Psi::Scalar, B> resample(const Psi& psi, const Tensor<typename Psi::Scalar, B>& old,
+                                         const Tensor<typename Psi::Scalar, B>& t) {
+  detail::require_vectors("resample", "coefficients", old, psi.size(),
+                          "one to each basis function");
+  require<ShapeError>(t.rank() == 1 || (t.rank() == 2 && t.dim(0) == old.dim(0)), "resample",
+                      "locations are ", t.shape(), " for coefficients ", old.shape(),
+                      ": they must be [M] or [batch, M]");
+  return resample(evaluate(psi, t), old);
 }
 
 /// How a write of L vectors is fitted, and how far the signal can exceed what it is fitted to.

@@ -164,6 +164,16 @@ class RidgeCache {
     return gridded_share("RidgeCache", settings_.contraction(written, length));
   }
 
+  /// The functions at the even locations where a write samples the past, [samples, N]; evaluated
+  /// when first asked for, and kept beside the matrices.
+  Tensor<T, B> even_functions() const {
+    Kept& all = kept();
+    std::call_once(all.evaluated, [&] {
+      all.even_functions = evaluate(psi_, even_locations<T, B>(settings_.samples));
+    });
+    return all.even_functions;
+  }
+
   /// Number of matrices that are kept now.
   std::size_t entries() const { return kept().first.size() + kept().next.size(); }
   /// Bytes of these.
@@ -178,6 +188,8 @@ class RidgeCache {
   struct Kept {
     detail::RecentlyUsed<Index, First> first;
     detail::RecentlyUsed<Key, NextMatrices<T, B>> next;
+    std::once_flag evaluated;
+    Tensor<T, B> even_functions;
   };
   struct Fit {
     Tensor<double, B> G;  ///< [samples if any + length, N]

@@ -155,7 +155,7 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
         B::copy(before.only_read->data() + run.begin * row_size, out, rows * row_size);
     } else {
       auto sampled = locations.empty()
-                         ? resample(cache.basis(), old, even_locations<T, B>(samples))
+                         ? resample(cache.even_functions(), old)
                          : resample(cache.basis(), old, locations.slice(run.begin, run.end));
       if (bounded) detail::clamp_samples(sampled, before.largest.data() + run.begin * d);
       B::matmul({.m = N,
