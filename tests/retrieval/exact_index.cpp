@@ -81,7 +81,7 @@ TEMPLATE_LIST_TEST_CASE("ExactIndex: what sorting all scores finds, the older fi
     for (const Index queries : {0, 1, 9})
       for (const Index k : {1, 7, 80})
         for (const auto& range : {std::pair<Index, Index>{0, n}, {5, 40}, {16, 17}, {20, 20}}) {
-          CAPTURE(name(metric), queries, k, range.first, range.second);
+          CAPTURE(static_cast<int>(metric), queries, k, range.first, range.second);
           const auto asked = exact_index_tests::drawn<T>(queries * dim, 2);
           const ExactIndex<T, B> index(store, metric);
           const auto found =

@@ -100,6 +100,10 @@ class Datastore {
     return files_ ? std::string_view(files_->manifest().about) : std::string_view();
   }
 
+  /// A fingerprint of all keys that are finished in a folder, by which an index knows its own; 0 in
+  /// memory.
+  std::uint64_t keys_checksum() const { return files_ ? files_->manifest().keys : 0; }
+
   /// Takes n entries in, keys [n, D] and the tokens behind them.
   /// @throws infty::ValueError for a token that is not 0 to 2^31 - 1, and for a datastore that was
   ///         opened to be read; infty::NonFiniteError for a key with NaN or infinity; then nothing

@@ -10,6 +10,7 @@
 #include <infty/memory/ops/nearest.hpp>
 #include <infty/retrieval/datastore.hpp>
 #include <infty/retrieval/index.hpp>
+#include <infty/retrieval/rank.hpp>
 
 namespace infty {
 
@@ -22,33 +23,6 @@ void half_squares(Index n, Index dim, const T* keys, T* offsets) {
     T sum = 0;
     for (Index d = 0; d < dim; ++d) sum += keys[i * dim + d] * keys[i * dim + d];
     offsets[i] = -sum / 2;
-  });
-}
-
-/// Replaces the scores (rows, k) of what was found by -|q - k|², summed from the differences, which
-/// loses nothing where large numbers cancel, and puts them in their order; of equal ones the older
-/// come first. Behind what was found stands -1.
-template <class B, class T>
-void rank_by_distance(Index rows, Index k, Index dim, Index block, const T* queries,
-                      const T* const* blocks, T* scores, Index* indices) {
-  B::for_each_row(rows, k * dim, [=] INFTY_HOST_DEVICE(Index row) {
-    const T* const query = queries + row * dim;
-    T* const score = scores + row * k;
-    Index* const index = indices + row * k;
-    for (Index j = 0; j < k && index[j] >= 0; ++j) {
-      const Index entry = index[j];
-      const T* const key = blocks[entry / block] + entry % block * dim;
-      T sum = 0;
-      for (Index d = 0; d < dim; ++d) sum += (query[d] - key[d]) * (query[d] - key[d]);
-      Index at = j;  // the order is nearly right already
-      for (; at > 0 && (score[at - 1] < -sum || (score[at - 1] == -sum && index[at - 1] > entry));
-           --at) {
-        score[at] = score[at - 1];
-        index[at] = index[at - 1];
-      }
-      score[at] = -sum;
-      index[at] = entry;
-    }
   });
 }
 
@@ -136,9 +110,9 @@ class ExactIndex {
                                    std::as_const(indices).data(), out.scores.data() + at * k,
                                    out.indices.data() + at * k);
       if (metric_ == SearchMetric::squared_l2)
-        detail::rank_by_distance<Backend>(n, k, dim(), store_->block(), queries.data() + at * dim(),
-                                          places(), out.scores.data() + at * k,
-                                          out.indices.data() + at * k);
+        detail::rank_by_keys<Backend>(n, k, dim(), metric_, queries.data() + at * dim(),
+                                      detail::KeyBlocks<T>{places(), store_->block(), dim()},
+                                      out.scores.data() + at * k, out.indices.data() + at * k);
     }
     return out;
   }

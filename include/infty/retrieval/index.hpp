@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <string_view>
 
@@ -16,9 +17,9 @@ enum class SearchMetric {
   inner_product  ///< a large q k, that of SPALM and of the continuous cache
 };
 
-/// The name of a metric in files, options and messages.
-constexpr std::string_view name(SearchMetric metric) {
-  return metric == SearchMetric::squared_l2 ? "squared_l2" : "inner_product";
+/// The names of metrics in files, options and messages.
+constexpr std::array<std::string_view, 2> names_of(SearchMetric) {
+  return {"squared_l2", "inner_product"};
 }
 
 /// What a search finds for Q queries, k for each, the nearest first.
@@ -38,7 +39,7 @@ struct Neighbours {
 };
 
 /// A search for the keys of a datastore that are nearest to queries. Ours are `ExactIndex` and
-/// `faiss::Index`; any type that offers the same is a third.
+/// `FaissIndex`; any type that offers the same is a third.
 ///
 /// `search(queries, k)` takes queries [Q, D] and returns exactly k columns, also where there are
 /// fewer keys; it may be called from any number of threads at once.
