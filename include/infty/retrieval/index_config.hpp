@@ -48,10 +48,10 @@ struct IndexConfig {
     while (dim % bytes != 0) --bytes;
     return bytes;
   }
-  /// Keys of n to learn from: each of 256 codes needs some.
+  /// Keys of n to learn from, one for each list and each of 256 codes at least.
   Index sample_for(Index n) const {
-    const Index wanted = sample > 0 ? sample : std::max<Index>(64 * lists_for(n), 64 * 256);
-    return (std::min)(wanted, n);
+    const Index least = std::max<Index>(lists_for(n), 256);
+    return (std::min)(n, sample > 0 ? (std::max)(sample, least) : 64 * least);
   }
 
   /// Checks all constants for keys of `dim` numbers.
