@@ -11,5 +11,9 @@ template <class T>
 class Datastore;
 template <class T, class Backend = EigenBackend>
 class ExactIndex;
+template <class T, class Backend = EigenBackend>
+struct Retrieved;
+template <class T, class Backend = EigenBackend>
+class ContinuousCache;
 
 }  // namespace infty
