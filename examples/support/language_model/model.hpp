@@ -39,6 +39,7 @@ inline support::ModelConfig model_config(const Settings& s, Index vocabulary, In
                               .compression_rate = s.compression_rate,
                               .segment = group,
                               .token_count = s.token_count,
+                              .spalm = !s.spalm.empty(),
                               .sub_keys = s.sub_keys,
                               .long_term = s.long_term,
                               .contraction = s.contraction};
@@ -246,7 +247,8 @@ infty::TextScore evaluate(const support::Model& model, const Settings& s,
                                    .segment = s.segment,
                                    .start = tokenizer.start(),
                                    .reset_documents = s.documents},
-                                  [&](const infty::TextBatch& batch) {
+                                  [&](infty::TextBatch batch) {
+                                    split.retrieved.put(batch);
                                     model.reset_rows(state, batch);
                                     auto losses = model.losses(state, batch);
                                     done(tokens += batch.predicted);

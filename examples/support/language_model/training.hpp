@@ -49,6 +49,7 @@ class Training {
         here_{.next = {}, .text = corpus.fingerprint, .vocabulary = corpus.tokenizer.fingerprint()},
         model_(make_model(s, corpus.tokenizer.size())),
         dropout_(s.seed, 3),
+        retrieved_(&corpus.train.retrieved),
         batches_(corpus.train.stream, {.batch = s.batch,
                                        .segment = s.segment,
                                        .start = corpus.tokenizer.start(),
@@ -106,6 +107,7 @@ class Training {
     step_tokens_ = 0;
     for (Index i = 0; i < settings_.bptt; ++i) {
       segments_.push_back(batches_.next());
+      retrieved_->put(segments_.back());
       step_tokens_ += segments_.back().predicted;
     }
     const auto made =
@@ -141,6 +143,7 @@ class Training {
   Position here_;
   std::unique_ptr<support::Model> model_;
   infty::Random dropout_;
+  const RetrievedTokens* retrieved_;
   infty::BatchStream batches_;
   support::Model::State state_;
   infty::Trainer<float> trainer_;
