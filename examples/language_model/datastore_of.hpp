@@ -23,13 +23,13 @@ using infty::TextBatch;
 
 /// What a datastore was made of: whoever looks things up in it makes its queries in the same way.
 struct StoreOrigin {
-  std::string model;                    ///< folder of the run whose model made the keys
-  std::uint64_t weights = 0;            ///< fingerprint of its parameters
-  std::uint64_t vocabulary = 0;         ///< of its tokens
-  std::string text;                     ///< the name of what was read
-  std::uint64_t stream = 0;             ///< fingerprint of its tokens
-  Index tokens = 0;                     ///< how many
-  std::string key = "normed";           ///< which input of the last feed-forward layer
+  std::string model;                                ///< folder of the run whose model made the keys
+  std::uint64_t weights = 0;                        ///< fingerprint of its parameters
+  std::uint64_t vocabulary = 0;                     ///< of its tokens
+  std::string text;                                 ///< the name of what was read
+  std::uint64_t stream = 0;                         ///< fingerprint of its tokens
+  Index tokens = 0;                                 ///< how many
+  std::string key = "normed";                       ///< which input of the last feed-forward layer
   Index segment = 0, batch = 0, memory_length = 0;  ///< how it was read
 };
 
@@ -82,21 +82,22 @@ class Retriever {
   /// was trained on.
   Retriever(const std::filesystem::path& folder, infty::SearchMetric metric,
             const Tokenizer& tokenizer, support::Model* own)
-      : store_(std::make_unique<infty::Datastore<float>>(
-            infty::Datastore<float>::open(folder))),
+      : store_(std::make_unique<infty::Datastore<float>>(infty::Datastore<float>::open(folder))),
         origin_(support::parse<StoreOrigin>(store_->about(), folder.string() + ": about")),
         index_(*store_, metric) {
     infty::require<infty::IoError>(origin_.vocabulary == tokenizer.fingerprint(), "knn",
-                                   folder.string(), " is a datastore of other tokens: it was made "
-                                   "by the model in ", origin_.model);
+                                   folder.string(),
+                                   " is a datastore of other tokens: it was made "
+                                   "by the model in ",
+                                   origin_.model);
     infty::require(store_->size() > 0, "knn", folder.string(), " is empty");
     own_ = own && fingerprint_of(*own) == origin_.weights;
     if (own_) return;
     Settings s = settings_of(std::filesystem::path(origin_.model));
     s.memory_length = origin_.memory_length;
     infty::require(s.spalm.empty(), "knn", folder.string(), " was made by a model with --spalm");
-    keys_by_ = load_model(s, tokenizer, origin_.model,
-                          origin_.segment < s.segment ? s.segment : Index{1});
+    keys_by_ =
+        load_model(s, tokenizer, origin_.model, origin_.segment < s.segment ? s.segment : Index{1});
     infty::require<infty::IoError>(
         fingerprint_of(*keys_by_) == origin_.weights, "knn", origin_.model,
         " holds another model than the one that made the keys of ", folder.string());

@@ -116,7 +116,8 @@ class LookUp {
     for (float& x : own) x = -x;
     V x(Numbers::from({std::ssize(own)}, own));
     if (cached_) {
-      const auto found = remember(batch, read);
+      auto& held = cache_of(batch, read);
+      const auto found = cache_->first.read(held, shaped(batch, read), target_tokens(batch));
       if (cached_->form == infty::CacheForm::linear)
         x = infty::interpolated(x, found, behind, cached_->lambda);
       else
@@ -139,11 +140,8 @@ class LookUp {
     V x(infty::log_probabilities(read.scores));
     if (cached_) {
       last_ = read.hidden;
-      // Nobody is to find what nobody knows yet.
-      const auto before = cache_ ? cache_->second : decltype(cache_->second){};
-      const auto found = remember(batch, read);
-      if (!before.seen.empty()) cache_->second = before;
-      else cache_->second = cache_->first.make_state(1);
+      auto unknown = cache_of(batch, read);  // nobody is to find what nobody knows yet
+      const auto found = cache_->first.read(unknown, shaped(batch, read), target_tokens(batch));
       x = cached_->form == infty::CacheForm::linear
               ? infty::interpolated(x, found, cached_->lambda)
               : V(infty::globally_normalized(read.scores, found, cached_->alpha));
@@ -177,16 +175,19 @@ class LookUp {
                             config_);
   }
 
-  /// What the cache finds for a batch, which it then holds.
-  infty::Retrieved<float> remember(const TextBatch& batch, const support::Reading& read) {
-    const Index d = read.hidden.dim(1);
-    if (!cache_) cache_.emplace(Cache(d, *cached_), Cache::State{});
-    if (std::ssize(batch.reset) == batch.batch || std::ssize(cache_->second.seen) != batch.batch)
-      cache_->second = cache_->first.make_state(batch.batch);
+  static Numbers shaped(const TextBatch& batch, const support::Reading& read) {
+    return read.hidden.reshape({batch.batch, batch.length, read.hidden.dim(1)});
+  }
+
+  /// The cache's state in front of a batch.
+  Cache::State& cache_of(const TextBatch& batch, const support::Reading& read) {
+    if (!cache_) cache_.emplace(Cache(read.hidden.dim(1), *cached_), Cache::State{});
+    auto& [cache, state] = *cache_;
+    if (std::ssize(batch.reset) == batch.batch || std::ssize(state.seen) != batch.batch)
+      state = cache.make_state(batch.batch);
     else
-      for (const Index row : batch.reset) infty::reset_row(cache_->second, row);
-    return cache_->first.read(cache_->second, read.hidden.reshape({batch.batch, batch.length, d}),
-                              infty::target_tokens(batch));
+      for (const Index row : batch.reset) infty::reset_row(state, row);
+    return state;
   }
 
   infty::KnnConfig config_;

@@ -237,9 +237,11 @@ inline Settings sized(Settings s, const Corpus& corpus) {
 
 /// The losses of all tokens of a part of the text, each predicted once. `done(tokens)` is called
 /// behind each segment.
-template <class Done>
+/// @param losses  losses(state, batch): of a segment's targets
+template <class Done, class Losses>
 infty::TextScore evaluate(const support::Model& model, const Settings& s,
-                          const Tokenizer& tokenizer, const Split& split, Done&& done) {
+                          const Tokenizer& tokenizer, const Split& split, Done&& done,
+                          Losses&& losses) {
   support::Model::State state;
   Index tokens = 0;
   return infty::evaluate_segments(split.stream,
@@ -250,9 +252,9 @@ infty::TextScore evaluate(const support::Model& model, const Settings& s,
                                   [&](infty::TextBatch batch) {
                                     split.retrieved.put(batch);
                                     model.reset_rows(state, batch);
-                                    auto losses = model.losses(state, batch);
+                                    auto lost = losses(state, batch);
                                     done(tokens += batch.predicted);
-                                    return losses;
+                                    return lost;
                                   });
 }
 

@@ -165,14 +165,27 @@ inline std::string csv_line(const Training& training, const infty::TrainStep& st
 
 /// `evaluate` with a line on its progress.
 /// @param behind  called behind each segment; may throw
+/// @param losses  losses(state, batch): of a segment's targets
+template <class Behind, class Losses>
+infty::TextScore evaluate_shown(const char* name, const support::Model& model, const Settings& s,
+                                const Tokenizer& tokenizer, const Split& split, Behind&& behind,
+                                Losses&& losses) {
+  support::ProgressLine line(name, std::ssize(split.stream.tokens), 0, "token");
+  const auto done = [&](Index tokens) {
+    line.update(tokens);
+    behind(tokens);
+  };
+  return evaluate(model, s, tokenizer, split, done, losses);
+}
+
+/// The same with the model's own losses.
 template <class Behind>
 infty::TextScore evaluate_shown(const char* name, const support::Model& model, const Settings& s,
                                 const Tokenizer& tokenizer, const Split& split, Behind&& behind) {
-  support::ProgressLine line(name, std::ssize(split.stream.tokens), 0, "token");
-  return evaluate(model, s, tokenizer, split, [&](Index tokens) {
-    line.update(tokens);
-    behind(tokens);
-  });
+  return evaluate_shown(name, model, s, tokenizer, split, behind,
+                        [&](support::Model::State& state, const infty::TextBatch& batch) {
+                          return model.losses(state, batch);
+                        });
 }
 
 /// Throws support::Interrupted where a signal came: all that was trained is saved.
