@@ -19,12 +19,14 @@ namespace language_model {
 
 /// What a datastore is built of, beside a model and a text.
 struct BuildOptions {
+  EvaluateOptions of = {.split = "train", .text = "", .look_up = {}};  ///< the model and the text
   std::filesystem::path out = "datastore";
   std::string key = "normed";
 };
 
 /// What is tried in tuning.
 struct TuneOptions {
+  EvaluateOptions of = {.split = "valid", .text = "", .look_up = {}};  ///< the model and the text
   std::vector<Index> k{1, 4, 16, 64, 256, 1024};
   std::vector<double> temperatures{1, 3, 10, 30, 100, 300, 1000};
 };
@@ -32,7 +34,8 @@ struct TuneOptions {
 /// Reads a text with a model and keeps its keys and the tokens behind them in a folder. The same
 /// command goes on with what was interrupted: the text is read again, and what is there is not
 /// written again.
-inline void build_datastore(const EvaluateOptions& options, const BuildOptions& build) {
+inline void build_datastore(const BuildOptions& build) {
+  const EvaluateOptions& options = build.of;
   const auto [s, group] = changed_settings(options);
   infty::require(s.spalm.empty(), "build-datastore",
                  "the model was trained with --spalm, and looks things up itself: keys are those "
@@ -54,8 +57,11 @@ inline void build_datastore(const EvaluateOptions& options, const BuildOptions& 
   const std::string about = support::json_of(origin).dump();
   auto store = infty::Datastore<float>::build(build.out, s.model.model_dim, about);
   const Index there = store.size();
-  if (there > 0)
-    std::fprintf(stderr, "%lld keys are there already\n", static_cast<long long>(there));
+  if (there == origin.tokens) {
+    std::printf("%s is finished: %lld keys\n", build.out.c_str(), static_cast<long long>(there));
+    return;
+  }
+  if (there > 0) std::fprintf(stderr, "goes on behind %lld keys\n", static_cast<long long>(there));
   const support::InterruptGuard interrupt;
   const auto start = std::chrono::steady_clock::now();
   Index entry = 0;
@@ -87,7 +93,8 @@ inline void build_datastore(const EvaluateOptions& options, const BuildOptions& 
 
 /// Reads a text once, finds the k, temperature and share with which the neighbours help most, and
 /// leaves them, and what all others give, in the datastore's folder.
-inline void tune_datastore(const EvaluateOptions& options, const TuneOptions& tune) {
+inline void tune_datastore(const TuneOptions& tune) {
+  const EvaluateOptions& options = tune.of;
   const auto& o = options.look_up;
   infty::require(!o.knn.empty(), "tune-datastore", "it needs --knn, a datastore's folder");
   const auto [s, group] = changed_settings(options);
@@ -151,9 +158,9 @@ inline void tune_datastore(const EvaluateOptions& options, const TuneOptions& tu
 }
 
 /// The options of `build-datastore`.
-inline void add_build(CLI::App& app, EvaluateOptions& e, BuildOptions& b) {
-  add_model(app, e);
-  add_text(app, e);
+inline void add_build(CLI::App& app, BuildOptions& b) {
+  add_model(app, b.of);
+  add_text(app, b.of);
   app.add_option("--out", b.out, "folder of the datastore")->capture_default_str();
   app.add_option("--key", b.key,
                  "input of the last feed-forward layer: behind the norm in front of it, or before")
@@ -162,10 +169,10 @@ inline void add_build(CLI::App& app, EvaluateOptions& e, BuildOptions& b) {
 }
 
 /// The options of `tune-datastore`.
-inline void add_tune(CLI::App& app, EvaluateOptions& e, TuneOptions& t) {
-  add_model(app, e);
-  add_text(app, e);
-  add_look_up(app, e.look_up);
+inline void add_tune(CLI::App& app, TuneOptions& t) {
+  add_model(app, t.of);
+  add_text(app, t.of);
+  add_look_up(app, t.of.look_up);
   support::add_option(app, "--try-k", t.k, "neighbours that are tried", support::from(1))
       ->capture_default_str();
   support::add_option(app, "--try-temperatures", t.temperatures, "temperatures that are tried",

@@ -135,8 +135,8 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   add_model(*evaluate, e);
   add_text(*evaluate, e);
   add_look_up(*evaluate, e.look_up);
-  add_build(*build, e, options.build);
-  add_tune(*tune, e, options.tune);
+  add_build(*build, options.build);
+  add_tune(*tune, options.tune);
 
   GenerateOptions& g = options.generate;
   add_model(*generate, e);
@@ -196,13 +196,13 @@ int main(int argc, char** argv) {
     if (job == "train" || job == "compare") lm::validate(settings);
     if (job == "train") lm::check_model(settings, true);
     infty::require(job != "compare" || settings.spalm.empty(), "language_model",
-                   "--spalm goes with train: it has another memory's model look things up");
+                   "--spalm goes with train, not with compare");
     if (job == "compare") lm::check_models(settings, options.compare.memories);
     if (job == "train") lm::train(settings, options);
     if (job == "compare") lm::compare(settings, options.compare);
     if (job == "evaluate") lm::evaluate(options.evaluate);
-    if (job == "build-datastore") lm::build_datastore(options.evaluate, options.build);
-    if (job == "tune-datastore") lm::tune_datastore(options.evaluate, options.tune);
+    if (job == "build-datastore") lm::build_datastore(options.build);
+    if (job == "tune-datastore") lm::tune_datastore(options.tune);
     if (job == "bpe") lm::learn_byte_pairs(options.byte_pairs);
     if (job == "generate") lm::generate(options.evaluate, options.generate);
     return 0;

@@ -362,6 +362,7 @@
 #include <infty/metrics/wordnet.hpp>
 #include <infty/model/compiled.hpp>
 #include <infty/nn/compiled.hpp>
+#include <infty/retrieval/continuous_cache.hpp>
 #include <infty/retrieval/datastore.hpp>
 #include <infty/retrieval/datastore_files.hpp>
 #include <infty/retrieval/datastore_manifest.hpp>
@@ -370,7 +371,11 @@
 #include <infty/retrieval/growing_file.hpp>
 #include <infty/retrieval/index.hpp>
 #include <infty/retrieval/index_config.hpp>
+#include <infty/retrieval/knn_lm.hpp>
+#include <infty/retrieval/knn_tuning.hpp>
 #include <infty/retrieval/rank.hpp>
 #include <infty/retrieval/recall.hpp>
+#include <infty/retrieval/retrieved.hpp>
+#include <infty/retrieval/spalm.hpp>
 #include <infty/train/compiled.hpp>
 #endif

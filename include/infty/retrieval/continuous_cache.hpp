@@ -14,19 +14,19 @@
 
 namespace infty {
 
-/// How a cache's tokens and a model's become one distribution [Grave et al. 2017, §3.2].
+/// How a cache's tokens and a model's become one distribution [Grave et al. 2017, §3].
 enum class CacheForm {
-  linear,  ///< two softmaxes, interpolated by lambda (Eq. 4)
-  global   ///< one softmax over the vocabulary and the cache (Eq. 5)
+  linear,  ///< two softmaxes, interpolated by lambda
+  global   ///< one softmax over the vocabulary and the cache
 };
 
 /// The names of the forms of a cache, as the paper has them.
 constexpr std::array<std::string_view, 2> names_of(CacheForm) { return {"linear", "global"}; }
 
-/// Constants of a `ContinuousCache`. The paper tunes them on validation text (§4).
+/// Constants of a `ContinuousCache`. The paper tunes them on validation text.
 struct ContinuousCacheConfig {
   CacheForm form = CacheForm::linear;  ///< the paper tries both
-  Index window = 2000;                 ///< pairs that are remembered, 100 to 10,000 in the paper
+  Index window = 2000;                 ///< pairs that are remembered, 100 and 2,000 in the paper
   double theta = 0.3;                  ///< that products of hidden vectors are multiplied by
   double lambda = 0.1;                 ///< share of the cache, of the linear form
   double alpha = 0;                    ///< added to the cache's scores, of the global form

@@ -78,7 +78,7 @@ Tensor<T, B> key_products(const Datastore<T>& store, const Tensor<T, B>& queries
 }  // namespace detail
 
 /// What kNN-LM makes of neighbours: the tokens behind them, and as scores their similarities over
-/// the temperature [Khandelwal et al. 2020, Eq. 2; Khandelwal et al. 2021, Eq. 2].
+/// the temperature [Khandelwal et al. 2020, Eq. 2; Khandelwal et al. 2021].
 /// @param queries     [Q, D], which the neighbours were searched for
 /// @param neighbours  [Q, k]
 /// @throws infty::ShapeError if the shapes do not fit, or an entry is not there; infty::ValueError
@@ -117,7 +117,7 @@ Retrieved<T, B> look_up(const Datastore<T>& store, const I& index, const Tensor<
 }
 
 /// log(λ p_kNN + (1 - λ) p_LM) of every token [Khandelwal et al. 2020, Eq. 3], or, as it is the
-/// same equation, of a linear cache [Grave et al. 2017, Eq. 4]; the model's own where nothing was
+/// same equation, of a linear cache [Grave et al. 2017, §3]; the model's own where nothing was
 /// found. A gradient flows to the model's.
 /// @param log_probabilities  the model's, [Q, vocabulary]
 /// @throws infty::ShapeError; infty::ValueError for a token at or above the vocabulary, or unless

@@ -35,7 +35,7 @@ void require_retrieved(std::string_view op, const Retrieved<T, B>& found) {
 }  // namespace detail
 
 /// How much each of what was looked up counts: the softmax of the scores over the tokens that are
-/// there [Khandelwal et al. 2020, Eq. 2; Grave et al. 2017, Eq. 3]. A token that was found twice
+/// there [Khandelwal et al. 2020, Eq. 2; Grave et al. 2017, §3]. A token that was found twice
 /// counts twice. Where nothing was found all weights are 0.
 /// @return [Q, k]   @throws infty::ShapeError
 template <class T, class B>
@@ -135,7 +135,7 @@ Tensor<T, B> retrieved_shares(const Tensor<Index, B>& tokens, double lambda) {
 }
 
 /// log(s p + (1 - s) e^x), the interpolation of kNN-LM [Khandelwal et al. 2020, Eq. 3] and of the
-/// linear cache [Grave et al. 2017, Eq. 4], without underflow; a gradient flows to x.
+/// linear cache [Grave et al. 2017, §3], without underflow; a gradient flows to x.
 /// @param x       logarithms of a model's probabilities, [Q, n], or of one token's each, [Q]
 /// @param p       the other probabilities, of the same shape
 /// @param shares  s, [Q], each in [0, 1)
@@ -176,7 +176,7 @@ Variable<T, B> interpolated(const Variable<T, B>& x, const Tensor<T, B>& p,
 }
 
 /// The logarithms of a model's probabilities with a global cache's, one normaliser over the
-/// vocabulary and what was looked up [Grave et al. 2017, Eq. 5]: log(u / Σu), where u_w = exp(x_w)
+/// vocabulary and what was looked up [Grave et al. 2017, §3]: log(u / Σu), where u_w = exp(x_w)
 /// + Σ exp(score + alpha) over those of token w.
 /// @param logits  x, [Q, vocabulary]
 /// @return        [Q, vocabulary]

@@ -25,7 +25,7 @@ struct SpalmMixture {
 };
 
 /// Attends to the vectors of looked up tokens and mixes what is found with the hidden vector
-/// [Yogatama et al. 2021, §3.3]: m = Σ softmax(y_j·h) y_j, g = σ(w·h), z = (1 - g) m + g h. The
+/// [Yogatama et al. 2021, §3]: m = Σ softmax(y_j·h) y_j, g = σ(w·h), z = (1 - g) m + g h. The
 /// scores are not scaled, and a token that was found twice counts twice.
 template <class T, class Backend = EigenBackend>
 struct SpalmGate {
