@@ -53,7 +53,10 @@ inline void build_datastore(const BuildOptions& build) {
                            .key = build.key,
                            .segment = s.segment,
                            .batch = s.evaluation_batch,
-                           .memory_length = s.memory_length};
+                           .memory_length = s.memory_length,
+                           .compressed = compressed_length(s),
+                           .group = group,
+                           .documents = s.documents};
   const std::string about = support::json_of(origin).dump();
   auto store = infty::Datastore<float>::build(build.out, s.model.model_dim, about);
   const Index there = store.size();

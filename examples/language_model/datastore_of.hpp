@@ -23,14 +23,16 @@ using infty::TextBatch;
 
 /// What a datastore was made of: whoever looks things up in it makes its queries in the same way.
 struct StoreOrigin {
-  std::string model;                                ///< folder of the run whose model made the keys
-  std::uint64_t weights = 0;                        ///< fingerprint of its parameters
-  std::uint64_t vocabulary = 0;                     ///< of its tokens
-  std::string text;                                 ///< the name of what was read
-  std::uint64_t stream = 0;                         ///< fingerprint of its tokens
-  Index tokens = 0;                                 ///< how many
-  std::string key = "normed";                       ///< which input of the last feed-forward layer
-  Index segment = 0, batch = 0, memory_length = 0;  ///< how it was read
+  std::string model;             ///< folder of the run whose model made the keys
+  std::uint64_t weights = 0;     ///< fingerprint of its parameters
+  std::uint64_t vocabulary = 0;  ///< of its tokens
+  std::string text;              ///< the name of what was read
+  std::uint64_t stream = 0;      ///< fingerprint of its tokens
+  Index tokens = 0;              ///< how many
+  std::string key = "normed";    ///< which input of the last feed-forward layer
+  /// How it was read, and with what memory.
+  Index segment = 0, batch = 0, memory_length = 0, compressed = 0, group = 1;
+  bool documents = false;
 };
 
 template <class See>
@@ -45,6 +47,9 @@ void each_field(StoreOrigin& origin, See&& see) {
   see("segment", origin.segment);
   see("batch", origin.batch);
   see("memory_length", origin.memory_length);
+  see("compressed", origin.compressed);
+  see("group", origin.group);
+  see("documents", origin.documents);
 }
 
 /// The inputs of the last feed-forward layer that may be keys, by name.
@@ -95,9 +100,9 @@ class Retriever {
     if (own_) return;
     Settings s = settings_of(std::filesystem::path(origin_.model));
     s.memory_length = origin_.memory_length;
+    s.compressed = origin_.compressed;
     infty::require(s.spalm.empty(), "knn", folder.string(), " was made by a model with --spalm");
-    keys_by_ =
-        load_model(s, tokenizer, origin_.model, origin_.segment < s.segment ? s.segment : Index{1});
+    keys_by_ = load_model(s, tokenizer, origin_.model, origin_.group);
     infty::require<infty::IoError>(
         fingerprint_of(*keys_by_) == origin_.weights, "knn", origin_.model,
         " holds another model than the one that made the keys of ", folder.string());

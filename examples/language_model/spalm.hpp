@@ -39,7 +39,7 @@ RetrievedTokens look_up_tokens(const Settings& s, const Tokenizer& tokenizer, co
       {.batch = origin.batch,
        .segment = origin.segment,
        .start = tokenizer.start(),
-       .reset_documents = s.documents},
+       .reset_documents = origin.documents},
       [&](const TextBatch& batch) {
         const auto found = retriever.search(retriever.queries(batch, {}), asked);
         const std::vector<Index> entries = found.indices.to_vector();

@@ -85,7 +85,12 @@ inline double step_need(const support::ModelNeed& need, const Settings& s, doubl
                         double length) {
   const auto segments = static_cast<double>(s.bptt);
   const double tokens = segments * rows * length * 2 * sizeof(Index);
-  const double one = need.segment(rows, length, true);
+  // The vectors of looked up tokens, and their gradients.
+  const double found = s.spalm.empty()
+                           ? 0
+                           : rows * length * static_cast<double>(s.spalm_neighbours) *
+                                 static_cast<double>(s.model.model_dim) * 2 * sizeof(float);
+  const double one = need.segment(rows, length, true) + found;
   return tokens + (s.replay ? one + 3 * segments * need.state(rows) : segments * one);
 }
 
