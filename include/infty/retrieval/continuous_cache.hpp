@@ -73,6 +73,47 @@ struct ContinuousCacheState {
   }
 };
 
+namespace detail {
+
+/// 1 + token, or 0 for none.
+template <class B>
+Tensor<Index, B> one_more(const Tensor<Index, B>& tokens) {
+  Tensor<Index, B> out(tokens.shape());
+  const Index* const from = tokens.data();
+  Index* const to = out.data();
+  B::for_each(tokens.size(),
+              [=] INFTY_HOST_DEVICE(Index i) { to[i] = from[i] >= 0 ? from[i] + 1 : 0; });
+  return out;
+}
+
+/// Of the products of every place with all keys those of the window in front of it.
+/// @param products  [batch, L, window + L]
+/// @param tokens    [batch, window + L], 1 + token; 0 for none
+/// @param seen      [batch], pairs of a row in front of the segment
+/// @param wait      nothing is found in front of a row's `window` + 1st pair
+/// @return          [batch L, window]
+template <class T, class B>
+Retrieved<T, B> cached_before(const Tensor<T, B>& products, const Tensor<Index, B>& tokens,
+                              const Tensor<Index, B>& seen, bool wait) {
+  const Index batch = products.dim(0), length = products.dim(1), all = products.dim(2);
+  const Index window = all - length;
+  Retrieved<T, B> found{Tensor<T, B>(Shape{batch * length, window}),
+                        Tensor<Index, B>(Shape{batch * length, window})};
+  const T* const product = products.data();
+  const Index *const token = tokens.data(), *const count = seen.data();
+  T* const score = found.scores.data();
+  Index* const to = found.tokens.data();
+  for_each_element<B>(batch * length, window, [=] INFTY_HOST_DEVICE(Index place, Index i) {
+    const Index row = place / length, t = place % length;
+    const bool used = !wait || count[row] + t > window;
+    score[place * window + i] = product[place * all + t + i];
+    to[place * window + i] = used ? token[row * all + t + i] - 1 : -1;
+  });
+  return found;
+}
+
+}  // namespace detail
+
 /// The continuous cache of Grave et al. [2017]: the pairs of a model's hidden vector and the token
 /// that came behind it, of the last `window` places, are looked up by the next hidden vectors. It
 /// learns nothing, and goes with any model whose hidden vectors one can have. No gradient flows
@@ -125,10 +166,10 @@ class ContinuousCache {
     Tensor<T, Backend> keys(Shape{batch, all, d});
     Tensor<Index, Backend> tokens(Shape{batch, all});
     join(state.hidden, hidden, keys, d);
-    join(state.tokens, one_more(targets), tokens, 1);
-    Retrieved<T, Backend> found{Tensor<T, Backend>(Shape{batch * length, window}),
-                                Tensor<Index, Backend>(Shape{batch * length, window})};
-    look_up(hidden, keys, tokens, state.seen, found);
+    join(state.tokens, detail::one_more(targets), tokens, 1);
+    const auto found = detail::cached_before(
+        products(hidden, keys), tokens,
+        Tensor<Index, Backend>::from(Shape{batch}, state.seen.data()), config_.wait_until_full);
     State next{Tensor<T, Backend>(state.hidden.shape()),
                Tensor<Index, Backend>(state.tokens.shape()), state.seen};
     detail::copy_rows<Backend>(batch, window * d, keys.data() + length * d, all * d,
@@ -150,23 +191,11 @@ class ContinuousCache {
     detail::copy_rows<Backend>(rows, more, added.data(), more, to.data() + n, n + more);
   }
 
-  /// 1 + token, or 0 for none.
-  static Tensor<Index, Backend> one_more(const Tensor<Index, Backend>& targets) {
-    Tensor<Index, Backend> out(targets.shape());
-    const Index* const from = targets.data();
-    Index* const to = out.data();
-    Backend::for_each(targets.size(),
-                      [=] INFTY_HOST_DEVICE(Index i) { to[i] = from[i] >= 0 ? from[i] + 1 : 0; });
-    return out;
-  }
-
-  /// Of the products of every place with all keys, those of the `window` in front of it.
-  void look_up(const Tensor<T, Backend>& hidden, const Tensor<T, Backend>& keys,
-               const Tensor<Index, Backend>& tokens, const RowCounts& seen,
-               Retrieved<T, Backend>& found) const {
+  /// The products of every place with all keys.
+  Tensor<T, Backend> products(const Tensor<T, Backend>& hidden,
+                              const Tensor<T, Backend>& keys) const {
     const Index batch = keys.dim(0), all = keys.dim(1), length = hidden.dim(1), d = d_;
-    const Index window = config_.window;
-    Tensor<T, Backend> products(Shape{batch, length, all});
+    Tensor<T, Backend> out(Shape{batch, length, all});
     Backend::matmul({.m = length,
                      .n = all,
                      .k = d,
@@ -174,21 +203,8 @@ class ContinuousCache {
                      .b = {.leading = d, .outer = all * d, .transposed = true},
                      .c = {.leading = all, .outer = length * all},
                      .outer = batch},
-                    static_cast<T>(config_.theta), hidden.data(), keys.data(), T(0),
-                    products.data());
-    const auto before = Tensor<Index, Backend>::from(Shape{batch}, seen.data());
-    const T* const product = products.data();
-    const Index *const token = tokens.data(), *const count = before.data();
-    T* const score = found.scores.data();
-    Index* const to = found.tokens.data();
-    const bool wait = config_.wait_until_full;
-    detail::for_each_element<Backend>(
-        batch * length, window, [=] INFTY_HOST_DEVICE(Index place, Index i) {
-          const Index row = place / length, t = place % length;
-          const bool used = !wait || count[row] + t > window;
-          score[place * window + i] = product[place * all + t + i];
-          to[place * window + i] = used ? token[row * all + t + i] - 1 : -1;
-        });
+                    static_cast<T>(config_.theta), hidden.data(), keys.data(), T(0), out.data());
+    return out;
   }
 
   Index d_;
