@@ -144,8 +144,9 @@ class RetrievalReplay {
     if (file_.shape("target") != Shape{batch, length})
       file_.fail("target is ", file_.shape("target"));
     auto state = cache.make_state(batch);
-    std::vector<V> logs, masses, own;
+    V log, mass;
     for (const auto& [begin, end] : {std::pair{Index{0}, length / 2}, {length / 2, length}}) {
+      if (begin == end) continue;
       const Index places = batch * (end - begin);
       const V h = narrow(all_hidden, begin, end), x = narrow(all_logits, begin, end);
       std::vector<Index> behind;
@@ -156,15 +157,15 @@ class RetrievalReplay {
       const auto found = cache.read(state, h.value(), target);
       const Numbers flat_logits = x.value().reshape({places, vocabulary});
       const V model(log_probabilities(flat_logits));
-      const V log = linear ? interpolated(model, found, config.lambda)
-                           : V(globally_normalized(flat_logits, found, config.alpha));
-      const Numbers mass = token_probabilities(retrieved_weights(found), found.tokens, vocabulary);
-      logs.push_back(reshape(log, {batch, end - begin, vocabulary}));
-      masses.push_back(reshape(V(mass), {batch, end - begin, vocabulary}));
+      const V mixed = linear ? interpolated(model, found, config.lambda)
+                             : V(globally_normalized(flat_logits, found, config.alpha));
+      const V said(token_probabilities(retrieved_weights(found), found.tokens, vocabulary));
+      const Shape piece{batch, end - begin, vocabulary};
+      log = log.size() == 0 ? reshape(mixed, piece) : concat(log, reshape(mixed, piece));
+      mass = mass.size() == 0 ? reshape(said, piece) : concat(mass, reshape(said, piece));
     }
-    const V log = concat(logs[0], logs[1]);
     see("log_prob", record_of(log.value()));
-    see("cache_prob", record_of(concat(masses[0], masses[1]).value()));
+    see("cache_prob", record_of(mass.value()));
     see("target_log_prob", record_of(targets_of(reshape(log, {batch * length, vocabulary}),
                                                 tokens("target", {batch * length}))
                                          .value()));
