@@ -3,7 +3,8 @@
 // Language models with a memory, on words, characters, bytes or GPT-2's tokens: `train` makes one,
 // `evaluate` says how well it predicts a text, also with segments and memories of other lengths,
 // `generate` lets it write, `compare` trains one of each memory and prints a table, and `bpe`
-// learns a byte pair encoding to train with.
+// learns a byte pair encoding to train with. `build-datastore` keeps what a model makes of a text,
+// `tune-datastore` finds how much to trust it, and `--knn`, `--cache` and `--spalm` look things up.
 //
 // It works on a tale of its own out of the box. Real texts: WikiText-2 and -103 [Merity et al.
 // 2016] for --level word, enwik8 and text8 [mattmahoney.net/dc/textdata.html] for --level byte and
@@ -36,15 +37,11 @@
 #include "../support/saving.hpp"
 #include "byte_pairs.hpp"
 #include "compare.hpp"
+#include "datastore.hpp"
+#include "evaluate.hpp"
 #include "generation.hpp"
 
 namespace language_model {
-
-struct EvaluateOptions {
-  std::filesystem::path model = "language-model";
-  std::string split = "test", text;
-  Index segment = 0, group = 0, memory_length = -1, compressed = -1, batch = 0;
-};
 
 struct Options {
   std::string preset;
@@ -52,24 +49,16 @@ struct Options {
   EvaluateOptions evaluate;
   GenerateOptions generate;
   CompareOptions compare;
+  BuildOptions build;
+  TuneOptions tune;
   BytePairOptions byte_pairs;
   int threads = 0;
 };
 
-void print_score(const char* what, const nlohmann::json& score, const std::string& token) {
-  std::printf(
-      "%-5s  %10lld tokens (%s level)  %.4f nats a token  perplexity %.3f  %.4f bits per "
-      "character (%lld)  %.4f bits per byte (%lld)\n",
-      what, score.at("tokens").get<long long>(), token.c_str(),
-      score.at("nats_per_token").get<double>(), score.at("perplexity").get<double>(),
-      score.at("bits_per_character").get<double>(), score.at("characters").get<long long>(),
-      score.at("bits_per_byte").get<double>(), score.at("bytes").get<long long>());
-}
-
 void train(Settings s, const Options& options) {
   const auto& out = options.train.out;
   const auto lock = support::Lock::folder(out);
-  const Corpus corpus = load_corpus(s);
+  Corpus corpus = load_corpus(s);
   s = sized(s, corpus);
   nlohmann::json results;
   if (!options.train.fresh) {
@@ -79,6 +68,7 @@ void train(Settings s, const Options& options) {
   if (results.is_null()) {
     describe(corpus);
     warn_of_memory(s);
+    if (!s.spalm.empty()) look_up_tokens(s, corpus, out);
     language_model::train(s, corpus, options.train, lock);
     results = finished_results(out, s);
   } else {
@@ -92,84 +82,10 @@ void train(Settings s, const Options& options) {
   print_score("test", results.at("test"), s.level);
 }
 
-/// A run's settings with what an evaluation or a generation changes, and in groups of how many
-/// vectors leave for the long-term memory.
-struct Changed {
-  Settings settings;
-  Index group;
-};
-
-/// @param shortest  tokens that are read at once, at the least; 0: a segment
-Changed changed_settings(const EvaluateOptions& options, Index shortest = 0) {
-  Settings s = settings_of(options.model);
-  const Index trained = s.segment;
-  if (options.segment > 0) s.segment = options.segment;
-  if (options.memory_length >= 0) {
-    // What is compressed, or a basis, stays as it was trained unless something else is asked for.
-    s.compressed = compressed_length(s);
-    s.memory_length = options.memory_length;
-  }
-  if (options.compressed >= 0) s.compressed = options.compressed;
-  if (options.batch > 0) s.evaluation_batch = options.batch;
-  validate(s);
-  const bool shorter = (shortest > 0 ? shortest : s.segment) < trained;
-  return {s, options.group > 0 ? options.group : shorter ? trained : 1};
-}
-
-void evaluate(const EvaluateOptions& options) {
-  const auto [s, group] = changed_settings(options);
-  warn_of_memory(s, group);
-  const Tokenizer tokenizer(s.level, options.model);
-  Texts texts;
-  std::vector<std::string_view> documents;
-  if (options.text.empty()) {
-    texts = open_texts(s);
-    documents = options.split == "train"   ? texts.train
-                : options.split == "valid" ? texts.valid
-                                           : texts.test;
-  } else {
-    documents = detail::open_documents(options.text, texts);
-  }
-  const Split split = make_split(tokenizer, documents);
-  infty::require(!split.stream.tokens.empty(), "language_model", "the text has no token");
-  const char* const name = options.text.empty() ? options.split.c_str() : "text";
-  const support::InterruptGuard interrupt;
-  const infty::TextScore score = evaluate_shown(
-      name, *load_model(s, tokenizer, options.model, group), s, tokenizer, split,
-      [&](Index tokens) {
-        support::stop_if_interrupted([&] {
-          return "stopped evaluating behind " + std::to_string(tokens) + " of " +
-                 std::to_string(split.stream.tokens.size()) + " tokens; nothing is kept of it";
-        });
-      });
-  std::printf("%s, segments of %lld, %lld vectors of memory, %lld of %lld tokens unknown\n",
-              support::model_name(s).c_str(), static_cast<long long>(s.segment),
-              static_cast<long long>(s.memory == "none" ? 0 : s.memory_length),
-              static_cast<long long>(split.unknown), static_cast<long long>(score.tokens));
-  print_score(name, support::json_of(split_score(score, split)), s.level);
-}
-
 void generate(const EvaluateOptions& model, const GenerateOptions& options) {
   const auto [s, group] = changed_settings(model, 1);
   const Tokenizer tokenizer(s.level, model.model);
-  generate(*load_model(s, tokenizer, model.model, group), tokenizer, s.segment, options);
-}
-
-CLI::Option* add_model(CLI::App& app, EvaluateOptions& options) {
-  using support::add_option, support::from;
-  add_option(app, "--segment", options.segment, "tokens that are read at once; 0: as in training",
-             from(0));
-  add_option(app, "--group", options.group,
-             "vectors leave for the long-term memory, or to be compressed, in groups of so many; "
-             "0: as many as a segment of the training where text is read in shorter ones",
-             from(0));
-  add_option(app, "--compressed", options.compressed,
-             "vectors that are compressed or basis functions; -1: as in training", from(-1));
-  add_option(app, "--memory-length", options.memory_length,
-             "vectors of memory a layer; -1: as in training", from(-1));
-  return app.add_option("--model", options.model, "the folder that `train --out` named")
-      ->capture_default_str()
-      ->check(CLI::ExistingDirectory);
+  generate(s, *load_model(s, tokenizer, model.model, group), tokenizer, model.look_up, options);
 }
 
 /// Reads the command line; a number if the program is to end with it. Sets `job` to what is asked.
@@ -182,6 +98,10 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   CLI::App* const compare = app.add_subcommand("compare", "train one of each memory; a table");
   CLI::App* const evaluate = app.add_subcommand("evaluate", "how well a model predicts a text");
   CLI::App* const generate = app.add_subcommand("generate", "let a model write");
+  CLI::App* const build =
+      app.add_subcommand("build-datastore", "keep what a model makes of a text, to look it up");
+  CLI::App* const tune =
+      app.add_subcommand("tune-datastore", "choose k, temperature and share on a text");
   CLI::App* const bpe = app.add_subcommand("bpe", "learn a byte pair encoding of a text");
   for (CLI::App* const command : {train, compare}) {
     support::add_options(*command, settings);
@@ -189,7 +109,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
         ->check(CLI::IsMember(&presets()));
     support::add_saving(*command, options.train.saving);
   }
-  for (CLI::App* const command : {train, evaluate, generate})
+  for (CLI::App* const command : {train, evaluate, generate, build, tune})
     add_option(*command, "--threads", options.threads, "results do not depend on it",
                {1, most_at_once});
 
@@ -213,14 +133,14 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
 
   EvaluateOptions& e = options.evaluate;
   add_model(*evaluate, e);
-  evaluate->add_option("--split", e.split, "part of the text of the training")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"train", "valid", "test"}));
-  evaluate->add_option("--text", e.text, "another file or folder instead");
-  add_option(*evaluate, "--batch", e.batch, "rows side by side; 0: as in training", from(0));
+  add_text(*evaluate, e);
+  add_look_up(*evaluate, e.look_up);
+  add_build(*build, options.build);
+  add_tune(*tune, options.tune);
 
   GenerateOptions& g = options.generate;
   add_model(*generate, e);
+  add_look_up(*generate, e.look_up);
   generate->add_option("--prompt", g.prompt, "what to go on from");
   add_option(*generate, "--tokens", g.tokens, "how many", from(1))->capture_default_str();
   add_option(*generate, "--interval", g.interval,
@@ -275,10 +195,14 @@ int main(int argc, char** argv) {
     options.compare.again = options.train.again;
     if (job == "train" || job == "compare") lm::validate(settings);
     if (job == "train") lm::check_model(settings, true);
+    infty::require(job != "compare" || settings.spalm.empty(), "language_model",
+                   "--spalm goes with train, not with compare");
     if (job == "compare") lm::check_models(settings, options.compare.memories);
     if (job == "train") lm::train(settings, options);
     if (job == "compare") lm::compare(settings, options.compare);
     if (job == "evaluate") lm::evaluate(options.evaluate);
+    if (job == "build-datastore") lm::build_datastore(options.build);
+    if (job == "tune-datastore") lm::tune_datastore(options.tune);
     if (job == "bpe") lm::learn_byte_pairs(options.byte_pairs);
     if (job == "generate") lm::generate(options.evaluate, options.generate);
     return 0;

@@ -1,35 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-#include <cstdio>
-#include <string>
-#include <string_view>
+#include <infty/io/fingerprint.hpp>
 
 namespace support {
 
-/// 64 bits that tell contents apart (FNV-1a, a value at a time).
-class Fingerprint {
- public:
-  void add(std::uint64_t value) { bits_ = (bits_ ^ value) * 0x100000001B3U; }
-
-  /// Adds the bytes of a text, and that it ends there.
-  void add_text(std::string_view text) {
-    for (const char c : text) add(static_cast<unsigned char>(c));
-    add(256);
-  }
-
-  std::uint64_t bits() const { return bits_; }
-
- private:
-  std::uint64_t bits_ = 0xCBF29CE484222325U;
-};
-
-/// A fingerprint as it is shown: sixteen hexadecimal digits.
-inline std::string as_hex(std::uint64_t fingerprint) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fingerprint));
-  return text;
-}
+using infty::detail::as_hex;
+using infty::detail::Fingerprint;
 
 }  // namespace support

@@ -16,6 +16,7 @@
 #include <infty/memory/long_term_config.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/transformer_config.hpp>
+#include <infty/nn/pass.hpp>
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/named_parameters.hpp>
 
@@ -99,6 +100,8 @@ struct ModelConfig {
   /// Width of what remembers in other forms, between the layers of Titans' networks or of
   /// associative keys; 0: as the library has it.
   Index memory_width = 0;
+  /// Whether it attends to tokens that are looked up, which come with every batch (`infty::Spalm`).
+  bool spalm = false;
   Index sub_keys = 32;  ///< n: lookups have n² slots
   /// But for the sizes, `basis`, `resampling` and `power`.
   infty::LongTermConfig long_term;
@@ -149,6 +152,21 @@ struct Shown {
   std::vector<float> values;
 };
 
+/// What is wanted of a segment beside the losses of its targets.
+struct Wanted {
+  infty::FeedInput keys = infty::FeedInput::none;  ///< of each place, and which
+  bool hidden = false;                             ///< vectors behind the body
+  bool scores = false;                             ///< of all tokens at each place
+};
+
+/// What a model makes of a segment: what is wanted of it.
+struct Reading {
+  std::vector<float> losses;    ///< (batch, length), 0 where the target is ignored
+  infty::Tensor<float> keys;    ///< [batch * length, d]
+  infty::Tensor<float> hidden;  ///< [batch * length, d]
+  infty::Tensor<float> scores;  ///< [batch * length, vocabulary]
+};
+
 /// A float model on the CPU. What it remembers is a state that the caller owns
 /// and can copy; it must come from a model of the same memory.
 class Model {
@@ -173,6 +191,8 @@ class Model {
                        Index segment) const = 0;
   /// Reads a segment; the loss of every target, (batch, length), 0 where it is ignored.
   virtual std::vector<float> losses(State& state, const infty::TextBatch& batch) const = 0;
+  /// Reads a segment; its losses and what else is wanted.
+  virtual Reading read(State& state, const infty::TextBatch& batch, const Wanted& wanted) const = 0;
   /// Reads a segment; the likeliest token at every place, (batch, length).
   virtual std::vector<Index> likeliest(State& state, const infty::TextBatch& batch) const = 0;
   /// Reads tokens (batch, length); the scores of what comes behind the last, (batch, vocabulary).
@@ -218,7 +238,7 @@ inline std::unique_ptr<Model> make_model(const ModelConfig& config) {
   const std::string& memory = config.memory;
   const bool alone =
       config.mixer == "attention" && config.feed == "plain" && config.tokens == "none";
-  if (!alone) return make_composed(config);
+  if (!alone || config.spalm) return make_composed(config);
   if (memory == "none") return make_none(config);
   if (memory == "xl") return make_xl(config);
   if (memory == "compressive") return make_compressive(config);

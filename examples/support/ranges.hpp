@@ -137,6 +137,7 @@ Range<T> range_of(std::string_view name) {
                                                                {"self-slots", from(1)},
                                                                {"short-term", from(0)},
                                                                {"slots", from(1)},
+                                                               {"spalm-neighbours", {1, 1024}},
                                                                {"steps", from(1)},
                                                                {"sub-keys", from(1)},
                                                                {"token-count", from(1)},

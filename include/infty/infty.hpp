@@ -350,6 +350,7 @@
 #include <infty/eigen/rounded_tile.hpp>
 #include <infty/eigen/transpose.hpp>
 #include <infty/eigen/version.hpp>
+#include <infty/io/fingerprint.hpp>
 #include <infty/io/mapped_file.hpp>
 #include <infty/memory/compiled.hpp>
 #include <infty/metrics/dialogue_score.hpp>
@@ -361,5 +362,20 @@
 #include <infty/metrics/wordnet.hpp>
 #include <infty/model/compiled.hpp>
 #include <infty/nn/compiled.hpp>
+#include <infty/retrieval/continuous_cache.hpp>
+#include <infty/retrieval/datastore.hpp>
+#include <infty/retrieval/datastore_files.hpp>
+#include <infty/retrieval/datastore_manifest.hpp>
+#include <infty/retrieval/exact_index.hpp>
+#include <infty/retrieval/fwd.hpp>
+#include <infty/retrieval/growing_file.hpp>
+#include <infty/retrieval/index.hpp>
+#include <infty/retrieval/index_config.hpp>
+#include <infty/retrieval/knn_lm.hpp>
+#include <infty/retrieval/knn_tuning.hpp>
+#include <infty/retrieval/rank.hpp>
+#include <infty/retrieval/recall.hpp>
+#include <infty/retrieval/retrieved.hpp>
+#include <infty/retrieval/spalm.hpp>
 #include <infty/train/compiled.hpp>
 #endif

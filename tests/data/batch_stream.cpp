@@ -51,8 +51,10 @@ TEST_CASE("BatchStream: rows go on from one segment to the next") {
   CHECK(first.inputs == Row{7, 100, 101, 102, 105, 106, 107, 108});
   CHECK(first.targets == Row{100, 101, 102, 103, 106, 107, 108, 109});
   CHECK(first.reset == Row{0, 1});
+  CHECK(first.first == Row{0, 6});
   CHECK_FALSE(first.last);
   const auto second = batches.next();
+  CHECK(second.first == Row{4, 10});
   CHECK(second.length == 2);
   CHECK(second.inputs == Row{103, 104, 109, 7});
   CHECK(second.targets == Row{104, 105, 110, ignore_index});

@@ -65,3 +65,14 @@ TEST_CASE("reset_rows: the rows that a batch begins anew, and no others") {
   infty::reset_rows(model, none, batch_of({0, 1}));
   CHECK(none.seen == RowCounts{0, 0});
 }
+
+TEST_CASE("retrieved_tokens: as many for each place, or none") {
+  TextBatch batch = batch_of({});
+  CHECK(infty::retrieved_tokens(batch).empty());
+  batch.retrieved = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  const auto found = infty::retrieved_tokens(batch);
+  CHECK(found.shape() == Shape{2, 3, 2});
+  CHECK(found.to_vector() == batch.retrieved);
+  batch.retrieved.pop_back();
+  CHECK_THROWS_AS(infty::retrieved_tokens(batch), infty::ShapeError);
+}

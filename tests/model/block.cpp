@@ -105,3 +105,24 @@ TEST_CASE("Block: memory holds the inputs; what has left is written by the next 
   CHECK(state.mixer.past->memory.written == RowCounts{3});
   CHECK(state.mixer.past->leaving.length == RowCounts{5});
 }
+
+TEST_CASE("Block: keeps what its feed works on, of the words alone") {
+  Random random(infty::tests::seed);
+  const Variable<double> x(infty::tests::uniform_tensor<double>({2, 5, 4}, random));
+  for (const bool in_front : {false, true}) {
+    InftyBlock layer = make_block(in_front);
+    layer.mixer.attention.attention.out.weight.value().fill(0);  // so that the sum is x
+    layer.mixer.memory->out.weight.value().fill(0);
+    const auto kept = [&](infty::FeedInput which, infty::Index before, infty::Index behind) {
+      auto state = layer.make_state(2, 0);
+      infty::Pass<double> pass{.before = before, .behind = behind, .keep = which};
+      layer.forward(state, x, pass);
+      return pass.feed_input;
+    };
+    CHECK(kept(infty::FeedInput::none, 0, 0).empty());
+    CHECK(kept(infty::FeedInput::plain, 0, 0).to_vector() == x.value().to_vector());
+    const auto normed = infty::LayerNorm<double>(4).forward(x);
+    CHECK(kept(infty::FeedInput::normed, 0, 0).to_vector() == normed.value().to_vector());
+    CHECK(kept(infty::FeedInput::plain, 1, 2).to_vector() == narrow(x, 1, 3).value().to_vector());
+  }
+}

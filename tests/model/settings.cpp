@@ -15,6 +15,8 @@
 #include <infty/memory/no_memory.hpp>
 #include <infty/model/family_settings.hpp>
 #include <infty/model/settings.hpp>
+#include <infty/retrieval/continuous_cache.hpp>
+#include <infty/retrieval/knn_lm.hpp>
 
 #include "support/catch.hpp"
 
@@ -199,6 +201,9 @@ std::string page() {
          declared("PlainAttentionOptions", "nn/plain_attention.hpp") +
          declared("LocalAttentionOptions", "nn/local_attention.hpp") +
          declared("AdaptiveConfig", "nn/adaptive_config.hpp") +
+         section<infty::KnnConfig>("KnnConfig", "retrieval/knn_lm.hpp") +
+         section<infty::ContinuousCacheConfig>("ContinuousCacheConfig",
+                                               "retrieval/continuous_cache.hpp") +
          section<infty::Sampling>("Sampling", "nn/sampling.hpp") +
          section<infty::BeamSearchConfig>("BeamSearchConfig", "nn/beam_search.hpp") +
          section<infty::AdamConfig>("AdamConfig", "train/adam_config.hpp") +
@@ -236,6 +241,7 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::SlotMaps, infty::SlotConfig, infty::GruSlotConfig, infty::JointSlotConfig,
                    infty::MemoryTokensConfig, infty::RecurrentTokensConfig,
                    infty::MemoryEncoderConfig, infty::Gpt2Config, infty::SlidingWindowConfig,
+                   infty::KnnConfig, infty::ContinuousCacheConfig,
                    infty::MixedConfig<infty::LongTermConfig>) {
   CHECK(settings_of<TestType>() + unsaid<TestType> == fields_of<TestType>());
   CHECK(distinct<TestType>());

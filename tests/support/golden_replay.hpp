@@ -17,6 +17,7 @@
 #include "support/golden_memsizer.hpp"
 #include "support/golden_mqar.hpp"
 #include "support/golden_product_key.hpp"
+#include "support/golden_retrieval.hpp"
 #include "support/golden_titans.hpp"
 #include "support/golden_tokens.hpp"
 #include "support/golden_transformer_xl.hpp"
@@ -35,6 +36,7 @@ Comparison replay(const std::filesystem::path& path) {
   if (kind == "infini") return replay_infini<T, B>(file);
   if (kind == "armt") return replay_armt<T, B>(file);
   if (kind == "armt_gpt2") return replay_armt_gpt2<T, B>(file);
+  if (kind == "knnlm" || kind == "spalm" || kind == "cache") return replay_retrieval<T, B>(file);
   if (kind == "product_key") return replay_product_key<T, B>(file);
   if (kind == "delta_op" || kind == "delta_layer") return replay_delta<T, B>(file);
   if (kind == "gpt2") return replay_gpt2<T, B>(file);

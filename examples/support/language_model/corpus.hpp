@@ -21,9 +21,29 @@
 
 namespace language_model {
 
+/// Tokens that were looked up for each token of a stream, for a model that attends to them.
+struct RetrievedTokens {
+  Index each = 0;                    ///< k; 0: none were looked up
+  std::vector<TokenId> tokens = {};  ///< (stream, k)
+
+  /// Gives a batch of the stream its own. A target that is ignored gets the first ones.
+  void put(infty::TextBatch& batch) const {
+    if (each == 0) return;
+    batch.retrieved.clear();
+    for (Index row = 0; row < batch.batch; ++row)
+      for (Index i = 0; i < batch.length; ++i) {
+        const bool there = batch.targets[static_cast<std::size_t>(row * batch.length + i)] >= 0;
+        const auto at =
+            tokens.begin() + (there ? batch.first[static_cast<std::size_t>(row)] + i : 0) * each;
+        batch.retrieved.insert(batch.retrieved.end(), at, at + each);
+      }
+  }
+};
+
 /// One part of a text as tokens, and how much text that is.
 struct Split {
   infty::TokenStream stream;
+  RetrievedTokens retrieved = {};
   Index bytes = 0, characters = 0, unknown = 0;
 };
 

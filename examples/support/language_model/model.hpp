@@ -39,6 +39,7 @@ inline support::ModelConfig model_config(const Settings& s, Index vocabulary, In
                               .compression_rate = s.compression_rate,
                               .segment = group,
                               .token_count = s.token_count,
+                              .spalm = !s.spalm.empty(),
                               .sub_keys = s.sub_keys,
                               .long_term = s.long_term,
                               .contraction = s.contraction};
@@ -84,7 +85,12 @@ inline double step_need(const support::ModelNeed& need, const Settings& s, doubl
                         double length) {
   const auto segments = static_cast<double>(s.bptt);
   const double tokens = segments * rows * length * 2 * sizeof(Index);
-  const double one = need.segment(rows, length, true);
+  // The vectors of looked up tokens, and their gradients.
+  const double found = s.spalm.empty()
+                           ? 0
+                           : rows * length * static_cast<double>(s.spalm_neighbours) *
+                                 static_cast<double>(s.model.model_dim) * 2 * sizeof(float);
+  const double one = need.segment(rows, length, true) + found;
   return tokens + (s.replay ? one + 3 * segments * need.state(rows) : segments * one);
 }
 
@@ -236,9 +242,11 @@ inline Settings sized(Settings s, const Corpus& corpus) {
 
 /// The losses of all tokens of a part of the text, each predicted once. `done(tokens)` is called
 /// behind each segment.
-template <class Done>
+/// @param losses  losses(state, batch): of a segment's targets
+template <class Done, class Losses>
 infty::TextScore evaluate(const support::Model& model, const Settings& s,
-                          const Tokenizer& tokenizer, const Split& split, Done&& done) {
+                          const Tokenizer& tokenizer, const Split& split, Done&& done,
+                          Losses&& losses) {
   support::Model::State state;
   Index tokens = 0;
   return infty::evaluate_segments(split.stream,
@@ -246,11 +254,12 @@ infty::TextScore evaluate(const support::Model& model, const Settings& s,
                                    .segment = s.segment,
                                    .start = tokenizer.start(),
                                    .reset_documents = s.documents},
-                                  [&](const infty::TextBatch& batch) {
+                                  [&](infty::TextBatch batch) {
+                                    split.retrieved.put(batch);
                                     model.reset_rows(state, batch);
-                                    auto losses = model.losses(state, batch);
+                                    auto lost = losses(state, batch);
                                     done(tokens += batch.predicted);
-                                    return losses;
+                                    return lost;
                                   });
 }
 

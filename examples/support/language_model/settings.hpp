@@ -39,6 +39,8 @@ struct Settings {
 
   Index memory_length = 64, compressed = -1, compression_rate = 4;
   Index token_count = 8, sub_keys = 32;
+  std::string spalm;
+  Index spalm_neighbours = 4;
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .variance_floor = 1e-4};
   support::Contraction contraction;
@@ -99,6 +101,9 @@ void each_setting(Settings& s, See&& see) {
       "how many of them are compressed or basis functions where there are such; -1: half");
   see(memory, "token-count", s.token_count, "memory tokens, where there are any");
   see(memory, "sub-keys", s.sub_keys, "n, of lookups, which have n² slots");
+  see(memory, "spalm", s.spalm,
+      "attend to tokens looked up in this datastore, of build-datastore; none: no look-up");
+  see(memory, "spalm-neighbours", s.spalm_neighbours, "tokens that are looked up for each");
   see(memory, "compression-rate", s.compression_rate, "vectors that become a compressed one");
   support::each_chosen(memory, s.long_term, {{"widths"}, {"samples"}, {"tau"}}, see);
   support::each_contraction_setting(memory, s.contraction, see);

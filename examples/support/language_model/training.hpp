@@ -49,6 +49,7 @@ class Training {
         here_{.next = {}, .text = corpus.fingerprint, .vocabulary = corpus.tokenizer.fingerprint()},
         model_(make_model(s, corpus.tokenizer.size())),
         dropout_(s.seed, 3),
+        retrieved_(&corpus.train.retrieved),
         batches_(corpus.train.stream, {.batch = s.batch,
                                        .segment = s.segment,
                                        .start = corpus.tokenizer.start(),
@@ -106,6 +107,7 @@ class Training {
     step_tokens_ = 0;
     for (Index i = 0; i < settings_.bptt; ++i) {
       segments_.push_back(batches_.next());
+      retrieved_->put(segments_.back());
       step_tokens_ += segments_.back().predicted;
     }
     const auto made =
@@ -141,6 +143,7 @@ class Training {
   Position here_;
   std::unique_ptr<support::Model> model_;
   infty::Random dropout_;
+  const RetrievedTokens* retrieved_;
   infty::BatchStream batches_;
   support::Model::State state_;
   infty::Trainer<float> trainer_;
@@ -162,14 +165,27 @@ inline std::string csv_line(const Training& training, const infty::TrainStep& st
 
 /// `evaluate` with a line on its progress.
 /// @param behind  called behind each segment; may throw
+/// @param losses  losses(state, batch): of a segment's targets
+template <class Behind, class Losses>
+infty::TextScore evaluate_shown(const char* name, const support::Model& model, const Settings& s,
+                                const Tokenizer& tokenizer, const Split& split, Behind&& behind,
+                                Losses&& losses) {
+  support::ProgressLine line(name, std::ssize(split.stream.tokens), 0, "token");
+  const auto done = [&](Index tokens) {
+    line.update(tokens);
+    behind(tokens);
+  };
+  return evaluate(model, s, tokenizer, split, done, losses);
+}
+
+/// The same with the model's own losses.
 template <class Behind>
 infty::TextScore evaluate_shown(const char* name, const support::Model& model, const Settings& s,
                                 const Tokenizer& tokenizer, const Split& split, Behind&& behind) {
-  support::ProgressLine line(name, std::ssize(split.stream.tokens), 0, "token");
-  return evaluate(model, s, tokenizer, split, [&](Index tokens) {
-    line.update(tokens);
-    behind(tokens);
-  });
+  return evaluate_shown(name, model, s, tokenizer, split, behind,
+                        [&](support::Model::State& state, const infty::TextBatch& batch) {
+                          return model.losses(state, batch);
+                        });
 }
 
 /// Throws support::Interrupted where a signal came: all that was trained is saved.

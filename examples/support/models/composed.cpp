@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <infty/retrieval/spalm.hpp>
+
 #include "model_of.hpp"
 #include "parts.hpp"
 
@@ -19,5 +21,6 @@ std::unique_ptr<support::Model> support::make_composed(const ModelConfig& config
   AnyModel::Parts parts{.mixer = std::move(mixers.make), .around = std::move(mixers.around)};
   add_feeds(config, parts);
   add_tokens(config, parts);
+  if (config.spalm) return std::make_unique<ModelOf<infty::Spalm<AnyModel>>>(config, parts);
   return std::make_unique<ModelOf<AnyModel>>(config, parts);
 }

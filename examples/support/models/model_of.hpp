@@ -58,9 +58,31 @@ class ModelOf final : public Model {
     model_.observe(of(state), shaped(batch, tokens), segment);
   }
   std::vector<float> losses(State& state, const infty::TextBatch& batch) const override {
+    return read(state, batch, {}).losses;
+  }
+  Reading read(State& state, const infty::TextBatch& batch, const Wanted& wanted) const override {
     const auto guard = infty::no_grad();
-    const V hidden = model_.forward(of(state), infty::input_tokens(batch));
-    return finite("a loss", model_.losses(hidden, infty::target_tokens(batch)));
+    infty::Pass<float> pass{.retrieved = infty::retrieved_tokens(batch), .keep = wanted.keys};
+    const V hidden = model_.forward(of(state), infty::input_tokens(batch), pass);
+    const Index places = batch.batch * batch.length;
+    const auto by_place = [&](const infty::Tensor<float>& x) {
+      return x.reshape({places, x.size() / places});
+    };
+    Reading out;
+    out.losses = finite("a loss", model_.losses(hidden, infty::target_tokens(batch)));
+    if (wanted.keys != infty::FeedInput::none) {
+      infty::require(pass.feed_input.size() > 0, "model",
+                     "its last layer keeps no input of a feed-forward layer: nothing can be looked "
+                     "up by it");
+      out.keys = by_place(pass.feed_input);
+    }
+    if (wanted.hidden) out.hidden = by_place(hidden.value());
+    if (wanted.scores) {
+      const V scores = model_.logits(hidden);
+      require_finite("a score", scores);
+      out.scores = by_place(scores.value());
+    }
+    return out;
   }
   std::vector<Index> likeliest(State& state, const infty::TextBatch& batch) const override {
     const auto guard = infty::no_grad();
@@ -176,7 +198,9 @@ class ModelOf final : public Model {
       state = model_.make_state(batch.batch);
     else
       for (const Index row : batch.reset) infty::reset_row(state, row);
-    infty::Pass<float> pass{.random = config.dropout, .regularised = config.replay};
+    infty::Pass<float> pass{.random = config.dropout,
+                            .regularised = config.replay,
+                            .retrieved = infty::retrieved_tokens(batch)};
     if (config.replay) pass.training = true;
     const V hidden = model_.forward(state, infty::input_tokens(batch), pass);
     return infty::objective(
@@ -234,9 +258,12 @@ class ModelOf final : public Model {
 
   /// The values, none of them NaN or infinity: throws infty::NonFiniteError.
   static std::vector<float> finite(const char* what, const V& values) {
+    require_finite(what, values);
+    return values.value().to_vector();
+  }
+  static void require_finite(const char* what, const V& values) {
     infty::require<infty::NonFiniteError>(infty::detail::all_finite(values.value()), "model", what,
                                           " is not finite, though what the layers make is");
-    return values.value().to_vector();
   }
 
   Lm model_;

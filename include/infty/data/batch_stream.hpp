@@ -44,10 +44,16 @@ struct TextBatch {
   Index batch = 0, length = 0;  ///< rows, and tokens of each
   std::vector<Index> inputs;    ///< (batch, length)
   std::vector<Index> targets;   ///< (batch, length), the tokens behind them, or `ignore_index`
-  Index predicted = 0;          ///< targets that are not ignored
-  std::vector<Index> reset;     ///< rows whose memory is to be fresh before they read this, rising
-  Index epoch = 0;              ///< passes over the stream that were complete before this
-  bool last = false;            ///< whether this one completes a pass
+  /// [batch], the number of each row's first target in the stream.
+  std::vector<Index> first = {};
+  /// (batch, length, k), tokens that were looked up for each place, for a model that attends to
+  /// these; mostly empty.
+  std::vector<Index> retrieved = {};
+  Index predicted = 0;  ///< targets that are not ignored
+  /// Rows whose memory is to be fresh before they read this, rising.
+  std::vector<Index> reset = {};
+  Index epoch = 0;    ///< passes over the stream that were complete before this
+  bool last = false;  ///< whether this one completes a pass
 };
 
 /// Where a `BatchStream` stands: in which pass, and each row's next target.
@@ -94,6 +100,7 @@ class BatchStream {
     TextBatch out;
     out.batch = config_.batch;
     out.epoch = position_.epoch;
+    out.first = position_.next;
     std::vector<Index> lengths;
     for (Index row = 0; row < config_.batch; ++row) {
       lengths.push_back(length_of(row, position_.next[static_cast<std::size_t>(row)]));

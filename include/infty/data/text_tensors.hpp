@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <iterator>
+
+#include <infty/core/error.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/data/batch_stream.hpp>
@@ -17,6 +20,17 @@ Tensor<Index, B> input_tokens(const TextBatch& batch) {
 template <class B = EigenBackend>
 Tensor<Index, B> target_tokens(const TextBatch& batch) {
   return Tensor<Index, B>::from({batch.batch, batch.length}, batch.targets);
+}
+
+/// The tokens that were looked up for each of them, [B, L, k], or none. @throws infty::ShapeError
+/// unless every place has as many
+template <class B = EigenBackend>
+Tensor<Index, B> retrieved_tokens(const TextBatch& batch) {
+  const Index places = batch.batch * batch.length, all = std::ssize(batch.retrieved);
+  if (all == 0) return {};
+  require<ShapeError>(places > 0 && all % places == 0, "retrieved_tokens", all,
+                      " tokens were looked up for ", places, " places: each must have as many");
+  return Tensor<Index, B>::from({batch.batch, batch.length, all / places}, batch.retrieved);
 }
 
 /// Makes the rows of a model's state fresh whose memory is not to know what was before this batch.

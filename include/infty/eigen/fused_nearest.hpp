@@ -91,12 +91,14 @@ struct NearestTile {
       const Index entry = row.first + at, place = entry % s.block;
       n = (std::min)({end - at, s.block - place, count > few ? key_tile : key_block});
       const T* const keys = row.blocks[entry / s.block] + (key_head * s.block + place) * s.head_dim;
+      const T* const offsets =
+          row.offsets == nullptr ? nullptr : row.offsets[entry / s.block] + place;
       if (count > few)
         for (Index j = 0; j < count; j += 2 * Simd<T>::width)
-          count - j > Simd<T>::width ? meet<tile_rows<T>, 2>(at, j, n, keys)
-                                     : meet<tile_rows<T>, 1>(at, j, n, keys);
+          count - j > Simd<T>::width ? meet<tile_rows<T>, 2>(at, j, n, keys, offsets)
+                                     : meet<tile_rows<T>, 1>(at, j, n, keys, offsets);
       else
-        for (Index i = 0; i < count; ++i) meet_alone(at, i, n, keys);
+        for (Index i = 0; i < count; ++i) meet_alone(at, i, n, keys, offsets);
     }
   }
 
@@ -114,14 +116,15 @@ struct NearestTile {
 
   /// Queries from j on, so many vectors of them, and n keys, the first of which is entry `base`.
   template <int rows, int vectors>
-  void meet(Index base, Index j, Index n, const T* keys) const {
+  void meet(Index base, Index j, Index n, const T* keys, const T* offsets) const {
     constexpr Index width = vectors * Simd<T>::width;
     const Index wide = (std::min)(width, count - j);
     bool floored = true;
     for (Index q = j; q < j + wide; ++q) floored &= !wants_all(q);
-    for (; n >= rows; n -= rows, base += rows, keys += rows * s.head_dim) {
+    const Index step = offsets == nullptr ? 0 : rows;
+    for (; n >= rows; n -= rows, base += rows, keys += rows * s.head_dim, offsets += step) {
       const bool all = !floored && base - begin < s.k;  // heaps are not full
-      if (!exceeding_products<rows, vectors>(s.head_dim, keys, across() + j, most_queries,
+      if (!exceeding_products<rows, vectors>(s.head_dim, keys, offsets, across() + j, most_queries,
                                              least() + j, all, scores()))
         continue;
       for (Index i = 0; i < rows; ++i) {
@@ -131,18 +134,20 @@ struct NearestTile {
       }
     }
     if constexpr (rows > 1) {
-      if (n > 0) meet<(rows > 8 ? 8 : rows / 2), vectors>(base, j, n, keys);
+      if (n > 0) meet<(rows > 8 ? 8 : rows / 2), vectors>(base, j, n, keys, offsets);
     }
   }
 
   /// Query i and n keys: these are read once, and little else is done.
-  void meet_alone(Index base, Index i, Index n, const T* keys) const {
+  void meet_alone(Index base, Index i, Index n, const T* keys, const T* offsets) const {
     using S = Simd<T>;
     T* const x = scores();
     const T* const q = query(i);
     Index j = 0;
     for (; j + 8 <= n; j += 8) dot_products<8>(s.head_dim, keys + j * s.head_dim, q, x + j);
     for (; j < n; ++j) dot_products<1>(s.head_dim, keys + j * s.head_dim, q, x + j);
+    if (offsets != nullptr)
+      for (j = 0; j < n; ++j) x[j] += offsets[j];
     heed_floor(i);
     for (j = 0; j + S::width <= n; j += S::width) {
       const typename S::Vector limit = least()[i] - typename S::Vector{};

@@ -23,13 +23,21 @@ bool all_of(const Mask& mask) {
 
 /// The products of `rows` keys, which stand one behind the other, and of as many queries as fill so
 /// many vectors, [D, ldq]; whether one of them exceeds the number that its query has in `least`.
-/// They are written to scores (rows, queries) only then, or where `all` are wanted.
+/// They are written to scores (rows, queries) only then, or where `all` are wanted. Each key's
+/// products begin at its number in `offsets`, or at 0 where that is null.
 template <int rows, int vectors, class T>
-bool exceeding_products(Index head_dim, const T* keys, const T* queries, Index ldq, const T* least,
-                        bool all, T* scores) {
+bool exceeding_products(Index head_dim, const T* keys, const T* offsets, const T* queries,
+                        Index ldq, const T* least, bool all, T* scores) {
   using S = Simd<T>;
   using Mask = decltype(typename S::Vector{} <= typename S::Vector{});
   typename S::Vector sum[rows][vectors] = {};
+  if (offsets != nullptr) {
+    INFTY_UNROLL(16)
+    for (int i = 0; i < rows; ++i) {
+      INFTY_UNROLL(2)
+      for (int v = 0; v < vectors; ++v) sum[i][v] = offsets[i] - typename S::Vector{};
+    }
+  }
   for (Index d = 0; d < head_dim; ++d) {
     typename S::Vector right[vectors];
     INFTY_UNROLL(2)

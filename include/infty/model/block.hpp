@@ -81,7 +81,10 @@ struct Block {
     if (answer || remembers<Feed>) {
       const Index left_out = x.dim(1) - mixed.dim(1);
       const V input = left_out > 0 ? narrow(x, left_out, x.dim(1)) : x;
-      y = behind(mixer_norm, pass.add_dropped(input, mixed));
+      const V sum = pass.add_dropped(input, mixed);
+      y = behind(mixer_norm, sum);
+      if (pass.keep != FeedInput::none && answer)
+        keep(sum, y, x.dim(1) - pass.before - pass.behind, pass);
       const V fed = run_layer(feed, next.feed, y, in_front(feed_norm), pass);
       y = answer ? behind(feed_norm, pass.add_dropped(y, fed)) : V();
     }
@@ -90,6 +93,17 @@ struct Block {
   }
 
  private:
+  /// Keeps what the feed works on of the last `words` vectors in front of the tokens behind.
+  /// @param sum  with what the mixer has added
+  /// @param y    the same behind the mixer's norm, if that stands there
+  void keep(const V& sum, const V& y, Index words, Pass<Scalar, BackendType>& pass) const {
+    const auto guard = no_grad();
+    const Index end = y.dim(1) - pass.behind;
+    const V kept = narrow(pass.keep == FeedInput::plain ? sum : y, end - words, end);
+    const bool normed = pass.keep == FeedInput::normed && norms_in_front;
+    pass.feed_input = (normed ? feed_norm.forward(kept) : kept).value();
+  }
+
   InputNorm<Scalar, BackendType> in_front(const Norm& norm) const {
     return norms_in_front ? InputNorm<Scalar, BackendType>(norm) : InputNorm<Scalar, BackendType>();
   }

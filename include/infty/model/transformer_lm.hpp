@@ -30,6 +30,13 @@ class ScaledEmbedding : public AdaptiveEmbedding<T, Backend> {
     return pass.dropped(
         AdaptiveEmbedding<T, Backend>::forward(tokens, static_cast<T>(std::sqrt(d))));
   }
+
+  /// The vectors of tokens as the table has them, without the root and dropout: [B, L] -> [B, L,
+  /// d].
+  /// @throws as `AdaptiveEmbedding::forward`
+  Variable<T, Backend> vectors(const Tensor<Index, Backend>& tokens) const {
+    return AdaptiveEmbedding<T, Backend>::forward(tokens);
+  }
 };
 
 /// The head of a `TransformerLM`: a softmax over the vocabulary, in clusters if there are cutoffs.

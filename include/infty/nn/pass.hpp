@@ -15,6 +15,10 @@
 
 namespace infty {
 
+/// Which vectors of the last block are kept: none, or what its feed-forward layer works on, in
+/// front of the norm that stands there or behind it.
+enum class FeedInput { none, plain, normed };
+
 /// One call of a model: what all of its layers are told, and what they report. A call that throws
 /// leaves it spent.
 template <class T, class Backend>
@@ -61,6 +65,14 @@ struct Pass {
   /// are padding, which nobody is to see. Empty for all. Only layers that say `reads_padded` go by
   /// it, and whoever pads asks them first.
   Tensor<Index, Backend> visible = {};
+
+  /// Tokens that were looked up for each word [batch, L, k], for a model that reads such (`Spalm`);
+  /// empty for none.
+  Tensor<Index, Backend> retrieved = {};
+  /// Which inputs of the last `Block`'s feed-forward layer are kept in `feed_input`.
+  FeedInput keep = FeedInput::none;
+  /// [batch, L, d], those of the words, without a gradient; empty where no block has kept any.
+  Tensor<T, Backend> feed_input = {};
 
   /// Whether the call is of a training, for layers that go by the batch then and by what they have
   /// seen before otherwise (`BatchNorm`). Left open, it is while a tape records: say false for

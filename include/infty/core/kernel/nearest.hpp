@@ -5,7 +5,8 @@
 
 namespace infty {
 
-/// The sizes of a search for the keys that are nearest to queries, by their inner product.
+/// The sizes of a search for the keys that are nearest to queries, by their inner product or by the
+/// sum of it and a number that each key brings.
 struct NearestSize {
   Index queries;    ///< L, of a row
   Index heads;      ///< H, of the queries
@@ -25,6 +26,9 @@ struct NearestRow {
   Index count;             ///< entries that do
   T* scores;               ///< [L, H, k] to be written, the largest first, -infinity behind `count`
   Index* indices;          ///< [L, H, k] of entries behind `first`, -1 behind `count`
+  /// As `blocks`, each [C]: what is added to the scores of each key, of all heads; null for
+  /// nothing.
+  const T* const* offsets = nullptr;
 };
 
 }  // namespace infty

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/autograd/top_k.hpp>
+#include <infty/core/for_each.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/nearest.hpp>
 #include <infty/core/number.hpp>
@@ -36,6 +37,14 @@ void keep_nearest(Index rows, Index width, Index held, Index added, Index base, 
   });
 }
 
+/// Writes what each of `added` keys adds to its scores under each of the rows of x (rows, width).
+template <class B, class T>
+void spread_offsets(Index rows, Index added, Index width, const T* offsets, T* x) {
+  for_each_element<B>(rows, added, [=] INFTY_HOST_DEVICE(Index row, Index key) {
+    x[row * width + key] = offsets[key];
+  });
+}
+
 }  // namespace detail
 
 /// The composition that defines `nearest`, from primitives: the scores of a block of keys, and the
@@ -60,6 +69,9 @@ struct ComposedNearest {
       const Index end = row.first + row.count;
       for (Index at = row.first, held = 0, added; at < end; at += added) {
         added = (std::min)(s.block - at % s.block, end - at);
+        if (row.offsets != nullptr)
+          detail::spread_offsets<B>(n, added, width, row.offsets[at / s.block] + at % s.block,
+                                    seen.data() + held);
         B::matmul({.m = shared ? n : s.queries,
                    .n = added,
                    .k = D,
@@ -67,8 +79,8 @@ struct ComposedNearest {
                    .b = {.leading = D, .inner = s.block * D, .transposed = true},
                    .c = {.leading = shared ? width : s.heads * width, .inner = width},
                    .inner = shared ? 1 : s.heads},
-                  T(1), row.queries, row.blocks[at / s.block] + at % s.block * D, T(0),
-                  seen.data() + held);
+                  T(1), row.queries, row.blocks[at / s.block] + at % s.block * D,
+                  row.offsets == nullptr ? T(0) : T(1), seen.data() + held);
         detail::keep_nearest<B>(n, width, held, added, at - row.first, s.k, seen.data(),
                                 order.data(), names.data(), row.scores, row.indices);
         held = (std::min)(s.k, held + added);

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <infty/io/settings.hpp>
+#include <infty/retrieval/datastore.hpp>
+#include <infty/retrieval/exact_index.hpp>
+#include <infty/retrieval/knn_lm.hpp>
+
+#include "../support/fingerprint.hpp"
+#include "../support/json.hpp"
+#include "../support/language_model/model.hpp"
+
+namespace language_model {
+
+using infty::TextBatch;
+
+/// What a datastore was made of: whoever looks things up in it makes its queries in the same way.
+struct StoreOrigin {
+  std::string model;             ///< folder of the run whose model made the keys
+  std::uint64_t weights = 0;     ///< fingerprint of its parameters
+  std::uint64_t vocabulary = 0;  ///< of its tokens
+  std::string text;              ///< the name of what was read
+  std::uint64_t stream = 0;      ///< fingerprint of its tokens
+  Index tokens = 0;              ///< how many
+  std::string key = "normed";    ///< which input of the last feed-forward layer
+  /// How it was read, and with what memory.
+  Index segment = 0, batch = 0, memory_length = 0, compressed = 0, group = 1;
+  bool documents = false;
+};
+
+template <class See>
+void each_field(StoreOrigin& origin, See&& see) {
+  see("model", origin.model);
+  see("weights", origin.weights);
+  see("vocabulary", origin.vocabulary);
+  see("text", origin.text);
+  see("stream", origin.stream);
+  see("tokens", origin.tokens);
+  see("key", origin.key);
+  see("segment", origin.segment);
+  see("batch", origin.batch);
+  see("memory_length", origin.memory_length);
+  see("compressed", origin.compressed);
+  see("group", origin.group);
+  see("documents", origin.documents);
+}
+
+/// The inputs of the last feed-forward layer that may be keys, by name.
+inline const std::vector<std::string> key_names{"normed", "plain"};
+
+inline infty::FeedInput feed_input(const std::string& name) {
+  return name == "plain" ? infty::FeedInput::plain : infty::FeedInput::normed;
+}
+
+/// What tells a model's parameters from others'.
+inline std::uint64_t fingerprint_of(support::Model& model) {
+  support::Fingerprint fingerprint;
+  for (const auto& parameter : model.named_parameters()) {
+    fingerprint.add_text(parameter.name);
+    for (const float x : parameter.variable.value().to_vector())
+      fingerprint.add(std::bit_cast<std::uint32_t>(x));
+  }
+  return fingerprint.bits();
+}
+
+inline std::uint64_t fingerprint_of(const infty::TokenStream& stream) {
+  support::Fingerprint fingerprint;
+  for (const TokenId id : stream.tokens) fingerprint.add(static_cast<std::uint64_t>(id));
+  for (const Index begin : stream.documents) fingerprint.add(static_cast<std::uint64_t>(begin));
+  return fingerprint.bits();
+}
+
+/// A datastore in a folder, its search, and the model that makes its keys and queries.
+class Retriever {
+ public:
+  /// Opens the folder. The keys are those of `own`, if that is the model that made them, or else of
+  /// the model that did, which is loaded and reads along.
+  /// @param own  null: another model always reads along
+  /// Throws infty::IoError for a datastore of another vocabulary, or whose model is not there or
+  /// was trained on.
+  Retriever(const std::filesystem::path& folder, infty::SearchMetric metric,
+            const Tokenizer& tokenizer, support::Model* own)
+      : store_(std::make_unique<infty::Datastore<float>>(infty::Datastore<float>::open(folder))),
+        origin_(support::parse<StoreOrigin>(store_->about(), folder.string() + ": about")),
+        index_(*store_, metric) {
+    infty::require<infty::IoError>(origin_.vocabulary == tokenizer.fingerprint(), "knn",
+                                   folder.string(),
+                                   " is a datastore of other tokens: it was made "
+                                   "by the model in ",
+                                   origin_.model);
+    infty::require(store_->size() > 0, "knn", folder.string(), " is empty");
+    own_ = own && fingerprint_of(*own) == origin_.weights;
+    if (own_) return;
+    Settings s = settings_of(std::filesystem::path(origin_.model));
+    s.memory_length = origin_.memory_length;
+    s.compressed = origin_.compressed;
+    infty::require(s.spalm.empty(), "knn", folder.string(), " was made by a model with --spalm");
+    keys_by_ = load_model(s, tokenizer, origin_.model, origin_.group);
+    infty::require<infty::IoError>(
+        fingerprint_of(*keys_by_) == origin_.weights, "knn", origin_.model,
+        " holds another model than the one that made the keys of ", folder.string());
+  }
+
+  const infty::Datastore<float>& store() const { return *store_; }
+  const StoreOrigin& origin() const { return origin_; }
+  /// The model that reads along; null where the keys are the own model's.
+  const support::Model* keys_by() const { return keys_by_.get(); }
+  /// What the own model is to keep.
+  infty::FeedInput wanted() const {
+    return own_ ? feed_input(origin_.key) : infty::FeedInput::none;
+  }
+
+  /// The queries of a batch, [places, D]; a model that reads along reads it.
+  /// @param reading  the own model's; not looked at where another model reads along
+  infty::Tensor<float> queries(const TextBatch& batch, const support::Reading& reading) {
+    if (own_) return reading.keys;
+    keys_by_->reset_rows(state_, batch);
+    TextBatch plain = batch;
+    plain.retrieved.clear();
+    return keys_by_->read(state_, plain, {.keys = feed_input(origin_.key)}).keys;
+  }
+
+  infty::Neighbours<float> search(const infty::Tensor<float>& queries, Index k) const {
+    return index_.search(queries, k);
+  }
+
+ private:
+  std::unique_ptr<infty::Datastore<float>> store_;
+  StoreOrigin origin_;
+  infty::ExactIndex<float> index_;
+  bool own_ = false;
+  std::unique_ptr<support::Model> keys_by_;
+  support::Model::State state_;  ///< of the model that reads along
+};
+
+}  // namespace language_model

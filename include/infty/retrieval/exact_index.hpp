@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <infty/core/for_each.hpp>
+#include <infty/memory/ops/nearest.hpp>
+#include <infty/retrieval/datastore.hpp>
+#include <infty/retrieval/index.hpp>
+#include <infty/retrieval/rank.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// offsets[i] = -|k_i|² / 2 of n keys (n, dim): q k + that is largest where |q - k|² is smallest.
+template <class B, class T>
+void half_squares(Index n, Index dim, const T* keys, T* offsets) {
+  B::for_each_row(n, dim, [=] INFTY_HOST_DEVICE(Index i) {
+    T sum = 0;
+    for (Index d = 0; d < dim; ++d) sum += keys[i * dim + d] * keys[i * dim + d];
+    offsets[i] = -sum / 2;
+  });
+}
+
+/// Copies what was found, `found` a row, to rows of k, none behind it; entries are counted from
+/// `begin` on.
+template <class B, class T>
+void widen_found(Index rows, Index found, Index k, Index begin, const T* from, const Index* names,
+                 T* scores, Index* indices) {
+  for_each_element<B>(rows, k, [=] INFTY_HOST_DEVICE(Index row, Index j) {
+    const bool any = j < found && names[row * found + j] >= 0;
+    scores[row * k + j] = any ? from[row * found + j] : -math::infinity<T>;
+    indices[row * k + j] = any ? names[row * found + j] + begin : Index{-1};
+  });
+}
+
+}  // namespace detail
+
+/// The exact search: every query meets every key, in the fused product and selection of the kNN
+/// memory (`nearest`) where the backend has one. It reads the keys where the datastore has them,
+/// and keeps a number for each where distances are asked for; on a backend with a memory of its own
+/// it keeps a copy of the keys. The right one up to about a million keys.
+///
+/// Squared distances are compared as q k - |k|²/2, so two keys whose distances differ by less than
+/// the rounding of that may change places at the k-th; what is returned is summed from the
+/// differences.
+template <class T, class Backend>
+class ExactIndex {
+ public:
+  /// Makes an index of all that the datastore holds now.
+  /// @param store  must outlive the index
+  explicit ExactIndex(const Datastore<T>& store, SearchMetric metric = SearchMetric::squared_l2)
+      : store_(&store), metric_(metric) {
+    update();
+  }
+
+  /// Takes in what was appended to the datastore since. No search may be under way.
+  void update() {
+    const Index block = store_->block(), D = dim();
+    for (Index end = store_->size(), n; size_ < end; size_ += n) {
+      const Index place = size_ % block;
+      n = (std::min)(block - place, end - size_);
+      if (place == 0) add_block();
+      if constexpr (!on_host)
+        Backend::from_host(copies_.back().data() + place * D, store_->key(size_), n * D);
+      if (metric_ == SearchMetric::squared_l2)
+        detail::half_squares<Backend>(n, D, blocks_.back() + place * D,
+                                      squares_.back().data() + place);
+    }
+    if constexpr (!on_host)
+      device_blocks_ = Tensor<const T*, Backend>::from(Shape{std::ssize(blocks_)}, blocks_.data());
+  }
+
+  /// Keys that are searched.
+  Index size() const { return size_; }
+  /// D, numbers of a key.
+  Index dim() const { return store_->dim(); }
+  /// What makes a key near.
+  SearchMetric metric() const { return metric_; }
+
+  /// The k keys nearest to each query, exactly.
+  /// @param queries  [Q, D]
+  /// @throws infty::ShapeError if the shapes do not fit; infty::ValueError unless k >= 1
+  Neighbours<T, Backend> search(const Tensor<T, Backend>& queries, Index k) const {
+    return search(queries, k, 0, size_);
+  }
+
+  /// The same among the entries [begin, end) of the datastore alone, such as the last of a cache.
+  /// @throws infty::ShapeError unless 0 <= begin <= end <= size() as well
+  Neighbours<T, Backend> search(const Tensor<T, Backend>& queries, Index k, Index begin,
+                                Index end) const {
+    detail::require_search("ExactIndex::search", queries, dim(), k);
+    require<ShapeError>(0 <= begin && begin <= end && end <= size_, "ExactIndex::search",
+                        "entries are [", begin, ", ", end, "): they must be within [0, ", size_,
+                        ")");
+    const Index Q = queries.dim(0), found = (std::min)(k, end - begin);
+    Neighbours<T, Backend> out{Tensor<T, Backend>(Shape{Q, k}),
+                               Tensor<Index, Backend>(Shape{Q, k})};
+    // The candidates of all queries are in memory at once.
+    for (Index at = 0, n; at < Q; at += n) {
+      n = (std::min)(most_at_once, Q - at);
+      Tensor<T, Backend> scores(Shape{n, found});
+      Tensor<Index, Backend> indices(Shape{n, found});
+      if (found > 0) find(n, queries.data() + at * dim(), begin, end, scores, indices);
+      detail::widen_found<Backend>(n, found, k, begin, std::as_const(scores).data(),
+                                   std::as_const(indices).data(), out.scores.data() + at * k,
+                                   out.indices.data() + at * k);
+      if (metric_ == SearchMetric::squared_l2)
+        detail::rank_by_keys<Backend>(n, k, dim(), metric_, queries.data() + at * dim(),
+                                      detail::KeyBlocks<T>{places(), store_->block(), dim()},
+                                      out.scores.data() + at * k, out.indices.data() + at * k);
+    }
+    return out;
+  }
+
+ private:
+  static constexpr bool on_host = std::is_same_v<Backend, EigenBackend>;
+  static constexpr Index most_at_once = 4096;
+
+  void add_block() {
+    const Index block = store_->block();
+    if (metric_ == SearchMetric::squared_l2) {
+      squares_.emplace_back(Shape{block});
+      offsets_.push_back(std::as_const(squares_.back()).data());
+    }
+    if constexpr (on_host) {
+      blocks_.push_back(store_->key(size_));
+    } else {
+      copies_.emplace_back(Shape{block, dim()});
+      blocks_.push_back(std::as_const(copies_.back()).data());
+    }
+  }
+
+  /// The best of the entries [begin, end) for n queries (n, D), counted from `begin` on.
+  void find(Index n, const T* queries, Index begin, Index end, Tensor<T, Backend>& scores,
+            Tensor<Index, Backend>& indices) const {
+    const Index block = store_->block(), at = begin / block;
+    const NearestRow<T> row{queries,
+                            blocks_.data() + at,
+                            begin % block,
+                            end - begin,
+                            scores.data(),
+                            indices.data(),
+                            offsets_.empty() ? nullptr : offsets_.data() + at};
+    detail::chosen_t<ComposedNearest<Backend>>::search(
+        NearestSize{n, 1, 1, dim(), block, scores.dim(1)}, &row, 1);
+  }
+
+  /// Where the blocks stand, for a kernel.
+  const T* const* places() const {
+    if constexpr (on_host)
+      return blocks_.data();
+    else
+      return device_blocks_.data();
+  }
+
+  const Datastore<T>* store_;
+  SearchMetric metric_;
+  Index size_ = 0;
+  std::vector<const T*> blocks_;   ///< on the host, places in the backend's memory: each [C, D]
+  std::vector<const T*> offsets_;  ///< likewise [C]: -|k|² / 2
+  std::vector<Tensor<T, Backend>> squares_;
+  std::vector<Tensor<T, Backend>> copies_;   ///< of the keys, where the backend cannot read ours
+  Tensor<const T*, Backend> device_blocks_;  ///< `blocks_` in the backend's memory
+};
+
+}  // namespace infty
