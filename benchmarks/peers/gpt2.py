@@ -2,7 +2,7 @@
 """GPT-2 of infty beside Hugging Face's library on PyTorch, eager and compiled, by GPT-2 small's
 sizes and random weights: first that each opens the other's folder with equal logits, that they choose
 the same tokens and have the same losses; then generation, evaluation and a training step, in turns,
-round by round, and peak memory in fresh processes. `./dev bench peers gpt2` runs it.
+round by round, and the peak memory of each of these. `./dev bench peers gpt2` runs it.
 """
 
 import argparse
@@ -104,9 +104,9 @@ def jobs(options: argparse.Namespace) -> dict[str, str]:
     return {k: v for k, v in all_jobs.items() if not options.only or k.split()[0] in options.only}
 
 
-def timings(session: Session, folder: Path, job: str, command: str) -> dict[str, dict]:
+def timings(session: Session, folder: Path, job: str, command: str) -> tuple[dict, dict]:
     """Milliseconds of every round by program, of the wall's clock and of processors' time; each
-    round begins with another program."""
+    round begins with another program. And MB resident at first and at the peak."""
     o = session.options
     programs = [session.start(name, folder) for name in session.programs]
     taken = {p.name: [] for p in programs}
@@ -119,25 +119,16 @@ def timings(session: Session, folder: Path, job: str, command: str) -> dict[str,
             time.sleep(0.1)  # threads of the one before may still be spinning
             taken[p.name].append([float(x) for x in p.ask(command, job).split()])
         say(f"{job}: round {i + 1} of {o.rounds}", end="")
+    resident = {}
     for p in programs:
+        resident[p.name] = [int(kb) * 1024 / 1e6 for kb in p.ask("memory").split()]
         p.__exit__()
     names = ("first", "rest") if job.startswith("generate") else (job,)
     parts = [(clock, part) for clock in CLOCKS for part in names]
     found = {clock: {} for clock in CLOCKS}
     for n, (clock, part) in enumerate(parts):
         found[clock][part] = {name: [each[n] for each in all] for name, all in taken.items()}
-    return found
-
-
-def memory(session: Session, folder: Path, command: str) -> dict[str, tuple[float, float]]:
-    """MB resident before the first run and at the peak of two, each in a fresh process."""
-    found = {}
-    for name in session.programs:
-        with session.start(name, folder) as p:
-            for _ in range(2):
-                p.ask(command, "computes or compiles")
-            found[name] = tuple(int(kb) * 1024 / 1e6 for kb in p.ask("memory").split())
-    return found
+    return found, resident
 
 
 def times_table(results: dict, clock: str) -> str:
@@ -183,7 +174,7 @@ def report(results: dict) -> str:
         [job, *(f"{peak:.0f} ({before:.0f})" for before, peak in found.values())]
         for job, found in results["memory"].items()
     ]
-    lines += "Peak MB of two runs in a fresh process (before the first):\n\n"
+    lines += "Peak MB of the process that was timed (before its first run):\n\n"
     return lines + table(["", *names], rows)
 
 
@@ -225,12 +216,10 @@ def main() -> None:
     }
     folder = options.out / "written-by-eager"
     results["answers"] = same_answers(session, folder)
-    results["milliseconds"] = {
-        job: timings(session, folder, job, command) for job, command in jobs(options).items()
-    }
-    results["memory"] = {
-        job: memory(session, folder, command) for job, command in jobs(options).items()
-    }
+    results["milliseconds"], results["memory"] = {}, {}
+    for job, command in jobs(options).items():
+        taken, resident = timings(session, folder, job, command)
+        results["milliseconds"][job], results["memory"][job] = taken, resident
     results["load"] = [load, os.getloadavg()[0]]
     (options.out / "gpt2.json").write_text(json.dumps(results, indent=1))
     text = report(results)
