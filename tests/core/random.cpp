@@ -240,17 +240,17 @@ TEST_CASE("fill: filling in pieces is filling in one go") {
 }
 
 TEST_CASE("WithoutDraws: fills write zeros, and what is drawn afterwards is as ever") {
-  const auto run = [](bool draws) {
+  const auto run = [](bool drawing) {
     infty::Random random(3);
     auto x = infty::Tensor<double>::full({7}, 5), y = x;
     {
       std::optional<infty::detail::WithoutDraws> guard;
-      if (!draws) guard.emplace();
+      if (!drawing) guard.emplace();
       infty::fill_uniform(x, -1, 1, random);
       y = infty::Tensor<double>::full({4}, 5);
       infty::fill_normal(y, 2, 3, random);
     }
-    if (!draws) {
+    if (!drawing) {
       CHECK(x.to_vector() == std::vector<double>(7, 0));
       CHECK(y.to_vector() == std::vector<double>(4, 0));
     }
