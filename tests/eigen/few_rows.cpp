@@ -35,9 +35,10 @@ struct Case {
   /// Rows [first, first + m) of C.
   std::vector<T> product(Index first, Index m) const {
     std::vector<T> to(c.begin() + first * n, c.begin() + (first + m) * n);
-    infty::detail::tiled_gemm<T>(
-        m, n, k, alpha, {a.data() + (turned ? first : first * k), turned ? rows : k, turned},
-        {b.data(), k, true}, beta, to.data(), n);
+    using Operand = infty::detail::GemmOperand<T>;
+    const Operand left{a.data() + (turned ? first : first * k), turned ? rows : k, turned},
+        right{b.data(), k, true};
+    infty::detail::tiled_gemm(m, n, k, alpha, left, right, beta, to.data(), n);
     return to;
   }
 };

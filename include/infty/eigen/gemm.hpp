@@ -162,8 +162,9 @@ template <class Tile = PlainTile, class T>
 void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
                 T* c, Index ldc) {
 #if !defined(__CUDACC__)
-  if (m <= most_few_rows && b.transposed && k > 0)
-    return few_rows_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+  if constexpr (std::is_same_v<Tile, PlainTile>)
+    if (m <= most_few_rows && b.transposed && k > 0)
+      return few_rows_gemm(m, n, k, alpha, a, b, beta, c, ldc);
 #endif
   constexpr Index wide = 2 * Simd<T>::width, rows = tile_rows<T>;
   const Index deepest = gemm_depth(k), panels = (m + rows - 1) / rows;
