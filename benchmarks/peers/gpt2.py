@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """GPT-2 of infty beside Hugging Face's library on PyTorch, eager and compiled, by GPT-2 small's
-sizes and random weights: first that each opens the other's folder with equal logits, that they choose
-the same tokens and have the same losses; then generation, evaluation and a training step, in turns,
-round by round, and the peak memory of each of these. `./dev bench peers gpt2` runs it.
+sizes and random weights: first that each opens the other's folder with equal logits, that they
+choose the same tokens and have the same losses; then generation, evaluation and a training step, in
+turns, round by round, and the peak memory of each of these. `./dev bench peers gpt2` runs it.
 """
 
 import argparse
@@ -161,7 +161,8 @@ def report(results: dict) -> str:
         f"`{results['command']}`\n\n"
     )
     for writer, off in results["folders"].items():
-        lines += f"Logits of a folder written by {'Hugging Face' if writer == 'eager' else writer}, "
+        who = "Hugging Face" if writer == "eager" else writer
+        lines += f"Logits of a folder written by {who}, "
         lines += f"in double: {off:.1e} of the largest apart.\n"
     for name, same in results["answers"].items():
         lines += f"{name}: {same['tokens']:.1%} of the tokens that infty chooses, losses of three "
@@ -186,7 +187,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--prompt", type=int, default=128, help="tokens in front of what is generated")
+    parser.add_argument("--prompt", type=int, default=128, help="tokens before those generated")
     parser.add_argument("--tokens", type=int, default=64, help="that are generated a row")
     parser.add_argument("--block", type=int, default=512, help="tokens that are read at once")
     parser.add_argument("--eager", action="store_true", help="compile nothing")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Hugging Face's side of gpt2.py: `gpt2_worker.py FOLDER [--compile]` answers the lines that
-gpt2_peer.cpp lists. Generation is the leanest loop that the library allows: the token with the
-highest score, logits of the last place alone, a cache that the library makes (eager) or one of fixed
-size (compiled, which must not compile for every length)."""
+gpt2_peer.cpp lists. Generation is the leanest loop that the library allows: the token of the highest
+score, logits of the last place alone, a cache that the library makes (eager) or one of fixed size
+(compiled, which must not compile for every length)."""
 
 import argparse
 import os
@@ -45,7 +45,9 @@ class Peer:
         return self.model
 
     @torch.inference_mode()
-    def generate(self, batch: int, prompt: int, count: int) -> tuple[torch.Tensor, torch.Tensor, list[int]]:
+    def generate(
+        self, batch: int, prompt: int, count: int
+    ) -> tuple[torch.Tensor, torch.Tensor, list[int]]:
         model = self.load()
         start = now()
         if self.compiled:
