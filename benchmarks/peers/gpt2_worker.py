@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Hugging Face's side of gpt2.py: `gpt2_worker.py FOLDER [--compile]` answers the lines that
-gpt2_peer.cpp lists. Generation is the leanest loop that the library allows: the token of the highest
+gpt2_peer.cpp lists. Generation is the leanest loop that the library allows: the token of highest
 score, logits of the last place alone, a cache that the library makes (eager) or one of fixed size
 (compiled, which must not compile for every length)."""
 
