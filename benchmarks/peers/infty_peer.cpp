@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <string>
@@ -24,11 +23,12 @@
 #include <infty/train/train_step.hpp>
 
 #include "kernels.hpp"
+#include "status.hpp"
 
 namespace {
 
 using infty::Index, infty::Shape, infty::Tensor, infty::Variable;
-using infty::peers::whole;
+using infty::peers::process_status, infty::peers::whole;
 
 float real(const infty::SafetensorsFile& file, const char* name) {
   return std::stof(file.metadata(name));
@@ -174,23 +174,15 @@ void product(Index n) {
                                               c.data());
 }
 
-/// A line of /proc/self/status, in kB.
-std::string status(const std::string& name) {
-  std::ifstream file("/proc/self/status");
-  for (std::string word; file >> word;)
-    if (word == name + ':') return file >> word, word;
-  return "0";
-}
-
 template <class Case>
 void serve(const infty::SafetensorsFile& file) {
   Case work(file);
   const Index product_size = whole(file, "product");
-  const std::string before = status("VmRSS");
+  const std::string before = process_status("VmRSS");
   std::cout << "ready " << infty::detail::gemm_library<float>() << std::endl;
   for (std::string command; std::cin >> command;) {
     if (command == "memory") {
-      std::cout << before << ' ' << status("VmHWM") << std::endl;
+      std::cout << before << ' ' << process_status("VmHWM") << std::endl;
     } else if (command == "save") {
       std::string path;
       std::getline(std::cin >> std::ws, path);

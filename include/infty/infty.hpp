@@ -255,6 +255,7 @@
 #include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/rms_norm.hpp>
+#include <infty/nn/room_behind.hpp>
 #include <infty/nn/rotary.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/nn/self_attention.hpp>
@@ -330,6 +331,7 @@
 #include <infty/data/word_table.hpp>
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/compiled.hpp>
+#include <infty/eigen/few_rows.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <span>
 #include <type_traits>
@@ -236,4 +237,26 @@ TEST_CASE("fill: filling in pieces is filling in one go") {
   fill_uniform(tail, 0, 1, pieces);
   CHECK(parts.to_vector() == whole.to_vector());
   CHECK(one == pieces);
+}
+
+TEST_CASE("WithoutDraws: fills write zeros, and what is drawn afterwards is as ever") {
+  const auto run = [](bool drawing) {
+    infty::Random random(3);
+    auto x = infty::Tensor<double>::full({7}, 5), y = x;
+    {
+      std::optional<infty::detail::WithoutDraws> guard;
+      if (!drawing) guard.emplace();
+      infty::fill_uniform(x, -1, 1, random);
+      y = infty::Tensor<double>::full({4}, 5);
+      infty::fill_normal(y, 2, 3, random);
+    }
+    if (!drawing) {
+      CHECK(x.to_vector() == std::vector<double>(7, 0));
+      CHECK(y.to_vector() == std::vector<double>(4, 0));
+    }
+    infty::fill_normal(x, 0, 1, random);
+    return x.to_vector();
+  };
+  CHECK(run(true) == run(false));
+  CHECK(run(true) != std::vector<double>(7, 0));
 }

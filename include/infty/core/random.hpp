@@ -130,9 +130,42 @@ class Random {
   std::uint64_t seed_, stream_, counter_ = 0;
 };
 
+namespace detail {
+
+/// While it lives, `fill_uniform` and `fill_normal` write zeros on this thread and move the
+/// generator on as if they had drawn: for parameters that a file is about to give.
+class WithoutDraws {
+ public:
+  WithoutDraws() : before_(active()) { active() = true; }
+  ~WithoutDraws() { active() = before_; }
+  WithoutDraws(const WithoutDraws&) = delete;
+  WithoutDraws& operator=(const WithoutDraws&) = delete;
+
+  /// Whether one lives on this thread.
+  static bool& active() {
+    static thread_local bool on = false;
+    return on;
+  }
+
+ private:
+  bool before_;
+};
+
+/// Whether the elements are zeros now and the generator is where drawing them would leave it.
+template <class T, class B>
+bool filled_without_draws(Tensor<T, B>& tensor, Random& random) {
+  if (!WithoutDraws::active()) return false;
+  tensor.fill(T(0));
+  random.seek(random.counter() + static_cast<std::uint64_t>(tensor.size()));
+  return true;
+}
+
+}  // namespace detail
+
 /// Fills with uniform draws from [low, high), element i with draw i. Rounding to T may give `high`.
 template <class T, class B>
 void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random) {
+  if (detail::filled_without_draws(tensor, random)) return;
   T* const to = tensor.data();
   const std::uint64_t seed = random.seed(), stream = random.stream(), first = random.counter();
   B::for_each(tensor.size(), [=] INFTY_HOST_DEVICE(Index i) {
@@ -145,6 +178,7 @@ void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random)
 /// Fills with normal draws, element i with draw i; drawn on the host, where every backend agrees.
 template <class T, class B>
 void fill_normal(Tensor<T, B>& tensor, double mean, double deviation, Random& random) {
+  if (detail::filled_without_draws(tensor, random)) return;
   std::vector<T> draws(static_cast<std::size_t>(tensor.size()));
   for (T& draw : draws) draw = static_cast<T>(mean + deviation * random.normal());
   B::from_host(tensor.data(), draws.data(), tensor.size());

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <infty/core/config.hpp>
+#include <infty/eigen/few_rows.hpp>
 #include <infty/eigen/include.hpp>
 #include <infty/eigen/scratch.hpp>
 #include <infty/eigen/transpose.hpp>
@@ -103,15 +104,71 @@ void pack_panels(Index m, Index k, TileView<T> a, T* to) {
   }
 }
 
+/// How the sums of a product of inner size k are cut: parts of so many, the last one shorter. They
+/// begin at whole lines of the cache if the rows do.
+inline Index gemm_depth(Index k) {
+  constexpr Index depth = 320, line = 16;
+  const Index parts = (k + depth - 1) / depth;
+  return parts <= 1 ? k : ((k + parts - 1) / parts + line - 1) / line * line;
+}
+
+/// c (m, columns), rows ldc apart, = alpha sums + keep c; keep 0 overwrites, whatever c held.
+template <class T>
+void scale_into(Index m, Index columns, T alpha, const T* sums, Index lds, T keep, T* c,
+                Index ldc) {
+  for (Index i = 0; i < m; ++i) {
+    T* const to = c + i * ldc;
+    for (Index q = 0; q < columns; ++q)
+      to[q] = alpha * sums[i * lds + q] + (keep == T(0) ? T(0) : keep * to[q]);
+  }
+}
+
+#if !defined(__CUDACC__)
+/// c (m, n) = alpha a b + beta c of at most `most_few_rows` rows, k >= 1 and a transposed b, by the
+/// sums of `tiled_gemm`.
+template <class T>
+void few_rows_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
+                   T* c, Index ldc) {
+  constexpr Index wide = Simd<T>::width;
+  const Index deepest = gemm_depth(k);
+  const bool plain = alpha == T(1) && (beta == T(0) || beta == T(1));
+  T sums[most_few_rows * wide];
+  for (Index j = 0; j < n; j += wide) {
+    const Index columns = (std::min)(wide, n - j);
+    for (Index first = 0; first < k; first += deepest) {
+      const Index deep = (std::min)(deepest, k - first);
+      const T keep = first > 0 ? T(1) : beta;
+      const TileView<T> left{a.data + (a.transposed ? first * a.leading : first),
+                             a.transposed ? 1 : a.leading, a.transposed ? a.leading : 1};
+      const bool more = first + deep < k, below = j + 2 * wide <= n;
+      const FewRowsWeights<T> right{b.data + j * b.leading + first, b.leading, columns, k - first,
+                                    more    ? deep
+                                    : below ? wide * b.leading - first
+                                            : 0};
+      if (plain && columns == wide) {
+        few_rows<most_few_rows>(m, deep, left, right, keep == T(1), c + j, ldc);
+        continue;
+      }
+      few_rows<most_few_rows>(m, deep, left, right, false, sums, wide);
+      scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
+    }
+  }
+}
+#endif
+
 /// c (m, n) = alpha a b + beta c by tiles in registers: b is laid out in strips that stay in the
 /// innermost cache, and a in panels if it is long and there are strips enough to pay for it.
 template <class Tile = PlainTile, class T>
 void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
                 T* c, Index ldc) {
-  constexpr Index wide = 2 * Simd<T>::width, depth = 320, rows = tile_rows<T>;
-  const Index parts = std::max<Index>(1, (k + depth - 1) / depth),
-              deepest = (k + parts - 1) / parts, panels = (m + rows - 1) / rows;
-  const bool packed = n > 2 * wide && k > depth;
+#if !defined(__CUDACC__)
+  if constexpr (std::is_same_v<Tile, PlainTile>)
+    if (m <= most_few_rows && b.transposed && k > 0)
+      return few_rows_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+#endif
+  constexpr Index wide = 2 * Simd<T>::width, rows = tile_rows<T>;
+  const Index deepest = gemm_depth(k), panels = (m + rows - 1) / rows;
+  const bool packed = n > 2 * wide && deepest < k;
   Scratch<T> scratch((deepest + m) * wide + (packed ? panels * rows * deepest + wide : 0));
   T *const strip_of_b = scratch.data(), *const sums = strip_of_b + deepest * wide,  // [m, wide]
                                             *const panels_of_a = sums + m * wide;
@@ -147,11 +204,7 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
         continue;
       }
       multiply_strip(columns, false, sums, wide);
-      for (Index i = 0; i < m; ++i) {
-        T* const to = c + i * ldc + j;
-        for (Index q = 0; q < columns; ++q)
-          to[q] = alpha * sums[i * wide + q] + (keep == T(0) ? T(0) : keep * to[q]);
-      }
+      scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
     }
   }
 }

@@ -39,11 +39,19 @@ struct MatmulTiles {
 /// Cuts `products` of one size by the sizes alone. What a task multiplies stays so large that
 /// packing its operands, which costs as much as some ten multiplications of an element, is little.
 /// @param sums_rows  whether k counts tokens, as in a gradient of weights: only then is it cut
-inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool sums_rows) {
-  constexpr Index tasks = 16, least_work = Index{1} << 20, least_side = 128, least_inner = 512;
+/// @param streams    whether B's columns are stored as rows, which a few rows of A read from end to
+///                   end without packing: then what counts is how much there is to read
+inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool sums_rows,
+                                bool streams) {
+  constexpr Index tasks = 16, least_work = Index{1} << 20, least_side = 128, least_inner = 512,
+                  least_read = Index{1} << 16, least_columns = 32;
   MatmulTiles tile{m, n, k};
   const auto half = [](Index x) { return (x / 2 + 31) / 32 * 32; };
   Index count = products;
+  if (streams && m <= most_few_rows && !sums_rows)
+    for (; count < tasks && tile.cols * k >= 2 * least_read && tile.cols >= 2 * least_columns;
+         count *= 2)
+      tile.cols = half(tile.cols);
   while (count < tasks && tile.rows * tile.cols * tile.inner >= 2 * least_work) {
     if (sums_rows && tile.inner >= 4 * (std::max)(tile.rows, tile.cols) &&
         tile.inner >= 2 * least_inner)
@@ -74,7 +82,7 @@ template <class T>
 void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   if (p.m == 0 || p.n == 0) return;
   const Index products = p.outer * p.inner;
-  const MatmulTiles tile = matmul_tiles(p.m, p.n, p.k, products, p.a.transposed);
+  const MatmulTiles tile = matmul_tiles(p.m, p.n, p.k, products, p.a.transposed, p.b.transposed);
   const Index row_tiles = (p.m + tile.rows - 1) / tile.rows;
   const Index col_tiles = (p.n + tile.cols - 1) / tile.cols;
   const Index parts = tile.inner > 0 ? (p.k + tile.inner - 1) / tile.inner : 1;
@@ -82,7 +90,10 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   const bool rounded = p.roundable && infty::products() == Products::bfloat16;
   // Part 0 goes to C itself, the others are added to it at the end.
   Scratch<T> partial(products * (parts - 1) * area);
-  const Index work = std::max<Index>(1, tile.rows * tile.cols * std::max<Index>(tile.inner, 1));
+  // Of few rows it is reading and turning B that takes the time.
+  const Index least_rows = p.b.transposed ? most_few_rows / 2 : 1;
+  const Index work = std::max<Index>(
+      1, (std::max)(tile.rows, least_rows) * tile.cols * std::max<Index>(tile.inner, 1));
   const Index grain = std::max<Index>(1, (Index{1} << 18) / work);
   parallel_for(products * tiles * parts, grain, [&](Index begin, Index end) {
     const OneThread guard;

@@ -78,6 +78,12 @@ inline constexpr bool has_attention_maps = [] {
     return false;
 }();
 
+/// Whether a mixer has GPT-2's parameters and no others.
+template <class Mixer>
+inline constexpr bool is_gpt2_attention =
+    std::same_as<Mixer, CausalAttention<typename Mixer::Scalar, typename Mixer::BackendType>> ||
+    std::same_as<Mixer, CachedAttention<typename Mixer::Scalar, typename Mixer::BackendType>>;
+
 /// Has a long-term memory's maps begin as GPT-2's do, as in the authors' programs; the gate keeps
 /// its own beginning. Other memories begin as they do.
 template <class Mixer>

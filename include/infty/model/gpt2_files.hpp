@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -253,7 +254,11 @@ Gpt2<Mixer> load_gpt2(const std::filesystem::path& folder, typename Mixer::Confi
   const Gpt2Config config = read_gpt2_config(folder / "config.json");
   const detail::Gpt2Weights weights(folder);
   weights.check(config);
+  // Where the files give all parameters, drawing them first would take longer than reading.
+  std::optional<detail::WithoutDraws> guard;
+  if constexpr (detail::is_gpt2_attention<Mixer>) guard.emplace();
   Gpt2<Mixer> model(config, memory, random);
+  guard.reset();
   weights.read_into(model);
   detail::BesideGpt2<Mixer> beside(model);
   std::error_code ignored;

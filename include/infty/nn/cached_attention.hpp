@@ -11,6 +11,7 @@
 #include <infty/nn/attended.hpp>
 #include <infty/nn/attention_sizes.hpp>
 #include <infty/nn/multi_head_attention.hpp>
+#include <infty/nn/room_behind.hpp>
 #include <infty/nn/sequence_layer.hpp>
 #include <infty/nn/visible.hpp>
 
@@ -30,6 +31,7 @@ template <class T, class Backend = EigenBackend>
 struct HeldKeysAndValues {
   Variable<T, Backend> keys, values;  ///< [batch, K, H D]; a gradient flows to them
   RowCounts length;                   ///< how many of them, the last ones, each row has
+  detail::RoomBehind<T, Backend> keys_room{}, values_room{};  ///< for the next; not remembered
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -147,12 +149,10 @@ class CachedAttention {
     // Rows that were reset leave places in front that no row fills.
     Index held = 0;
     for (const Index n : state.length) held = (std::max)(held, n);
-    const Index most = state.keys.dim(1), empty = most - held;
-    const auto behind = [&](const V& old, const V& added) {
-      return concat(empty > 0 ? narrow(old, empty, most) : old, added);
-    };
-    const V keys = behind(state.keys, maps.key.forward(x)),
-            values = behind(state.values, maps.value.forward(x));
+    const Index empty = state.keys.dim(1) - held;
+    auto keys_room = state.keys_room, values_room = state.values_room;
+    const V keys = keys_room.append(state.keys, empty, maps.key.forward(x)),
+            values = values_room.append(state.values, empty, maps.value.forward(x));
     const Index all = keys.dim(1), kept = (std::min)(all, config_.capacity);
     RowCounts length = state.length;
     for (Index& n : length) n += x.dim(1);
@@ -166,7 +166,8 @@ class CachedAttention {
                                         .dropout = pass.attention_dropout,
                                         .random = pass.random}));
     for (Index& n : length) n = (std::min)(n, kept);
-    state = {narrow(keys, all - kept, all), narrow(values, all - kept, all), std::move(length)};
+    state = {keys_room.last(keys, kept), values_room.last(values, kept), std::move(length),
+             std::move(keys_room), std::move(values_room)};
     return y;
   }
 

@@ -10,9 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,6 +26,7 @@
 #include "../../examples/support/progress_line.hpp"
 #include "../support/clock.hpp"
 #include "../support/tensors.hpp"
+#include "table.hpp"
 
 namespace {
 
@@ -65,36 +64,6 @@ void validate(const Options& o) {
                  ": it must be at least --segment = ", o.segment);
   support::require_memory("scaling", o, bytes_of);
 }
-
-/// Bytes of the tensors that were alive at once, and of the whole process, since `restart`.
-struct Peak {
-  static void restart() {
-    HostPool::instance().trim();
-    HostPool::instance().reset_peak();
-    std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM starts anew from what is resident
-  }
-  std::size_t tensors = HostPool::instance().statistics().peak_bytes_in_use;
-  std::size_t resident = [] {
-    std::ifstream status("/proc/self/status");
-    std::size_t kilobytes = 0;
-    for (std::string word; status >> word;)
-      if (word == "VmHWM:") status >> kilobytes;
-    return kilobytes * 1024;
-  }();
-};
-
-/// A table that grows by a line at a time, so that a run that is cut short leaves what it has.
-class Csv {
- public:
-  Csv(const std::filesystem::path& path, const std::string& head) : out_(path) { line(head); }
-  void line(const std::string& text) {
-    out_ << text << std::endl;
-    infty::require<infty::IoError>(out_.good(), "scaling", "cannot write the results");
-  }
-
- private:
-  std::ofstream out_;
-};
 
 /// One layer's attention over a segment, with or without memory.
 struct Layer {
@@ -141,16 +110,6 @@ struct Recurrent {
   Tensor<float> x, encoding;
   infty::LongTermMemory<float>::State state;
 };
-
-std::string numbers(std::initializer_list<double> values) {
-  std::string text;
-  for (const double value : values) {
-    char number[32];
-    std::snprintf(number, sizeof number, ",%.9g", value);
-    text += number;
-  }
-  return text;
-}
 
 /// Streams segments until the context is the longest, then pairs of a segment behind 10,000 tokens
 /// and one behind them all.
@@ -318,11 +277,12 @@ int main(int argc, char** argv) {
     const auto lock = support::Lock::folder(o.out);
     const auto guard = infty::no_grad();
     const std::filesystem::path folder = o.out;
-    Csv context(folder / "context.csv", "memory,context,seconds,tensor_bytes,resident_bytes");
+    Csv context("scaling", folder / "context.csv",
+                "memory,context,seconds,tensor_bytes,resident_bytes");
     stream(o, context);
     short_term(o, context);
     full_attention(o, context);
-    Csv by_size(folder / "sizes.csv", "axis,value,seconds");
+    Csv by_size("scaling", folder / "sizes.csv", "axis,value,seconds");
     sizes(o, by_size);
     return 0;
   });

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Products of few rows with weights that no cache holds, as a token of a large model is made of:
+// what there is to do is to read the weights once. Arguments: rows, outputs, inputs.
+
+#include <vector>
+
+#include <infty/autograd/linear.hpp>
+
+#include "../support/against.hpp"
+#include "../support/tensors.hpp"
+
+using namespace infty::bench;
+using infty::Index, infty::Tensor;
+
+namespace {
+
+template <class T>
+void few_rows(benchmark::State& run) {
+  const Index m = run.range(0), n = run.range(1), k = run.range(2);
+  const auto bytes = static_cast<double>(n * k) * sizeof(T);
+  constexpr double beyond_caches = 256 << 20;
+  std::vector<Tensor<T>> weights;
+  for (double held = 0; held < beyond_caches; held += bytes) weights.push_back(normal<T>({n, k}));
+  const auto x = normal<T>({m, k});
+  Tensor<T> y({m, n});
+  against_copy(run, bytes * static_cast<double>(weights.size()), [&] {
+    for (const auto& w : weights)
+      infty::detail::product<infty::EigenBackend>(m, n, k, false, true, x.data(), w.data(), T(0),
+                                                  y.data());
+  });
+}
+
+void shapes(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"m", "n", "k"});
+  for (const Index m : {1, 4, 8}) {
+    b->Args({m, 768, 768});   // GPT-2 small's maps,
+    b->Args({m, 3072, 768});  // feeds
+    b->Args({m, 768, 3072});
+    b->Args({m, 50257, 768});  // and head
+  }
+  b->UseManualTime();
+}
+
+}  // namespace
+
+BENCHMARK_TEMPLATE(few_rows, float)->Apply(shapes);
