@@ -15,6 +15,7 @@
 #include <infty/memory/no_memory.hpp>
 #include <infty/model/family_settings.hpp>
 #include <infty/model/settings.hpp>
+#include <infty/retrieval/index_config.hpp>
 
 #include "support/catch.hpp"
 
@@ -185,6 +186,7 @@ std::string page() {
          section<infty::RecurrentTokensConfig>("RecurrentTokensConfig",
                                                "memory/recurrent_tokens.hpp") +
          section<infty::SlidingWindowConfig>("SlidingWindowConfig", "memory/sliding_window.hpp") +
+         section<infty::IndexConfig>("IndexConfig", "retrieval/index_config.hpp") +
          section<infty::MemoryEncoderConfig>("MemoryEncoderConfig", "model/memory_encoder.hpp") +
          declared("EncoderDecoderConfig", "model/encoder_decoder.hpp") +
          section<infty::MixedConfig<infty::LongTermConfig>>("MixedConfig",
@@ -236,7 +238,7 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::SlotMaps, infty::SlotConfig, infty::GruSlotConfig, infty::JointSlotConfig,
                    infty::MemoryTokensConfig, infty::RecurrentTokensConfig,
                    infty::MemoryEncoderConfig, infty::Gpt2Config, infty::SlidingWindowConfig,
-                   infty::MixedConfig<infty::LongTermConfig>) {
+                   infty::IndexConfig, infty::MixedConfig<infty::LongTermConfig>) {
   CHECK(settings_of<TestType>() + unsaid<TestType> == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());
