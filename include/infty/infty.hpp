@@ -343,6 +343,7 @@
 #include <infty/eigen/lanes.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/map.hpp>
+#include <infty/eigen/nearest_candidates.hpp>
 #include <infty/eigen/nearest_scores.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/query_order.hpp>

@@ -16,6 +16,7 @@
 #include <infty/model/family_settings.hpp>
 #include <infty/model/settings.hpp>
 #include <infty/retrieval/continuous_cache.hpp>
+#include <infty/retrieval/index_config.hpp>
 #include <infty/retrieval/knn_lm.hpp>
 
 #include "support/catch.hpp"
@@ -187,6 +188,7 @@ std::string page() {
          section<infty::RecurrentTokensConfig>("RecurrentTokensConfig",
                                                "memory/recurrent_tokens.hpp") +
          section<infty::SlidingWindowConfig>("SlidingWindowConfig", "memory/sliding_window.hpp") +
+         section<infty::IndexConfig>("IndexConfig", "retrieval/index_config.hpp") +
          section<infty::MemoryEncoderConfig>("MemoryEncoderConfig", "model/memory_encoder.hpp") +
          declared("EncoderDecoderConfig", "model/encoder_decoder.hpp") +
          section<infty::MixedConfig<infty::LongTermConfig>>("MixedConfig",
@@ -241,7 +243,7 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::SlotMaps, infty::SlotConfig, infty::GruSlotConfig, infty::JointSlotConfig,
                    infty::MemoryTokensConfig, infty::RecurrentTokensConfig,
                    infty::MemoryEncoderConfig, infty::Gpt2Config, infty::SlidingWindowConfig,
-                   infty::KnnConfig, infty::ContinuousCacheConfig,
+                   infty::KnnConfig, infty::ContinuousCacheConfig, infty::IndexConfig,
                    infty::MixedConfig<infty::LongTermConfig>) {
   CHECK(settings_of<TestType>() + unsaid<TestType> == fields_of<TestType>());
   CHECK(distinct<TestType>());

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <new>
 
 #include <infty/core/kernel/nearest.hpp>
 #include <infty/core/number.hpp>
+#include <infty/eigen/nearest_candidates.hpp>
 #include <infty/eigen/nearest_scores.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/register_tile.hpp>
@@ -15,36 +17,6 @@
 #include <infty/eigen/transpose.hpp>
 
 namespace infty::detail {
-
-/// A score and whose it is.
-template <class T>
-struct Found {
-  T score;
-  Index index;
-
-  /// Whether it comes before another: the larger score, NaN before all, of equal ones the lower
-  /// index. That is an order without ties, so what is found does not depend on how one searches.
-  friend bool operator<(const Found& a, const Found& b) {
-    if (a.score > b.score) return true;
-    if (a.score < b.score) return false;
-    const bool a_is_nan = math::is_nan_at(&a.score), b_is_nan = math::is_nan_at(&b.score);
-    return a_is_nan == b_is_nan ? a.index < b.index : a_is_nan;
-  }
-};
-
-/// What jobs that search for the same query tell each other: a score that k keys reach already, so
-/// that nothing below it is among the k best of all. Whoever has it late only keeps more than
-/// needed.
-template <class T>
-using SharedFloor = std::atomic<T>;
-
-/// Raises a floor to a score; NaN raises none.
-template <class T>
-void raise_floor(SharedFloor<T>& floor, T score) {
-  T seen = floor.load(std::memory_order_relaxed);
-  while (score > seen && !floor.compare_exchange_weak(seen, score, std::memory_order_relaxed)) {
-  }
-}
 
 /// A tile of queries that meets keys of one head of one row, and the best that each has met.
 template <class T>
@@ -57,9 +29,7 @@ struct NearestTile {
   const NearestRow<T>& row;
   Index key_head, first, count;  ///< of its queries among those of the key head
   Index begin, end;              ///< of the keys, among the row's entries
-  Found<T>* heaps;               ///< of each query k, the worst on top
-  Index* held;                   ///< how many are in each heap
-  Index apart;                   ///< from one query's heap to the next one's, in heaps
+  Candidates<T>& found;          ///< of each query
   SharedFloor<T>* floors;        ///< of each query
   T* memory;
 
@@ -80,7 +50,7 @@ struct NearestTile {
     // Where there is no query, nothing exceeds.
     std::fill_n(least(), most_queries, math::infinity<T>);
     std::fill_n(least(), count, -math::infinity<T>);
-    for (Index i = 0; i < count; ++i) held[i * apart] = 0;
+    for (Index i = 0; i < count; ++i) found.clear(i);
     for (Index i = 0; i < count; ++i) heed_floor(i);
     if (count > few) {
       std::fill_n(across(), most_queries * s.head_dim, T(0));
@@ -110,9 +80,7 @@ struct NearestTile {
       least()[i] = (std::max)(least()[i], std::nextafter(floor, -math::infinity<T>));
   }
   /// Whether each score is wanted of query i, since there are no k to compare it with.
-  bool wants_all(Index i) const {
-    return held[i * apart] < s.k && least()[i] == -math::infinity<T>;
-  }
+  bool wants_all(Index i) const { return found.held(i) < s.k && least()[i] == -math::infinity<T>; }
 
   /// Queries from j on, so many vectors of them, and n keys, the first of which is entry `base`.
   template <int rows, int vectors>
@@ -127,11 +95,17 @@ struct NearestTile {
       if (!exceeding_products<rows, vectors>(s.head_dim, keys, offsets, across() + j, most_queries,
                                              least() + j, all, scores()))
         continue;
-      for (Index i = 0; i < rows; ++i) {
-        const T* const x = scores() + i * width;
-        if (!all && !one_exceeds(width, x, least() + j)) continue;
-        for (Index q = 0; q < wide; ++q) keep(j + q, x[q], base + i);
-      }
+      using S = Simd<T>;
+      for (Index i = 0; i < rows; ++i)
+        for (Index q = 0; q < width; q += S::width) {
+          const T* const x = scores() + i * width + q;
+          std::uint64_t wanted = all ? (std::uint64_t{2} << (S::width - 1)) - 1
+                                     : lanes_above(S::load(x), S::load(least() + j + q));
+          for (; wanted != 0; wanted &= wanted - 1) {
+            const Index lane = std::countr_zero(wanted);
+            if (q + lane < wide) keep(j + q + lane, x[lane], base + i);
+          }
+        }
     }
     if constexpr (rows > 1) {
       if (n > 0) meet<(rows > 8 ? 8 : rows / 2), vectors>(base, j, n, keys, offsets);
@@ -157,42 +131,32 @@ struct NearestTile {
     for (; j < n; ++j) keep(i, x[j], base + j);
   }
 
-  /// Whether one of n numbers exceeds the one beside it, or is none.
-  static bool one_exceeds(Index n, const T* x, const T* most) {
-    bool exceeds = false;
-    for (Index i = 0; i < n; ++i) exceeds |= !(x[i] <= most[i]);
-    return exceeds;
-  }
-
   /// Takes a score in if it may be among the k best.
   void keep(Index i, T score, Index index) const {
-    if (score <= least()[i] && !wants_all(i)) return;
-    Found<T>* const heap = heaps + i * apart * s.k;
-    const Found<T> found{score, index};
-    Index& n = held[i * apart];
-    if (n == s.k) {
-      if (!(found < heap[0])) return;
-      Index root = 0;  // what was worst leaves, and the new one sinks from there
-      for (Index child; (child = 2 * root + 1) < s.k; root = child) {
-        if (child + 1 < s.k && heap[child] < heap[child + 1]) ++child;
-        if (!(found < heap[child])) break;
-        heap[root] = heap[child];
-      }
-      heap[root] = found;
-    } else {
-      heap[n++] = found;
-      std::push_heap(heap, heap + n);
-    }
-    if (n < s.k) return;
-    const T worst = heap[0].score;
-    if (!(worst <= least()[i])) least()[i] = worst;
+    if ((score <= least()[i] && !wants_all(i)) || !found.add(i, score, index)) return;
+    const T worst = found.cut(i);
+    // Where k are NaN nothing but another one comes before any of them.
+    const T bar = math::is_nan_at(&worst) ? math::infinity<T> : worst;
+    if (bar > least()[i]) least()[i] = bar;
     raise_floor(floors[i], worst);
+  }
+
+  /// Writes the k best of each query, or as many as there are, and how many to `held`; from one
+  /// query to the next `apart` times k.
+  void write(Found<T>* to, Index* held, Index apart) const {
+    for (Index i = 0; i < count; ++i) {
+      if (found.held(i) > s.k) raise_floor(floors[i], found.cut(i));
+      const Index n = held[i * apart] = found.held(i);
+      const T* const scores = found.scores(i);
+      const Index* const indices = found.indices(i);
+      for (Index j = 0; j < n; ++j) to[i * apart * s.k + j] = {scores[j], indices[j]};
+    }
   }
 };
 
 /// The search for the nearest keys, as a product whose result is not written: a tile of queries
 /// meets tiles of keys where they stand, with the products in registers; what exceeds a query's
-/// k-th best goes into a heap. Where queries are few, several threads may divide the keys among
+/// k-th best goes into its buffer. Where queries are few, several threads may divide the keys among
 /// them.
 struct FusedNearest {
   static constexpr Index jobs_wanted = 32;  ///< of a search
@@ -225,24 +189,25 @@ struct FusedNearest {
       new (floors.data() + i) SharedFloor<T>(-math::infinity<T>);
     parallel_for(groups * tiles * pieces, grain, [&](Index begin, Index end) {
       Scratch<T> scratch(Tile::size(s.head_dim));
+      Candidates<T> found((std::min)(each, Tile::most_queries), s.k,
+                          (longest + pieces - 1) / pieces);
       for (Index job = begin; job < end; ++job) {
         const Index piece = job % pieces, group = job / pieces / tiles;
         const Index first = job / pieces % tiles * Tile::most_queries;
         const NearestRow<T>& row = rows[group / s.key_heads];
         const Index heap = (group * each + first) * pieces + piece;
-        Tile{s,
-             row,
-             group % s.key_heads,
-             first,
-             (std::min)(Tile::most_queries, each - first),
-             part(row, piece),
-             part(row, piece + 1),
-             heaps.data() + heap * s.k,
-             held.data() + heap,
-             pieces,
-             floors.data() + group * each + first,
-             scratch.data()}
-            .run();
+        const Tile tile{s,
+                        row,
+                        group % s.key_heads,
+                        first,
+                        (std::min)(Tile::most_queries, each - first),
+                        part(row, piece),
+                        part(row, piece + 1),
+                        found,
+                        floors.data() + group * each + first,
+                        scratch.data()};
+        tile.run();
+        tile.write(heaps.data() + heap * s.k, held.data() + heap, pieces);
       }
     });
     parallel_for(groups * each, Tile::most_queries, [&](Index begin, Index end) {
@@ -254,10 +219,13 @@ struct FusedNearest {
         for (Index piece = 0; piece < pieces; ++piece) {
           const Index n = held.data()[i * pieces + piece];
           const Found<T>* const from = all + piece * s.k;
-          behind = from == behind ? behind + n : std::copy(from, from + n, behind);
+          const T floor = floors.data()[i].load(std::memory_order_relaxed);
+          behind = std::copy_if(from, from + n, behind,
+                                [floor](const Found<T>& one) { return !(one.score < floor); });
         }
         const Index found = std::min<Index>(s.k, behind - all);
-        std::partial_sort(all, all + found, behind);
+        std::nth_element(all, all + found, behind);
+        std::sort(all, all + found);
         const Index to = (s.key_heads == 1 ? query : query * s.heads + key_head) * s.k;
         for (Index j = 0; j < s.k; ++j) {
           row.scores[to + j] = j < found ? all[j].score : -math::infinity<T>;

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
 #include <infty/core/config.hpp>
 #include <infty/eigen/lanes.hpp>
@@ -19,6 +25,29 @@ bool all_of(const Mask& mask) {
   std::uint64_t everywhere = words[0];
   for (const std::uint64_t word : words) everywhere &= word;
   return everywhere == ~std::uint64_t{0};
+}
+
+/// The lanes in which x exceeds another number, or one of them is NaN: a bit each, the first
+/// lowest.
+template <class Vector>
+std::uint64_t lanes_above(const Vector& x, const Vector& most) {
+  const auto above = ~(x <= most);
+  constexpr std::size_t bytes = sizeof above, each = sizeof above[0];
+#if defined(__AVX512DQ__)
+  if constexpr (bytes == 64 && each == 4)
+    return _mm512_movepi32_mask(std::bit_cast<__m512i>(above));
+  else if constexpr (bytes == 64 && each == 8)
+    return _mm512_movepi64_mask(std::bit_cast<__m512i>(above));
+#elif defined(__AVX__)
+  if constexpr (bytes == 32 && each == 4)
+    return static_cast<std::uint64_t>(_mm256_movemask_ps(std::bit_cast<__m256>(above)));
+  else if constexpr (bytes == 32 && each == 8)
+    return static_cast<std::uint64_t>(_mm256_movemask_pd(std::bit_cast<__m256d>(above)));
+#endif
+  std::uint64_t bits = 0;
+  for (std::size_t lane = 0; lane < bytes / each; ++lane)
+    bits |= static_cast<std::uint64_t>(above[lane] != 0) << lane;
+  return bits;
 }
 
 /// The products of `rows` keys, which stand one behind the other, and of as many queries as fill so

@@ -17,6 +17,34 @@ struct KeyBlocks {
   }
 };
 
+/// (a_d - b_d)².
+template <class T>
+struct SquaredDifference {
+  const T *a, *b;
+  INFTY_HOST_DEVICE T operator()(Index d) const { return (a[d] - b[d]) * (a[d] - b[d]); }
+};
+/// a_d b_d.
+template <class T>
+struct ElementProduct {
+  const T *a, *b;
+  INFTY_HOST_DEVICE T operator()(Index d) const { return a[d] * b[d]; }
+};
+
+/// The sum of term(d) over d < n, in eight sums beside each other, which a compiler puts into a
+/// vector.
+template <class T, class Term>
+INFTY_HOST_DEVICE T sum_in_lanes(Index n, Term term) {
+  constexpr int width = 8;
+  T part[width] = {};
+  Index d = 0;
+  for (; d + width <= n; d += width)
+    for (int lane = 0; lane < width; ++lane) part[lane] += term(d + lane);
+  for (; d < n; ++d) part[0] += term(d);
+  for (int half = width / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) part[lane] += part[lane + half];
+  return part[0];
+}
+
 /// Replaces the scores (rows, k) of what was found by those of the keys themselves, q k or
 /// -|q - k|², the latter summed from the differences, which loses nothing where large numbers
 /// cancel, and puts them in their order; of equal ones the older come first. Behind what was found
@@ -33,11 +61,14 @@ void rank_by_keys(Index rows, Index k, Index dim, SearchMetric metric, const T* 
     for (Index j = 0; j < k && index[j] >= 0; ++j) {
       const Index entry = index[j];
       const T* const its = key(entry);
-      T sum = 0;
-      if (distance)
-        for (Index d = 0; d < dim; ++d) sum -= (query[d] - its[d]) * (query[d] - its[d]);
-      else
-        for (Index d = 0; d < dim; ++d) sum += query[d] * its[d];
+#if !defined(__CUDA_ARCH__)
+      // Keys stand anywhere: those of later ones are asked for before they are needed.
+      constexpr Index ahead = 8, line = 64 / static_cast<Index>(sizeof(T));
+      if (j + ahead < k && index[j + ahead] >= 0)
+        for (Index d = 0; d < dim; d += line) __builtin_prefetch(key(index[j + ahead]) + d);
+#endif
+      const T sum = distance ? -sum_in_lanes<T>(dim, SquaredDifference<T>{query, its})
+                             : sum_in_lanes<T>(dim, ElementProduct<T>{query, its});
       Index at = j;  // the order is nearly right already
       for (; at > 0 && (score[at - 1] < sum || (score[at - 1] == sum && index[at - 1] > entry));
            --at) {
