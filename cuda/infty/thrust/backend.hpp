@@ -92,8 +92,7 @@ struct ThrustBackend {
   /// n times `value`.
   template <class T>
   static void fill(T* to, Index n, T value) {
-    if (n > 0)
-      Device::run("fill", [&] { thrust::fill_n(Device::policy(), to, n, value); });
+    if (n > 0) Device::run("fill", [&] { thrust::fill_n(Device::policy(), to, n, value); });
   }
 
   /// f(i) for i in [0, n), in any order.

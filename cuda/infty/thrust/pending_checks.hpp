@@ -12,8 +12,8 @@
 
 namespace infty::detail {
 
-/// Checks that a device makes while the host goes on. Each leaves the index of something bad, or -1,
-/// in a slot of host memory, which is looked at when a host waits for the device anyway. Every
+/// Checks that a device makes while the host goes on. Each leaves the index of something bad, or
+/// -1, in a slot of host memory, which is looked at when a host waits for the device anyway. Every
 /// thread adds to a `PendingChecks` of its own. A thread that ends waits for those that it has not
 /// looked at, and what they found is thrown in the next thread that looks, whichever it is.
 ///

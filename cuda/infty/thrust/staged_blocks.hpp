@@ -11,8 +11,8 @@
 
 namespace infty::detail {
 
-/// Host memory that a device reads by itself, used again as soon as it is done with it, by whichever
-/// thread comes next: threads that end leave nothing behind.
+/// Host memory that a device reads by itself, used again as soon as it is done with it, by
+/// whichever thread comes next: threads that end leave nothing behind.
 ///
 /// What CUDA does for it, a test does by itself:
 ///

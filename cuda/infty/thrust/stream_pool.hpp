@@ -17,8 +17,8 @@
 
 namespace infty::detail {
 
-/// Whether INFTY_DEVICE_POOL=exact is in the environment: then a sanitizer sees each block as it was
-/// asked for.
+/// Whether INFTY_DEVICE_POOL=exact is in the environment: then a sanitizer sees each block as it
+/// was asked for.
 inline bool exact_pool_wanted() {
   const char* const how = std::getenv("INFTY_DEVICE_POOL");
   return how != nullptr && std::string_view(how) == "exact";
@@ -43,8 +43,8 @@ inline bool exact_pool_wanted() {
 ///     Driver::Mark
 ///     mark(place)                           behind all that the place was given until now
 ///     wait(place, mark)                     what the place is given from now on runs behind it
-///     finish(mark), finish(place)           the host waits for it, or for all of the place's device
-///     raise_out_of_memory(bytes, place, in_use)
+///     finish(mark), finish(place)           the host waits for it, or for all of the place's
+///     device raise_out_of_memory(bytes, place, in_use)
 template <class Driver>
 class StreamPool {
  public:

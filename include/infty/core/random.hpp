@@ -130,14 +130,17 @@ class Random {
   std::uint64_t seed_, stream_, counter_ = 0;
 };
 
-/// Fills with uniform draws from [low, high), element i with draw i. Rounding to T may give `high`.
+/// Fills with uniform draws from [low, high), element i with draw i: low + (high - low) u, rounded
+/// once to double and then to T, which are the same bits on every backend and with every compiler.
+/// Rounding to T may give `high`.
 template <class T, class B>
 void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random) {
   T* const to = tensor.data();
   const std::uint64_t seed = random.seed(), stream = random.stream(), first = random.counter();
   B::for_each(tensor.size(), [=] INFTY_HOST_DEVICE(Index i) {
     const double u = detail::uniform_at(seed, stream, first + static_cast<std::uint64_t>(i));
-    to[i] = static_cast<T>(low + (high - low) * u);
+    // In one operation, rounded once: product and sum would be joined by some compilers only.
+    to[i] = static_cast<T>(std::fma(high - low, u, low));
   });
   random.seek(first + static_cast<std::uint64_t>(tensor.size()));
 }
@@ -146,7 +149,7 @@ void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random)
 template <class T, class B>
 void fill_normal(Tensor<T, B>& tensor, double mean, double deviation, Random& random) {
   std::vector<T> draws(static_cast<std::size_t>(tensor.size()));
-  for (T& draw : draws) draw = static_cast<T>(mean + deviation * random.normal());
+  for (T& draw : draws) draw = static_cast<T>(std::fma(deviation, random.normal(), mean));
   B::from_host(tensor.data(), draws.data(), tensor.size());
 }
 

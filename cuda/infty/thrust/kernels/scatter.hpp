@@ -77,9 +77,8 @@ struct TiledScatter {
  private:
   static void sort_by_key(Index n, Index* keys, Index* values) {
     using Device = ThrustSystem<System>;
-    Device::run("scatter_add_rows", [&] {
-      thrust::stable_sort_by_key(Device::policy(), keys, keys + n, values);
-    });
+    Device::run("scatter_add_rows",
+                [&] { thrust::stable_sort_by_key(Device::policy(), keys, keys + n, values); });
   }
 };
 
