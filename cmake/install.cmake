@@ -22,7 +22,8 @@ if(INFTY_COMPILED)
   install(TARGETS infty_compiled EXPORT infty_compiled)
   install(EXPORT infty_compiled NAMESPACE infty:: FILE infty-compiled.cmake DESTINATION ${package_dir})
 endif()
-install(FILES cmake/libraries.cmake cmake/products.cmake cmake/thrust.cmake DESTINATION ${package_dir})
+install(FILES cmake/libraries.cmake cmake/products.cmake cmake/thrust.cmake
+              cmake/cuda_requirements.cmake DESTINATION ${package_dir})
 install(DIRECTORY include/infty cuda/infty DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

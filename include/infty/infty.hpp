@@ -253,6 +253,7 @@
 #include <infty/nn/pass.hpp>
 #include <infty/nn/plain_attention.hpp>
 #include <infty/nn/positioned_embedding.hpp>
+#include <infty/nn/recomputed_losses.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/rms_norm.hpp>
 #include <infty/nn/rotary.hpp>
