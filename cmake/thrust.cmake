@@ -49,8 +49,10 @@ if(INFTY_CUDA AND NOT TARGET infty::cuda)
     infty_check_architectures(${CMAKE_CUDA_ARCHITECTURES_NATIVE})
   endif()
   find_package(CUDAToolkit ${infty_least_cuda} REQUIRED)
+  set(INFTY_CUDA_RUNTIME cudart CACHE STRING "CUDA's runtime library: cudart, or cudart_static")
+  mark_as_advanced(INFTY_CUDA_RUNTIME)
   infty_part(cuda)
-  target_link_libraries(${infty_part} INTERFACE infty::infty CUDA::cudart CUDA::cublas CUDA::cusolver)
+  target_link_libraries(${infty_part} INTERFACE infty::infty CUDA::${INFTY_CUDA_RUNTIME} CUDA::cublas CUDA::cusolver)
   target_include_directories(${infty_part} INTERFACE "${infty_thrust_root}")
   # CMake 3.25 does not know the standards of CUDA 13.
   target_compile_options(

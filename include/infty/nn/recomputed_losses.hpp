@@ -8,24 +8,19 @@
 
 namespace infty::detail {
 
-/// Calls f(begin, rows, scores) for some rows of x at a time, whose scores x Wᵀ + b, (rows, out),
-/// are forgotten behind each. Of these there are `most` at a time, or those of one row.
-template <class T, class B, class F>
-void for_scores(const Variable<T, B>& x, const Variable<T, B>& weight, const Variable<T, B>& bias,
-                Index most, const F& f) {
-  const Index n = x.dim(0), in = weight.dim(1), out = weight.dim(0);
-  const Index piece = std::clamp<Index>(most / out, 1, std::max<Index>(n, 1));
+/// x Wᵀ + b of rows [begin, begin + rows) of x, (rows, out).
+template <class T, class B>
+Tensor<T, B> scores_of(const Variable<T, B>& x, const Variable<T, B>& weight,
+                       const Variable<T, B>& bias, Index begin, Index rows) {
+  const Index in = weight.dim(1), out = weight.dim(0);
   const T* const b = bias.value().data();
-  for (Index begin = 0; begin < n; begin += piece) {
-    const Index rows = std::min(piece, n - begin);
-    Tensor<T, B> scores(Shape{rows, out});
-    T* const to = scores.data();
-    for_each_element<B>(rows, out,
-                        [=] INFTY_HOST_DEVICE(Index i, Index j) { to[i * out + j] = b[j]; });
-    product<B>(rows, out, in, false, true, x.value().data() + begin * in, weight.value().data(),
-               T(1), to);
-    f(begin, rows, scores);
-  }
+  Tensor<T, B> scores(Shape{rows, out});
+  T* const to = scores.data();
+  for_each_element<B>(rows, out,
+                      [=] INFTY_HOST_DEVICE(Index i, Index j) { to[i * out + j] = b[j]; });
+  product<B>(rows, out, in, false, true, x.value().data() + begin * in, weight.value().data(), T(1),
+             to);
+  return scores;
 }
 
 /// Computes token_losses(linear(x, weight, bias), targets) without keeping scores, which are as
@@ -40,24 +35,27 @@ Variable<T, B> recomputed_losses(const Variable<T, B>& x, const Variable<T, B>& 
                                  Index most = Index{1} << 24) {
   using Kernel = chosen_t<ComposedTokenLosses<B>>;
   const Index n = x.dim(0), in = weight.dim(1), tokens = weight.dim(0);
+  const Index piece = std::clamp<Index>(most / tokens, 1, std::max<Index>(n, 1));
   Tensor<T, B> normaliser(Shape{n});
   Variable<T, B> losses(Tensor<T, B>(Shape{n}));
-  const auto inputs = [tokens](Index begin, Index rows, const Tensor<T, B>& scores,
-                               const Tensor<Index, B>& all) {
-    return TokenLossInputs<T>{rows, tokens, scores.data(), all.data() + begin, ignore_index};
-  };
-  for_scores(x, weight, bias, most, [&](Index begin, Index rows, const Tensor<T, B>& scores) {
-    Kernel::forward(inputs(begin, rows, scores, targets), normaliser.data() + begin,
-                    losses.value().data() + begin);
-  });
+  for (Index begin = 0; begin < n; begin += piece) {
+    const Index rows = std::min(piece, n - begin);
+    const auto scores = scores_of(x, weight, bias, begin, rows);
+    Kernel::forward(
+        TokenLossInputs<T>{rows, tokens, scores.data(), targets.data() + begin, ignore_index},
+        normaliser.data() + begin, losses.value().data() + begin);
+  }
   return record(
       losses,
       [=](const Tensor<T, B>& dy) {
-        for_scores(x, weight, bias, most, [&](Index begin, Index rows, const Tensor<T, B>& scores) {
+        for (Index begin = 0; begin < n; begin += piece) {
+          const Index rows = std::min(piece, n - begin);
+          const auto scores = scores_of(x, weight, bias, begin, rows);
           auto d_scores = Tensor<T, B>::zeros(scores.shape());
           const T* const d = d_scores.data();
-          Kernel::backward(inputs(begin, rows, scores, targets), normaliser.data() + begin,
-                           dy.data() + begin, d_scores.data());
+          Kernel::backward(
+              TokenLossInputs<T>{rows, tokens, scores.data(), targets.data() + begin, ignore_index},
+              normaliser.data() + begin, dy.data() + begin, d_scores.data());
           if (x.requires_grad())
             product<B>(rows, in, tokens, false, false, d, weight.value().data(), T(1),
                        x.grad().data() + begin * in);
@@ -65,7 +63,7 @@ Variable<T, B> recomputed_losses(const Variable<T, B>& x, const Variable<T, B>& 
             product<B>(tokens, in, rows, true, false, d, x.value().data() + begin * in, T(1),
                        weight.grad().data());
           if (bias.requires_grad()) add_column_sums<B>(rows, tokens, d, bias.grad().data());
-        });
+        }
       },
       x, weight, bias, targets);
 }
