@@ -35,6 +35,7 @@
 #include <infty/core/kernel/attention.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/expectation.hpp>
+#include <infty/core/kernel/gradients.hpp>
 #include <infty/core/kernel/layer_norm.hpp>
 #include <infty/core/kernel/nearest.hpp>
 #include <infty/core/kernel/plain_attention.hpp>

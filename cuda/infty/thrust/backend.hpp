@@ -15,6 +15,7 @@
 #include <infty/thrust/kernels/attention.hpp>
 #include <infty/thrust/kernels/column_sums.hpp>
 #include <infty/thrust/kernels/expectation.hpp>
+#include <infty/thrust/kernels/gradients.hpp>
 #include <infty/thrust/kernels/layer_norm.hpp>
 #include <infty/thrust/kernels/scatter.hpp>
 #include <infty/thrust/kernels/token_losses.hpp>
@@ -62,6 +63,7 @@ struct ThrustBackend {
   using FusedAdam = detail::TiledAdam<System>;              ///< a step of Adam by tiles
   using FusedAttention = detail::TiledAttention<System>;    ///< `relative_attention` by tiles
   using FusedColumnSums = detail::TiledColumnSums<System>;  ///< the gradient of a bias by tiles
+  using FusedGradients = detail::TiledGradients<System>;    ///< norms and clipping by tiles
   /// The expectation of a value signal by tiles.
   template <class Density>
   using FusedExpectation = detail::TiledExpectation<System, Density>;
