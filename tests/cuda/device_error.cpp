@@ -5,7 +5,7 @@
 #include <thrust/system_error.h>
 
 #include <infty/thrust/device_error.hpp>
-#include <infty/thrust/host.hpp>
+#include <infty/thrust/thrust_call.hpp>
 
 #include "support/catch.hpp"
 

@@ -15,6 +15,7 @@
 #include <infty/thrust/context.hpp>
 #include <infty/thrust/dense.hpp>
 #include <infty/thrust/device_pool.hpp>
+#include <infty/thrust/thrust_call.hpp>
 #include <infty/thrust/transfer.hpp>
 
 #if !defined(__CUDACC__)

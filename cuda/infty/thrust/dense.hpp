@@ -11,6 +11,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/thrust/context.hpp>
 #include <infty/thrust/device_pool.hpp>
+#include <infty/thrust/thrust_call.hpp>
 
 /// Dense linear algebra on a GPU. cuBLAS and cuSOLVER know columns only: a row-major matrix is its
 /// transpose to them.

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <new>
 #include <string>
-
-#include <thrust/system_error.h>
 
 #include <infty/core/error.hpp>
 
@@ -36,19 +33,6 @@ inline std::string capability_refusal(const std::string& name, int major, int mi
   return name + " has compute capability " + std::to_string(major) + '.' + std::to_string(minor) +
          ": the least that infty is compiled for is " + std::to_string(least_major) + '.' +
          std::to_string(least_minor);
-}
-
-/// Returns f(), an algorithm of Thrust's, whose errors leave as infty's.
-/// @throws infty::DeviceError that names `call`, infty::DeviceMemoryError where memory ran out
-template <class F>
-decltype(auto) thrust_call(const char* call, F&& f) {
-  try {
-    return f();
-  } catch (const thrust::system_error& error) {
-    raise<DeviceError>(call, error.what());
-  } catch (const std::bad_alloc& error) {
-    raise<DeviceMemoryError>(call, error.what());
-  }
 }
 
 }  // namespace detail
