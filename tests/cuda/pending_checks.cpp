@@ -54,13 +54,6 @@ void add(Checks& checks, Machine& machine, const std::string& name, Index value)
   machine.queue.push_back({slot, value});
 }
 
-}  // namespace pending_checks_test
-
-using pending_checks_test::add;
-using pending_checks_test::Checks;
-using pending_checks_test::Driver;
-using pending_checks_test::Machine;
-
 TEST_CASE("PendingChecks: the first finding is thrown at the next look, and then forgotten") {
   Machine machine;
   Checks::Shared shared(Driver{&machine});
@@ -137,3 +130,5 @@ TEST_CASE("PendingChecks: threads that end leave their slots to others") {
   CHECK(shared.blocks() == 2);
   machine.run();
 }
+
+}  // namespace pending_checks_test

@@ -41,12 +41,6 @@ struct Driver {
 
 using Blocks = infty::detail::StagedBlocks<Driver>;
 
-}  // namespace staged_blocks_test
-
-using staged_blocks_test::Blocks;
-using staged_blocks_test::Driver;
-using staged_blocks_test::Machine;
-
 TEST_CASE("StagedBlocks: a block is another's only when the device has read it") {
   Machine machine;
   Blocks blocks(Driver{&machine});
@@ -95,3 +89,5 @@ TEST_CASE("StagedBlocks: threads that end leave their blocks to others") {
   CHECK(blocks.blocks() <= static_cast<std::size_t>(infty::tests::crowd));
   CHECK(machine.recorded == 20U * 50U * static_cast<std::size_t>(infty::tests::crowd));
 }
+
+}  // namespace staged_blocks_test

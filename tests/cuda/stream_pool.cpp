@@ -87,12 +87,6 @@ struct Driver {
 
 using Pool = infty::detail::StreamPool<Driver>;
 
-}  // namespace stream_pool_test
-
-using stream_pool_test::Driver;
-using stream_pool_test::Machine;
-using stream_pool_test::Pool;
-
 TEST_CASE("StreamPool: a block goes round on its own queue without any wait") {
   Machine machine;
   Pool pool(Driver{&machine}, false);
@@ -233,3 +227,5 @@ TEST_CASE("StreamPool: INFTY_DEVICE_POOL=exact makes it exact") {
   CHECK_FALSE(infty::detail::exact_pool_wanted());
   if (before) ::setenv("INFTY_DEVICE_POOL", kept.c_str(), 1);
 }
+
+}  // namespace stream_pool_test
