@@ -23,7 +23,7 @@ if(INFTY_COMPILED)
   install(EXPORT infty_compiled NAMESPACE infty:: FILE infty-compiled.cmake DESTINATION ${package_dir})
 endif()
 install(FILES cmake/libraries.cmake cmake/products.cmake cmake/thrust.cmake cmake/faiss.cmake
-        DESTINATION ${package_dir})
+              cmake/cuda_requirements.cmake DESTINATION ${package_dir})
 install(DIRECTORY include/infty cuda/infty faiss/infty DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

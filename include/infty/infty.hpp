@@ -35,6 +35,7 @@
 #include <infty/core/kernel/attention.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/expectation.hpp>
+#include <infty/core/kernel/gradients.hpp>
 #include <infty/core/kernel/layer_norm.hpp>
 #include <infty/core/kernel/nearest.hpp>
 #include <infty/core/kernel/plain_attention.hpp>
@@ -253,6 +254,7 @@
 #include <infty/nn/pass.hpp>
 #include <infty/nn/plain_attention.hpp>
 #include <infty/nn/positioned_embedding.hpp>
+#include <infty/nn/recomputed_losses.hpp>
 #include <infty/nn/relative_attention.hpp>
 #include <infty/nn/rms_norm.hpp>
 #include <infty/nn/room_behind.hpp>

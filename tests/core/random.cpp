@@ -210,8 +210,7 @@ TEMPLATE_LIST_TEST_CASE("fill_uniform: element i is draw i", "", infty::tests::T
   fill_uniform(x, -2, 3, random);
   CHECK(random.counter() == static_cast<std::uint64_t>(x.size()));
   for (const T value : x.to_vector()) {
-    const T drawn = static_cast<T>(-2 + 5 * same.uniform());
-    REQUIRE(value == Catch::Approx(drawn).epsilon(4 * std::numeric_limits<T>::epsilon()));
+    REQUIRE(value == static_cast<T>(std::fma(5.0, same.uniform(), -2.0)));
     REQUIRE((value >= T(-2) && value <= T(3)));
   }
   X next(infty::Shape{10});
@@ -219,12 +218,32 @@ TEMPLATE_LIST_TEST_CASE("fill_uniform: element i is draw i", "", infty::tests::T
   CHECK(next.to_vector()[0] == static_cast<T>(same.uniform()));
 }
 
+TEMPLATE_LIST_TEST_CASE("fill_uniform: the bits are specified, whatever is contracted", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  Random random(infty::tests::seed), same = random;
+  Tensor<T, typename TestType::B> x(infty::Shape{5000});
+  fill_uniform(x, -1, 2, random);
+  bool twice_differs = false;
+  for (const T value : x.to_vector()) {
+    // 3 u - 1 = (3 k - 2^53) 2^-53 with an integer k: exact in 64 bits, rounded by the conversion.
+    const double u = same.uniform();
+    const auto k = static_cast<std::int64_t>(u * 0x1p53);
+    const double once = static_cast<double>(3 * k - (std::int64_t{1} << 53)) * 0x1p-53;
+    REQUIRE(value == static_cast<T>(once));
+    const volatile double product = 3 * u;
+    twice_differs = twice_differs || product - 1 != once;
+  }
+  CHECK(twice_differs);  // so that this test tells the two apart
+}
+
 TEMPLATE_LIST_TEST_CASE("fill_normal: element i is draw i", "", infty::tests::Types) {
   using T = typename TestType::T;
   Random random(infty::tests::seed), same = random;
   Tensor<T, typename TestType::B> x(infty::Shape{17, 3});
   fill_normal(x, 1, 0.5, random);
-  for (const T value : x.to_vector()) CHECK(value == static_cast<T>(1 + 0.5 * same.normal()));
+  for (const T value : x.to_vector())
+    CHECK(value == static_cast<T>(std::fma(0.5, same.normal(), 1.0)));
   CHECK(random == same);
 }
 

@@ -57,7 +57,11 @@ TEMPLATE_LIST_TEST_CASE("resample: a batch equals its rows one by one", "", Type
   const auto whole = resample(psi, old, t);
   for (Index row = 0; row < 3; ++row) {
     const auto alone = resample(psi, old.slice(row, row + 1), t.slice(row, row + 1));
-    CHECK(alone.to_vector() == whole.slice(row, row + 1).to_vector());
+    const auto expected = whole.slice(row, row + 1).to_vector();
+    if constexpr (same_bits_in_any_batch<B>)
+      CHECK(alone.to_vector() == expected);
+    else
+      CHECK(error(alone.to_vector(), expected) <= tolerance<T>);
   }
 }
 

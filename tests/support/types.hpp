@@ -55,4 +55,13 @@ inline const bool backend_is_counted = [] {
 template <class T>
 inline constexpr double tolerance = std::is_same_v<T, float> ? 1e-5 : 2e-14;
 
+/// Whether a product of a batch has the bits of its matrices' products one by one. cuBLAS, which
+/// chooses an algorithm by all of the sizes, does not promise that.
+template <class B>
+inline constexpr bool same_bits_in_any_batch = true;
+#if defined(INFTY_TEST_CUDA)
+template <>
+inline constexpr bool same_bits_in_any_batch<ThrustBackend<Cuda>> = false;
+#endif
+
 }  // namespace infty::tests

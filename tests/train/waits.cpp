@@ -3,41 +3,16 @@
 // round: what a step of training waits for is counted here.
 #include <vector>
 
-#include <infty/eigen/backend.hpp>
 #include <infty/memory/infty_memory.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/train/train_step.hpp>
 
 #include "support/catch.hpp"
+#include "support/queue.hpp"
 
 using infty::Index;
 
-namespace {
-
-/// Counts the calls that would wait. It puts off checks, which it takes to be passed.
-struct Queue : infty::EigenBackend {
-  static inline Index waits = 0;
-
-  template <class T>
-  static void to_host(T* to, const T* from, Index n) {
-    ++waits;
-    EigenBackend::to_host(to, from, n);
-  }
-  template <class T, class Fold, class F>
-  static T reduce(Index n, T init, Fold fold, F f) {
-    ++waits;
-    return EigenBackend::reduce(n, init, fold, f);
-  }
-  template <class T>
-  static bool cholesky_solve(Index n, Index m, T* a, T* b) {
-    ++waits;
-    return EigenBackend::cholesky_solve(n, m, a, b);
-  }
-  template <class Bad, class Report>
-  static void verify(Index, Bad, Report) {}
-};
-
-}  // namespace
+using infty::tests::Queue;
 
 TEST_CASE("train_step: waits once, whatever the memory") {
   for (const auto resampling :
@@ -69,5 +44,34 @@ TEST_CASE("train_step: waits once, whatever the memory") {
       });
     }
     CHECK(Queue::waits == 1);
+  }
+}
+
+TEST_CASE("train_step: waits once with an adaptive embedding and an adaptive softmax") {
+  infty::TransformerLM<infty::InftyMemory<float, Queue>> model(
+      {.vocabulary = 12,
+       .model_dim = 8,
+       .layers = 1,
+       .heads = 2,
+       .feed_forward = 8,
+       .cutoffs = {3, 7},
+       .div_value = 2},
+      {.attention = {.capacity = 4},
+       .memory = infty::LongTermConfig{.basis = 8, .widths = {.1, .2}, .samples = 12}});
+  infty::Adam<float, Queue> adam(model);
+  infty::Random random(infty::tests::seed);
+  auto state = model.make_state(2);
+  for (int step = 0; step < 9; ++step) {
+    // Clusters of every number of rows, none among them.
+    std::vector<Index> drawn(8);
+    for (Index& token : drawn) token = random.below(step < 6 ? 12 : 5);
+    const auto tokens = infty::Tensor<Index, Queue>::from({2, 4}, drawn);
+    Queue::waits = 0;
+    infty::train_step(adam, {.max_norm = 0.1}, [&] {
+      const auto hidden = model.forward(state, tokens);
+      return infty::mean_loss(model.losses(hidden, tokens), tokens);
+    });
+    // Until then ridge matrices are made, for lengths that come up for the first time.
+    if (step >= 4) CHECK(Queue::waits == 1);
   }
 }

@@ -15,6 +15,7 @@
 #include <infty/thrust/kernels/attention.hpp>
 #include <infty/thrust/kernels/column_sums.hpp>
 #include <infty/thrust/kernels/expectation.hpp>
+#include <infty/thrust/kernels/gradients.hpp>
 #include <infty/thrust/kernels/layer_norm.hpp>
 #include <infty/thrust/kernels/scatter.hpp>
 #include <infty/thrust/kernels/token_losses.hpp>
@@ -62,6 +63,7 @@ struct ThrustBackend {
   using FusedAdam = detail::TiledAdam<System>;              ///< a step of Adam by tiles
   using FusedAttention = detail::TiledAttention<System>;    ///< `relative_attention` by tiles
   using FusedColumnSums = detail::TiledColumnSums<System>;  ///< the gradient of a bias by tiles
+  using FusedGradients = detail::TiledGradients<System>;    ///< norms and clipping by tiles
   /// The expectation of a value signal by tiles.
   template <class Density>
   using FusedExpectation = detail::TiledExpectation<System, Density>;
@@ -92,15 +94,16 @@ struct ThrustBackend {
   /// n times `value`.
   template <class T>
   static void fill(T* to, Index n, T value) {
-    const auto open = Device::open();
-    if (n > 0) thrust::fill_n(Device::policy(), to, n, value);
+    if (n > 0) Device::run("fill", [&] { thrust::fill_n(Device::policy(), to, n, value); });
   }
 
   /// f(i) for i in [0, n), in any order.
   template <class F>
   static void for_each(Index n, F f) {
-    const auto open = Device::open();
-    if (n > 0) thrust::for_each_n(Device::policy(), thrust::counting_iterator<Index>(0), n, f);
+    if (n > 0)
+      Device::run("for_each", [&] {
+        thrust::for_each_n(Device::policy(), thrust::counting_iterator<Index>(0), n, f);
+      });
   }
   /// f(i) for i in [0, rows), in any order, for an f that loops over `cost` elements.
   template <class F>
@@ -165,17 +168,17 @@ struct ThrustBackend {
     detail::TiledScatter<System>::add(n, width, from, rows, count, to);
   }
 
-  /// to[i] = from[0] + ... + from[i].
+  /// to[i] = from[0] + ... + from[i], exact where all of these sums are: of others a GPU may give
+  /// other bits the next time.
   template <class T>
   static void inclusive_scan(T* to, const T* from, Index n) {
-    const auto open = Device::open();
-    thrust::inclusive_scan(Device::ordered_policy(), from, from + n, to);
+    Device::run("inclusive_scan",
+                [&] { thrust::inclusive_scan(Device::ordered_policy(), from, from + n, to); });
   }
   /// Rising.
   template <class T>
   static void sort(T* data, Index n) {
-    const auto open = Device::open();
-    thrust::sort(Device::policy(), data, data + n);
+    Device::run("sort", [&] { thrust::sort(Device::policy(), data, data + n); });
   }
 };
 

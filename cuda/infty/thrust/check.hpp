@@ -5,21 +5,9 @@
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
 
-#include <infty/core/error.hpp>
+#include <infty/thrust/device_error.hpp>
 
 namespace infty {
-
-/// A GPU, its driver or one of its libraries refused.
-class DeviceError : public Error {
- public:
-  using Error::Error;
-};
-
-/// A GPU has too little memory.
-class DeviceMemoryError : public DeviceError {
- public:
-  using DeviceError::DeviceError;
-};
 
 namespace gpu {
 

@@ -9,11 +9,24 @@
 
 namespace infty::gpu {
 
+/// Why GPU `number` cannot be used, in one line; empty if it can. @throws infty::DeviceError if
+/// there is no GPU of that number
+inline std::string why_unusable(int number) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
+  return detail::capability_refusal(properties.name, properties.major, properties.minor);
+}
+
 /// Why no GPU can be used here, in one line; empty if one can.
 inline std::string why_unusable() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaSuccess && count > 0) return "";
+  if (status == cudaSuccess && count > 0) {
+    std::string reason;
+    for (int number = count; number-- > 0;)
+      if ((reason = why_unusable(number)).empty()) break;
+    return reason;
+  }
   cudaGetLastError();
   int driver = 0;
   cudaDriverGetVersion(&driver);
@@ -26,7 +39,8 @@ inline std::string why_unusable() {
   return std::string("CUDA says ") + cudaGetErrorString(status);
 }
 
-/// Number of usable GPUs. @throws infty::DeviceError if there is none, with the reason
+/// Number of GPUs, of which one at least is usable.
+/// @throws infty::DeviceError if none is, with the reason
 inline int device_count() {
   const std::string reason = why_unusable();
   require<DeviceError>(reason.empty(), "gpu", "no GPU can be used: ", reason);
@@ -36,12 +50,15 @@ inline int device_count() {
 }
 
 /// Makes a GPU this thread's: tensors and work from now on are there.
-/// @throws infty::DeviceError if there is no usable GPU, infty::ValueError if there is none of that
-/// number
+/// @throws infty::DeviceError if there is no usable GPU or this one is none, infty::ValueError if
+/// there is none of that number
 inline void set_device(int number) {
   const int count = device_count();
   require(number >= 0 && number < count, "gpu::set_device", "device is ", number, ": there are ",
           count, ", counted from 0");
+  const std::string reason = why_unusable(number);
+  require<DeviceError>(reason.empty(), "gpu::set_device", "device ", number,
+                       " cannot be used: ", reason);
   check(cudaSetDevice(number), "cudaSetDevice");
 }
 
@@ -63,8 +80,18 @@ inline std::string description() {
 
 namespace detail {
 
+/// A stream and its number. CUDA gives a number once; the handle of a stream that is destroyed may
+/// be that of the next.
+struct NumberedStream {
+  static constexpr unsigned long long legacy = ~0ULL;  ///< stands for CUDA's default stream
+
+  /// Named, for the null stream is another one with nvcc's --default-stream per-thread.
+  cudaStream_t handle = cudaStreamLegacy;
+  unsigned long long number = legacy;
+};
+
 struct Settings {
-  cudaStream_t stream = nullptr;
+  NumberedStream stream;
   bool tf32 = false;
 };
 inline Settings& settings() {
@@ -72,25 +99,35 @@ inline Settings& settings() {
   return current;
 }
 
+/// @throws infty::DeviceError if there is no such stream
+inline NumberedStream numbered(cudaStream_t stream) {
+  NumberedStream out;
+  if (stream == nullptr || stream == cudaStreamLegacy) return out;
+  out.handle = stream;
+  check(cudaStreamGetId(stream, &out.number), "cudaStreamGetId");
+  return out;
+}
+
 }  // namespace detail
 
-/// The stream that this thread's work goes to; CUDA's default stream until set.
-inline cudaStream_t stream() { return detail::settings().stream; }
+/// The stream that this thread's work goes to; CUDA's legacy default stream until set.
+inline cudaStream_t stream() { return detail::settings().stream.handle; }
 
 /// While it lives, this thread's work goes to a stream of the caller's. Tensors made on it are to
-/// be used on it, or after its work is done.
+/// be used on it, or after its work is done; they may be destroyed on any.
 class [[nodiscard]] StreamGuard {
  public:
-  /// Sends work to this stream, which must live as long.
+  /// Sends work to this stream, which must live as long; null is CUDA's legacy default stream.
+  /// @throws infty::DeviceError if there is no such stream
   explicit StreamGuard(cudaStream_t stream) : before_(detail::settings().stream) {
-    detail::settings().stream = stream;
+    detail::settings().stream = detail::numbered(stream);
   }
   ~StreamGuard() { detail::settings().stream = before_; }
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;
 
  private:
-  cudaStream_t before_;
+  detail::NumberedStream before_;
 };
 
 /// Whether this thread's matrix products in float may round their factors to TF32 (10 bits of

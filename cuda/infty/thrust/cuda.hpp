@@ -15,6 +15,7 @@
 #include <infty/thrust/context.hpp>
 #include <infty/thrust/dense.hpp>
 #include <infty/thrust/device_pool.hpp>
+#include <infty/thrust/thrust_call.hpp>
 #include <infty/thrust/transfer.hpp>
 
 #if !defined(__CUDACC__)
@@ -47,10 +48,11 @@ struct ThrustSystem<Cuda> {
   }
   static auto ordered_policy() { return policy(); }
 
-  struct Open {
-    INFTY_HOST_DEVICE ~Open() {}  // so that nobody warns of a guard that is not used
-  };
-  static Open open() { return {}; }
+  /// Calls f, an algorithm of Thrust's by the name of `call`, whose errors leave as infty's.
+  template <class F>
+  static void run(const char* call, F&& f) {
+    gpu::detail::thrust_call(call, f);
+  }
 
   static void* allocate(std::size_t bytes) { return DevicePool::instance().allocate(bytes); }
   static void release(void* data, std::size_t bytes) {

@@ -11,6 +11,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/thrust/context.hpp>
 #include <infty/thrust/device_pool.hpp>
+#include <infty/thrust/thrust_call.hpp>
 
 /// Dense linear algebra on a GPU. cuBLAS and cuSOLVER know columns only: a row-major matrix is its
 /// transpose to them.
@@ -62,7 +63,9 @@ void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, 
   const auto policy = thrust::cuda::par_nosync.on(gpu::stream());
   const thrust::counting_iterator<Index> from_zero(0);
   if (s.k <= 0) {
-    thrust::for_each_n(policy, from_zero, batch * s.m * s.n, MatmulScale<T>{c, beta, s});
+    gpu::detail::thrust_call("matmul", [&] {
+      thrust::for_each_n(policy, from_zero, batch * s.m * s.n, MatmulScale<T>{c, beta, s});
+    });
     return;
   }
   constexpr bool single = std::is_same_v<T, float>;
@@ -86,7 +89,9 @@ void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, 
   const DeviceScratch<void*> pointers(3 * static_cast<std::size_t>(batch));
   const auto to_a = const_cast<const void**>(pointers.data()), to_b = to_a + batch;
   void** const to_c = pointers.data() + 2 * batch;
-  thrust::for_each_n(policy, from_zero, batch, MatmulPointers<T>{a, b, c, to_a, to_b, to_c, s});
+  gpu::detail::thrust_call("matmul", [&] {
+    thrust::for_each_n(policy, from_zero, batch, MatmulPointers<T>{a, b, c, to_a, to_b, to_c, s});
+  });
   gpu::check(cublasGemmBatchedEx_64(handle, operation(s.b), operation(s.a), s.n, s.m, s.k, &alpha,
                                     to_b, type, s.b.leading, to_a, type, s.a.leading, &beta, to_c,
                                     type, s.c.leading, batch, compute, CUBLAS_GEMM_DEFAULT),

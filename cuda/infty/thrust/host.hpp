@@ -50,6 +50,14 @@ struct ThrustHost {
   static void release(void* data, std::size_t bytes) { HostPool::instance().release(data, bytes); }
 #endif
 
+  /// Calls f, an algorithm of Thrust's by the name of `call`, with the memory open.
+  template <class F>
+  static void run(const char* call, F&& f) {
+    (void)call;
+    const auto guard = open();
+    f();
+  }
+
   static void copy(void* to, const void* from, std::size_t bytes) {
     const auto guard = open();
     std::memmove(to, from, bytes);

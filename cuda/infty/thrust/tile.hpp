@@ -16,6 +16,7 @@
 #if defined(__CUDACC__)
 #include <infty/thrust/context.hpp>
 #include <infty/thrust/device_block.hpp>
+#include <infty/thrust/once_per_device.hpp>
 #endif
 
 /// Programs for a block of threads, written once for the GPU and for the host. A kernel is a small
@@ -53,14 +54,30 @@ __global__ void __launch_bounds__(Kernel::threads,
   }
 }
 
+/// Raises what the kernel's blocks may have of shared memory to all that this thread's GPU gives,
+/// once for each GPU: CUDA sets such a limit, and a lower one set for one launch would be in force
+/// for another thread's.
+template <class Kernel>
+void allow_most_shared() {
+  static OncePerDevice raised;
+  const int device = gpu::device();
+  raised.call(device, [&] {
+    int most = 0;
+    gpu::check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+               "cudaDeviceGetAttribute");
+    cudaFuncAttributes attributes{};
+    gpu::check(cudaFuncGetAttributes(&attributes, run_blocks<Kernel>), "cudaFuncGetAttributes");
+    gpu::check(cudaFuncSetAttribute(run_blocks<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    most - static_cast<int>(attributes.sharedSizeBytes)),
+               "cudaFuncSetAttribute");
+  });
+}
+
 template <class Kernel>
 void launch_on_device(Index blocks, const Kernel& kernel) {
   const std::size_t bytes = kernel.shared_bytes();
-  // More than a block may have without asking; the limit stays raised, asking again costs little.
-  if (bytes > 48 * 1024)
-    gpu::check(cudaFuncSetAttribute(run_blocks<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(bytes)),
-               "cudaFuncSetAttribute");
+  // What a block may have without asking.
+  if (bytes > 48 * 1024) allow_most_shared<Kernel>();
   constexpr Index most = 0x7fffffff;
   run_blocks<Kernel>
       <<<static_cast<unsigned>((std::min)(blocks, most)), Kernel::threads, bytes, gpu::stream()>>>(

@@ -162,7 +162,9 @@ bool filled_without_draws(Tensor<T, B>& tensor, Random& random) {
 
 }  // namespace detail
 
-/// Fills with uniform draws from [low, high), element i with draw i. Rounding to T may give `high`.
+/// Fills with uniform draws from [low, high), element i with draw i: low + (high - low) u, rounded
+/// once to double and then to T, which are the same bits on every backend and with every compiler.
+/// Rounding to T may give `high`.
 template <class T, class B>
 void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random) {
   if (detail::filled_without_draws(tensor, random)) return;
@@ -170,7 +172,8 @@ void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random)
   const std::uint64_t seed = random.seed(), stream = random.stream(), first = random.counter();
   B::for_each(tensor.size(), [=] INFTY_HOST_DEVICE(Index i) {
     const double u = detail::uniform_at(seed, stream, first + static_cast<std::uint64_t>(i));
-    to[i] = static_cast<T>(low + (high - low) * u);
+    // In one operation, rounded once: product and sum would be joined by some compilers only.
+    to[i] = static_cast<T>(std::fma(high - low, u, low));
   });
   random.seek(first + static_cast<std::uint64_t>(tensor.size()));
 }
@@ -180,7 +183,7 @@ template <class T, class B>
 void fill_normal(Tensor<T, B>& tensor, double mean, double deviation, Random& random) {
   if (detail::filled_without_draws(tensor, random)) return;
   std::vector<T> draws(static_cast<std::size_t>(tensor.size()));
-  for (T& draw : draws) draw = static_cast<T>(mean + deviation * random.normal());
+  for (T& draw : draws) draw = static_cast<T>(std::fma(deviation, random.normal(), mean));
   B::from_host(tensor.data(), draws.data(), tensor.size());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +73,8 @@ class AdaptiveEmbedding {
     require<ShapeError>(tokens.rank() < Shape::max_rank, "embedding", "tokens are ", tokens.shape(),
                         ": they must have less than ", Shape::max_rank, " dimensions");
     detail::require_tokens("embedding", tokens, config_.vocabulary);
+    if constexpr (detail::ComputesAllRows<Backend>)
+      if (!any_by_rows()) return sum_of_clusters(tokens, factor);
     const auto clustered = detail::clustered_rows<Backend>(config_.bounds(), tokens);
     detail::RowLists<Backend> rows;
     detail::Variables<T, Backend> parts;
@@ -97,6 +100,24 @@ class AdaptiveEmbedding {
   }
 
  private:
+  // Whether a table's gradient keeps those of its rows that were read alone, which asks for a wait.
+  bool any_by_rows() const {
+    return std::any_of(weights.begin(), weights.end(),
+                       [](const V& table) { return table.grad_by_rows(); });
+  }
+
+  // Every cluster gives zeros for the tokens of others.
+  V sum_of_clusters(const Tensor<Index, Backend>& tokens, T factor) const {
+    V sum;
+    for (Index i = 0; i < config_.clusters(); ++i) {
+      const auto own = detail::tokens_in_cluster(config_.bounds(), tokens, i, Index{-1});
+      const V part =
+          projected(detail::embedding_rows(own, weights[static_cast<std::size_t>(i)], factor), i);
+      sum = i == 0 ? part : sum + part;
+    }
+    return sum;
+  }
+
   V projected(const V& x, Index i) const {
     return projections.empty() ? x : linear(x, projection(i));
   }

@@ -18,6 +18,7 @@
 #include <infty/nn/fwd.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/linear_pair.hpp>
+#include <infty/nn/recomputed_losses.hpp>
 
 namespace infty {
 
@@ -26,7 +27,8 @@ namespace infty {
 /// of those, which is computed for the targets that lie there and for no others:
 /// log p(token) = log head(its cluster) + log tail(token). Vectors of narrower clusters are met by
 /// the input mapped to their width [Baevski & Auli 2019, §3]. Without cutoffs it is the plain
-/// softmax.
+/// softmax. A GPU computes all clusters for all targets, a few scores at a time, which is more work
+/// and spares the host from waiting for the number of targets in each.
 ///
 /// As in Transformer-XL's program, the places of the other clusters in the head stand behind its
 /// tokens in falling order: the first row of `cluster_weight` is the last cluster's.
@@ -85,6 +87,17 @@ class AdaptiveSoftmax {
     const auto bounds = config_.bounds();
     const V rows = reshape(hidden, Shape{n, config_.model_dim});
     V all = token_losses(head(rows), detail::head_targets(bounds, targets, ignored));
+    if constexpr (detail::ComputesAllRows<Backend>) {
+      const auto in_range = detail::without_ignored(targets, ignored);
+      for (Index i = 1; i < config_.clusters(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        all = all +
+              detail::recomputed_losses(
+                  narrowed(rows, i), weights[at], biases[at],
+                  detail::tokens_in_cluster(bounds, in_range.reshape(Shape{n}), i, ignore_index));
+      }
+      return reshape(all, targets.shape());
+    }
     const auto clustered =
         detail::clustered_rows(bounds, detail::without_ignored(targets, ignored));
     detail::RowLists<Backend> there;
@@ -183,8 +196,12 @@ class AdaptiveSoftmax {
   /// The scores of cluster i's tokens, [n, d] -> [n, tokens].
   V tail(const V& rows, Index i) const {
     const auto at = static_cast<std::size_t>(i);
-    return linear(projections.empty() ? rows : matmul(rows, projections[at]), weights[at],
-                  biases[at]);
+    return linear(narrowed(rows, i), weights[at], biases[at]);
+  }
+
+  /// Rows mapped to the width of cluster i, [n, d] -> [n, width].
+  V narrowed(const V& rows, Index i) const {
+    return projections.empty() ? rows : matmul(rows, projections[static_cast<std::size_t>(i)]);
   }
 
   AdaptiveConfig config_;

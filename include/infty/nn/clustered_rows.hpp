@@ -30,6 +30,28 @@ struct ClusteredRows {
   Index at(Index cluster) const { return begin[static_cast<std::size_t>(cluster)]; }
 };
 
+/// Whether clusters are computed for all rows, those of others as zeros, so that the host need not
+/// know how many rows a cluster has: where it would have to wait for a queue, as a backend says by
+/// a `verify` of its own. Such a backend leaves rows out that are not in a table.
+template <class B>
+concept ComputesAllRows =
+    requires(bool (*bad)(Index), void (*report)(Index)) { B::verify(Index{}, bad, report); };
+
+/// Tokens of one cluster, counted from its first, and `other` for those of others; of the shape of
+/// `tokens`.
+template <class B>
+Tensor<Index, B> tokens_in_cluster(const ClusterBounds& bounds, const Tensor<Index, B>& tokens,
+                                   Index cluster, Index other) {
+  Tensor<Index, B> out(tokens.shape());
+  const Index* const from = tokens.data();
+  Index* const to = out.data();
+  const Index begin = bounds.bound[cluster], end = bounds.bound[cluster + 1];
+  B::for_each(tokens.size(), [=] INFTY_HOST_DEVICE(Index i) {
+    to[i] = from[i] >= begin && from[i] < end ? from[i] - begin : other;
+  });
+  return out;
+}
+
 /// Finds which rows hold tokens of which cluster, in their order; rows whose token lies in none are
 /// left out. The host waits once, for the numbers of rows.
 template <class B>

@@ -35,21 +35,11 @@ inline Shape with_last(const Shape& shape, Index extent) {
   return Shape(extents.begin(), extents.begin() + shape.rank() + 1);
 }
 
-}  // namespace detail
-
-/// Looks up row tokens[...] of a table, times `factor`: [...] -> [..., d], as
-/// torch.nn.functional.embedding. A table that keeps its gradient by rows
-/// (`Variable::set_grad_by_rows`) gets that of the rows that were read alone, as with
-/// `sparse=True`.
-/// @param table  [vocabulary, d]
-/// @throws infty::ValueError for a token outside [0, vocabulary)
+/// As `embedding`, for tokens that are not checked. A backend that leaves rows out which are not in
+/// a table gives zeros for them, and no gradient.
 template <class T, class B>
-Variable<T, B> embedding(const Tensor<Index, B>& tokens, const Variable<T, B>& table,
-                         T factor = T(1)) {
-  require<ShapeError>(table.shape().rank() == 2 && tokens.rank() < Shape::max_rank, "embedding",
-                      "table is ", table.shape(), ", tokens are ", tokens.shape(),
-                      ": the table must be [vocabulary, d]");
-  detail::require_tokens("embedding", tokens, table.dim(0));
+Variable<T, B> embedding_rows(const Tensor<Index, B>& tokens, const Variable<T, B>& table,
+                              T factor) {
   const Index n = tokens.size(), d = table.dim(1), vocabulary = table.dim(0);
   Variable<T, B> y(Tensor<T, B>(detail::with_last(tokens.shape(), d)));
   B::gather_rows(n, d, table.value().data(), tokens.data(), vocabulary, y.value().data());
@@ -74,6 +64,24 @@ Variable<T, B> embedding(const Tensor<Index, B>& tokens, const Variable<T, B>& t
           B::scatter_add_rows(n, d, rows, tokens.data(), vocabulary, table.grad().data());
       },
       Unread(table), tokens);
+}
+
+}  // namespace detail
+
+/// Looks up row tokens[...] of a table, times `factor`: [...] -> [..., d], as
+/// torch.nn.functional.embedding. A table that keeps its gradient by rows
+/// (`Variable::set_grad_by_rows`) gets that of the rows that were read alone, as with
+/// `sparse=True`.
+/// @param table  [vocabulary, d]
+/// @throws infty::ValueError for a token outside [0, vocabulary)
+template <class T, class B>
+Variable<T, B> embedding(const Tensor<Index, B>& tokens, const Variable<T, B>& table,
+                         T factor = T(1)) {
+  require<ShapeError>(table.shape().rank() == 2 && tokens.rank() < Shape::max_rank, "embedding",
+                      "table is ", table.shape(), ", tokens are ", tokens.shape(),
+                      ": the table must be [vocabulary, d]");
+  detail::require_tokens("embedding", tokens, table.dim(0));
+  return detail::embedding_rows(tokens, table, factor);
 }
 
 /// A table of vectors, one a token, as torch.nn.Embedding.

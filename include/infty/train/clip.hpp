@@ -8,7 +8,7 @@
 
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
-#include <infty/core/fold.hpp>
+#include <infty/core/kernel/gradients.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/tensor.hpp>
@@ -28,23 +28,26 @@ Tensor<T, B> gradient_elements(const Variable<T, B>& parameter) {
   return rows ? rows->values : parameter.grad();
 }
 
+/// The gradients of all parameters, empty for one without.
+template <class T, class B>
+std::vector<GradientItem<T>, PoolAllocator<GradientItem<T>>> gradient_items(
+    const std::vector<NamedParameter<T, B>>& parameters) {
+  std::vector<GradientItem<T>, PoolAllocator<GradientItem<T>>> items(parameters.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i].variable.has_grad()) continue;
+    // The parameter holds the memory.
+    Tensor<T, B> gradient = gradient_elements(parameters[i].variable);
+    items[i] = {gradient.data(), gradient.size()};
+  }
+  return items;
+}
+
 /// Writes each gradient's sum of squares, in double whatever the scalar, to the backend's memory;
 /// 0 for a parameter without one, and what is not finite if an element is not.
 template <class T, class B>
 void sums_of_squares(const std::vector<NamedParameter<T, B>>& parameters, double* to) {
-  B::fill(to, std::ssize(parameters), 0.0);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].variable.has_grad()) continue;
-    const Tensor<T, B> gradient = gradient_elements(parameters[i].variable);
-    const T* const from = gradient.data();
-    B::reduce_into(
-        gradient.size(), 0.0, Plus{},
-        [=] INFTY_HOST_DEVICE(Index k) {
-          const auto value = static_cast<double>(from[k]);
-          return value * value;
-        },
-        to + i);
-  }
+  const auto items = gradient_items(parameters);
+  chosen_t<ComposedGradients<B>>::squares(items.data(), std::ssize(items), to);
 }
 
 /// The norm that sums of squares make, the first of them at `squares`.
@@ -66,13 +69,8 @@ template <class T, class B>
 void clip_to(const std::vector<NamedParameter<T, B>>& parameters, double norm, double max_norm) {
   const double factor = max_norm / (norm + 1e-6);
   if (factor >= 1) return;
-  for (const auto& parameter : parameters) {
-    if (!parameter.variable.has_grad()) continue;
-    Tensor<T, B> gradient = gradient_elements(parameter.variable);
-    T* const g = gradient.data();
-    const T scale = static_cast<T>(factor);
-    B::for_each(gradient.size(), [=] INFTY_HOST_DEVICE(Index i) { g[i] *= scale; });
-  }
+  const auto items = gradient_items(parameters);
+  chosen_t<ComposedGradients<B>>::scale(items.data(), std::ssize(items), static_cast<T>(factor));
 }
 
 inline void check_max_norm(double max_norm) {

@@ -77,8 +77,8 @@ struct TiledScatter {
  private:
   static void sort_by_key(Index n, Index* keys, Index* values) {
     using Device = ThrustSystem<System>;
-    const auto open = Device::open();
-    thrust::stable_sort_by_key(Device::policy(), keys, keys + n, values);
+    Device::run("scatter_add_rows",
+                [&] { thrust::stable_sort_by_key(Device::policy(), keys, keys + n, values); });
   }
 };
 

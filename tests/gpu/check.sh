@@ -1,0 +1,232 @@
+#!/usr/bin/env bash
+# check.sh STAGE...: tries infty on a machine with a GPU, from a folder that `./dev gpu` or `./dev gpu pack` has made.
+# Stages are device, tests, sanitize, demo, kernels, rebuild, or all of them; `table` prints what was found.
+#
+# Each stage keeps its time limit and goes on where it was stopped: what has passed is not run again, unless
+# `again` comes first. Everything that was tried is a line of JSON in results/STAGE.jsonl.
+set -euo pipefail
+self=$(realpath "${BASH_SOURCE[0]}")
+cd "$(dirname "$self")"
+
+results=$PWD/results
+stages=(device tests sanitize demo kernels rebuild)
+declare -A limits=([device]=60 [tests]=240 [sanitize]=480 [demo]=420 [kernels]=360 [rebuild]=540)
+declare -A needs=(
+  [device]="an NVIDIA GPU" [tests]="an NVIDIA GPU" [sanitize]="an NVIDIA GPU and compute-sanitizer"
+  [demo]="an NVIDIA GPU" [kernels]="an NVIDIA GPU" [rebuild]="nvcc and CMake")
+exit_unable=77   # as ctest counts a test that was skipped
+exit_unready=75  # the time is up: call it again
+
+usage() {
+  sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$self"
+}
+
+# ---- what was found --------------------------------------------------------------------------
+
+quoted() {  # a JSON string
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  text=${text//$'\t'/ }
+  text=${text//[$'\x01'-$'\x09\x0b'-$'\x1f']/}
+  printf '"%s"' "${text//$'\n'/\\n}"
+}
+
+# record STAGE NAME STATUS SECONDS NOTE
+record() {
+  printf '{"stage": "%s", "name": %s, "status": "%s", "seconds": %s, "note": %s}\n' \
+    "$1" "$(quoted "$2")" "$3" "$4" "$(quoted "$5")" >>"$results/$1.jsonl"
+}
+
+has_passed() {  # STAGE NAME
+  [[ -e $results/$1.jsonl ]] && grep -qF "\"name\": $(quoted "$2"), \"status\": \"passed\"" "$results/$1.jsonl"
+}
+
+# attempt STAGE NAME COMMAND...: runs it unless it has passed, within what is left of the stage's time.
+attempt() {
+  local at=$1 name=$2 status=0 begin=$SECONDS left log
+  shift 2
+  ! has_passed "$at" "$name" || return 0
+  left=$((deadline - SECONDS))
+  ((left > 0)) || return "$exit_unready"
+  log=$results/logs/$at-${name//[^A-Za-z0-9._-]/_}.log
+  timeout --kill-after=10 "$left" "$@" >"$log" 2>&1 </dev/null || status=$?
+  local seconds=$((SECONDS - begin)) note
+  note=$(tail -n 3 "$log")
+  case $status in
+    0) record "$at" "$name" passed "$seconds" "$note" ;;
+    "$exit_unable") record "$at" "$name" skipped "$seconds" "$note" ;;
+    124 | 137) record "$at" "$name" stopped "$seconds" "$note" && status=$exit_unready ;;
+    *) record "$at" "$name" failed "$seconds" "status $status: $note" ;;
+  esac
+  printf '%-9s %5d s  %s\n' "$(tail -n 1 "$results/$at.jsonl" | sed 's/.*"status": "\([a-z]*\)".*/\1/')" \
+    "$seconds" "$at: $name"
+  return "$status"
+}
+
+# try STAGE NAME COMMAND...: attempts it; the stage's outcome is the worst of all, and a failure is worse than time.
+try() {
+  local status=0
+  attempt "$@" || status=$?
+  worsen "$status"
+}
+
+worsen() {
+  (($1 == 0 || outcome != 0 && outcome != exit_unready)) || outcome=$1
+}
+
+# four STAGE: reads lines NAME<tab>COMMAND and attempts them, four at a time.
+four() {
+  local at=$1 name command running=() pid status
+  while IFS=$'\t' read -r name command; do
+    while (($(jobs -rp | wc -l) >= 4)); do wait -n || true; done
+    attempt "$at" "$name" bash -c "$command" &
+    running+=($!)
+  done
+  for pid in "${running[@]}"; do
+    status=0
+    wait "$pid" || status=$?
+    worsen "$status"
+  done
+}
+
+# ---- stages ----------------------------------------------------------------------------------
+
+programs() {  # the programs of typed tests
+  local program
+  for program in bin/test_*_cuda; do [[ ! -x $program ]] || echo "$program"; done
+}
+
+run_device() {
+  try device nvidia-smi nvidia-smi
+  try device build cat MANIFEST
+  try device ceilings bin/ceilings --ceilings
+}
+
+# What is small and says most comes first.
+run_tests() {
+  local program first=(core cuda autograd) subject
+  four tests < <(
+    for subject in "${first[@]}"; do
+      [[ ! -x bin/test_${subject}_cuda ]] || printf '%s\tbin/test_%s_cuda\n' "$subject" "$subject"
+    done
+    for program in $(programs); do
+      subject=${program#bin/test_}
+      subject=${subject%_cuda}
+      [[ " ${first[*]} " == *" $subject "* ]] || printf '%s\t%s\n' "$subject" "$program"
+    done
+    [[ ! -x bin/conformance ]] ||
+      printf 'conformance\tbin/conformance --backend cuda src/tests/golden/*.safetensors\n'
+  )
+}
+
+# One thing at a time: the tools slow programs down by tens of times.
+run_sanitize() {
+  local tool program
+  export INFTY_DEVICE_POOL=exact
+  for tool in memcheck racecheck synccheck initcheck; do
+    for program in bin/test_core_cuda bin/test_cuda_cuda bin/test_nn_cuda bin/test_signal_cuda; do
+      [[ ! -x $program ]] || try sanitize "$tool ${program#bin/}" \
+        compute-sanitizer --tool "$tool" --error-exitcode 9 "$program"
+    done
+  done
+}
+
+run_demo() {
+  local run
+  if [[ ! -x bin/sorting ]]; then
+    record demo sorting skipped 0 "bin/sorting was not built"
+    echo "demo: bin/sorting is not here" && outcome=$exit_unable
+    return
+  fi
+  for run in first second; do
+    try demo "$run" bin/sorting --backend cuda --out "$results/demo-$run"
+  done
+  try demo "the same bits twice" cmp "$results/demo-first/attention.csv" "$results/demo-second/attention.csv"
+  try demo "8000 tokens, 30 steps" bin/sorting --backend cuda --paper 8000 --steps 30 --warmup 5 --out "$results/demo-paper"
+}
+
+run_kernels() {
+  try kernels times bin/ceilings --kernels
+  if command -v ncu >/dev/null; then
+    try kernels ncu ncu --set roofline --launch-count 200 bin/ceilings --kernels
+  else
+    record kernels ncu skipped 0 "ncu is not here"
+  fi
+}
+
+run_rebuild() {
+  local architecture=native
+  nvidia-smi -L >/dev/null 2>&1 || architecture=80-real  # that it compiles is worth knowing, too
+  try rebuild configure cmake -S src -B rebuilt --preset cuda "-DCMAKE_PREFIX_PATH=$PWD/deps/usr" \
+    -DINFTY_THRUST=OFF -DINFTY_BENCHMARKS=OFF -DINFTY_SLOW_TESTS=OFF -DINFTY_TEST_DATA=src/tests \
+    -DCMAKE_CUDA_ARCHITECTURES=$architecture
+  ((outcome != 0)) || try rebuild test_cuda_cuda cmake --build rebuilt --target test_cuda_cuda -j
+}
+
+# unable STAGE: why it cannot be run here, in one line; empty if it can.
+unable() {
+  [[ -e MANIFEST ]] || { echo "this is no folder that \`./dev gpu pack\` made" && return; }
+  if [[ $1 == rebuild ]]; then
+    command -v nvcc >/dev/null || { echo "nvcc is not here" && return; }
+    command -v cmake >/dev/null || echo "CMake is not here"
+    return
+  fi
+  command -v nvidia-smi >/dev/null || { echo "nvidia-smi is not here" && return; }
+  nvidia-smi -L >/dev/null 2>&1 || { echo "nvidia-smi finds no GPU" && return; }
+  [[ $1 != sanitize ]] || command -v compute-sanitizer >/dev/null || echo "compute-sanitizer is not here"
+}
+
+run_stage() {
+  local at=$1 reason
+  reason=$(unable "$at")
+  if [[ -n $reason ]]; then
+    echo "$at: needs ${needs[$at]}: $reason"
+    return "$exit_unable"
+  fi
+  mkdir -p "$results/logs"
+  deadline=$((SECONDS + ${INFTY_GPU_LIMIT:-${limits[$at]}}))
+  outcome=0
+  "run_$at"
+  case $outcome in
+    0) echo "$at: passed" ;;
+    "$exit_unable") echo "$at: skipped, see $results" ;;
+    "$exit_unready") echo "$at: the time is up; call it again to go on" ;;
+    *) echo "$at: FAILED" ;;
+  esac
+  return "$outcome"
+}
+
+# The last word on each thing that was tried, for docs/gpu.md.
+table() {
+  echo "| stage | what | result | seconds |"
+  echo "|---|---|---|---|"
+  local at
+  for at in "${stages[@]}"; do
+    [[ -e $results/$at.jsonl ]] || continue
+    sed 's/^{"stage": "\([^"]*\)", "name": "\([^"]*\)", "status": "\([^"]*\)", "seconds": \([0-9]*\),.*/\1\t\2\t\3\t\4/' \
+      "$results/$at.jsonl" |
+      awk -F '\t' '!($2 in row) { order[++n] = $2 } { row[$2] = "| " $1 " | " $2 " | " $3 " | " $4 " |" }
+                   END { for (i = 1; i <= n; ++i) print row[order[i]] }'
+  done
+}
+
+(($# > 0)) || { usage && exit 2; }
+chosen=()
+for word in "$@"; do
+  case $word in
+    again) rm -rf "$results" ;;
+    table) chosen+=(table) ;;
+    all) chosen+=("${stages[@]}") ;;
+    device | tests | sanitize | demo | kernels | rebuild) chosen+=("$word") ;;
+    *) echo "check.sh: no such stage: $word; there are ${stages[*]}, all, again and table" >&2 && exit 2 ;;
+  esac
+done
+worst=0
+for stage in "${chosen[@]}"; do
+  [[ $stage != table ]] || { table && continue; }
+  status=0
+  run_stage "$stage" || status=$?
+  # That something cannot be tried here is the least of all.
+  ((status == 0 || worst != 0 && (worst != exit_unable || status == exit_unable))) || worst=$status
+done
+exit "$worst"
