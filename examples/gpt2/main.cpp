@@ -199,7 +199,8 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
       ->capture_default_str();
   add_option(*perplexity, "--contexts", p.contexts,
              "tokens of the window; none: as many as the model has places", from(2));
-  add_option(*perplexity, "--most", p.most, "tokens that are scored, about; 0: all", from(0))
+  add_option(*perplexity, "--most", p.most, "first tokens of the text that are read; 0: all",
+             from(0))
       ->capture_default_str();
   add_option(*perplexity, "--batch", p.batch, "windows side by side", from(1))
       ->capture_default_str();

@@ -81,10 +81,8 @@ inline void add_windows(const Model& model, const infty::TokenStream& stream,
 inline infty::TextScore windowed_score(const Model& model, const infty::TokenStream& stream,
                                        Index context, Index stride,
                                        const PerplexityOptions& options) {
-  auto windows = windows_of(stream, context, stride);
+  const auto windows = windows_of(stream, context, stride);
   infty::require(!windows.empty(), "gpt2", "the text is too short: it has no token to predict");
-  if (options.most > 0 && std::ssize(windows) * stride > options.most)
-    windows.resize(static_cast<std::size_t>((options.most + stride - 1) / stride));
   support::ProgressLine line("context " + std::to_string(context), std::ssize(windows), 0,
                              "window");
   infty::TextScore score;
@@ -112,6 +110,12 @@ inline void perplexity(const PerplexityOptions& options) {
   Texts texts;
   const Part part = make_part(encoding, {}, 0, open_documents(options.text, texts));
   describe("text", part);
+  // The same tokens for all windows.
+  infty::TokenStream stream = part.stream;
+  if (options.most > 0 && options.most < std::ssize(stream.tokens)) {
+    stream.tokens.resize(static_cast<std::size_t>(options.most));
+    std::erase_if(stream.documents, [&](Index first) { return first >= options.most; });
+  }
   auto contexts = options.contexts;
   if (contexts.empty()) contexts = {model->config().places};
   const support::InterruptGuard interrupt;
@@ -127,7 +131,7 @@ inline void perplexity(const PerplexityOptions& options) {
     const Index stride = options.stride > 0 ? options.stride : (context + 1) / 2;
     infty::require(stride <= context, "gpt2", "--stride is ", stride,
                    ": it must be at most the context, ", context);
-    const auto score = windowed_score(*model, part.stream, context, stride, options);
+    const auto score = windowed_score(*model, stream, context, stride, options);
     // Per word and byte where all of the text was read, but for the first token.
     const bool whole =
         score.tokens + std::ssize(part.stream.documents) >= std::ssize(part.stream.tokens);
