@@ -26,11 +26,10 @@
 
 namespace memory_study {
 
-/// Whether a folder is a GPT-2's, in Hugging Face's files.
+/// Whether a folder is a GPT-2's, in Hugging Face's files. `language_model` writes no config.json.
 inline bool is_gpt2(const std::filesystem::path& folder) {
   std::error_code ignored;
-  return std::filesystem::exists(folder / "config.json", ignored) &&
-         !std::filesystem::exists(lm::checkpoint_of(folder), ignored);
+  return !folder.empty() && std::filesystem::exists(folder / "config.json", ignored);
 }
 
 /// A GPT-2's folder, and what of it all readings share.
