@@ -69,14 +69,19 @@ struct MemoryKind {
   Index recent = 0;     ///< vectors of the short-term memory
 };
 
+/// Whether a model takes token types beside tokens; those that do have no short-term memory.
+template <class Model>
+inline constexpr bool takes_types =
+    requires(const Model& model, typename Model::State& state, const std::vector<Index>& x) {
+      model.look(state, x, x);
+    };
+
 /// Calls a model with a segment of a passage, and with its token types if it is one that has any.
 /// @param call  call(tokens, types...)
 template <class Model, class Call>
 auto with_types(const Model&, const Passage& passage, const Piece& segment, Call&& call) {
-  constexpr bool typed =
-      requires(const Model& m, typename Model::State& s, std::vector<Index> x) { m.look(s, x, x); };
   const auto tokens = Passage::part(passage.inputs, segment);
-  if constexpr (typed)
+  if constexpr (takes_types<Model>)
     return call(tokens, Passage::part(passage.types, segment));
   else
     return call(tokens);
@@ -101,12 +106,10 @@ Reading read_passage(const Model& model, const std::vector<std::size_t>& blocks,
     segment.first = piece.begin;
     auto branch = state, fresh = model.make_state(1);
     segment.losses = losses(branch);
-    if (const Index before = std::min(kind.recent, piece.begin); before > 0)
-      with_types(model, passage, {piece.begin - before, before},
-                 [&](const auto& tokens, const auto&... types) {
-                   if constexpr (sizeof...(types) == 0)  // those with types have no such memory
-                     model.observe(fresh, 1, tokens, passage.segments.front().length);
-                 });
+    if constexpr (!takes_types<Model>)
+      if (const Index before = std::min(kind.recent, piece.begin); before > 0)
+        model.observe(fresh, 1, Passage::part(passage.inputs, {piece.begin - before, before}),
+                      passage.segments.front().length);
     segment.losses_without = losses(fresh);
     segment.layers = with_types(model, passage, piece,
                                 [&](const auto&... of) { return model.look(state, of...); });
