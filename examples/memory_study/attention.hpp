@@ -42,10 +42,10 @@ struct Histogram {
 
 /// Histograms of the first, the middle and the last layer, of all segments that were read behind
 /// `least` writes or more.
-inline std::vector<Histogram> histograms(const std::vector<Reading>& readings, Index layers,
-                                         Index bins, Index least) {
+inline std::vector<Histogram> histograms(const std::vector<Reading>& readings, Index bins,
+                                         Index least) {
   std::vector<Histogram> out;
-  for (const std::size_t layer : three_layers(layers)) {
+  for (const std::size_t layer : three_layers(std::ssize(readings.front().blocks))) {
     Histogram& histogram = out.emplace_back(bins);
     for (const Reading& reading : readings)
       for (const SegmentRead& segment : reading.segments)
@@ -54,6 +54,7 @@ inline std::vector<Histogram> histograms(const std::vector<Reading>& readings, I
   return out;
 }
 
+/// @param layers  what the layers of the histograms are, from 0
 inline std::string attention_csv(const std::vector<Histogram>& all,
                                  const std::vector<std::size_t>& layers) {
   std::string out = "layer,from,to,share\n";

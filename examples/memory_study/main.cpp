@@ -10,11 +10,15 @@
 //   task [Martins et al. 2022, Fig. 3, right];
 // - retrieved.png, in the place of the first three for a memory of single vectors (memorizing): how
 //   far back the entries stand that are retrieved;
+// - looked.png and answers.html, of a GPT-2 that was trained on dialogues: what each layer looks at
+//   in the document and in what was said, and the excerpts that each turn attends to
+//   [Martins et al. 2022, Fig. 4 and 12];
 // - NAME.png and NAME_words.png, of every memory: what its layers show a traced pass under a name
 //   (infty/nn/pass.hpp), weights of slots and tokens and gates, in the mean and word by word.
 //
-// It takes a model that examples/language_model has trained (--model), or trains a small one, on a
-// text of the user's (--data) or on tales that it makes. The numbers behind the figures are in CSV
+// It takes a model that examples/language_model has trained (--model), or a GPT-2 with a memory
+// beside its attention, or trains a small one, on a text of the user's (--data) or on tales that it
+// makes. The numbers behind the figures are in CSV
 // files beside them.
 
 #include <algorithm>
@@ -39,6 +43,7 @@
 #include "../support/program.hpp"
 #include "../support/saving.hpp"
 #include "basis.hpp"
+#include "gpt2_study.hpp"
 #include "study.hpp"
 
 namespace memory_study {
@@ -105,38 +110,47 @@ std::filesystem::path train_if_none(const Options& options) {
 }
 
 /// Up to `most` documents of the test text, the longest first, each cut to so many words.
-std::vector<std::span<const TokenId>> documents_of(const infty::TokenStream& stream,
-                                                   const Options& options) {
-  std::vector<std::span<const TokenId>> out;
+std::vector<Passage> documents_of(const infty::TokenStream& stream, const Options& options,
+                                  TokenId start, Index segment) {
+  std::vector<std::span<const TokenId>> all;
   for (std::size_t i = 0; i < stream.documents.size(); ++i) {
     const auto begin = static_cast<std::size_t>(stream.documents[i]);
     const auto end = i + 1 < stream.documents.size()
                          ? static_cast<std::size_t>(stream.documents[i + 1])
                          : stream.tokens.size();
     const auto words = std::min(end - begin, static_cast<std::size_t>(options.words));
-    out.push_back(std::span(stream.tokens).subspan(begin, words));
+    all.push_back(std::span(stream.tokens).subspan(begin, words));
   }
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a.size() != b.size() ? a.size() > b.size() : a.data() < b.data();
   });
-  if (std::ssize(out) > options.documents) out.resize(static_cast<std::size_t>(options.documents));
+  if (std::ssize(all) > options.documents) all.resize(static_cast<std::size_t>(options.documents));
+  std::vector<Passage> out;
+  for (const auto& document : all) out.push_back(passage_of(start, document, segment));
   return out;
 }
 
 void study_text(const Options& options) {
+  if (is_gpt2(options.model)) return study_gpt2(options);
   const auto folder = train_if_none(options);
   lm::Settings s = lm::settings_of(folder);
   if (!options.data.empty()) s.data = options.data, s.valid = s.test = "";
   const lm::Tokenizer tokenizer(s.level, folder);
-  const lm::Texts texts = lm::open_texts(s);
-  const lm::Split test = lm::make_split(tokenizer, texts.test);
+  const lm::Texts from = lm::open_texts(s);
+  const lm::Split test = lm::make_split(tokenizer, from.test);
   infty::require(!test.stream.tokens.empty(), "memory_study", "the text has no token");
+  const TokenTexts texts{
+      .decode = [&](std::span<const TokenId> ids) { return tokenizer.decode(ids); },
+      .name = tokenizer.token_name(),
+      .spaced = s.level == "word"};
   const support::InterruptGuard interrupt;
-  const Documents documents{documents_of(test.stream, options), options};
+  const Documents documents{documents_of(test.stream, options, tokenizer.start(), s.segment),
+                            options};
+  const auto model = lm::load_model(s, tokenizer, folder);
   const bool retrieves = s.memory == "memorizing", long_term = s.memory.starts_with("infty");
-  if (retrieves) study_retrieved(options, s, tokenizer, folder, documents);
-  if (long_term) study_long_term(options, s, tokenizer, folder, documents);
-  const bool shown = study_shown(options, s, tokenizer, folder, documents);
+  if (retrieves) study_retrieved(options, *model, s.memory_length, s.model.layers, documents);
+  if (long_term) study_long_term(options, s, tokenizer, folder, texts, documents);
+  const bool shown = study_shown(options, *model, texts, documents);
   infty::require(retrieves || long_term || shown, "memory_study", folder.string(),
                  " holds a model (", support::model_name(s),
                  ") whose layers show nothing of what they read");
@@ -176,20 +190,32 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   };
   app.add_option("--out", options.out, "folder for the figures")->capture_default_str();
   app.add_option("--model", options.model,
-                 "folder of a model with one of these memories that language_model has trained; "
-                 "without it a small one is trained")
+                 "folder of a model with one of these memories that language_model has trained, or "
+                 "of a GPT-2 in Hugging Face's files with memory_config.json, as gpt2 and dialogue "
+                 "write it; without it a small one is trained")
       ->check(CLI::ExistingDirectory);
   app.add_option("--data", options.data,
                  "a text to train on and to look at, or a folder of them; without it that of the "
                  "model, or tales that are made");
+  auto* const dialogues =
+      app.add_option("--dialogues", options.dialogues,
+                     "what a GPT-2 that was trained on them is looked at with, instead of a text: "
+                     "a NAME.txt that dialogue prepare has written")
+          ->check(CLI::ExistingFile)
+          ->excludes("--data");
+  add_option(app, "--dialogue", options.dialogue,
+             "the one that pages show, counted from 0; -1: the longest", from(-1))
+      ->needs(dialogues)
+      ->capture_default_str();
   app.add_option("--memory", options.memory,
                  "of the model, if one is trained, or what it has in the place of attention, of a "
                  "feed-forward layer or around the stack, as language_model names these")
       ->capture_default_str()
-      ->check(CLI::IsMember({"infty", "infty-sticky", "infty-gibbs", "memorizing", "infini",
-                             "titans", "memformer", "delta-net", "gated-delta-net", "memsizer",
-                             "titans-layer", "product-keys", "memory-plus", "engram", "memory",
-                             "recurrent", "associative"}));
+      ->check(CLI::IsMember({"infty",           "infty-sticky", "infty-gibbs",  "memorizing",
+                             "infini",          "titans",       "memformer",    "delta-net",
+                             "gated-delta-net", "memsizer",     "titans-layer", "product-keys",
+                             "memory-plus",     "engram",       "memory",       "recurrent",
+                             "associative",     "xl",           "lamemo",       "compressive"}));
   positive("--steps", options.steps, "of training, if a model is trained");
   support::add_saving(app, options.saving);
   app.add_flag("--fresh", options.fresh, "train anew, whatever is there");
@@ -219,9 +245,12 @@ void run(const Options& options) {
   if (options.threads > 0) infty::set_num_threads(options.threads);
   support::require_memory("memory_study", options, [](const Options& o) { return bytes_of(o); });
   if (options.sorting) validate(options.basis);
+  infty::require(options.dialogues.empty() || is_gpt2(options.model), "memory_study",
+                 "--dialogues goes with a --model that is a GPT-2's folder");
   const auto lock = support::Lock::folder(options.out);
   lock.remove_unfinished({"attention.csv", "attention.gp", "space.csv", "space.gp", "basis.csv",
-                          "basis.gp", "page.html", "retrieved.csv", "retrieved.gp"});
+                          "basis.gp", "page.html", "retrieved.csv", "retrieved.gp", "looked.csv",
+                          "looked.gp", "answers.html"});
   for (const Index basis : options.basis.basis)
     lock.remove_unfinished({basis_checkpoint(options, basis).filename().string()});
   if (options.text) study_text(options);

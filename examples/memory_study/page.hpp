@@ -13,35 +13,7 @@
 
 namespace memory_study {
 
-/// A token as text.
-inline std::string token_text(const language_model::Tokenizer& tokenizer, Index id) {
-  const auto token = static_cast<TokenId>(id);
-  return tokenizer.decode(std::span(&token, 1));
-}
-
-/// `text` with each stretch of white space as one space, and none at the ends.
-inline std::string squeezed(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const bool space = c == ' ' || c == '\n' || c == '\t' || c == '\r';
-    if (!space)
-      out += c;
-    else if (!out.empty() && out.back() != ' ')
-      out += ' ';
-  }
-  if (!out.empty() && out.back() == ' ') out.pop_back();
-  return out;
-}
-
-/// Tokens [first, first + count) of a text, on one line.
-inline std::string phrase_text(const language_model::Tokenizer& tokenizer,
-                               const std::vector<Index>& ids, Index first, Index count) {
-  std::vector<TokenId> tokens;
-  for (Index i = first; i < first + count; ++i)
-    tokens.push_back(static_cast<TokenId>(ids[static_cast<std::size_t>(i)]));
-  return squeezed(tokenizer.decode(tokens));
-}
-
+/// Text as HTML shows it.
 inline std::string html_escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -80,14 +52,13 @@ inline Index best_remembered(const Reading& reading) {
 
 /// A page with the text that was read when a word was predicted: what the long-term memory held is
 /// shaded by the attention to it, of each layer and of all of them.
-/// @param spaced  whether tokens are words, with spaces between them
-inline std::string attention_page(const Reading& reading,
-                                  const language_model::Tokenizer& tokenizer, Index input,
-                                  bool spaced) {
+inline std::string attention_page(const Reading& reading, const TokenTexts& texts, Index input) {
   const SegmentRead& segment = reading.segment_of(input);
   const Index query = input - segment.first, written = segment.cells.front().size();
+  const Index held = segment.held();
+  const bool spaced = texts.spaced;
   const auto at = static_cast<std::size_t>(input);
-  const std::string word = html_escaped(squeezed(token_text(tokenizer, reading.tokens[at])));
+  const std::string word = html_escaped(squeezed(texts.of(reading.passage.targets[at])));
   std::vector<std::vector<double>> views{std::vector<double>(static_cast<std::size_t>(written))};
   for (std::size_t layer = 0; layer < segment.layers.size(); ++layer) {
     views.push_back(word_attention(segment, layer, query));
@@ -119,16 +90,19 @@ inline std::string attention_page(const Reading& reading,
   for (std::size_t i = 0; i < views.size(); ++i)
     out += "#v" + std::to_string(i) + ":checked ~ #t" + std::to_string(i) + " { display: block }\n";
   out += "</style>\n</head>\n<body>\n<h1>Where the model looked to predict “" + word +
-         "”</h1>\n<p class=\"note\">The " + std::to_string(written) + ' ' + tokenizer.token_name() +
+         "”</h1>\n<p class=\"note\">The " + std::to_string(written) + ' ' + texts.name +
          "s in the long-term memory are shaded by their share of its attention, the mean over "
          "heads; the darkest has the most in each view. What is grey the model has in its "
-         "short-term memory and the segment. It predicted the boxed " +
-         tokenizer.token_name() + ' ' + numbers + ". The same " + tokenizer.token_name() +
-         " elsewhere is underlined. Point at a " + tokenizer.token_name() + " for its share.</p>\n";
+         "short-term memory and the segment" +
+         (held > 0 ? ", or has forgotten" : "") + ". It predicted the boxed " + texts.name + ' ' +
+         numbers + ". The same " + texts.name + " elsewhere is underlined. Point at a " +
+         texts.name + " for its share.</p>\n";
   for (std::size_t i = 0; i < views.size(); ++i) {
     const std::string id = std::to_string(i);
     out += "<input type=\"radio\" name=\"view\" id=\"v" + id + '"' + (i == 0 ? " checked" : "") +
-           "><label for=\"v" + id + "\">" + (i == 0 ? "all layers" : "layer " + id) + "</label>\n";
+           "><label for=\"v" + id + "\">" +
+           (i == 0 ? "all layers" : "layer " + std::to_string(reading.blocks[i - 1] + 1)) +
+           "</label>\n";
   }
   const std::string gap = spaced ? " " : "";
   for (std::size_t i = 0; i < views.size(); ++i) {
@@ -136,19 +110,22 @@ inline std::string attention_page(const Reading& reading,
     out += "<p class=\"view\" id=\"t" + std::to_string(i) + "\">\n";
     for (Index j = 0; j <= input; ++j) {
       const auto place = static_cast<std::size_t>(j);
-      const std::string token = token_text(tokenizer, reading.inputs[place]);
+      const std::string token = texts.of(reading.passage.inputs[place]);
       const bool ends_line = token.find('\n') != std::string::npos;
       if (j == 0 && ends_line) continue;  // what the first word is predicted from
       std::string text = html_escaped(spaced && !ends_line ? squeezed(token) : token);
-      if (reading.inputs[place] == reading.tokens[at]) text = "<b>" + text + "</b>";
-      if (j < written) {
+      if (reading.passage.inputs[place] == reading.passage.targets[at])
+        text = "<b>" + text + "</b>";
+      if (j > 0 && j == held) out += "</span>";
+      if (j >= held && j < held + written) {
         char style[96];
         std::snprintf(style, sizeof style,
                       "<span style=\"background:rgba(234,88,12,%.2f)\" title=\"%.2f %%\">",
-                      views[i][place] / most * .85, 100 * views[i][place]);
+                      views[i][static_cast<std::size_t>(j - held)] / most * .85,
+                      100 * views[i][static_cast<std::size_t>(j - held)]);
         out += style + text + "</span>" + gap;
       } else {
-        if (j == written) out += "<span class=\"recent\">";
+        if ((j == 0 && held > 0) || j == held + written) out += "<span class=\"recent\">";
         out += text + gap;
       }
     }

@@ -10,10 +10,10 @@
 
 #include "../support/language_model/model.hpp"
 #include "cells.hpp"
+#include "passage.hpp"
 
 namespace memory_study {
 
-using infty::TokenId;
 using support::LongTermView;
 
 /// Keeps as much of the documents as is scored in seconds.
@@ -36,22 +36,19 @@ struct SegmentRead {
   Index first = 0;                   ///< its first input
   std::vector<LongTermView> layers;  ///< densities as `shares_before` keeps them
   std::vector<Cells> cells;          ///< of each layer's memory while the segment was read
+  Index until = 0;                   ///< behind the last input that has come to the memories
   std::vector<float> losses;         ///< of what comes behind each input
   /// The same where nothing is remembered but what the short-term memory holds.
   std::vector<float> losses_without;
+
+  /// The first input that the memories hold: the one of the first cell.
+  Index held() const { return until - cells.front().size(); }
 };
 
-/// What a document is read as: the token in front of each of its own.
-inline std::vector<Index> inputs_of(TokenId start, std::span<const TokenId> document) {
-  std::vector<Index> inputs{static_cast<Index>(start)};
-  for (const TokenId id : document) inputs.push_back(static_cast<Index>(id));
-  inputs.pop_back();
-  return inputs;
-}
-
-/// A document as a model read it from a fresh state. Input i is the token before `tokens[i]`.
+/// A passage as a model read it from a fresh state.
 struct Reading {
-  std::vector<Index> inputs, tokens;
+  Passage passage;
+  std::vector<std::size_t> blocks;  ///< whose memories the views are of, from 0
   std::vector<SegmentRead> segments;
 
   /// The segment in which an input was read.
@@ -62,45 +59,74 @@ struct Reading {
   }
 };
 
-/// Reads a document by a model with a long-term memory; `s` are its settings. `done(tokens)` is
-/// called behind each segment, with how many it had.
-template <class Done>
-Reading read_document(const support::Model& model, const language_model::Settings& s, TokenId start,
-                      std::span<const TokenId> document, Done&& done) {
-  Reading out;
-  out.inputs = inputs_of(start, document);
-  for (const TokenId id : document) out.tokens.push_back(static_cast<Index>(id));
-  const bool sticky = s.memory == "infty-sticky";
-  const Index recent = s.memory_length - language_model::compressed_length(s);
+/// How a long-term memory moves what it has been told, and what stands in front of it.
+struct MemoryKind {
+  double tau = 0;
+  bool sticky = false;
+  Index bins = 1;       ///< of sticky samples
+  Index points = 2;     ///< of a density of any shape
+  Index threshold = 0;  ///< written vectors behind which a write clears what was; 0: never
+  Index recent = 0;     ///< vectors of the short-term memory
+};
+
+/// Whether a model takes token types beside tokens; those that do have no short-term memory.
+template <class Model>
+inline constexpr bool takes_types =
+    requires(const Model& model, typename Model::State& state, const std::vector<Index>& x) {
+      model.look(state, x, x);
+    };
+
+/// Calls a model with a segment of a passage, and with its token types if it is one that has any.
+/// @param call  call(tokens, types...)
+template <class Model, class Call>
+auto with_types(const Model&, const Passage& passage, const Piece& segment, Call&& call) {
+  const auto tokens = Passage::part(passage.inputs, segment);
+  if constexpr (takes_types<Model>)
+    return call(tokens, Passage::part(passage.types, segment));
+  else
+    return call(tokens);
+}
+
+/// Reads a passage by a model with long-term memories, of these blocks. `done(tokens)` is called
+/// behind each segment, with how many it had.
+template <class Model, class Done>
+Reading read_passage(const Model& model, const std::vector<std::size_t>& blocks,
+                     const MemoryKind& kind, const Passage& passage, Done&& done) {
+  Reading out{.passage = passage, .blocks = blocks, .segments = {}};
   auto state = model.make_state(1);
-  std::vector<Cells> cells(static_cast<std::size_t>(s.model.layers));
-  const auto length = std::ssize(out.inputs);
-  for (Index first = 0; first < length; first += s.segment) {
-    const Index count = std::min<Index>(s.segment, length - first);
-    infty::TextBatch batch{
-        .batch = 1, .length = count, .inputs = {}, .targets = {}, .predicted = count, .reset = {}};
-    batch.inputs.assign(out.inputs.begin() + first, out.inputs.begin() + first + count);
-    batch.targets.assign(out.tokens.begin() + first, out.tokens.begin() + first + count);
-    auto branch = state;
+  std::vector<Cells> cells(blocks.size());
+  Index until = passage.segments.front().begin;
+  for (const Piece& piece : passage.segments) {
+    const auto losses = [&](auto& from) {
+      return with_types(model, passage, piece, [&](const auto&, const auto&... types) {
+        return model.losses(from, passage.batch(piece), types...);
+      });
+    };
     SegmentRead segment;
-    segment.first = first;
-    segment.losses = model.losses(branch, batch);
-    auto fresh = model.make_state(1);
-    if (const Index before = std::min(recent, first); before > 0)
-      model.observe(fresh, 1, {out.inputs.begin() + first - before, out.inputs.begin() + first},
-                    s.segment);
-    segment.losses_without = model.losses(fresh, batch);
-    segment.layers = model.look(state, batch.inputs);
+    segment.first = piece.begin;
+    auto branch = state, fresh = model.make_state(1);
+    segment.losses = losses(branch);
+    if constexpr (!takes_types<Model>)
+      if (const Index before = std::min(kind.recent, piece.begin); before > 0)
+        model.observe(fresh, 1, Passage::part(passage.inputs, {piece.begin - before, before}),
+                      passage.segments.front().length);
+    segment.losses_without = losses(fresh);
+    segment.layers = with_types(model, passage, piece,
+                                [&](const auto&... of) { return model.look(state, of...); });
+    Index written = 0;
     for (std::size_t i = 0; i < segment.layers.size(); ++i) {
       LongTermView& view = segment.layers[i];
-      view.density = shares_before(view.density, static_cast<std::size_t>(s.long_term.points));
-      if (view.written > cells[i].size())
-        cells[i].write(view.written - cells[i].size(), s.long_term.tau,
-                       sticky ? Warp(view.locations, s.long_term.bins) : Warp());
+      view.density = shares_before(view.density, static_cast<std::size_t>(kind.points));
+      const bool writes = !view.taken.empty();
+      if (kind.threshold > 0 && writes && cells[i].size() >= kind.threshold) cells[i] = Cells();
+      written = view.written - cells[i].size();
+      if (written > 0)
+        cells[i].write(written, kind.tau, kind.sticky ? Warp(view.locations, kind.bins) : Warp());
     }
     segment.cells = cells;
+    segment.until = until += written;
     out.segments.push_back(std::move(segment));
-    done(count);
+    done(piece.length);
   }
   return out;
 }

@@ -21,8 +21,9 @@ struct Retrieved {
   double all = 0;
 
   /// Adds a segment of a document. @param capacity  entries that are remembered at most
-  void add(const LongTermView& view, const std::vector<Index>& inputs, Index first, Index length,
+  void add(const LongTermView& view, const std::vector<Index>& inputs, const Piece& segment,
            Index capacity) {
+    const auto [first, length] = segment;
     const Index held = std::min(first, capacity), each = std::ssize(view.distances) / length;
     if (held == 0) return;
     for (Index i = 0; i < length; ++i) {
@@ -62,24 +63,21 @@ struct Retrieved {
   }
 };
 
-/// Reads documents, each from a fresh state, by a model whose layers retrieve; `done(tokens)` is
+/// Reads passages, each from a fresh state, by a model whose layers retrieve; `done(tokens)` is
 /// called behind each segment. Of each of `layers`, what they retrieve.
+/// @param capacity  entries that are remembered at most
 template <class Done>
-std::vector<Retrieved> read_retrieved(const support::Model& model,
-                                      const language_model::Settings& s, TokenId start,
-                                      std::span<const std::span<const TokenId>> documents,
+std::vector<Retrieved> read_retrieved(const support::Model& model, Index capacity,
+                                      std::span<const Passage> passages,
                                       const std::vector<std::size_t>& layers, Done&& done) {
   std::vector<Retrieved> out(layers.size());
-  for (const auto& document : documents) {
-    const auto inputs = inputs_of(start, document);
+  for (const Passage& passage : passages) {
     auto state = model.make_state(1);
-    for (Index first = 0; first < std::ssize(inputs); first += s.segment) {
-      const Index count = std::min<Index>(s.segment, std::ssize(inputs) - first);
-      const auto views =
-          model.look(state, {inputs.begin() + first, inputs.begin() + first + count});
+    for (const Piece& segment : passage.segments) {
+      const auto views = model.look(state, Passage::part(passage.inputs, segment));
       for (std::size_t i = 0; i < layers.size() && !views.empty(); ++i)
-        out[i].add(views[layers[i]], inputs, first, count, s.memory_length);
-      done(count);
+        out[i].add(views[layers[i]], passage.inputs, segment, capacity);
+      done(segment.length);
     }
   }
   return out;

@@ -94,6 +94,11 @@ shows(gated-delta-net delta_kept_words layer-head-word-value 384)
 shows(product-keys product_key_use layer-key1-key2-value 1024 product_key_weights layer-head-rank-value 128)
 shows(memory-plus product_key_use layer-key1-key2-value 1024)
 shows(engram engram_gate_words layer-word-value 32)
+# What words read of the past, by its places: 96 of the last words, 35 of the compressive memory's, and 64
+# compressed ones.
+shows(xl past_weights layer-head-place-value 1152 past_weights_words layer-place-word-value 9216)
+shows(lamemo past_weights layer-head-place-value 1152)
+shows(compressive past_weights layer-head-place-value 420 compressed_weights layer-head-place-value 768)
 
 # A model that is there is not given up for other options.
 file(SHA256 "${FOLDER}/first/model/checkpoint.safetensors" before)

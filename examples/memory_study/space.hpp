@@ -24,9 +24,10 @@ inline std::vector<Phrase> all_phrases(const Reading& plain, const Reading& stic
                                        std::size_t layer, Index words) {
   const Cells& even = plain.segments.back().cells[layer];
   const Cells& by_attention = sticky.segments.back().cells[layer];
+  const Index held = plain.segments.back().held();
   std::vector<Phrase> out;
   for (Index first = 0; first + words <= even.size(); ++first)
-    out.push_back({.first = first,
+    out.push_back({.first = held + first,
                    .plain = even.end(first + words - 1) - even.begin(first),
                    .sticky = by_attention.end(first + words - 1) - by_attention.begin(first),
                    .text = {}});
@@ -82,7 +83,8 @@ inline std::string space_figure(const std::vector<LayerSpace>& layers, Index wor
   double least = 1;
   for (const Phrase& phrase : layers.front().all) least = std::min(least, phrase.plain);
   const double bottom = std::pow(10, std::floor(std::log10(least)) - 1);
-  const std::size_t size = layers.front().all.size();
+  const auto size = static_cast<double>(layers.front().all.size());
+  const auto begin = static_cast<double>(layers.front().all.front().first);
   std::ostringstream gp;
   gp << "set terminal pngcairo size 1100," << 90 + 260 * layers.size()
      << " font 'sans,11'\nset output 'space.png'\nset datafile separator ','\nset border 3\n"
@@ -91,8 +93,9 @@ inline std::string space_figure(const std::vector<LayerSpace>& layers, Index wor
      << " words have at the end of the text' font 'sans,14' "
         "margins .09,.96,.09,.93 spacing .05\n"
         "set ylabel 'share of the memory' offset 1\nset logscale y\nset format y '10^{%L}'\n"
-        "unset key\nset xrange [0:"
-     << size << "]\nset yrange [" << bottom << ":300]\nset ytics " << bottom << ",100,1\n";
+        "unset key\nset xrange ["
+     << begin << ':' << begin + size << "]\nset yrange [" << bottom << ":300]\nset ytics " << bottom
+     << ",100,1\n";
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const LayerSpace& space = layers[i];
     const bool last = i + 1 == layers.size();
@@ -102,10 +105,10 @@ inline std::string space_figure(const std::vector<LayerSpace>& layers, Index wor
     // Neighbours' labels stand at different heights, and none beyond the edges.
     double height = 2;
     for (const Phrase& phrase : space.peaks) {
-      const auto at = static_cast<double>(phrase.first), width = static_cast<double>(size);
+      const auto at = static_cast<double>(phrase.first);
       gp << "set arrow from " << at << ',' << phrase.sticky * 1.4 << " to " << at << ','
          << height / 1.5 << " nohead lw .8 lc '#78716c'\nset label '" << label_of(phrase.text)
-         << "' at " << std::clamp(at, .08 * width, .93 * width) << ',' << height
+         << "' at " << std::clamp(at, begin + .08 * size, begin + .93 * size) << ',' << height
          << " center font ',10' noenhanced\n";
       height = height > 60 ? 2 : height * 6;
     }

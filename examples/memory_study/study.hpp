@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,7 +28,9 @@ namespace lm = language_model;
 struct Options {
   std::filesystem::path out = "memory-study", model;
   std::string data, memory = "infty-sticky";
+  std::filesystem::path dialogues;
   Index steps = 800, words = 1500, documents = 12, bins = 100, phrase = 4, predict = -1;
+  Index dialogue = -1;
   support::Saving saving = {};
   std::string again = "";  ///< the command that goes on
   int threads = 0;
@@ -54,45 +57,46 @@ inline void write_figure(const Options& options, const std::string& name, const 
 
 /// What is read, and how far it has come.
 struct Documents {
-  std::vector<std::span<const TokenId>> all;
+  std::vector<Passage> all;
   const Options& options;
 
-  /// Calls read(documents, done) with the first `count`, and shows a line on the progress:
+  /// Calls read(passages, done) with the first `count`, and shows a line on the progress:
   /// done(tokens) is to be called behind each segment.
   template <class Read>
   auto shown(const std::string& name, std::size_t count, const Read& read) const {
-    const auto documents = std::span(all).first(std::min(count, all.size()));
+    const auto passages = std::span(all).first(std::min(count, all.size()));
     Index tokens = 0, total = 0;
-    for (const auto& document : documents) total += std::ssize(document);
+    for (const Passage& passage : passages) total += std::ssize(passage.inputs);
     support::ProgressLine line(name, total, 0, "token");
-    return read(documents, [&](Index more) {
+    return read(passages, [&](Index more) {
       line.update(tokens += more);
       stop_if_interrupted(options);
     });
   }
 };
 
-/// Reads all documents, each from a fresh state; what layers show. The passage is the first one's
-/// last segment, whose words go to `words`.
-inline ShownByName read_shown(const support::Model& model, const lm::Settings& s,
-                              const lm::Tokenizer& tokenizer, const Documents& documents,
-                              std::vector<std::string>& words) {
+/// Reads all passages, each from a fresh state; what layers show. The passage of the pictures is
+/// the first one's last segment, whose words go to `words`.
+template <class Model>
+ShownByName read_shown(const Model& model, const TokenTexts& texts, const Documents& documents,
+                       std::vector<std::string>& words) {
   const auto read = [&](const auto& some, const auto& done) {
     ShownByName all;
     for (std::size_t i = 0; i < some.size(); ++i) {
-      const auto inputs = inputs_of(tokenizer.start(), some[i]);
       auto state = model.make_state(1);
-      for (Index first = 0; first < std::ssize(inputs); first += s.segment) {
-        const Index count = std::min<Index>(s.segment, std::ssize(inputs) - first);
+      Index longest = 0;
+      for (const Piece& piece : some[i].segments) longest = std::max(longest, piece.length);
+      for (const Piece& piece : some[i].segments) {
         // Of a shorter last segment there would be little to see.
-        const bool keep = i == 0 && (first == 0 || count == s.segment);
-        const std::vector<Index> segment(inputs.begin() + first, inputs.begin() + first + count);
-        for (const Shown& shown : model.shown(state, segment))
-          all[shown.name][shown.layer].add(shown, keep);
+        const bool keep = i == 0 && (piece.begin == 0 || piece.length == longest);
+        const auto entries = with_types(
+            model, some[i], piece, [&](const auto&... of) { return model.shown(state, of...); });
+        for (const Shown& shown : entries) all[shown.name][shown.layer].add(shown, keep);
         if (keep) words.clear();
-        for (std::size_t j = 0; keep && j < segment.size(); ++j)
-          words.push_back(squeezed(token_text(tokenizer, segment[j])));
-        done(count);
+        for (Index j = 0; keep && j < piece.length; ++j)
+          words.push_back(
+              squeezed(texts.of(some[i].inputs[static_cast<std::size_t>(piece.begin + j)])));
+        done(piece.length);
       }
     }
     return all;
@@ -101,13 +105,12 @@ inline ShownByName read_shown(const support::Model& model, const lm::Settings& s
 }
 
 /// Pictures of all that layers show which says what its dimensions are; whether there is any.
-inline bool study_shown(const Options& options, const lm::Settings& s,
-                        const lm::Tokenizer& tokenizer, const std::filesystem::path& folder,
-                        const Documents& documents) {
+template <class Model>
+bool study_shown(const Options& options, const Model& model, const TokenTexts& texts,
+                 const Documents& documents) {
   constexpr Index most_words = 64;
-  const auto model = lm::load_model(s, tokenizer, folder);
   std::vector<std::string> words;
-  const ShownByName all = read_shown(*model, s, tokenizer, documents, words);
+  const ShownByName all = read_shown(model, texts, documents, words);
   if (std::ssize(words) > most_words) words.erase(words.begin(), words.end() - most_words);
   for (const auto& [name, layers] : all) {
     std::vector<Panel> means, passages;
@@ -131,16 +134,16 @@ inline bool study_shown(const Options& options, const lm::Settings& s,
   return !all.empty();
 }
 
-inline void study_retrieved(const Options& options, lm::Settings s, const lm::Tokenizer& tokenizer,
-                            const std::filesystem::path& folder, const Documents& documents) {
-  const auto model = lm::load_model(s, tokenizer, folder);
-  const auto layers = three_layers(s.model.layers);
+inline void study_retrieved(const Options& options, const support::Model& model, Index capacity,
+                            Index depth, const Documents& documents) {
+  const auto layers = three_layers(depth);
   const auto all =
-      documents.shown(s.memory, documents.all.size(), [&](const auto& some, const auto& done) {
-        return read_retrieved(*model, s, tokenizer.start(), some, layers, done);
+      documents.shown("memorizing", documents.all.size(), [&](const auto& some, const auto& done) {
+        return read_retrieved(model, capacity, some, layers, done);
       });
   infty::require(all.front().all > 0, "memory_study", "the longest document has ",
-                 documents.all.front().size(), " tokens: nothing is retrieved for any of them");
+                 documents.all.front().targets.size(),
+                 " tokens: nothing is retrieved for any of them");
   write_figure(options, "retrieved", retrieved_csv(all, layers), retrieved_figure(layers));
   std::printf("what is retrieved, and what would be by chance\n");
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -151,59 +154,89 @@ inline void study_retrieved(const Options& options, lm::Settings s, const lm::To
         100 * all[i].same_by_chance / all[i].all);
 }
 
-inline void study_long_term(const Options& options, lm::Settings s, const lm::Tokenizer& tokenizer,
-                            const std::filesystem::path& folder, const Documents& documents) {
-  // The same parameters read the same text as often as there are ways to sample what was written.
-  const bool two_ways = s.memory != "infty-gibbs";
-  const auto read_all = [&](const std::string& memory, std::size_t count) {
-    s.memory = memory;
-    const auto model = lm::load_model(s, tokenizer, folder);
-    return documents.shown(memory, count, [&](const auto& some, const auto& done) {
-      std::vector<Reading> readings;
-      for (const auto& document : some)
-        readings.push_back(read_document(*model, s, tokenizer.start(), document, done));
-      return readings;
-    });
-  };
-  const auto plain = read_all(two_ways ? "infty" : s.memory, documents.all.size());
-  const Index written = plain.front().segments.back().cells.front().size();
+/// Readings of models with a long-term memory by the same parameters: all passages, evenly sampled
+/// but in the one that has no other way, and the first one with sticky memories.
+struct LongTermReadings {
+  std::vector<Reading> plain, sticky;  ///< no sticky ones of a density of any shape
+  double tau;
+};
+
+/// Draws where queries look, how much of the memory words have, and the page of one word.
+inline void draw_long_term(const Options& options, const LongTermReadings& readings,
+                           const TokenTexts& texts) {
+  const auto& [plain, sticky, tau] = readings;
+  const Reading& first = plain.front();
+  const SegmentRead& end = first.segments.back();
+  const Index written = end.cells.front().size();
   infty::require(written > 0, "memory_study", "the longest document has ",
-                 plain.front().tokens.size(),
+                 first.passage.targets.size(),
                  " tokens: none of them comes to the long-term memory");
 
-  const auto layers = three_layers(s.model.layers);
-  const Index most = plain.front().segments.back().layers.front().writes;
-  const auto all = histograms(plain, s.model.layers, options.bins, std::min<Index>(most, 4));
+  const auto three = three_layers(std::ssize(first.blocks));
+  std::vector<std::size_t> layers;
+  for (const std::size_t layer : three) layers.push_back(first.blocks[layer]);
+  Index most = 0;
+  for (const SegmentRead& segment : first.segments)
+    most = std::max(most, segment.layers.front().writes);
+  const auto all = histograms(plain, options.bins, std::min<Index>(most, 4));
   write_figure(options, "attention", attention_csv(all, layers),
-               attention_figure(all, layers, s.long_term.tau));
-  for (std::size_t i = 0; i < all.size() && two_ways; ++i)
+               attention_figure(all, layers, tau));
+  for (std::size_t i = 0; i < all.size() && !sticky.empty(); ++i)
     std::printf("layer %zu: %.1f %% of attention lies outside of the memory\n", layers[i] + 1,
                 100 * all[i].outside / all[i].queries);
 
-  if (two_ways) {
-    const auto sticky = read_all("infty-sticky", 1);
+  if (!sticky.empty()) {
     const Index words = std::min(options.phrase, written);
     std::vector<LayerSpace> spaces;
     std::printf("\nphrases that sticky memories give most space, with and without them\n");
-    for (const std::size_t layer : layers) {
+    for (std::size_t i = 0; i < three.size(); ++i) {
       auto& space = spaces.emplace_back(
-          LayerSpace{layer, all_phrases(plain.front(), sticky.front(), layer, words), {}});
+          LayerSpace{layers[i], all_phrases(first, sticky.front(), three[i], words), {}});
       space.peaks = phrases_at_peaks(space.all, 6);
       for (Phrase& phrase : space.peaks) {
-        phrase.text = phrase_text(tokenizer, plain.front().inputs, phrase.first, words);
-        std::printf("layer %zu %9.4f %% %9.4f %%  %s\n", layer + 1, 100 * phrase.sticky,
+        phrase.text = phrase_text(texts, first.passage.inputs, phrase.first, words);
+        std::printf("layer %zu %9.4f %% %9.4f %%  %s\n", layers[i] + 1, 100 * phrase.sticky,
                     100 * phrase.plain, phrase.text.c_str());
       }
     }
     write_figure(options, "space", space_csv(spaces), space_figure(spaces, words));
   }
 
-  infty::require(options.predict < std::ssize(plain.front().tokens), "memory_study",
-                 "--predict is ", options.predict, ": the text has ", plain.front().tokens.size(),
+  infty::require(options.predict < std::ssize(first.passage.targets), "memory_study",
+                 "--predict is ", options.predict, ": the text has ", first.passage.targets.size(),
                  " tokens");
-  const Index input = options.predict >= 0 ? options.predict : best_remembered(plain.front());
-  support::write_file(options.out / "page.html",
-                      attention_page(plain.front(), tokenizer, input, s.level == "word"));
+  const Index input = options.predict >= 0 ? options.predict : best_remembered(first);
+  support::write_file(options.out / "page.html", attention_page(first, texts, input));
+}
+
+inline void study_long_term(const Options& options, lm::Settings s, const lm::Tokenizer& tokenizer,
+                            const std::filesystem::path& folder, const TokenTexts& texts,
+                            const Documents& documents) {
+  // The same parameters read the same text as often as there are ways to sample what was written.
+  const bool two_ways = s.memory != "infty-gibbs";
+  std::vector<std::size_t> blocks(static_cast<std::size_t>(s.model.layers));
+  std::iota(blocks.begin(), blocks.end(), std::size_t{0});
+  const auto read_all = [&](const std::string& memory, std::size_t count) {
+    s.memory = memory;
+    const auto model = lm::load_model(s, tokenizer, folder);
+    const MemoryKind kind{.tau = s.long_term.tau,
+                          .sticky = memory == "infty-sticky",
+                          .bins = s.long_term.bins,
+                          .points = s.long_term.points,
+                          .threshold = s.long_term.threshold,
+                          .recent = s.memory_length - lm::compressed_length(s)};
+    return documents.shown(memory, count, [&](const auto& some, const auto& done) {
+      std::vector<Reading> readings;
+      for (const Passage& passage : some)
+        readings.push_back(read_passage(*model, blocks, kind, passage, done));
+      return readings;
+    });
+  };
+  LongTermReadings readings{.plain = read_all(two_ways ? "infty" : s.memory, documents.all.size()),
+                            .sticky = {},
+                            .tau = s.long_term.tau};
+  if (two_ways) readings.sticky = read_all("infty-sticky", 1);
+  draw_long_term(options, readings, texts);
 }
 
 }  // namespace memory_study

@@ -123,6 +123,7 @@
 #include <infty/memory/mixed_config.hpp>
 #include <infty/memory/mixed_memory.hpp>
 #include <infty/memory/no_memory.hpp>
+#include <infty/memory/past_weights.hpp>
 #include <infty/memory/ops/associative.hpp>
 #include <infty/memory/ops/chunk_products.hpp>
 #include <infty/memory/ops/chunked_delta_rule.hpp>

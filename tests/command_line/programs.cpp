@@ -173,7 +173,7 @@ TEST_CASE("Retrieved: distances are counted beside those of chance") {
   const std::vector<support::Index> inputs{7, 8, 7, 7, 9};
   support::LongTermView view;
   view.distances = {1, 3, 4, 0};
-  found.add(view, inputs, 3, 2, 16);
+  found.add(view, inputs, {3, 2}, 16);
   CHECK(found.count == std::vector<double>{0, 1, 0, 1, 1});
   CHECK(found.all == 3);
   CHECK(found.same == 2);

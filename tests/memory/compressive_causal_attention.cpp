@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -66,12 +67,13 @@ class ByDefinition {
     const std::size_t past = all.size();
     all.insert(all.end(), segment.begin(), segment.end());
     std::vector<Vector> out;
+    read_of_past = {};
     for (std::size_t i = past; i < all.size(); ++i) {
       const Vector q = times(layer_.maps.query, normed(all[i]));
       Vector heads(6, 0.0);
       for (std::size_t h = 0; h < 2; ++h) {
         Vector sum(3, 0.0);
-        double total = 0;
+        double total = 0, past_total = 0;
         for (std::size_t j = 0; j <= i; ++j) {
           const Vector k = times(layer_.maps.key, normed(all[j])),
                        v = times(layer_.maps.value, normed(all[j]));
@@ -79,9 +81,11 @@ class ByDefinition {
           for (std::size_t c = 3 * h; c < 3 * h + 3; ++c) score += q[c] * k[c] / std::sqrt(3.0);
           const double weight = std::exp(score - slopes_[h] * static_cast<double>(i - j));
           total += weight;
+          if (j < past) past_total += weight;
           for (std::size_t c = 0; c < 3; ++c) sum[c] += weight * v[3 * h + c];
         }
         for (std::size_t c = 0; c < 3; ++c) heads[3 * h + c] = sum[c] / total;
+        read_of_past[h].push_back(past_total / total);
       }
       out.push_back(times(layer_.maps.out, heads));
     }
@@ -99,6 +103,9 @@ class ByDefinition {
       compressed_.erase(compressed_.begin());
     return out;
   }
+
+  /// What each vector of the last segment has read of the past in all, by head.
+  std::array<Vector, 2> read_of_past;
 
  private:
   Vector normed(const Vector& x) const {
@@ -128,10 +135,19 @@ TEMPLATE_LIST_TEST_CASE("CompressiveCausalAttention: what plain loops make of it
   for (const Index length : {3, 5, 1, 4}) {
     CAPTURE(length);
     const Variable<T, B> x(uniform_tensor<T, B>({2, length, 4}, random));
-    Pass<T, B> pass;
+    Pass<T, B> pass{.traced = true};
     const auto got = layer.forward(state, x, InputNorm<T, B>(norm), pass).value().to_vector();
+    Vector shown;  // by row, head and word: what is read of all that is held
+    for (const auto& entry : pass.trace) {
+      CHECK(entry.axes == "row head word place");
+      const auto values = in_double(entry.value.value().to_vector());
+      const auto places = static_cast<std::size_t>(entry.value.dim(3));
+      CHECK(entry.value.dim(3) == (entry.name == "past_weights" ? 2 : 3));
+      shown.resize(values.size() / places);
+      for (std::size_t i = 0; i < values.size(); ++i) shown[i / places] += values[i];
+    }
     const auto all = in_double(x.value().to_vector());
-    Vector expected;
+    Vector expected, of_past;
     for (Index row = 0; row < 2; ++row) {
       std::vector<Vector> segment;
       for (Index i = 0; i < length; ++i) {
@@ -140,8 +156,12 @@ TEMPLATE_LIST_TEST_CASE("CompressiveCausalAttention: what plain loops make of it
       }
       for (const Vector& y : rows[static_cast<std::size_t>(row)](segment))
         expected.insert(expected.end(), y.begin(), y.end());
+      for (const Vector& read : rows[static_cast<std::size_t>(row)].read_of_past)
+        of_past.insert(of_past.end(), read.begin(), read.end());
     }
     CHECK(error(got, expected) < infty::tests::tolerance<T>);
+    CHECK(pass.trace.empty() == (length == 3));
+    if (!shown.empty()) CHECK(error(shown, of_past) < infty::tests::tolerance<T>);
   }
   CHECK(state.compressed.length == infty::RowCounts{3, 3});
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,8 @@ class PlainRow {
     const std::size_t past = all.size();
     all.insert(all.end(), segment.begin(), segment.end());
     std::vector<Vector> out;
+    read_of_past.assign(static_cast<std::size_t>(few.heads), {});
+    read_of_compressed = read_of_past;
     for (std::size_t i = past; i < all.size(); ++i) {
       Vector heads;
       for (Index h = 0; h < few.heads; ++h) {
@@ -73,6 +76,11 @@ class PlainRow {
           if (j >= compressed_.size() && j < past)
             held_[j - compressed_.size()].attention += weights[j] / total / few.heads;
         }
+        const auto at = static_cast<std::size_t>(h);
+        if (i >= past + before && i + behind < all.size())
+          for (std::size_t j = 0; j < past; ++j)
+            (j < compressed_.size() ? read_of_compressed : read_of_past)[at].push_back(weights[j] /
+                                                                                       total);
         heads.insert(heads.end(), sum.begin(), sum.end());
       }
       for (Held& held : held_) ++held.queries;
@@ -95,6 +103,10 @@ class PlainRow {
       }
     return out;
   }
+
+  /// What words of the last segment read of what was held and of what was compressed, by head: a
+  /// list of words' lists.
+  std::vector<Vector> read_of_past, read_of_compressed;
 
  private:
   struct Held {
@@ -190,6 +202,28 @@ std::vector<Vector> row_vectors(const Tensor<double>& x, Index row) {
   return out;
 }
 
+/// Checks what a pass was shown of a row that holds so many vectors of a kind: by head, `expected`
+/// at the last places, and zeros in front of them.
+void check_shown(const infty::Pass<double>& pass, std::string_view name, Index row,
+                 const infty::RowCounts& held, const std::vector<Vector>& expected) {
+  const bool any = std::any_of(held.begin(), held.end(), [](Index n) { return n > 0; });
+  const auto is_it = [&](const auto& shown) { return shown.name == name; };
+  REQUIRE(std::any_of(pass.trace.begin(), pass.trace.end(), is_it) == any);
+  if (!any) return;
+  const auto shown = first_shown(pass, name);
+  const Index words = shown.dim(2), places = shown.dim(3), n = held[static_cast<std::size_t>(row)];
+  const auto got = shown.value().slice(row, row + 1).to_vector();
+  std::size_t at = 0;
+  for (const Vector& head : expected)
+    for (Index i = 0; i < words; ++i)
+      for (Index j = 0; j < places; ++j) {
+        const Index from = j - (places - n);
+        const double weight = from < 0 ? 0 : head[static_cast<std::size_t>(i * n + from)];
+        CHECK(std::fabs(got[at++] - weight) < 1e-12);
+      }
+  CHECK(at == got.size());
+}
+
 constexpr auto all_compressions = {Compression::mean, Compression::max, Compression::convolution,
                                    Compression::dilated, Compression::most_used};
 
@@ -232,7 +266,9 @@ TEST_CASE("CompressiveMemory: reads and compresses as plain loops do, in segment
       const Index length = before + lengths[step] + behind;
       const Variable<double> x(
           infty::tests::uniform_tensor<double>({3, length, few.model_dim}, random));
-      infty::Pass<double> pass{.before = before, .behind = behind};
+      infty::Pass<double> pass{.before = before, .behind = behind}, traced = pass;
+      traced.traced = true;
+      const auto held = state.memory.length, compressed = state.compressed.length;
       auto forgetful = state, recorded = state, silent = state;
       const auto reading = attend(memory, state, x, normed, pass);
       CHECK(reading.queries.shape() == Shape{3, length, 6});
@@ -245,7 +281,7 @@ TEST_CASE("CompressiveMemory: reads and compresses as plain loops do, in segment
                                   reading.leaving.vectors.to_vector()) < 1e-12);
         CHECK(infty::tests::error(numbers_of(left_behind), numbers_of(state)) < 1e-12);
       };
-      check_same(attend(memory, forgetful, x, normed, pass), forgetful);
+      check_same(attend(memory, forgetful, x, normed, traced), forgetful);
       {
         infty::Tape tape;
         check_same(attend(memory, recorded, x, normed, pass), recorded);
@@ -259,6 +295,8 @@ TEST_CASE("CompressiveMemory: reads and compresses as plain loops do, in segment
         const auto expected =
             plain[at].read(row_vectors(x.value(), row), leaving, static_cast<std::size_t>(before),
                            static_cast<std::size_t>(behind));
+        check_shown(traced, "past_weights", row, held, plain[at].read_of_past);
+        check_shown(traced, "compressed_weights", row, compressed, plain[at].read_of_compressed);
         const auto got = row_vectors(reading.context.value(), row);
         REQUIRE(got.size() == expected.size());
         for (std::size_t i = 0; i < got.size(); ++i)

@@ -98,6 +98,7 @@ class PlainLaMemo {
   std::vector<std::vector<double>> read(const std::vector<std::vector<double>>& segment) {
     const std::size_t past = held_.size();
     shares.clear();
+    past_weights.assign(static_cast<std::size_t>(sizes_.heads), std::vector<std::vector<double>>());
     const auto first = static_cast<Index>(seen_in_all_);
     for (const auto& x : segment) held_.push_back({x, static_cast<Index>(seen_in_all_++), {}, {}});
     for (std::size_t i = 0; i < held_.size(); ++i) {
@@ -111,16 +112,20 @@ class PlainLaMemo {
       for (Index h = 0; h < sizes_.heads; ++h) {
         const Index until = old ? first : vector.place;
         double total = 0;
-        std::vector<double> sum(static_cast<std::size_t>(sizes_.head_dim), 0.0);
+        std::vector<double> sum(static_cast<std::size_t>(sizes_.head_dim), 0.0), of_past;
         for (const Vector& key : held_) {
           if (key.place > until || (old && key.place <= vector.read_until)) continue;
           const double weight = std::exp(score(vector, key, h));
           total += weight;
+          if (key.place < first) of_past.push_back(weight);
           for (std::size_t d = 0; d < sum.size(); ++d)
             sum[d] += weight * projected(layer_.memory.attention.value, key.input, h)[d];
         }
         for (double& x : sum) x /= total;
         if (!old) {
+          for (double& x : of_past) x /= total;
+          of_past.insert(of_past.begin(), static_cast<std::size_t>(config_.capacity) - past, 0.0);
+          past_weights[static_cast<std::size_t>(h)].push_back(of_past);
           vector.total.push_back(total);
           vector.context.insert(vector.context.end(), sum.begin(), sum.end());
           continue;
@@ -147,6 +152,8 @@ class PlainLaMemo {
 
   /// α of the last call, of every vector of the past and every head.
   std::vector<double> shares;
+  /// What each vector of the last segment has read of the past, by head, vector and place.
+  std::vector<std::vector<std::vector<double>>> past_weights;
 
  private:
   struct Vector {
@@ -265,13 +272,12 @@ TEST_CASE("LaMemo: reads and renews as plain loops do, in segments of any length
         infty::tests::uniform_tensor<double>({2, lengths[step], sizes.model_dim}, random));
     infty::Pass<double> pass{.traced = true};
     const auto added = layer.forward(state, x, normed, pass);
-    CHECK(pass.trace.size() == (pass.before > 0 ? 1 : 0));
+    CHECK(pass.trace.size() == (pass.before > 0 ? 2 : 0));
     for (Index row = 0; row < 2; ++row) {
       auto& reference = plain[static_cast<std::size_t>(row)];
       const auto expected = reference.read(vectors_of(x.value(), row));
       if (pass.before > 0) {
-        CHECK(pass.trace[0].name == "alpha");
-        const auto alpha = pass.trace[0].value;
+        const auto alpha = first_shown(pass, "alpha");
         REQUIRE(alpha.shape() == Shape{2, pass.before, sizes.heads});
         auto shown =
             narrow(alpha, pass.before - static_cast<Index>(reference.shares.size()) / sizes.heads,
@@ -280,6 +286,12 @@ TEST_CASE("LaMemo: reads and renews as plain loops do, in segments of any length
                 .slice(row, row + 1)
                 .to_vector();
         CHECK(infty::tests::error(shown, reference.shares) < 1e-13);
+        const auto weights = first_shown(pass, "past_weights");
+        REQUIRE(weights.shape() == Shape{2, sizes.heads, lengths[step], capacity});
+        std::vector<double> read;
+        for (const auto& head : reference.past_weights)
+          for (const auto& one : head) read.insert(read.end(), one.begin(), one.end());
+        CHECK(infty::tests::error(weights.value().slice(row, row + 1).to_vector(), read) < 1e-13);
       }
       const auto all = vectors_of(added.value(), row);
       REQUIRE(all.size() >= expected.size());

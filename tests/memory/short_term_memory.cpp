@@ -53,7 +53,8 @@ TEMPLATE_LIST_TEST_CASE("ShortTermMemory: a segment sees what it would see in a 
     const auto at_once = attend(memory, whole, part(x, 3, 9), normed, pass);
     CHECK(at_once.context.shape() == Shape{2, 6, 6});
     CHECK(at_once.queries.shape() == Shape{2, 6, 8});
-    CHECK(pass.trace.empty());
+    REQUIRE(pass.trace.size() == 1);
+    CHECK(pass.trace[0].name == "past_weights");
     CHECK(pass.losses.empty());
     Tensor<T, B> last;
     for (Index i = 0; i < 9; ++i) {
@@ -217,8 +218,8 @@ TEMPLATE_LIST_TEST_CASE(
   using B = typename TestType::B;
   // Every vector of the past and of the segment is another unit vector, which values and answers of
   // one head leave as they are: what a place answers are its weights.
-  constexpr Index d = 10, past = 3, m = 2, words = 3, length = 2 * m + words;
-  ShortTermMemory<T, B> memory({.capacity = 4}, {.model_dim = d, .heads = 2, .head_dim = d},
+  constexpr Index d = 10, capacity = 4, past = 3, m = 2, words = 3, length = 2 * m + words;
+  ShortTermMemory<T, B> memory({.capacity = capacity}, {.model_dim = d, .heads = 2, .head_dim = d},
                                Random(1));
   std::vector<T> one(static_cast<std::size_t>(d * d));
   for (std::size_t i = 0; i < d; ++i) one[i * (d + 1)] = T(1);
@@ -236,7 +237,7 @@ TEMPLATE_LIST_TEST_CASE(
        {TokenRules{}, TokenRules{.both_ways = true}, TokenRules{.read_past = false},
         TokenRules{.both_ways = true, .read_past = true, .ahead = AheadPositions::shifted}}) {
     CAPTURE(rules.both_ways, rules.read_past);
-    std::vector<T> read, read_back;
+    std::vector<T> read, read_back, of_past;
     infty::Pass<T, B> pass;
     for (std::size_t head = 0; head < 2; ++head) {
       memory.attention.out.weight.value().copy_from(of_head(head));
@@ -252,6 +253,11 @@ TEMPLATE_LIST_TEST_CASE(
       };
       for (Index i = m; i < m + words; ++i)
         for (Index j = 0; j < m; ++j) read.push_back(weight(i, j));
+      for (Index i = m; i < m + words; ++i)
+        for (Index j = 0; j < capacity; ++j)
+          of_past.push_back(j < capacity - past
+                                ? T(0)
+                                : y[static_cast<std::size_t>(i * d + j - (capacity - past))]);
       for (Index i = m + words; i < length; ++i)
         for (Index j = m; j < m + words; ++j) read_back.push_back(weight(i, j));
       for (Index i = 0; i < length; ++i) {
@@ -267,8 +273,13 @@ TEMPLATE_LIST_TEST_CASE(
     CHECK(first_shown(pass, "words_read").shape() == Shape{1, 2, m, words});
     CHECK(infty::tests::error(first_shown(pass, "words_read").value().to_vector(), read_back) <
           infty::tests::tolerance<T>);
-    CHECK(pass.trace.size() == 2);
-    CHECK(pass.trace[0].axes == "row head word token");
-    CHECK(pass.trace[1].axes == "row head token word");
+    CHECK(first_shown(pass, "past_weights").shape() == Shape{1, 2, words, capacity});
+    CHECK(infty::tests::error(first_shown(pass, "past_weights").value().to_vector(), of_past) <
+          infty::tests::tolerance<T>);
+    CHECK(pass.trace.size() == 3);
+    for (const auto& shown : pass.trace)
+      CHECK(shown.axes == (shown.name == "tokens_read"  ? "row head word token"
+                           : shown.name == "words_read" ? "row head token word"
+                                                        : "row head word place"));
   }
 }

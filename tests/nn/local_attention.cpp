@@ -105,6 +105,37 @@ TEMPLATE_LIST_TEST_CASE("local_attention: the definition, pair by pair", "", inf
   }
 }
 
+TEMPLATE_LIST_TEST_CASE("local_attention_weights: what values are averaged by", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const bool shared : {false, true}) {
+    const Case<T, B> c(shared);
+    const auto v = c.v.value().to_vector();
+    for (int which = 0; which < all_options; ++which) {
+      auto o = option<B>(which, c.key_heads);
+      o.log_sum = false;
+      CAPTURE(shared, o.window, o.strict);
+      const auto weights = local_attention_weights(c.q, c.k, c.bias, o);
+      REQUIRE(weights.shape() == Shape{2, 2, 4, 7});
+      const auto p = weights.to_vector();
+      std::vector<double> y;
+      for (std::size_t b = 0; b < 2; ++b)
+        for (std::size_t i = 0; i < 4; ++i)
+          for (std::size_t h = 0; h < 2; ++h)
+            for (std::size_t d = 0; d < 3; ++d) {
+              double sum = 0;
+              for (std::size_t j = 0; j < 7; ++j)
+                sum += static_cast<double>(p[((b * 2 + h) * 4 + i) * 7 + j]) *
+                       static_cast<double>(
+                           v[shared ? (b * 7 + j) * 3 + d : ((b * 7 + j) * 2 + h) * 3 + d]);
+              y.push_back(sum);
+            }
+      CHECK(infty::tests::error(y, by_pairs(c, o)) < infty::tests::tolerance<T>);
+    }
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("local_attention: gradients are added, alone and together", "",
                         infty::tests::Types) {
   using T = typename TestType::T;

@@ -90,7 +90,7 @@ TEST_CASE("weighted_rows: forward and backward take as much of a large table as 
     tape.backward(infty::sum(infty::weighted_rows(weights, rows, table)));
     return infty::HostPool::instance().statistics().peak_bytes_in_use - before;
   };
-  const std::size_t small = bytes(4);
+  const std::size_t small = bytes(25);  // shorter ones than four times the list take less
   CHECK(small > 0);
   CHECK(bytes(400'000) == small);
 }

@@ -12,6 +12,7 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/ops/reconstruction.hpp>
+#include <infty/memory/past_weights.hpp>
 #include <infty/nn/linear_bias.hpp>
 #include <infty/nn/local_attention.hpp>
 #include <infty/nn/multi_head_attention.hpp>
@@ -76,6 +77,9 @@ struct CompressiveCausalState {
 /// No gradient flows into what is held. The compression learns from a loss of its own,
 /// "compression" in the pass, whose gradient reaches its parameters and no others. With slopes of 0
 /// a row that remembers nothing is read as by `CausalAttention` with the same maps.
+///
+/// A pass that is traced is shown how much words read of vectors that are held and of compressed
+/// ones, as by `CompressiveMemory`.
 template <class T, class Backend>
 class CompressiveCausalAttention {
  public:
@@ -149,7 +153,7 @@ class CompressiveCausalAttention {
   }
 
   /// What the segment reads of what is held and itself, and its queries.
-  V read(const State& state, const V& x, const Norm& norm, const Pass<T, Backend>& pass,
+  V read(const State& state, const V& x, const Norm& norm, Pass<T, Backend>& pass,
          V& queries) const {
     const Index batch = x.dim(0), length = x.dim(1);
     RowCounts held = state.memory.length;
@@ -161,13 +165,18 @@ class CompressiveCausalAttention {
     const V context = norm(concat(before, x));
     queries = maps.query.forward(narrow(context, past, all));
     const T scale = T(1) / std::sqrt(static_cast<T>(sizes_.head_dim));
-    const V heads = local_attention(scale * queries, maps.key.forward(context),
-                                    maps.value.forward(context), position.by_distance(all),
-                                    {.heads = sizes_.heads,
-                                     .key_heads = sizes_.heads,
-                                     .visible = detail::visible<Backend>(held, past),
-                                     .dropout = pass.attention_dropout,
-                                     .random = pass.random});
+    const V scaled = scale * queries, keys = maps.key.forward(context),
+            bias = position.by_distance(all);
+    const LocalAttentionOptions<Backend> options{.heads = sizes_.heads,
+                                                 .key_heads = sizes_.heads,
+                                                 .visible = detail::visible<Backend>(held, past),
+                                                 .dropout = pass.attention_dropout,
+                                                 .random = pass.random};
+    const V heads = local_attention(scaled, keys, maps.value.forward(context), bias, options);
+    if (pass.traced && past > 0)
+      detail::show_past_weights(local_attention_weights(scaled, keys, bias, options), past,
+                                state.memory.length, memory_.most_held(), state.compressed.length,
+                                compressed_.most_held(), pass);
     return maps.out.forward(reshape(heads, Shape{batch, length, sizes_.inner()}));
   }
 

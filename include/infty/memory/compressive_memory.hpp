@@ -11,6 +11,7 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/memory/past_weights.hpp>
 #include <infty/nn/plain_attention.hpp>
 
 namespace infty {
@@ -25,6 +26,10 @@ namespace infty {
 /// them. What the compression learns, it learns from a loss of its own, "compression" in the pass,
 /// whose gradient reaches the compression's parameters and no others; it needs no weight beside the
 /// model's loss, for an optimiser such as Adam, which divides a gradient by its size.
+///
+/// A pass that is traced is shown how much words read of vectors that are held and of compressed
+/// ones, "past_weights" and "compressed_weights" [batch, H, words, places], the latest at the last
+/// place, in shares of all that they read; nothing of those of which there are none.
 template <class T, class Backend>
 class CompressiveMemory {
  public:
@@ -94,6 +99,7 @@ class CompressiveMemory {
       attended.queries = seen.queries;
       attended.context = attention.out.forward(
           attention.read(seen.queries, seen.keys, seen.values, seen.positions, seen.visible));
+      if (pass.traced && words.x.dim(1) > 0) show_past(state, seen, words, pass);
     }
     State next = state;
     if (most_used()) next.usage = used(state, seen);
@@ -203,6 +209,18 @@ class CompressiveMemory {
 
   static Index most_of(const RowCounts& counts) {
     return *std::max_element(counts.begin(), counts.end());
+  }
+
+  /// Shows what words read of all that is held, by its kind.
+  void show_past(const State& state, const Seen& seen, const Words& words,
+                 Pass<T, Backend>& pass) const {
+    const Index past = seen.keys.dim(1) - seen.queries.dim(1);
+    if (past == 0) return;
+    const auto weights = detail::weights_by_row(
+        attention.weights(seen.queries, seen.keys, seen.positions, seen.visible), words.before,
+        words.x.dim(1), 0, past);
+    detail::show_past_weights(weights, past, state.memory.length, memory_.most_held(),
+                              state.compressed.length, compressed_.most_held(), pass);
   }
 
   /// The usage of the memory's vectors with what this segment makes of them.

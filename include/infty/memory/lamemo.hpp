@@ -11,6 +11,7 @@
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/lamemo_config.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/memory/past_weights.hpp>
 #include <infty/memory/renewed_past.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
 #include <infty/nn/relative_attention.hpp>
@@ -55,7 +56,9 @@ struct LaMemoState {
 ///
 /// A pass that is traced is shown "alpha", [batch, M, H], by every layer behind M > 0 vectors: the
 /// share that what a vector had read keeps (Eq. 11), of the vectors at places 0, ..., M - 1, the
-/// oldest first. Of a row that holds fewer than M, the last ones count.
+/// oldest first. Of a row that holds fewer than M, the last ones count. Where there is an answer,
+/// it is shown how much words read of the past before that, "past_weights" [batch, H, words,
+/// capacity], the latest vector at the last place.
 template <class T, class Backend>
 class LaMemo {
  public:
@@ -136,11 +139,17 @@ class LaMemo {
     Tensor<T, Backend> log_sum;
     Attended<T, Backend> attended;
     attended.queries = queries(narrow(seen, past, K));
-    const V context = relative_attention(
-        attended.queries, keys, values, positions, attention.content_bias, attention.position_bias,
-        detail::visible<Backend>(state.held, past), sums_width() > 0 ? &log_sum : nullptr);
+    const auto visible = detail::visible<Backend>(state.held, past);
+    const V context =
+        relative_attention(attended.queries, keys, values, positions, attention.content_bias,
+                           attention.position_bias, visible, sums_width() > 0 ? &log_sum : nullptr);
     V& answer = attended.context;
     if (pass.answer) answer = attention.out.forward(context);
+    if (pass.traced && pass.answer && past > 0)
+      detail::show_past_weights(
+          "past_weights",
+          detail::weights_by_row(attention.weights(attended.queries, keys, positions, visible)),
+          RowCounts(state.held.size(), past), state.held, config_.capacity, pass);
 
     auto had_read = read_before(state, past);
     if (past > 0) {

@@ -54,9 +54,11 @@ struct ShortTermState {
 /// The short-term memory (STM) of Transformer-XL: attention over the segment and the last vectors
 /// of every row, first in, first out, by their distance [Dai et al. 2019, §3.2, 3.3]. No gradient
 /// flows into what it holds, which are its inputs as they were; memory tokens are among them where
-/// the pass says so. A pass that is traced is shown, where there are memory tokens, how much words
-/// read of those in front, "tokens_read" [batch, H, words, tokens], and those behind of the words,
-/// "words_read" [batch, H, tokens, words], in shares of all that they read.
+/// the pass says so. A pass that is traced is shown how much words read of what is held,
+/// "past_weights" [batch, H, words, places], the latest vector at the last place, unless nothing
+/// is; and where there are memory tokens, how much words read of those in front, "tokens_read"
+/// [batch, H, words, tokens], and those behind of the words, "words_read"
+/// [batch, H, tokens, words], in shares of all that they read.
 template <class T, class Backend>
 class ShortTermMemory {
  public:
@@ -153,7 +155,7 @@ class ShortTermMemory {
     const V keys = attention.key.forward(context), values = attention.value.forward(context);
     return detail::read_groups(attention, queries, keys, values,
                                attention.position.forward(V(encoding.slice(longest - K, longest))),
-                               state.recent.length, pass);
+                               state.recent.length, fifo_.most_held(), pass);
   }
 
   /// The same where no gradient is recorded, with keys and values of the memory from the last call.
@@ -164,7 +166,7 @@ class ShortTermMemory {
     const auto context =
         state.cache.extend(state.recent, memory, attention, norm, normed, encoding);
     return detail::read_groups(attention, queries, context.keys, context.values, context.positions,
-                               state.recent.length, pass);
+                               state.recent.length, fifo_.most_held(), pass);
   }
 
   ShortTermConfig config_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <infty/autograd/shape.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/number.hpp>
@@ -185,6 +186,34 @@ void require_local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
   require_visible(op, options.visible, q.dim(0), k.dim(1) - q.dim(1));
 }
 
+template <class T, class B>
+LocalAttentionSize local_attention_size(const Variable<T, B>& q, const Variable<T, B>& k,
+                                        const LocalAttentionOptions<B>& options) {
+  return {q.dim(0),
+          q.dim(1),
+          k.dim(1),
+          options.heads,
+          options.key_heads,
+          q.dim(2) / options.heads,
+          options.window > 0 ? options.window : k.dim(1),
+          options.strict ? 1 : 0};
+}
+
+/// The weights (B, L, H, K) of `local_attention` before dropout, which go on as `local_weights`
+/// says to what stands behind the answers y.
+template <class T, class B>
+Tensor<T, B> local_attention_weights(const LocalAttentionSize& s, const Variable<T, B>& q,
+                                     const Variable<T, B>& k, const Variable<T, B>& bias,
+                                     const LocalAttentionOptions<B>& options, Index columns, T* y) {
+  Tensor<T, B> weights(Shape{s.batch, s.queries, s.heads, s.keys});
+  s.score<B>(q.value().data(), s.head_dim, k.value().data(), weights.data());
+  const T* const by_distance = bias.size() > 0 ? bias.value().data() : nullptr;
+  local_weights<B>(s, by_distance, options.visible.empty() ? nullptr : options.visible.data(),
+                   options.null_score.has_value(), static_cast<T>(options.null_score.value_or(0)),
+                   columns, weights.data(), y);
+  return weights;
+}
+
 }  // namespace detail
 
 /// Causal attention over a segment and what stands in front of it, with a bias of the distance:
@@ -203,23 +232,11 @@ Variable<T, B> local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                                const Variable<T, B>& v, const Variable<T, B>& bias,
                                const LocalAttentionOptions<B>& options) {
   detail::require_local_attention(q, k, v, bias, options);
-  const Index D = q.dim(2) / options.heads, columns = D + (options.log_sum ? 1 : 0);
-  const detail::LocalAttentionSize s{q.dim(0),
-                                     q.dim(1),
-                                     k.dim(1),
-                                     options.heads,
-                                     options.key_heads,
-                                     D,
-                                     options.window > 0 ? options.window : k.dim(1),
-                                     options.strict ? 1 : 0};
+  const detail::LocalAttentionSize s = detail::local_attention_size(q, k, options);
+  const Index columns = s.head_dim + (options.log_sum ? 1 : 0);
   Variable<T, B> y(Tensor<T, B>(Shape{s.batch, s.queries, s.heads, columns}));
-  Tensor<T, B> weights(Shape{s.batch, s.queries, s.heads, s.keys});
-  s.score<B>(q.value().data(), D, k.value().data(), weights.data());
-  const T* const by_distance = bias.size() > 0 ? bias.value().data() : nullptr;
-  detail::local_weights<B>(
-      s, by_distance, options.visible.empty() ? nullptr : options.visible.data(),
-      options.null_score.has_value(), static_cast<T>(options.null_score.value_or(0)), columns,
-      weights.data(), y.value().data());
+  Tensor<T, B> weights =
+      detail::local_attention_weights(s, q, k, bias, options, columns, y.value().data());
   std::optional<detail::DropoutMask<T>> mask;
   Tensor<T, B> kept = weights;
   if (options.random && options.dropout != 0) {
@@ -253,6 +270,21 @@ Variable<T, B> local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
         }
       },
       q, k, v, Unread(bias), weights, kept);
+}
+
+/// The weights by which `local_attention` averages values, before dropout, for those who look; no
+/// gradient flows through them. Parameters as there.
+/// @return  [B, H, L, K], of which a query's sum to one, to less with a null score, or are zeros
+/// @throws as `local_attention`
+template <class T, class B>
+Tensor<T, B> local_attention_weights(const Variable<T, B>& q, const Variable<T, B>& k,
+                                     const Variable<T, B>& bias,
+                                     const LocalAttentionOptions<B>& options) {
+  detail::require_local_attention(q, k, k, bias, options);
+  const detail::LocalAttentionSize s = detail::local_attention_size(q, k, options);
+  const auto weights = detail::local_attention_weights<T, B>(s, q, k, bias, options, s.head_dim,
+                                                             static_cast<T*>(nullptr));
+  return transpose(Variable<T, B>(weights), 1, 2).value();
 }
 
 }  // namespace infty

@@ -124,6 +124,7 @@ Variable<T, B> weighted_rows(const Variable<T, B>& weights, const Tensor<Index, 
           T* const to = target.data;
           const bool add = target.add;
           B::for_each_row(n * m, width, [=] INFTY_HOST_DEVICE(Index i) {
+            if (i + 4 < n * m) detail::ask_for(from + known[i + 4] * width, width);
             const T *const a = d + i / m * width, *const b = from + known[i] * width;
             const T dot = detail::row_sum<T>(width, [=](Index j) { return a[j] * b[j]; });
             to[i] = add ? to[i] + dot : dot;
