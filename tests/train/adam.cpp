@@ -441,6 +441,19 @@ TEST_CASE("Adam: a rate of their own for the parameters of a name") {
   CHECK_THROWS_WITH(adam.fix_rate("b", -1),
                     "[Adam::fix_rate] learning_rate is -1: it must be finite and at least 0");
 
+  Pair<double> followed;
+  Adam<double> follower(followed, {.epsilon = 0});
+  CHECK(follower.scale_rate("b", 2) == 1);
+  CHECK(!follower.has_own_rate(1));
+  set_gradients(followed, 4);
+  follower.step(.25);
+  CHECK(followed.a.value().to_vector() == model.a.value().to_vector());
+  CHECK(followed.b.value().item() == 3.5);
+  CHECK_THROWS_WITH(follower.scale_rate("c", 2),
+                    "[Adam::scale_rate] no parameter has 'c' in its name");
+  CHECK_THROWS_WITH(follower.scale_rate("b", -1),
+                    "[Adam::scale_rate] times is -1: it must be finite and at least 0");
+
   Table<double> table, plain;
   Adam<double> own(table), whole(plain);
   own.fix_rate("table", .01);

@@ -2,24 +2,21 @@
 #pragma once
 
 #include <any>
-#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <sstream>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <infty/data/text_tensors.hpp>
 #include <infty/eigen/backend.hpp>
-#include <infty/memory/ops/gate.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/nn/sampling.hpp>
 #include <infty/train/replay.hpp>
 
+#include "../looking.hpp"
 #include "../model.hpp"
 
 namespace support {
@@ -81,14 +78,9 @@ class ModelOf final : public Model {
     if constexpr (has_long_term) {
       for (std::size_t i = 0; i < model_.body.layers.size(); ++i) {
         const auto& layer = model_.body.layers[i];
-        const auto& memory = *layer.mixer.memory;
-        const auto& past = *of(state).body.layers[i].mixer.past;
-        LongTermView& view = views.emplace_back();
-        view.locations = memory.next_locations(past.memory).to_vector();
-        V taken(past.leaving.vectors);
-        if (layer.norms_in_front) taken = layer.mixer_norm.forward(taken);
-        if (memory.config().gate) taken = infty::gate(taken, memory.gate_weight, memory.gate_bias);
-        view.taken = taken.value().to_vector();
+        views.push_back(view_of_write(
+            *layer.mixer.memory, *of(state).body.layers[i].mixer.past,
+            [&](const V& x) { return layer.norms_in_front ? layer.mixer_norm.forward(x) : x; }));
       }
     }
     infty::Pass<float> pass{.traced = true};
@@ -106,22 +98,7 @@ class ModelOf final : public Model {
     const auto guard = infty::no_grad();
     infty::Pass<float> pass{.traced = true};
     model_.forward(of(state), shaped(1, tokens), pass);
-    std::vector<Shown> all;
-    for (const auto& entry : pass.trace) {
-      if (entry.axes.empty()) continue;
-      Shown& one = all.emplace_back();
-      one.name = entry.name;
-      one.layer = entry.layer;
-      std::istringstream axes{std::string(entry.axes)};
-      infty::Index i = 0;
-      for (std::string axis; axes >> axis; ++i) {
-        if (axis == "row") continue;
-        one.axes.push_back(axis);
-        one.shape.push_back(entry.value.dim(i));
-      }
-      one.values = entry.value.value().to_vector();
-    }
-    return all;
+    return shown_to(pass);
   }
 
   infty::Objective<float> objective(State& state, std::span<const infty::TextBatch> segments,
@@ -184,46 +161,6 @@ class ModelOf final : public Model {
         {{"divergence",
           infty::weight_of_sum(config.kl_weight, batch.batch, model_.config().heads, batch.length)},
          {"compression", config.auxiliary_weight}});
-  }
-
-  /// Adds to the views of the layers what these have shown to a pass of one row.
-  static void add_trace(std::vector<LongTermView>& views, const infty::Pass<float>& pass) {
-    std::size_t densities = 0, retrieved = 0;
-    const auto view_of = [&](std::size_t layer) -> LongTermView& {
-      if (layer >= views.size()) views.resize(layer + 1);
-      return views[layer];
-    };
-    for (const auto& entry : pass.trace) {
-      const auto numbers = [&] { return entry.value.value().to_vector(); };
-      if (entry.name == "retrieved_distances") {
-        for (const float n : numbers())
-          view_of(retrieved).distances.push_back(static_cast<Index>(n));
-        ++retrieved;
-      }
-      if (entry.name != "density") continue;
-      LongTermView& view = view_of(densities++);
-      if (entry.value.dim(0) == 1) {  // (1, heads, length, points)
-        view.density = numbers();
-        continue;
-      }
-      const auto both = numbers();  // (2, 1, heads, length), means and variances
-      const auto middle = both.begin() + std::ssize(both) / 2;
-      view.mu.assign(both.begin(), middle);
-      for (auto at = middle; at != both.end(); ++at) view.sigma.push_back(std::sqrt(*at));
-    }
-  }
-
-  /// Adds how much each layer's long-term memory has taken in, of a state of one row.
-  static void add_counts(std::vector<LongTermView>& views, const LmState& state) {
-    std::size_t written = 0, writes = 0;
-    infty::for_each_member(state, [&]<class Member>(const std::string& name, const Member& member) {
-      if constexpr (std::is_same_v<Member, infty::RowCounts>) {
-        if (name.ends_with("past.memory.written") && written < views.size())
-          views[written++].written = member.front();
-        if (name.ends_with("past.memory.writes") && writes < views.size())
-          views[writes++].writes = member.front();
-      }
-    });
   }
 
   static LmState& of(State& state) { return std::any_cast<LmState&>(state); }

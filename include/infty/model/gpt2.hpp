@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -209,6 +210,9 @@ class Gpt2
     if constexpr (std::same_as<Mixer, CachedAttention<T, B>>) memory.capacity = config.places;
     if constexpr (detail::reads_chunks<Mixer>)
       memory.attention.capacity = (std::min)(memory.attention.capacity, config.places);
+    if constexpr (!requires(Mixer mixer) { mixer.memory.reset(); })
+      require(config.memory_blocks.empty(), "Gpt2",
+              "memory_blocks is not empty, and the mixer has no memory that it can be without");
     const AttentionSizes sizes = config.attention_sizes();
     const Index d = config.model_dim;
     typename Parts::Blocks blocks;
@@ -233,6 +237,9 @@ class Gpt2
       for (Linear<T, B>* map : {&maps.out, &block.feed.outer})
         draw(*map, own.split(stream++), back);
     }
+    if constexpr (requires(Mixer mixer) { mixer.memory.reset(); })  // what they share is made
+      for (Index i = 0; i < config.layers; ++i)
+        if (!config.has_memory(i)) blocks.layers[static_cast<std::size_t>(i)].mixer.memory.reset();
     typename Parts::Places places(config.places, d, random.split(2));
     places.dropout = config.resolved_embedding_dropout();
     if constexpr (detail::reads_chunks<Mixer>)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
 #include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/number.hpp>
@@ -27,6 +31,9 @@ struct Gpt2Config {
   /// Tokens of a full window that are read again where the window slides; 0 stands for half of the
   /// places. Of no account without a cache of keys and values.
   Index kept = 0;
+  /// Blocks, from 0 on, beside whose attention a memory stands, where the mixer is a `WithMemory`;
+  /// empty for all. No part of config.json.
+  std::vector<Index> memory_blocks = {};
   Index begin_token = -1;  ///< `bos_token_id`; -1 for none
   Index end_token = -1;    ///< `eos_token_id`; -1 for none
 
@@ -40,6 +47,12 @@ struct Gpt2Config {
 
   /// The tokens that a full window keeps, with 0 resolved.
   Index resolved_kept() const { return kept > 0 ? kept : places / 2; }
+
+  /// Whether a memory stands beside the attention of this block.
+  bool has_memory(Index block) const {
+    return memory_blocks.empty() ||
+           std::find(memory_blocks.begin(), memory_blocks.end(), block) != memory_blocks.end();
+  }
 
   /// The sizes of every layer's attention.
   AttentionSizes attention_sizes() const { return {model_dim, heads, model_dim / heads}; }
@@ -66,6 +79,10 @@ struct Gpt2Config {
     share("attention_dropout", attention_dropout);
     require(kept >= 0 && resolved_kept() < places, "Gpt2Config", "kept is ", kept, ", places ",
             places, ": it must lie in [0, places)");
+    for (std::size_t i = 0; i < memory_blocks.size(); ++i)
+      require(memory_blocks[i] < layers && memory_blocks[i] > (i == 0 ? -1 : memory_blocks[i - 1]),
+              "Gpt2Config", "memory_blocks has ", memory_blocks[i],
+              ": blocks rise, and lie in [0, layers = ", layers, ')');
     require(begin_token >= -1 && begin_token < vocabulary, "Gpt2Config", "begin_token is ",
             begin_token, ": it must be a token, or -1");
     require(end_token >= -1 && end_token < vocabulary, "Gpt2Config", "end_token is ", end_token,

@@ -244,13 +244,17 @@ inline constexpr const char* gpt2_memory_file = "memory.safetensors";
 ///     auto model = load_gpt2<CachedAttention<float>>("gpt2");
 ///
 /// @param memory  of the mixer  @param random  draws the parameters that no file has
+/// @param change  called as change(Gpt2Config&): sets what config.json does not say, or another
+///                dropout than it does; the sizes must stay those of the files
 /// @throws infty::IoError that names the file and the tensor or member: for what is missing, cut
 /// short, of other shapes than `config.json` says, NaN or infinite, or not implemented. What a file
 /// merely claims is not allocated.
 template <class Mixer>
 Gpt2<Mixer> load_gpt2(const std::filesystem::path& folder, typename Mixer::Config memory = {},
-                      Random random = Random(0)) {
-  const Gpt2Config config = read_gpt2_config(folder / "config.json");
+                      Random random = Random(0),
+                      const std::function<void(Gpt2Config&)>& change = {}) {
+  Gpt2Config config = read_gpt2_config(folder / "config.json");
+  if (change) change(config);
   const detail::Gpt2Weights weights(folder);
   weights.check(config);
   Gpt2<Mixer> model(config, memory, random);

@@ -208,6 +208,7 @@ void describe(Gpt2Config& c, See&& see) {
   see("embedding_dropout", c.embedding_dropout, "of the embeddings' sum; -1: dropout's");
   see("attention_dropout", c.attention_dropout, "of attention's probabilities");
   see("kept", c.kept, "tokens that are read again where the window slides; 0: half of the places");
+  see("memory_blocks", c.memory_blocks, "beside whose attention a memory stands; empty: all");
   see("begin_token", c.begin_token, "that begins a text; -1: none");
   see("end_token", c.end_token, "that ends a text; -1: none");
 }

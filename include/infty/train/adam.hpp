@@ -133,14 +133,15 @@ class Adam {
   /// @throws infty::ValueError if there is none, or unless the rate is finite and at least 0
   Index fix_rate(std::string_view part, double learning_rate) {
     check_rate("Adam::fix_rate", learning_rate);
-    Index found = 0;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (parameters_[i].name.find(part) == std::string::npos) continue;
-      moments_[i].rate = learning_rate;
-      ++found;
-    }
-    require(found > 0, "Adam::fix_rate", "no parameter has '", part, "' in its name");
-    return found;
+    return each_named("Adam::fix_rate", part,
+                      [&](Moments& moments) { moments.rate = learning_rate; });
+  }
+
+  /// The same with `times` the rate of a step, clipped with the others. @throws likewise
+  Index scale_rate(std::string_view part, double times) {
+    require(math::is_finite(times) && times >= 0, "Adam::scale_rate", "times is ", times,
+            ": it must be finite and at least 0");
+    return each_named("Adam::scale_rate", part, [&](Moments& moments) { moments.times = times; });
   }
 
   /// Whether parameter i of `parameters()` has a rate of its own: see `fix_rate`.
@@ -174,14 +175,15 @@ class Adam {
     const std::vector<Rows> tables = rows_of(learning_rate);  // first: it may run out of memory
     items_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i)
-      if (parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && !moments_[i].rate)
+      if (parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && !moments_[i].is_apart())
         items_.push_back(item(parameters_[i].variable, moments_[i], learning_rate));
     using Kernel = detail::chosen_t<ComposedAdam<Backend>>;
     Kernel::step(factors(learning_rate), items_.data(), std::ssize(items_));
     for (std::size_t i = 0; i < parameters_.size(); ++i)
-      if (parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && moments_[i].rate) {
-        const AdamItem<T> own = item(parameters_[i].variable, moments_[i], *moments_[i].rate);
-        Kernel::step(factors(*moments_[i].rate), &own, 1);
+      if (parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && moments_[i].is_apart()) {
+        const double rate = moments_[i].rate_of(learning_rate);
+        const AdamItem<T> own = item(parameters_[i].variable, moments_[i], rate);
+        Kernel::step(factors(rate), &own, 1);
       }
     for (const Rows& table : tables) {
       ++*table.steps;
@@ -222,8 +224,25 @@ class Adam {
     Index steps = 0;
     Tensor<T, Backend> row_steps = {};  // empty unless it steps by rows
     std::optional<double> rate = {};    // of its own
+    double times = 1;                   // the rate of a step, where it has none of its own
     bool frozen = false;                // takes no gradients: the rest is empty
+
+    bool is_apart() const { return rate || times != 1; }
+    double rate_of(double of_step) const { return rate.value_or(times * of_step); }
   };
+
+  /// Calls set(moments) for the parameters whose names hold `part`, and counts them.
+  template <class Set>
+  Index each_named(const char* op, std::string_view part, Set&& set) {
+    Index found = 0;
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      if (parameters_[i].name.find(part) != std::string::npos) {
+        set(moments_[i]);
+        ++found;
+      }
+    require(found > 0, op, "no parameter has '", part, "' in its name");
+    return found;
+  }
 
   /// A table's next step by rows, and what its rows' factors are held in.
   struct Rows {
@@ -270,7 +289,7 @@ class Adam {
                                  .scratch = scratch.data(),
                                  .n = n,
                                  .width = parameter.size() / count,
-                                 .learning_rate = moments.rate.value_or(learning_rate),
+                                 .learning_rate = moments.rate_of(learning_rate),
                                  .beta1 = config_.beta1,
                                  .beta2 = config_.beta2},
                         .steps = &moments.steps,

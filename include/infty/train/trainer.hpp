@@ -87,6 +87,13 @@ class Trainer {
     return *this;
   }
 
+  /// Has all parameters whose names hold `part` step with so many times the schedule's rate, as
+  /// `Adam::scale_rate`. @throws infty::ValueError if there is none, or for a bad number
+  Trainer& scale_rate(std::string_view part, double times) {
+    adam_.scale_rate(part, times);
+    return *this;
+  }
+
   /// Keeps the settings of the program, a JSON object, as the checkpoint's metadata "settings"; a
   /// checkpoint of others is refused by the name of the first that differs.
   Trainer& keep_settings(std::string json) {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include <infty/data/byte_pair_encoding.hpp>
+#include <infty/io/mapped_file.hpp>
+
+#include "../files.hpp"
+#include "../fingerprint.hpp"
+
+// What is in a model's folder beside the model: the encoding, and what tells folders apart.
+
+namespace support::gpt2 {
+
+using infty::TokenId;
+
+/// The files that an encoding may have, in the order in which one is looked for.
+inline constexpr std::array<const char*, 5> encoding_files{
+    "tokenizer.json", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe"};
+
+/// Copies the files of an encoding from a folder to another one, which may be the same. Throws
+/// infty::IoError.
+inline void copy_encoding(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::error_code error;
+  if (std::filesystem::equivalent(from, to, error)) return;
+  for (const char* const name : encoding_files)
+    if (std::filesystem::exists(from / name, error))
+      write_file(to / name, infty::MappedFile(from / name).text());
+}
+
+/// Another one for other files of an encoding.
+inline std::uint64_t encoding_fingerprint(const std::filesystem::path& folder) {
+  Fingerprint fingerprint;
+  std::error_code error;
+  for (const char* const name : encoding_files)
+    if (std::filesystem::exists(folder / name, error))
+      fingerprint.add_text(infty::MappedFile(folder / name).text());
+  return fingerprint.bits();
+}
+
+/// What begins a text: the encoding's `<|endoftext|>`, or its first token.
+inline TokenId start_of(const infty::BytePairEncoding& encoding) {
+  return encoding.find("<|endoftext|>").value_or(0);
+}
+
+/// Throws infty::IoError unless a model has a token for each of the encoding's.
+inline void require_tokens(const infty::BytePairEncoding& encoding, infty::Index vocabulary,
+                           const std::filesystem::path& folder) {
+  infty::require<infty::IoError>(encoding.size() <= vocabulary, "gpt2", folder.string(),
+                                 ": its encoding has ", encoding.size(),
+                                 " tokens, config.json's vocab_size is ", vocabulary);
+}
+
+}  // namespace support::gpt2
