@@ -2,21 +2,17 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <iterator>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
 
 #include <infty/nn/sampling.hpp>
 
 #include "../support/interrupt.hpp"
 #include "../support/language_model/model.hpp"
 #include "../support/progress_line.hpp"
+#include "../support/writing.hpp"
 
 namespace language_model {
 
@@ -64,37 +60,14 @@ inline void generate(const support::Model& model, const Tokenizer& tokenizer, In
   }
   Index last = read.back();
   infty::Random random(options.seed);
-  const Index interval = options.interval > 0 ? options.interval : options.tokens;
-  std::fputs(options.prompt.c_str(), stdout);
-  // Where the text itself is seen, it is its own progress.
-  std::optional<support::ProgressLine> line;
-  if (::isatty(STDOUT_FILENO) == 0) line.emplace("write", options.tokens, 0, "token");
-  auto since = std::chrono::steady_clock::now();
-  for (Index done = 1; done <= options.tokens; ++done) {
-    last = next_token(model, state, last, options.sampling, random, done);
-    const auto id = static_cast<TokenId>(last);
-    const std::string text = tokenizer.decode(std::span(&id, 1));
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-    infty::require<infty::IoError>(std::ferror(stdout) == 0, "generate",
-                                   "standard output cannot be written");
-    if (done % interval == 0 || done == options.tokens) {
-      if (line) line->clear();
-      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since;
-      const Index behind = done % interval == 0 ? interval : done % interval;
-      std::fprintf(stderr, "\n%lld tokens: %.0f tokens/s, %zu bytes of memory\n",
-                   static_cast<long long>(done), static_cast<double>(behind) / time.count(),
-                   model.bytes_of(state));
-      since = std::chrono::steady_clock::now();
-    }
-    if (line) line->update(done);
-    if (support::InterruptGuard::signal() != 0) std::fputc('\n', stdout);
-    support::stop_if_interrupted([&] {
-      return "stopped behind " + std::to_string(done) + " of " + std::to_string(options.tokens) +
-             " tokens";
-    });
-  }
-  std::fputc('\n', stdout);
+  support::write_tokens(
+      {.tokens = options.tokens, .interval = options.interval}, options.prompt,
+      [&](Index number) {
+        last = next_token(model, state, last, options.sampling, random, number);
+        const auto id = static_cast<TokenId>(last);
+        return tokenizer.decode(std::span(&id, 1));
+      },
+      [&] { return model.bytes_of(state); });
 }
 
 }  // namespace language_model

@@ -226,15 +226,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   add_option(*generate, "--interval", g.interval,
              "tokens between lines on the speed; 0: at the end", from(0))
       ->capture_default_str();
-  add_option(*generate, "--temperature", g.sampling.temperature, "0: always the likeliest",
-             {.least = 0})
-      ->capture_default_str();
-  add_option(*generate, "--top-k", g.sampling.top_k, "of the likeliest tokens only; 0: all",
-             from(0))
-      ->capture_default_str();
-  add_option(*generate, "--top-p", g.sampling.top_p, "of the likeliest with this share only",
-             {1e-9, 1})
-      ->capture_default_str();
+  support::add_sampling(*generate, g.sampling);
   add_option(*generate, "--seed", g.seed, "of the draws")->capture_default_str();
 
   BytePairOptions& b = options.byte_pairs;

@@ -13,6 +13,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <infty/nn/sampling.hpp>
+
 #include "choices.hpp"
 #include "ranges.hpp"
 #include "version.hpp"
@@ -113,6 +115,16 @@ std::vector<CLI::Option*> add_options(CLI::App& app, Settings& settings) {
     options.push_back(option);
   });
   return options;
+}
+
+/// The options that say how a class, such as the next token, is drawn.
+inline void add_sampling(CLI::App& app, infty::Sampling& sampling) {
+  add_option(app, "--temperature", sampling.temperature, "0: always the likeliest", {.least = 0})
+      ->capture_default_str();
+  add_option(app, "--top-k", sampling.top_k, "of the likeliest tokens only; 0: all", from(0))
+      ->capture_default_str();
+  add_option(app, "--top-p", sampling.top_p, "of the likeliest with this share only", {1e-9, 1})
+      ->capture_default_str();
 }
 
 /// Reads the command line and calls `check`, which may throw CLI::ParseError. The status to end

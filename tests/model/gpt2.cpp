@@ -270,4 +270,8 @@ TEST_CASE("Gpt2Config: what makes no model is refused by name") {
   refused([](auto& c) { c.norm_epsilon = 0; }, "norm_epsilon is 0");
   refused([](auto& c) { c.end_token = 11; }, "end_token is 11");
   refused([](auto& c) { c.vocabulary = Index{1} << 60; }, "vocabulary is");
+  refused([](auto& c) { c.memory_blocks = {0, 2}; }, "memory_blocks has 2");
+  refused([](auto& c) { c.memory_blocks = {-1}; }, "memory_blocks has -1");
+  refused([](auto& c) { c.memory_blocks = {1, 1}; }, "memory_blocks has 1: blocks rise");
+  refused([](auto& c) { c.memory_blocks = {1}; }, "the mixer has no memory");
 }

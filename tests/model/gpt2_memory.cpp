@@ -195,6 +195,47 @@ TEST_CASE("Gpt2 with a memory and a cache: a chunk token by token is as at once"
         infty::WithMemory<infty::CachedAttention<double>, infty::TitansMemory<double>>::Config());
 }
 
+TEST_CASE("Gpt2: a memory beside the attention of chosen blocks") {
+  auto config = small_config;
+  config.memory_blocks = {1};
+  Gpt2<LongTerm> model(config, signal());
+  infty::Random random(5);
+  infty::for_each_parameter(
+      model, [&](const std::string&, auto& p) { fill_normal(p.value(), 0, .4, random); });
+  const auto& blocks = std::get<1>(model.stack().layers).layers;
+  CHECK(!blocks[0].mixer.memory.has_value());
+  CHECK(blocks[1].mixer.memory.has_value());
+
+  // What is not in config.json is said where a folder is opened, another dropout too.
+  const infty::tests::TemporaryFolder folder;
+  infty::save_gpt2(folder.path(), model);
+  CHECK_THROWS_AS(infty::load_gpt2<LongTerm>(folder.path(), signal()), infty::IoError);
+  const auto opened = infty::load_gpt2<LongTerm>(folder.path(), signal(), infty::Random(0),
+                                                 [](infty::Gpt2Config& c) {
+                                                   c.memory_blocks = {1};
+                                                   c.dropout = .25;
+                                                 });
+  CHECK(opened.config().dropout == .25);
+  auto state = model.make_state(2), there = opened.make_state(2);
+  std::vector<double> first;
+  for (Index segment = 0; segment < 3; ++segment) {
+    const auto ids = tokens(2, 8 * segment, 8 * segment + 8);
+    first = read(model, state, ids);
+    CHECK(read(opened, there, ids) == first);
+  }
+  // The block's memory is read, and the other block is as one without any.
+  auto fresh = model.make_state(2);
+  CHECK(read(model, fresh, tokens(2, 16, 24)) != first);
+  auto none = signal();
+  none.memory.reset();
+  const Gpt2<LongTerm> without = infty::load_gpt2<LongTerm>(folder.path(), none);
+  auto alone = without.make_state(2);
+  CHECK(read(without, alone, tokens(2, 0, 8)) == [&] {
+    auto again = model.make_state(2);
+    return read(model, again, tokens(2, 0, 8));
+  }());
+}
+
 TEST_CASE("Gpt2 with a memory and a cache: rows at different places are as each alone") {
   using CachedMixer =
       infty::WithMemory<infty::CachedAttention<double>, infty::LongTermMemory<double>>;

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <infty/data/byte_pair_encoding.hpp>
 #include <infty/io/mapped_file.hpp>
@@ -39,6 +44,29 @@ inline std::uint64_t encoding_fingerprint(const std::filesystem::path& folder) {
   for (const char* const name : encoding_files)
     if (std::filesystem::exists(folder / name, error))
       fingerprint.add_text(infty::MappedFile(folder / name).text());
+  return fingerprint.bits();
+}
+
+/// Another one for another model: of config.json and of all weights, those of a memory, too.
+inline std::uint64_t model_fingerprint(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool weights = name == "memory.safetensors" ||
+                         (name.starts_with("model") && name.ends_with(".safetensors"));
+    if (weights || name == "config.json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  Fingerprint fingerprint;
+  for (const auto& file : files) {
+    const infty::MappedFile mapped(file);
+    std::string_view text = mapped.text();
+    for (std::uint64_t word = 0; text.size() >= sizeof word; text.remove_prefix(sizeof word)) {
+      std::memcpy(&word, text.data(), sizeof word);
+      fingerprint.add(word);
+    }
+    fingerprint.add_text(text);
+  }
   return fingerprint.bits();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <infty/io/file.hpp>
+#include <infty/model/gpt2_config_file.hpp>
 #include <infty/model/presets/gpt2.hpp>
 
 #include "../files.hpp"

@@ -60,32 +60,16 @@ inline std::size_t cut_near(std::string_view text, double share) {
   return space != std::string_view::npos && space - cut < text.size() / 100 ? space : cut;
 }
 
-}  // namespace detail
-
-/// Finds the three parts of the text that the settings name: separate files; one file, cut 90:5:5;
-/// or the documents of a folder, shared out in that proportion of their bytes, in order.
-inline Texts open_texts(const Settings& s) {
-  Texts texts;
-  std::vector<std::string_view> all;
-  if (s.data.empty()) {
-    for (std::string& tale : sample_tales())
-      all.push_back(texts.made.emplace_back(std::move(tale)));
-  } else {
-    all = detail::open_documents(s.data, texts);
-  }
-  if (!s.valid.empty()) {
-    texts.train = std::move(all);
-    texts.valid = detail::open_documents(s.valid, texts);
-    texts.test = detail::open_documents(s.test, texts);
-    return texts;
-  }
+/// Makes three parts of all documents: one is cut 90:5:5, several are shared out in that proportion
+/// of their bytes, in order.
+inline void share_out(Texts& texts, const std::vector<std::string_view>& all) {
   if (all.size() == 1) {
     const std::string_view text = all.front();
     const std::size_t first = detail::cut_near(text, .9), second = detail::cut_near(text, .95);
     texts.train = {text.substr(0, first)};
     texts.valid = {text.substr(first, second - first)};
     texts.test = {text.substr(second)};
-    return texts;
+    return;
   }
   infty::require(all.size() >= 3, "language_model", "--data has ", all.size(),
                  " documents: to be shared out it needs 3, or --valid and --test");
@@ -107,6 +91,28 @@ inline Texts open_texts(const Settings& s) {
   texts.train = part(0, valid);
   texts.valid = part(valid, test);
   texts.test = part(test, all.size());
+}
+
+}  // namespace detail
+
+/// Finds the three parts of the text that the settings name: separate files; one file, cut 90:5:5;
+/// or the documents of a folder, shared out in that proportion of their bytes, in order.
+inline Texts open_texts(const Settings& s) {
+  Texts texts;
+  std::vector<std::string_view> all;
+  if (s.data.empty()) {
+    for (std::string& tale : sample_tales())
+      all.push_back(texts.made.emplace_back(std::move(tale)));
+  } else {
+    all = detail::open_documents(s.data, texts);
+  }
+  if (s.valid.empty()) {
+    detail::share_out(texts, all);
+    return texts;
+  }
+  texts.train = std::move(all);
+  texts.valid = detail::open_documents(s.valid, texts);
+  texts.test = detail::open_documents(s.test, texts);
   return texts;
 }
 

@@ -22,6 +22,9 @@ namespace infty {
 
 namespace detail {
 
+/// The file in which a memory beside the attention is kept.
+inline constexpr const char* gpt2_memory_file = "memory.safetensors";
+
 /// The members of a `config.json`, asked for by name. What is wrong throws infty::IoError that
 /// names the file and the member.
 class Gpt2ConfigReader {

@@ -231,8 +231,6 @@ struct BesideGpt2 {
   }
 };
 
-inline constexpr const char* gpt2_memory_file = "memory.safetensors";
-
 }  // namespace detail
 
 /// Makes a GPT-2 of a folder with `config.json` and `model.safetensors`, or shards with their

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <infty/io/mapped_file.hpp>
+#include <infty/nn/sampling.hpp>
+
+#include "../support/gpt2/reader.hpp"
+#include "../support/interrupt.hpp"
+#include "../support/progress_line.hpp"
+#include "../support/writing.hpp"
+#include "results.hpp"
+
+namespace gpt2 {
+
+/// What is to be generated.
+struct GenerateOptions {
+  std::filesystem::path model, prompt_file;
+  std::string memory, prompt;  ///< of the memory, empty: as the folder says
+  support::Writing writing;
+  infty::Sampling sampling;
+  std::uint64_t seed = 1;
+};
+
+/// Lets a model write behind a prompt, or behind a file of any length, which it reads first. With a
+/// memory a token costs the same however many there were.
+inline void generate(const GenerateOptions& options) {
+  MemorySettings memory = support::gpt2::read_memory(options.model);
+  if (!options.memory.empty()) memory.memory = options.memory;
+  memory.segment =
+      std::min(memory.segment, infty::read_gpt2_config(options.model / "config.json").places);
+  const auto encoding = infty::BytePairEncoding::from_folder(options.model);
+  const auto model =
+      support::gpt2::open_model(options.model, memory, {.seed = options.seed, .pieces = true});
+  support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);
+  std::string prompt = options.prompt;
+  if (!options.prompt_file.empty())
+    prompt = std::string(infty::MappedFile(options.prompt_file).text()) + prompt;
+  Model::Tokens read;
+  for (const TokenId id : encoding.encode(prompt)) read.push_back(id);
+  if (read.empty()) read = {support::gpt2::start_of(encoding)};
+  const support::InterruptGuard interrupt;
+  support::gpt2::Reader reader(*model);
+  std::vector<float> scores;
+  {
+    support::ProgressLine line("prompt", std::ssize(read), 0, "token");
+    scores = reader.read(read, {}, [&](Index done) {
+      line.update(done);
+      support::stop_if_interrupted([] { return std::string("stopped reading the prompt"); });
+    });
+  }
+  infty::Random random(options.seed);
+  support::write_tokens(
+      options.writing, options.prompt,
+      [&](Index number) {
+        if (number > 1) scores = reader.read(read);
+        // An encoding may have fewer tokens than the model.
+        const auto known =
+            std::span<const float>(scores).first(static_cast<std::size_t>(encoding.size()));
+        read = {infty::sample(known, options.sampling, random)};
+        const auto id = static_cast<TokenId>(read.front());
+        return encoding.decode(std::span(&id, 1));
+      },
+      [&] { return reader.bytes(); });
+}
+
+}  // namespace gpt2

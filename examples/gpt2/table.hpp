@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../support/comparison.hpp"
+#include "../support/gpt2/memory.hpp"
+#include "results.hpp"
+
+namespace gpt2 {
+
+/// The finished fine-tunings among a folder's folders, by their memories, each by its seeds.
+inline std::map<std::string, std::map<std::uint64_t, Results>> finished_in(
+    const std::filesystem::path& folder) {
+  std::map<std::string, std::map<std::uint64_t, Results>> all;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (const auto file = entry.path() / "results.json"; std::filesystem::exists(file))
+      files.push_back(file);
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    const Results results = read_results(file).first;
+    if (results.job != "finetune") continue;
+    infty::require(all[results.memory].emplace(results.seed, results).second, "gpt2",
+                   folder.string(), " has two runs with --memory ", results.memory, " --seed ",
+                   results.seed, ": one of them is ", file.string());
+  }
+  infty::require(!all.empty(), "gpt2", folder.string(), " has no folder of a finished finetune");
+  return all;
+}
+
+/// A table as the paper's Table 1: a row a memory, mean and standard deviation over the seeds; and
+/// what the comparisons of each memory with none tell, on the test text.
+inline void print_table(const std::filesystem::path& folder) {
+  const auto all = finished_in(folder);
+  std::printf(
+      "| memory | parameters | seeds | valid, perplexity | test, perplexity | test, a word |\n"
+      "|---|---|---|---|---|---|\n");
+  for (const std::string& memory : support::gpt2::memory_names) {
+    const auto at = all.find(memory);
+    if (at == all.end()) continue;
+    const auto of_seeds = [&](auto&& get) {
+      std::vector<double> values;
+      for (const auto& [seed, results] : at->second) values.push_back(get(results));
+      return support::mean_and_spread(values);
+    };
+    std::printf("| %s | %td | %zu | %s | %s | %s |\n", memory.c_str(),
+                at->second.begin()->second.parameters, at->second.size(),
+                of_seeds([](const Results& r) { return r.valid.perplexity; }).c_str(),
+                of_seeds([](const Results& r) { return r.test.perplexity; }).c_str(),
+                of_seeds([](const Results& r) { return r.test.word_perplexity; }).c_str());
+  }
+  const auto none = all.find("none");
+  if (none == all.end()) return;
+  std::vector<support::Comparison> comparisons;
+  bool missing = false;
+  for (const auto& [memory, runs] : all) {
+    if (memory == "none") continue;
+    support::Comparison one{"test", memory, "none"};
+    for (const auto& [seed, results] : runs)
+      if (const auto same = none->second.find(seed); same != none->second.end()) {
+        one.of_memory.push_back(results.test.perplexity);
+        one.of_reference.push_back(same->second.test.perplexity);
+      }
+    missing = missing || one.of_memory.size() != none->second.size();
+    comparisons.push_back(std::move(one));
+  }
+  std::printf("%s", missing ? support::no_verdicts : support::verdicts(comparisons, true).c_str());
+}
+
+}  // namespace gpt2
