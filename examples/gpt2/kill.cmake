@@ -4,7 +4,7 @@ cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/text.cmake")
 run(0 ignored pretrain ${small} --steps 4 --dropout .1 --attention-dropout .1 --out base)
-set(options finetune ${tuned} --model base --memory sticky --steps 40 --epochs 0 --evaluate-every 10)
+set(options finetune ${tuned} ${rows} --model base --memory sticky --steps 40 --epochs 0 --evaluate-every 10)
 
 function(words out threads)
   set(${out} ${options} --out parts --save-every 1 --threads ${threads} PARENT_SCOPE)

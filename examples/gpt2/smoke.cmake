@@ -25,7 +25,7 @@ set(words_infty --memory-blocks 1)
 set(words_sticky --freeze true)
 set(words_compressive)
 foreach(memory none infty sticky compressive)
-  run(0 printed finetune ${tuned} --model base --memory ${memory} --steps 4 --epochs 0 --out runs/${memory}
+  run(0 printed finetune ${tuned} ${rows} --model base --memory ${memory} --steps 4 --epochs 0 --out runs/${memory}
       ${words_${memory}})
   string(REGEX MATCH "test .*" trained "${printed}")
   if(memory STREQUAL none)

@@ -19,4 +19,5 @@ file(WRITE "${FOLDER}/bpe/merges.txt" "#version: 0.2\nĠ t\nh e\nT h\nTh e\n")
 set(small --encoding bpe --data text --valid last --test last --width 8 --layers 2 --heads 2 --places 16
           --batch 2 --warmup 1 --evaluation-batch 2)
 set(tuned --data text --valid last --test last --segment 12 --basis 8 --widths .1,.3 --samples 8
-          --sticky-bins 8 --batch 2 --evaluation-batch 2 --compressed-length 8)
+          --sticky-bins 8 --compressed-length 8)
+set(rows --batch 2 --evaluation-batch 2)

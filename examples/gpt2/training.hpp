@@ -205,7 +205,7 @@ Job with_steps(Job s, const Material& material) {
                                  material.corpus.start)
                              .batches_per_epoch();
   }
-  s.warmup = std::min(s.warmup, s.steps / 2);
+  if (s.hours > 0 || s.epochs > 0) s.warmup = std::min(s.warmup, s.steps / 2);
   support::validate_training("gpt2", s);
   return s;
 }

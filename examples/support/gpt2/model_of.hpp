@@ -58,7 +58,9 @@ class ModelOf final : public Model {
   State make_state(Index batch, Index first_row) const override {
     return model_.make_state(batch, first_row);
   }
-  void reset_row(State& state, Index row) const override { infty::reset_row(of(state), row); }
+  void reset_row(State& state, Index row) const override {
+    if (infty::batch_of(of(state)) > 0) infty::reset_row(of(state), row);  // else it knows nothing
+  }
   std::size_t bytes_of(const State& state) const override {
     return infty::bytes_of(std::any_cast<const LmState&>(state));
   }
