@@ -34,7 +34,7 @@
 namespace gpt2 {
 
 struct EvaluateOptions {
-  std::filesystem::path model, out;
+  std::filesystem::path model;
   TextSettings text;
   Index segment = 0, batch = 8;
 };

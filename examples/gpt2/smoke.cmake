@@ -80,15 +80,17 @@ if(NOT errors MATCHES " 3 documents")
 endif()
 
 
+set(text_of --data text --valid last --test last)
 refused("--data is missing" finetune --model base --out other)
 refused("config.json: No such file" finetune --data text --model bpe --out other)
-refused("--segment is 17: the model has places for 16 tokens" finetune ${tuned} --model base --segment 17 --out other)
+refused("--segment is 17: the model has places for 16 tokens" finetune ${text_of} --model base --segment 17
+        --out other)
 refused("--memory-blocks has 2: blocks rise, and lie in [0, 2)" finetune ${tuned} --model base --memory infty
         --memory-blocks 0,2 --out other)
 refused("--memory-blocks goes with --memory infty or sticky" finetune ${tuned} --model base --memory-blocks 0
         --out other)
 refused("--freeze needs a --memory" finetune ${tuned} --model base --freeze true --out other)
-refused("--basis is 9: it must be a multiple of the 2 --widths" finetune ${tuned} --model base --memory infty
-        --basis 9 --out other)
-refused("--exact reads block behind block" finetune ${tuned} --model base --exact true --out other)
+refused("--basis is 9: it must be a multiple of the 2 --widths" finetune ${text_of} --model base --memory infty
+        --segment 8 --basis 9 --out other)
+refused("--exact reads block behind block" finetune ${tuned} --model base --exact true --batch 2 --out other)
 refused("--out is --model" finetune ${tuned} --model base --out base)

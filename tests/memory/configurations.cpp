@@ -132,7 +132,8 @@ TEST_CASE("configurations: every number out of its range is refused by its name"
   refuses("MemoryEncoderConfig", infty::MemoryEncoderConfig{});
   refuses("SlidingWindowConfig", infty::SlidingWindowConfig{}, {"kept"});
   refuses("Gpt2Config", infty::Gpt2Config{},
-          {"feed_forward", "dropout", "attention_dropout", "kept", "begin_token", "end_token"},
+          {"feed_forward", "dropout", "attention_dropout", "kept", "memory_blocks", "begin_token",
+           "end_token"},
           {"embedding_dropout", "begin_token", "end_token"});
   for (const double share : {-.5, 1.}) {  // -1 stands for another
     const infty::Gpt2Config config{.embedding_dropout = share};
