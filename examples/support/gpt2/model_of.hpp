@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,8 @@ class ModelOf final : public Model {
   const infty::Gpt2Config& config() const override { return model_.config(); }
   const MemorySettings& memory() const override { return memory_; }
   bool reads_pieces() const override {
-    return requires(const Mixer& mixer) { mixer.capacity(); };
+    return infty::detail::reads_chunks<Mixer> ||
+           std::is_same_v<Mixer, infty::CachedAttention<float>>;
   }
   Index parameters() const override { return parameters_; }
   Index memory_parameters() const override { return memory_parameters_; }
