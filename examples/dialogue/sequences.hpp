@@ -12,7 +12,6 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
-#include <infty/core/tensor.hpp>
 #include <infty/data/byte_pair_encoding.hpp>
 #include <infty/data/dialogue.hpp>
 #include <infty/io/mapped_file.hpp>
@@ -157,9 +156,9 @@ inline DialogueTokens sequence_of(const Encoded& dialogue, std::size_t turns, co
 
 /// Part of a sequence that is read at once.
 struct Chunk {
-  infty::Tensor<Index> tokens, types;  ///< [1, L]
-  infty::Tensor<Index> targets;        ///< [1, L], the next token, or `infty::ignore_index`
-  Index predicted = 0;                 ///< targets that count
+  std::vector<Index> tokens, types;  ///< [L]
+  std::vector<Index> targets;        ///< [L], the next token, or `infty::ignore_index`
+  Index predicted = 0;               ///< targets that count
 };
 
 /// The chunks of a sequence, cut from its end, the last one of another length if asked. Each
@@ -170,20 +169,15 @@ inline std::vector<Chunk> chunks_of(const DialogueTokens& sequence, Index length
                                     Index last = 0) {
   std::vector<Chunk> chunks;
   for (const infty::Piece& piece : infty::cut_from_end(std::ssize(sequence.tokens), length, last)) {
-    std::vector<Index> tokens, types, targets;
-    Index predicted = 0;
+    Chunk& chunk = chunks.emplace_back();
     for (Index i = 0; i < piece.length; ++i) {
       const auto at = static_cast<std::size_t>(piece.begin + i);
-      tokens.push_back(sequence.tokens[at]);
-      types.push_back(sequence.types[at]);
       const bool counts = i + 1 < piece.length && (all || sequence.said[at + 1]);
-      targets.push_back(counts ? sequence.tokens[at + 1] : infty::ignore_index);
-      predicted += counts ? 1 : 0;
+      chunk.tokens.push_back(sequence.tokens[at]);
+      chunk.types.push_back(sequence.types[at]);
+      chunk.targets.push_back(counts ? sequence.tokens[at + 1] : infty::ignore_index);
+      chunk.predicted += counts ? 1 : 0;
     }
-    const infty::Shape shape{1, piece.length};
-    chunks.push_back({infty::Tensor<Index>::from(shape, tokens),
-                      infty::Tensor<Index>::from(shape, types),
-                      infty::Tensor<Index>::from(shape, targets), predicted});
   }
   return chunks;
 }
