@@ -39,7 +39,7 @@ list(LENGTH lines count)
 if(NOT count EQUAL 11)
   message(FATAL_ERROR "runs.csv has ${count} lines")
 endif()
-refused("holds a comparison with --rate 0.001, not 0.002" compare ${tiny} --out whole --dialogues 4 --rate .002)
+refused("holds a comparison with --clip 1.0, not 2.0" compare ${tiny} --out whole --dialogues 4 --clip 2)
 
 # A model is trained, goes to a folder that is Hugging Face's, is scored as it was, and talks.
 run(0 trained train ${tiny} --out sticky --form sticky)
