@@ -5,6 +5,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/tiny.cmake")
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 made_up()
+list(APPEND tiny --epochs 1 --answers 3)
 
 # has(TEXT PATTERN): a program has said so.
 function(has text pattern)
@@ -95,6 +96,8 @@ endif()
 
 refused("holds no JSON files: --data must be" prepare --data base --out other)
 refused("no-text" train --base base --data no-text --out other)
-refused("--longest is 15: an answer" train ${tiny} --longest 15 --out other)
-refused("--segment is 30: the model has places for 24" train ${tiny} --segment 30 --out other)
+refused("--longest is 15: an answer" train --base base --data text --places 24 --segment 16 --longest 15
+        --out other)
+refused("--segment is 30: the model has places for 24" train --base base --data text --places 24 --segment 30
+        --longest 5 --out other)
 refused("has no dialogue.json" evaluate --model base --data text)

@@ -39,6 +39,5 @@ endfunction()
 
 # A model that is trained in a second, and what all commands share.
 set(sizes --places 24 --width 8 --layers 2 --heads 2 --segment 16 --document-tokens 10 --basis 4 --widths .1,.2
-          --samples 8 --sticky-bins 16 --compressed-length 4 --compression-rate 3 --epochs 1 --rate 1e-3 --answers 3
-          --longest 5)
+          --samples 8 --sticky-bins 16 --compressed-length 4 --compression-rate 3 --rate 1e-3 --longest 5)
 set(tiny ${sizes} --data text --base base)
