@@ -85,6 +85,7 @@ Run do_run(const Settings& s, const CompareOptions& options, const Corpus& corpu
                 .stepped = [&](const infty::TrainStep&, const infty::Progress&) { done(1); }});
   stop();
   const auto folder = options.out / "models" / name;
+  std::filesystem::remove_all(folder);  // what a process that was killed has left there
   std::filesystem::create_directories(folder);
   return results_of(training, corpus, options.files, folder, wordnet, true, stop);
 }

@@ -54,7 +54,11 @@ inline Trained open_trained(const std::filesystem::path& folder) {
                                  ": config.json's vocab_size is ", config.vocabulary,
                                  ": it must be above the ", marks, " marks");
   Tokenizer tokenizer(infty::BytePairEncoding::from_folder(folder), config.vocabulary - marks);
-  validate(settings, config.places);
+  infty::detail::explained<infty::ValueError>([&] { validate(settings, config.places); },
+                                              [&](const char* what) {
+                                                infty::raise<infty::IoError>(
+                                                    "dialogue", path.string(), ": ", what);
+                                              });
   auto memory = support::gpt2::read_memory(folder);
   infty::require<infty::IoError>(memory.memory == memory_of(settings, config.places).memory,
                                  "dialogue", folder.string(), " has the memory ", memory.memory,

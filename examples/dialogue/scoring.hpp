@@ -116,7 +116,7 @@ inline std::string answer_to(const Model& model, const Settings& s, const Tokeni
   auto state = model.make_state(1);
   for (std::size_t i = 0; i + 1 < chunks.size(); ++i)
     model.observe(state, 1, chunks[i].tokens, chunks[i].types);
-  auto& [tokens, types, targets, predicted] = chunks.back();
+  std::vector<Index>&tokens = chunks.back().tokens, &types = chunks.back().types;
   const Index mark = turns % 2 == 0 ? marks.first : marks.second;
   const auto read = [&](Index token) {
     tokens.push_back(token);

@@ -127,6 +127,7 @@ inline void train(const Settings& s, const TrainOptions& options) {
   lock.remove_unfinished({"checkpoint.safetensors", "settings.json", "results.json", "figure.gp",
                           "config.json", "model.safetensors", "memory.safetensors",
                           "memory_config.json", "added_tokens.json", "dialogue.json"});
+  for (const char* const name : support::gpt2::encoding_files) lock.remove_unfinished({name});
   language_model::Log log(options.out / "log.csv");
   if (goes_on) {
     log.go_on(header, training.position().log_bytes, training.steps());
