@@ -109,8 +109,8 @@ struct Split {
 };
 
 /// Reads NAME.txt of a folder that `prepare` wrote, or another of the same form.
-/// @throws infty::IoError if it is missing or has no dialogue, infty::ValueError as
-/// `read_dialogues`
+/// @throws infty::IoError that names the file, if it is missing, not of that form, or has no
+/// dialogue
 inline Split read_split(const std::filesystem::path& folder, const std::string& name,
                         const Tokenizer& tokenizer) {
   const auto path = folder / (name + ".txt");
@@ -119,7 +119,12 @@ inline Split read_split(const std::filesystem::path& folder, const std::string& 
   print.add_text(file.text());
   Split split{.dialogues = {}, .fingerprint = support::as_hex(print.bits())};
   std::map<std::string, Tokens> known;  // many dialogues are about one document
-  for (const Dialogue& dialogue : infty::read_dialogues(file.text())) {
+  const auto dialogues = infty::detail::explained<infty::ValueError>(
+      [&] { return infty::read_dialogues(file.text()); },
+      [&](const char* what) {
+        infty::raise<infty::IoError>("dialogue", path.string(), ": ", what);
+      });
+  for (const Dialogue& dialogue : dialogues) {
     auto [at, is_new] = known.try_emplace(dialogue.document);
     if (is_new) at->second = tokenizer.encode(trimmed(dialogue.document));
     Encoded encoded{.document = at->second, .turns = {}, .texts = {}};

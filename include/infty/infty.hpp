@@ -217,6 +217,7 @@
 #include <infty/model/transformer_config.hpp>
 #include <infty/model/transformer_lm.hpp>
 #include <infty/model/with_mixer.hpp>
+#include <infty/model/with_more_tokens.hpp>
 #include <infty/nn/adaptive_config.hpp>
 #include <infty/nn/adaptive_embedding.hpp>
 #include <infty/nn/adaptive_softmax.hpp>
@@ -305,6 +306,7 @@
 #include <infty/train/clip.hpp>
 #include <infty/train/fwd.hpp>
 #include <infty/train/load_report.hpp>
+#include <infty/train/loss_in_parts.hpp>
 #include <infty/train/named_parameters.hpp>
 #include <infty/train/progress.hpp>
 #include <infty/train/replay.hpp>

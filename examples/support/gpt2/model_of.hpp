@@ -14,6 +14,7 @@
 #include <infty/eigen/backend.hpp>
 #include <infty/model/gpt2_files.hpp>
 #include <infty/model/objective.hpp>
+#include <infty/model/with_more_tokens.hpp>
 
 #include "../looking.hpp"
 #include "model.hpp"
@@ -161,17 +162,7 @@ class ModelOf final : public Model {
                    ? Lm(config, memory, random)
                    : infty::load_gpt2<Mixer>(source.folder, memory, random, change);
     if (source.options.new_tokens == 0) return model;
-    config = model.config();
-    config.vocabulary += source.options.new_tokens;
-    Lm wider(config, memory, random.split(99));
-    std::vector<V> from;
-    infty::for_each_parameter(model, [&](const std::string&, const V& x) { from.push_back(x); });
-    std::size_t i = 0;
-    infty::for_each_parameter(wider, [&](const std::string&, V& to) {
-      const V& x = from[i++];  // of the table of tokens, the first rows
-      infty::EigenBackend::copy(to.value().data(), x.value().data(), x.size());
-    });
-    return wider;
+    return infty::with_more_tokens(model, source.options.new_tokens, random.split(99));
   }
 
   /// Calls see(block, what its memory adds to the state) for all blocks that have one.

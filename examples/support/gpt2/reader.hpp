@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "../json.hpp"
 #include "model.hpp"
 
 namespace support::gpt2 {
@@ -43,6 +46,47 @@ class Reader {
 
   /// Bytes that are remembered.
   std::size_t bytes() const { return model_->bytes_of(state_); }
+  /// What is remembered; of a model that reads no pieces, without the segment that has begun.
+  const Model::State& state() const { return state_; }
+  /// Tokens that the segment has room for; all of it where the next one begins another.
+  Index room() const { return longest_segment() - used_ % longest_segment(); }
+
+  /// Adds what is remembered to a checkpoint. Throws infty::IoError.
+  void save(infty::SafetensorsWriter& writer) const {
+    model_->save_state(writer, state_);
+    writer.metadata("reader",
+                    nlohmann::json{{"used", used_}, {"tokens", tokens_}, {"types", types_}}.dump());
+  }
+  /// What another one of the same model has saved: all of it or nothing, by loader.apply(). Throws
+  /// infty::IoError for a damaged one.
+  void load(infty::CheckpointLoader& loader) {
+    const std::string where = loader.file().path().string() + ": reader";
+    const auto json = parse_json(loader.file().metadata("reader"), where);
+    Index used = 0;
+    Model::Tokens tokens, types;
+    const auto take = [&](const char* name, auto& to) {
+      infty::require<infty::IoError>(json.is_object() && json.contains(name), "reader", where,
+                                     " has no ", name);
+      support::read(json.at(name), to, where + ": " + name);
+    };
+    take("used", used);
+    take("tokens", tokens);
+    take("types", types);
+    const auto held = model_->reads_pieces() ? Index{0} : used;
+    infty::require<infty::IoError>(used >= 0 && used <= longest_segment() &&
+                                       std::ssize(tokens) == held &&
+                                       (types.empty() || std::ssize(types) == held),
+                                   "reader", where, " says ", used, " tokens, and has ",
+                                   tokens.size(), " and ", types.size(), " types");
+    for (const auto* all : {&tokens, &types})
+      for (const Index token : *all)
+        infty::require<infty::IoError>(token >= 0 && token < model_->config().vocabulary, "reader",
+                                       where, " has the token ", token);
+    model_->load_state(loader, state_);
+    used_ = used;
+    tokens_ = std::move(tokens);
+    types_ = std::move(types);
+  }
 
  private:
   Index longest_segment() const {

@@ -1,0 +1,43 @@
+# A training, and a comparison, that is killed or interrupted and started again each time has the log, the
+# model and the results of one that was not, bit for bit.
+cmake_minimum_required(VERSION 3.21)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/tiny.cmake")
+made_up()
+run(0 ignored prepare --data published --out text)
+
+set(options train ${tiny} --form sticky --drop .1 --epochs 8 --scored 1 --answers 1)
+function(words out threads)
+  set(${out} ${options} --out parts --save-every 1 --threads ${threads} PARENT_SCOPE)
+endfunction()
+function(compare)
+  same_files(whole parts log.csv)
+  same_results(whole parts results.json)
+  foreach(file checkpoint model memory)
+    same_tensors(whole/${file}.safetensors parts/${file}.safetensors)
+  endforeach()
+endfunction()
+kill_often("dialogue train" ${options} --out whole --save-every 1 --threads 1)
+
+# Ctrl-C saves and says how to go on.
+clean()
+interrupt(INT 130 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt 5 ]" said
+          ${options} --out parts --save-every 1000 --pause .05 --fresh)
+if(NOT said MATCHES "stopped behind dialogue ([0-9]+) of 48, saved in parts; to go on: ")
+  message(FATAL_ERROR "SIGINT: it says\n${said}")
+endif()
+nothing_left()
+go_on("${said}")
+compare()
+
+set(options compare ${tiny} --scored 1 --answers 1 --seeds 4,5 --forms gpt2,infty)
+function(words out threads)
+  keeps_runs(parts)
+  set(${out} ${options} --epochs 2 --out parts --jobs ${threads} --save-every 1 PARENT_SCOPE)
+endfunction()
+function(compare)
+  same_files(whole parts table.md settings.json figure.csv)
+  same_runs(whole parts)
+endfunction()
+kill_often("dialogue compare" ${options} --epochs 2 --out whole --jobs 1 --save-every 1)
+interrupt_runs(${options} --epochs 40)

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../support/files.hpp"
+#include "../support/lock.hpp"
+#include "conversations.hpp"
+
+namespace dialogue {
+
+struct PrepareOptions {
+  std::filesystem::path data, out = "dialogues";
+};
+
+/// The parts that the conversations are published in.
+inline const std::vector<std::string> split_names{"train", "valid", "test"};
+
+/// Writes the published conversations as train.txt, valid.txt and test.txt. All is read before
+/// anything is written. Conversations without a turn are left out, and counted.
+inline void prepare(const PrepareOptions& options) {
+  const auto documents = read_documents(options.data / "WikiData");
+  std::vector<std::pair<std::string, std::vector<Dialogue>>> splits;
+  for (const std::string& name : split_names)
+    splits.emplace_back(name, read_conversations(options.data / "Conversations" / name, documents));
+  const auto lock = support::Lock::folder(options.out);
+  double turns = 0, dialogues = 0;
+  for (auto& [name, all] : splits) {
+    const auto silent = std::erase_if(all, [](const Dialogue& d) { return d.turns.empty(); });
+    std::size_t own = 0;
+    for (const Dialogue& dialogue : all) own += dialogue.turns.size();
+    lock.remove_unfinished({name + ".txt"});
+    support::write_file(options.out / (name + ".txt"), dialogues_text(all));
+    std::printf("%-5s  %5zu dialogues  %6zu turns", name.c_str(), all.size(), own);
+    if (silent > 0) std::printf("  (%zu without a turn are left out)", silent);
+    std::printf("\n");
+    turns += static_cast<double>(own);
+    dialogues += static_cast<double>(all.size());
+  }
+  std::printf("%.2f turns a dialogue, %zu documents; wrote %s\n", turns / dialogues,
+              documents.size(), options.out.c_str());
+}
+
+}  // namespace dialogue

@@ -1,0 +1,103 @@
+# cmake -DPROGRAM=... -DFOLDER=... -P smoke.cmake: all commands, on a made-up model and conversations.
+cmake_minimum_required(VERSION 3.21)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/tiny.cmake")
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}")
+made_up()
+list(APPEND tiny --epochs 1 --answers 3)
+
+# has(TEXT PATTERN): a program has said so.
+function(has text pattern)
+  if(NOT text MATCHES "${pattern}")
+    message(FATAL_ERROR "there is no ${pattern} in:\n${text}")
+  endif()
+endfunction()
+
+run(0 said prepare --data published --out text)
+has("${said}" "train +6 dialogues +30 turns\nvalid +2 dialogues +10 turns\ntest +3 dialogues +15 turns\n5.00 turns")
+file(STRINGS "${FOLDER}/text/test.txt" lines)
+list(GET lines 0 document)
+same("the document" "${document}"
+     "Document: Film 1 2001 Ann Lee Drama Bo as Cy Di as Ed good: 8 It is fine. Film 1 is a film of a house. Cy \
+finds the house. Ed leaves. All end well.")
+list(GET lines 1 first)
+list(GET lines 5 last)
+same("the first turn" "${first}" "Dialog: the house 1 of 1")
+same("the last turn" "${last}" "the house 5 of 1 is fine")
+
+# A comparison of all forms; what was interrupted would go on to the same table.
+run(0 whole compare ${tiny} --out whole --seeds 4,5 --jobs 1 --dialogues 4)
+foreach(form no-document gpt2 compressive infty sticky)
+  has("${whole}" "\n\\| ${form} \\| [0-9]+ \\| [0-9.]+ ± [0-9.]+ \\| [0-9.]+ ± ")
+endforeach()
+has("${whole}" "Test part: 3 dialogues, [0-9]+ tokens, 3 answers; 2 seeds")
+run(0 some compare ${tiny} --out parts --seeds 4 --jobs 2 --dialogues 4 --forms infty,gpt2)
+run(0 parts compare ${tiny} --out parts --seeds 4,5 --jobs 2 --dialogues 4)
+same("the table" "${whole}" "${parts}")
+file(STRINGS "${FOLDER}/parts/runs.csv" lines)
+list(LENGTH lines count)
+if(NOT count EQUAL 11)
+  message(FATAL_ERROR "runs.csv has ${count} lines")
+endif()
+refused("holds a comparison with --clip 1.0, not 2.0" compare ${tiny} --out whole --dialogues 4 --clip 2)
+
+# A model is trained, goes to a folder that is Hugging Face's, is scored as it was, and talks.
+run(0 trained train ${tiny} --out sticky --form sticky)
+foreach(file config.json model.safetensors memory.safetensors memory_config.json added_tokens.json dialogue.json
+             vocab.json log.csv results.json)
+  if(NOT EXISTS "${FOLDER}/sticky/${file}")
+    message(FATAL_ERROR "there is no ${file}")
+  endif()
+endforeach()
+run(0 scored evaluate --model sticky --data text --answers 3 --longest 5 --write-answers answers.json)
+string(REGEX MATCH "test [^\n]*" test "${trained}")
+has("${scored}" "^test ")
+string(STRIP "${scored}" scored)
+same("the score" "${test}" "${scored}")
+run(0 again train ${tiny} --out sticky --form sticky)
+same("what a finished run says" "${trained}" "${again}")
+
+# talk(OUT LINE...): what a conversation of these lines prints.
+function(talk out)
+  string(REPLACE ";" "\n" lines "${ARGN}")
+  file(WRITE "${FOLDER}/said" "${lines}\n")
+  execute_process(COMMAND "${PROGRAM}" chat --model sticky --document document --longest 6 --passage 4 --threads 1
+                  WORKING_DIRECTORY "${FOLDER}" INPUT_FILE "${FOLDER}/said" RESULT_VARIABLE status
+                  OUTPUT_VARIABLE printed ERROR_VARIABLE errors)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "chat ends with ${status}:\n${printed}${errors}")
+  endif()
+  set(${out} "${printed}" PARENT_SCOPE)
+endfunction()
+file(WRITE "${FOLDER}/document" "The house of Cy is a fine house. Ed finds the house and leaves Ann.\n")
+talk(all "hello" "/look" "/save here.conversation" "how is it" "/look" "/branch")
+has("${all}" "^model> [^\n]*\nmemory 1: document +[0-9]+ %, conversation +[0-9]+ %; most at \"[^\n]+\"\nmemory 2: ")
+has("${all}" "all together, in the document:\n +[0-9.]+ %  tokens [0-9]+ to [0-9]+: ")
+has("${all}" "\n\\* main, 4 turns, ")
+# What was saved goes on as it would have; so does a branch, whatever is said beside it.
+talk(loaded "/load here.conversation" "how is it" "/look" "/branch")
+string(REGEX REPLACE ".*saved 2 turns in here.conversation\n" "" rest "${all}")
+string(REPLACE "2 turns of here.conversation\n" "" loaded "${loaded}")
+same("the conversation behind /load" "${loaded}" "${rest}")
+talk(branched "hello" "/branch other" "no" "no" "/branch main" "how is it" "/look")
+string(REGEX REPLACE ".*\nbranch main, 2 turns\n" "" branched "${branched}")
+string(REGEX REPLACE "\\* main, 4 turns.*" "" rest "${rest}")
+same("the branch" "${branched}" "${rest}")
+talk(forgotten "hello" "no" "/forget" "hello" "/look")
+talk(fresh "hello" "/look")
+string(REGEX REPLACE ".*the document is remembered\n" "" forgotten "${forgotten}")
+same("what is forgotten" "${fresh}" "${forgotten}")
+talk(wrong "/load nothing" "/load sticky/model.safetensors" "/save" "/what" "/quit" "hello")
+has("${wrong}" "nothing.*\\[.*model.safetensors.*/save needs the name of a file\n.*there is no /what\n")
+if(wrong MATCHES "model>")
+  message(FATAL_ERROR "/quit does not end it:\n${wrong}")
+endif()
+
+refused("holds no JSON files: --data must be" prepare --data base --out other)
+refused("no-text" train --base base --data no-text --out other)
+refused("--longest is 15: an answer" train --base base --data text --places 24 --segment 16 --longest 15
+        --out other)
+refused("--segment is 30: the model has places for 24" train --base base --data text --places 24 --segment 30
+        --longest 5 --out other)
+refused("has no dialogue.json" evaluate --model base --data text)

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/autograd/tape.hpp>
+#include <infty/core/error.hpp>
+
+namespace infty {
+
+/// A loss that is the sum of parts between which no gradient flows, such as the chunks of a
+/// document behind a memory that holds no history. Each part goes backward as soon as it is
+/// computed, on a tape of its own: what a backward pass needs is held of one part at a time.
+///
+///     train_step(adam, {}, [&] {
+///       LossInParts<float> loss;
+///       for (const Chunk& chunk : chunks) loss.add([&] { return loss_of(chunk); });
+///       return loss.total();
+///     });
+///
+/// Where no tape is there, parts are summed and nothing goes backward.
+template <class T, class B = EigenBackend>
+class LossInParts {
+ public:
+  using V = Variable<T, B>;
+
+  /// Computes a part, `part()`, which returns a scalar variable, and adds its gradient to all that
+  /// it was computed from. A part that no gradient flows to is added all the same.
+  /// @return  the part's loss, without history
+  /// @throws infty::ShapeError unless it has one element, and what `part` throws; then nothing was
+  /// added
+  template <class Part>
+  V add(Part&& part) {
+    V own;
+    if (Tape::active()) {
+      Tape tape;
+      own = checked(part());
+      if (own.requires_grad()) {
+        tape.backward(own);
+        flows_ = true;
+      }
+    } else {
+      own = checked(part());
+    }
+    const auto guard = no_grad();
+    const V loss = sum(own.detach());
+    total_ = count_ > 0 ? total_ + loss : loss;
+    ++count_;
+    return loss;
+  }
+
+  /// Returns the sum of all parts, 0 of none. Its gradient has flowed already: a backward pass from
+  /// it, as `train_step` makes one, adds nothing.
+  /// @throws infty::ValueError in a backward pass from anything but the sum itself, which asks for
+  /// another gradient than that
+  V total() const {
+    if (count_ == 0) return V(Tensor<T, B>::zeros(Shape{}));
+    V loss(total_.value().clone());
+    Tape* const tape = Tape::active();
+    if (!tape || !flows_) return loss;
+    loss.set_requires_grad(true);
+    tape->push(loss, [](const Tensor<T, B>& dy) {
+      const T seed = dy.item();
+      require(seed == T(1), "LossInParts", "the gradient of the total is ", seed,
+              ": it must be 1, for that of the parts has flowed");
+    });
+    return loss;
+  }
+
+  /// Returns how many parts there are.
+  Index count() const { return count_; }
+
+ private:
+  static V checked(V loss) {
+    require<ShapeError>(loss.size() == 1, "LossInParts", "a part is ", loss.shape(),
+                        ": it must have one element");
+    return loss;
+  }
+
+  V total_;
+  Index count_ = 0;
+  bool flows_ = false;
+};
+
+}  // namespace infty
