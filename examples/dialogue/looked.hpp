@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../memory_study/cells.hpp"
+#include "../support/cells.hpp"
 #include "../support/gpt2/model.hpp"
 
 // Where in what was read a model's long-term memories have looked.
@@ -52,12 +52,12 @@ inline void note_writes(Writes& writes, const std::vector<support::LongTermView>
 }
 
 /// Where the tokens stand that the memory of a block has taken in.
-inline memory_study::Cells cells_of(const std::vector<Write>& writes, double tau, Index bins) {
-  memory_study::Cells cells;
+inline support::Cells cells_of(const std::vector<Write>& writes, double tau, Index bins) {
+  support::Cells cells;
   for (const Write& write : writes)
     cells.write(
         write.count, tau,
-        write.locations.empty() ? memory_study::Warp() : memory_study::Warp(write.locations, bins));
+        write.locations.empty() ? support::Warp() : support::Warp(write.locations, bins));
   return cells;
 }
 
@@ -68,11 +68,11 @@ struct Looked {
   Index queries = 0;
 
   /// Adds what a view shows of a segment's queries to cells of the memory that they read.
-  void add(const support::LongTermView& view, const memory_study::Cells& cells) {
+  void add(const support::LongTermView& view, const support::Cells& cells) {
     shares.resize(std::max(shares.size(), static_cast<std::size_t>(cells.size())));
     if (cells.size() == 0) return;
     for (std::size_t i = 0; i < view.mu.size(); ++i) {
-      const memory_study::Below below(static_cast<double>(view.mu[i]),
+      const support::Below below(static_cast<double>(view.mu[i]),
                                       static_cast<double>(view.sigma[i]));
       double before = below(cells.begin(0));
       for (Index token = 0; token < cells.size(); ++token) {

@@ -12,10 +12,10 @@
 #include <infty/model/presets/gpt2.hpp>
 #include <infty/nn/sampling.hpp>
 
+#include "../support/dialogue/sequences.hpp"
 #include "../support/gpt2/memory.hpp"
 #include "../support/ranges.hpp"
 #include "../support/settings.hpp"
-#include "sequences.hpp"
 
 namespace dialogue {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../dialogue/sequences.hpp"
+#include "../support/dialogue/sequences.hpp"
 #include "page.hpp"
 #include "space.hpp"
 

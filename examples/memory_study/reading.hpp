@@ -8,13 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "../support/cells.hpp"
 #include "../support/language_model/model.hpp"
-#include "cells.hpp"
 #include "passage.hpp"
 
 namespace memory_study {
 
+using support::Below;
+using support::Cells;
+using support::kept_places;
 using support::LongTermView;
+using support::shares_before;
+using support::Warp;
 
 /// Keeps as much of the documents as is scored in seconds.
 inline void shorten(std::vector<std::string_view>& documents) {

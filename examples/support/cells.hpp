@@ -10,7 +10,7 @@
 
 #include <infty/core/config.hpp>
 
-namespace memory_study {
+namespace support {
 
 using infty::Index;
 
@@ -129,4 +129,4 @@ class Cells {
   std::vector<double> places_, borders_{0};
 };
 
-}  // namespace memory_study
+}  // namespace support

@@ -17,7 +17,7 @@
 #include <infty/io/mapped_file.hpp>
 #include <infty/nn/cross_entropy.hpp>
 
-#include "../support/fingerprint.hpp"
+#include "../fingerprint.hpp"
 
 // Dialogues as a model reads them: tokens with their types and targets, in chunks.
 
