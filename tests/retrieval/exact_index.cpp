@@ -77,10 +77,11 @@ TEMPLATE_LIST_TEST_CASE("ExactIndex: what sorting all scores finds, the older fi
   const Index dim = 3, n = 61;
   const auto keys = exact_index_tests::drawn<T>(n * dim, 1);
   const auto store = exact_index_tests::store_of(keys, dim, 16);
+  const std::vector<std::pair<Index, Index>> ranges{{0, n}, {5, 40}, {16, 17}, {20, 20}};
   for (const SearchMetric metric : {SearchMetric::squared_l2, SearchMetric::inner_product})
     for (const Index queries : {0, 1, 9})
       for (const Index k : {1, 7, 80})
-        for (const auto& range : {std::pair<Index, Index>{0, n}, {5, 40}, {16, 17}, {20, 20}}) {
+        for (const auto& range : ranges) {
           CAPTURE(static_cast<int>(metric), queries, k, range.first, range.second);
           const auto asked = exact_index_tests::drawn<T>(queries * dim, 2);
           const ExactIndex<T, B> index(store, metric);
