@@ -39,7 +39,7 @@ Variable<T, B> recomputed_losses(const Variable<T, B>& x, const Variable<T, B>& 
   Tensor<T, B> normaliser(Shape{n});
   Variable<T, B> losses(Tensor<T, B>(Shape{n}));
   for (Index begin = 0; begin < n; begin += piece) {
-    const Index rows = std::min(piece, n - begin);
+    const Index rows = (std::min)(piece, n - begin);
     const auto scores = scores_of(x, weight, bias, begin, rows);
     Kernel::forward(
         TokenLossInputs<T>{rows, tokens, scores.data(), targets.data() + begin, ignore_index},
@@ -49,7 +49,7 @@ Variable<T, B> recomputed_losses(const Variable<T, B>& x, const Variable<T, B>& 
       losses,
       [=](const Tensor<T, B>& dy) {
         for (Index begin = 0; begin < n; begin += piece) {
-          const Index rows = std::min(piece, n - begin);
+          const Index rows = (std::min)(piece, n - begin);
           const auto scores = scores_of(x, weight, bias, begin, rows);
           auto d_scores = Tensor<T, B>::zeros(scores.shape());
           const T* const d = d_scores.data();

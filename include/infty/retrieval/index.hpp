@@ -43,9 +43,9 @@ struct Neighbours {
 ///
 /// `search(queries, k)` takes queries [Q, D] and returns exactly k columns, also where there are
 /// fewer keys; it may be called from any number of threads at once.
-template <class I, class T, class Backend>
+template <class S, class T, class Backend>
 concept RetrievalIndex =
-    requires(const I& index, const Tensor<T, Backend>& queries, infty::Index k) {
+    requires(const S& index, const Tensor<T, Backend>& queries, infty::Index k) {
       { index.search(queries, k) } -> std::same_as<Neighbours<T, Backend>>;
       { index.size() } -> std::same_as<infty::Index>;  // keys that are searched
       { index.dim() } -> std::same_as<infty::Index>;   // D

@@ -106,8 +106,8 @@ Retrieved<T, B> retrieved(const Datastore<T>& store, const Tensor<T, B>& queries
 
 /// Looks queries up in a datastore: the `config.k` nearest by an index of it, and what kNN-LM makes
 /// of them. @throws as `retrieved`, and as the index
-template <class T, class B, RetrievalIndex<T, B> I>
-Retrieved<T, B> look_up(const Datastore<T>& store, const I& index, const Tensor<T, B>& queries,
+template <class T, class B, RetrievalIndex<T, B> S>
+Retrieved<T, B> look_up(const Datastore<T>& store, const S& index, const Tensor<T, B>& queries,
                         const KnnConfig& config) {
   config.validate();
   require<ShapeError>(index.dim() == store.dim() && index.size() <= store.size(), "look_up",

@@ -157,8 +157,8 @@ class KnnTuning {
     const std::size_t choices = ks_.size() * temperatures_.size();
     return EigenBackend::reduce(places(), 0.0, detail::Plus{}, [&](Index i) {
       const auto at = static_cast<std::size_t>(i);
-      const double own =
-          (std::max)(std::exp(-static_cast<double>(own_[at])), std::numeric_limits<double>::min());
+      const double own = (std::max)(std::exp(-static_cast<double>(own_[at])),
+                                    (std::numeric_limits<double>::min)());
       return static_cast<double>(f(own, static_cast<double>(said_[at * choices + choice])));
     });
   }
