@@ -55,9 +55,8 @@ inline void note_writes(Writes& writes, const std::vector<support::LongTermView>
 inline support::Cells cells_of(const std::vector<Write>& writes, double tau, Index bins) {
   support::Cells cells;
   for (const Write& write : writes)
-    cells.write(
-        write.count, tau,
-        write.locations.empty() ? support::Warp() : support::Warp(write.locations, bins));
+    cells.write(write.count, tau,
+                write.locations.empty() ? support::Warp() : support::Warp(write.locations, bins));
   return cells;
 }
 
@@ -73,7 +72,7 @@ struct Looked {
     if (cells.size() == 0) return;
     for (std::size_t i = 0; i < view.mu.size(); ++i) {
       const support::Below below(static_cast<double>(view.mu[i]),
-                                      static_cast<double>(view.sigma[i]));
+                                 static_cast<double>(view.sigma[i]));
       double before = below(cells.begin(0));
       for (Index token = 0; token < cells.size(); ++token) {
         const double until = below(cells.end(token));
