@@ -21,8 +21,8 @@ class DeviceMemoryError : public DeviceError {
 
 namespace gpu {
 
-/// The least compute capability that infty's kernels are compiled for, as major and minor.
-inline constexpr int least_major = 8, least_minor = 0;
+inline constexpr int least_major = 8;  ///< of the compute capability that kernels need, 8.0
+inline constexpr int least_minor = 0;  ///< the same behind the point
 
 namespace detail {
 

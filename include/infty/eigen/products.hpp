@@ -42,6 +42,7 @@ inline void set_products(Products how) {
 /// Sets how maps are multiplied for as long as it lives.
 class ProductsScope {
  public:
+  /// Sets how maps are multiplied.
   explicit ProductsScope(Products how) : before_(products()) { set_products(how); }
   ~ProductsScope() { set_products(before_); }
   ProductsScope(const ProductsScope&) = delete;

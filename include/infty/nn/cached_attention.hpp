@@ -29,9 +29,10 @@ struct CachedAttentionConfig {
 /// Keys and values of the vectors that a row has read, aligned to the right.
 template <class T, class Backend = EigenBackend>
 struct HeldKeysAndValues {
-  Variable<T, Backend> keys, values;  ///< [batch, K, H D]; a gradient flows to them
-  RowCounts length;                   ///< how many of them, the last ones, each row has
-  detail::RoomBehind<T, Backend> keys_room{}, values_room{};  ///< for the next; not remembered
+  Variable<T, Backend> keys, values;             ///< [batch, K, H D]; a gradient flows to them
+  RowCounts length;                              ///< how many of them, the last ones, each row has
+  detail::RoomBehind<T, Backend> keys_room{};    ///< for the next keys; not remembered
+  detail::RoomBehind<T, Backend> values_room{};  ///< for the next values; not remembered
 
   template <class Visitor>
   void visit(Visitor&& see) {

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 4> names_of(IndexKind) {
 
 /// Constants of an index. P is kNN-LM's authors' program, for 103 million keys of 1,024 numbers.
 struct IndexConfig {
-  IndexKind kind = IndexKind::exact;
+  IndexKind kind = IndexKind::exact;               ///< which index
   SearchMetric metric = SearchMetric::squared_l2;  ///< P; SPALM: inner_product
   Index lists = 0;        ///< of ivf and ivfpq (P: 4,096); 0: 4 √n for n keys
   Index probes = 32;      ///< lists that a query looks at (P)
