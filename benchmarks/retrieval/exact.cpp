@@ -3,6 +3,7 @@
 // same, in one run: the limit is FAISS's, 200 % is twice as fast. Arguments: queries, keys, k. The
 // BLAS that FAISS multiplies by is named on the error stream.
 
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -60,7 +61,7 @@ struct FaissFlat {
   const Tensor<float> queries;
   Index k;
   std::vector<float> scores;
-  std::vector<::faiss::Index::idx_t> labels;
+  std::vector<std::int64_t> labels;
 };
 
 void against_faiss(benchmark::State& run, SearchMetric metric) {

@@ -144,7 +144,7 @@ void search(const Options& o, const Datastore<float>& store, FaissIndex& index) 
   std::printf("exact: %.2f queries/s in a batch of %td\n",
               static_cast<double>(o.checked) / seconds_since(start), o.checked);
   std::vector<float> scores(static_cast<std::size_t>(o.queries * o.k));
-  std::vector<::faiss::Index::idx_t> labels(scores.size());
+  std::vector<std::int64_t> labels(scores.size());
   std::printf("%8s %16s %16s %16s %10s %10s\n", "probes", "queries/s", "with recompute",
               "FAISS alone", "recall", "recomputed");
   for (Index probes = 1; probes <= std::min<Index>(256, index.config().lists); probes *= 4) {

@@ -137,7 +137,9 @@ class Conversation {
     infty::SafetensorsWriter writer;
     reader_.save(writer);
     infty::save_random(writer, random_, "random");
-    writer.metadata("transcript", support::json_of(transcript_).dump());
+    writer.metadata("transcript",
+                    support::json_of(transcript_)
+                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     writer.save(path);
   }
 

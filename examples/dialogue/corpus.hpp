@@ -45,10 +45,10 @@ inline Corpus read_corpus(const Files& files, const Settings& s) {
   std::string base = support::as_hex(support::gpt2::encoding_fingerprint(files.base));
   if (has_model(files.base)) {
     config = infty::read_gpt2_config(files.base / "config.json");
-    infty::require(!std::filesystem::exists(support::gpt2::memory_config_of(files.base)),
-                   "dialogue", files.base.string(),
-                   " has a memory already: --base must be a plain GPT-2");
-    base += ", " + infty::gpt2_config_json<float>(config);
+    infty::require(support::gpt2::read_memory(files.base).memory == "none", "dialogue",
+                   files.base.string(), " has a memory already: --base must be a plain GPT-2");
+    base += ", " + infty::gpt2_config_json<float>(config) + ", " +
+            support::as_hex(support::gpt2::model_fingerprint(files.base));
   } else {
     config.vocabulary = encoding.size();
     config.validate();

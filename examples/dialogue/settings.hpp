@@ -74,7 +74,7 @@ void each_setting(Settings& s, See&& see) {
         if (std::string(name) != "memory") see(group, name, field, help, some...);
       });
 
-  const char* const fresh = "Fresh weights, without a --base";
+  const char* const fresh = "Fresh weights, where --base has an encoding alone";
   see(fresh, "places", s.fresh.places, "most tokens that are read together");
   see(fresh, "width", s.fresh.model_dim, "of vectors");
   see(fresh, "layers", s.fresh.layers, "blocks");
@@ -87,7 +87,8 @@ void each_setting(Settings& s, See&& see) {
       "dialogues between validations; 0: every epoch");
   see(training, "rate", s.adam.learning_rate, "learning rate of the first step");
   see(training, "memory-rate", s.memory_rate, "the same of the memory's parameters; 0: --rate");
-  see(training, "last-rate", s.last_rate, "what both fall to, by a line");
+  see(training, "last-rate", s.last_rate,
+      "what --rate falls to, by a line, and --memory-rate by the same share");
   see(training, "clip", s.clip, "greatest global norm of the gradients; 0: any");
   see(training, "epsilon", s.adam.epsilon, "of Adam");
   see(training, "weight-decay", s.adam.weight_decay, "of Adam");
@@ -110,6 +111,7 @@ inline support::gpt2::MemorySettings memory_of(const Settings& s, Index places) 
   support::gpt2::MemorySettings memory = s.memory;
   memory.memory = is_plain(s.form) ? "none" : s.form;
   if (is_plain(s.form)) memory.segment = s.window > 0 ? s.window : places;
+  if (!support::gpt2::is_long_term(memory)) memory.blocks.clear();
   return memory;
 }
 

@@ -110,6 +110,10 @@ inline void train(const Settings& s, const TrainOptions& options) {
   const Corpus corpus = read_corpus(options.files, s);
   const auto wordnet = open_wordnet(options.wordnet);
   const auto lock = support::Lock::folder(options.out);
+  std::error_code ignored;
+  infty::require(!std::filesystem::equivalent(options.files.base, options.out, ignored), "dialogue",
+                 "--out is --base: the trained model would take the place of the one that it is "
+                 "made of");
   if (!options.fresh) {
     support::require_same_settings("dialogue", s, options.out, {});
     if (std::filesystem::exists(results)) {

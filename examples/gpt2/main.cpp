@@ -224,6 +224,9 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
       ->required()
       ->check(CLI::ExistingDirectory);
   if (const auto code = support::parse(app, argc, argv)) return code;
+  // Who asks for steps wants no epochs.
+  if (finetune->count("--steps") > 0 && finetune->count("--epochs") == 0)
+    options.finetuning.epochs = 0;
   job = app.get_subcommands().front()->get_name();
   return std::nullopt;
 }

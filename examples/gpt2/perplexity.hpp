@@ -54,7 +54,10 @@ inline std::vector<Window> windows_of(const infty::TokenStream& stream, Index le
 inline void add_windows(const Model& model, const infty::TokenStream& stream,
                         std::span<const Window> windows, infty::TextScore& score) {
   const auto rows = static_cast<Index>(windows.size());
-  const Index inputs = windows[0].end - windows[0].begin - 1, segment = model.memory().segment;
+  // Without a memory a segment sees nothing in front of itself: it is as long as can be.
+  const bool remembers = model.memory().memory != "none";
+  const Index inputs = windows[0].end - windows[0].begin - 1,
+              segment = remembers ? model.memory().segment : model.config().places;
   Model::State state = model.make_state(rows);
   // The last segment is whole, and the first has what is left.
   for (Index at = 0; at < inputs;) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -37,19 +38,28 @@ void each_field(Score& score, See&& see) {
   see("bits_per_byte", score.bits_per_byte);
 }
 
-/// In the measures of a part of which all tokens were predicted, or nearly all.
+/// In the measures of a part. Where blocks leave tokens out, words and bytes count by the share of
+/// tokens that were predicted.
 inline Score score_of(const infty::TextScore& score, const Part& part) {
-  const infty::TextScore of_words{.nats = score.nats, .tokens = part.words};
+  const Index all = std::ssize(part.stream.tokens) - std::ssize(part.stream.documents);
+  const auto counted = [&](Index n) {
+    if (score.tokens >= all) return n;
+    const double share = static_cast<double>(score.tokens) / static_cast<double>(all);
+    return static_cast<Index>(std::llround(share * static_cast<double>(n)));
+  };
+  const Index words = counted(part.words), characters = counted(part.characters),
+              bytes = counted(part.bytes);
+  const infty::TextScore of_words{.nats = score.nats, .tokens = words};
   return {.tokens = score.tokens,
-          .words = part.words,
-          .characters = part.characters,
-          .bytes = part.bytes,
+          .words = words,
+          .characters = characters,
+          .bytes = bytes,
           .nats = score.nats,
           .nats_per_token = score.per_token(),
           .perplexity = score.perplexity(),
           .word_perplexity = of_words.perplexity(),
-          .bits_per_character = score.bits_per(part.characters),
-          .bits_per_byte = score.bits_per(part.bytes)};
+          .bits_per_character = score.bits_per(characters),
+          .bits_per_byte = score.bits_per(bytes)};
 }
 
 inline void print_score(const char* what, const Score& score) {

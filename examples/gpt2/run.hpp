@@ -241,6 +241,9 @@ void train(const Job& asked, const Material& material, const RunOptions& options
   Results results;
   std::optional<Job> there;
   if (!options.fresh) there = settings_there(asked, material, options.out);
+  infty::require<infty::IoError>(
+      options.fresh || there || !std::filesystem::exists(path), "gpt2", options.out.string(),
+      " holds a finished run without its checkpoint: give another --out, or --fresh to begin anew");
   if (there && std::filesystem::exists(path)) {
     const auto [found, settings] = read_results(path);
     as_there(asked, settings, options.out, path.string());

@@ -251,7 +251,12 @@ inline void compare(Settings s, const CompareOptions& options) {
       asked.seed = static_cast<std::uint64_t>(seed);
       all.push_back(
           {memory, sized(asked, corpus), options.out / (memory + '-' + std::to_string(seed))});
-      if (!finished_results(all.back().folder, all.back().settings).is_null()) continue;
+      if (!finished_results(all.back().folder, all.back().settings).is_null()) {
+        // One that was killed behind its last file has left its lock, which goes with another.
+        if (std::filesystem::exists(all.back().folder / ".lock"))
+          support::Lock::folder(all.back().folder);
+        continue;
+      }
       waiting.push_back(all.back());
       settings.push_back(support::to_json(asked));
     }

@@ -21,7 +21,7 @@ namespace language_model {
 
 using infty::TextBatch;
 
-/// What a datastore was made of: whoever looks things up in it makes its queries in the same way.
+/// What a datastore was made of, so that whoever looks things up in it can make queries alike.
 struct StoreOrigin {
   std::string model;             ///< folder of the run whose model made the keys
   std::uint64_t weights = 0;     ///< fingerprint of its parameters
@@ -56,6 +56,8 @@ void each_field(StoreOrigin& origin, See&& see) {
 inline const std::vector<std::string> key_names{"normed", "plain"};
 
 inline infty::FeedInput feed_input(const std::string& name) {
+  infty::require<infty::IoError>(name == "plain" || name == "normed", "language_model",
+                                 "the datastore's key is ", name, ": it must be normed or plain");
   return name == "plain" ? infty::FeedInput::plain : infty::FeedInput::normed;
 }
 

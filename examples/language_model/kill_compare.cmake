@@ -26,8 +26,10 @@ kill_often("language_model compare" compare ${options} --out whole --save-every 
 clean()
 set(signals INT TERM)
 set(statuses 130 143)
+# A training that has its lock minds signals once it writes its log.
+set(training "[ -n \"$(for l in parts/*/.lock; do find $(dirname $l)/log.csv -newer $l; done 2>/dev/null)\" ]")
 foreach(signal status IN ZIP_LISTS signals statuses)
-  interrupt(${signal} ${status} "ls parts/*/.lock >/dev/null 2>&1" said
+  interrupt(${signal} ${status} "${training}" said
             compare ${options} --out parts --save-every 1000 --jobs 1)
   if(NOT said MATCHES "stopped, all saved in parts; to go on: ")
     message(FATAL_ERROR "SIG${signal}: it says\n${said}")

@@ -53,6 +53,9 @@ inline std::filesystem::path tuned_of(const std::filesystem::path& folder) {
 }
 
 inline infty::SearchMetric metric_of(const std::string& name) {
+  infty::require<infty::IoError>(name == "inner_product" || name == "squared_l2", "language_model",
+                                 "the datastore's metric is ", name,
+                                 ": it must be squared_l2 or inner_product");
   return name == "inner_product" ? infty::SearchMetric::inner_product
                                  : infty::SearchMetric::squared_l2;
 }

@@ -86,6 +86,7 @@ inline void look_up_tokens(const Settings& s, Corpus& corpus, const std::filesys
       return;
     }
   }
+  const support::InterruptGuard interrupt;
   infty::SafetensorsWriter writer;
   writer.metadata("of", of);
   for (const auto& [name, split] : parts) {

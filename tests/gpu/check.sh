@@ -52,14 +52,15 @@ attempt() {
   timeout --kill-after=10 "$left" "$@" >"$log" 2>&1 </dev/null || status=$?
   local seconds=$((SECONDS - begin)) note
   note=$(tail -n 3 "$log")
+  local what
   case $status in
-    0) record "$at" "$name" passed "$seconds" "$note" ;;
-    "$exit_unable") record "$at" "$name" skipped "$seconds" "$note" ;;
-    124 | 137) record "$at" "$name" stopped "$seconds" "$note" && status=$exit_unready ;;
-    *) record "$at" "$name" failed "$seconds" "status $status: $note" ;;
+    0) what=passed ;;
+    "$exit_unable") what=skipped ;;
+    124 | 137) what=stopped && status=$exit_unready ;;
+    *) what=failed && note="status $status: $note" ;;
   esac
-  printf '%-9s %5d s  %s\n' "$(tail -n 1 "$results/$at.jsonl" | sed 's/.*"status": "\([a-z]*\)".*/\1/')" \
-    "$seconds" "$at: $name"
+  record "$at" "$name" "$what" "$seconds" "$note"
+  printf '%-9s %5d s  %s\n' "$what" "$seconds" "$at: $name"
   return "$status"
 }
 
@@ -71,7 +72,9 @@ try() {
 }
 
 worsen() {
-  (($1 == 0 || outcome != 0 && outcome != exit_unready)) || outcome=$1
+  # From best to worst: passed, skipped, out of time, failed.
+  (($1 == 0 || outcome != 0 && outcome != exit_unready && outcome != exit_unable)) && return
+  (($1 == exit_unable && outcome == exit_unready)) || outcome=$1
 }
 
 # four STAGE: reads lines NAME<tab>COMMAND and attempts them, four at a time.

@@ -105,6 +105,7 @@ class StreamPool {
   void trim() {
     const std::lock_guard lock(mutex_);
     trim_locked();
+    free_.clear();  // of streams that are no more, too
   }
 
   /// The counters as they stand.

@@ -27,14 +27,16 @@ using infty::TokenId;
 inline constexpr std::array<const char*, 5> encoding_files{
     "tokenizer.json", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe"};
 
-/// Copies the files of an encoding from a folder to another one, which may be the same. Throws
-/// infty::IoError.
+/// Copies the files of an encoding from a folder to another one, which may be the same; what is
+/// there of another encoding goes. Throws infty::IoError.
 inline void copy_encoding(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;
   if (std::filesystem::equivalent(from, to, error)) return;
   for (const char* const name : encoding_files)
     if (std::filesystem::exists(from / name, error))
       write_file(to / name, infty::MappedFile(from / name).text());
+    else
+      std::filesystem::remove(to / name, error);
 }
 
 /// Another one for other files of an encoding.

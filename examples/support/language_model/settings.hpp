@@ -225,6 +225,8 @@ inline void validate(const Settings& s) {
   infty::require(!s.replay || s.feed != "product-keys", "language_model",
                  "--replay true and --feed product-keys do not go together: its norm of queries "
                  "takes in every batch that it sees, and would see each twice");
+  infty::require(s.spalm.empty() || s.memory != "lamemo", "language_model",
+                 "--spalm and --memory lamemo do not go together");
   support::validate_training("language_model", s);
 }
 

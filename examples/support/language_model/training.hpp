@@ -260,7 +260,8 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   const bool goes_on = !options.fresh && std::filesystem::exists(checkpoint);
   if (goes_on) training.load(checkpoint);
   lock.remove_unfinished({"checkpoint.safetensors", "vocabulary.txt", "encoder.json", "vocab.bpe",
-                          "vocab.json", "merges.txt", "results.json", "figure.gp"});
+                          "vocab.json", "merges.txt", "results.json", "figure.gp",
+                          "retrieved.safetensors"});
   Log log(options.out / "log.csv");
   if (goes_on) {
     log.go_on(header, training.log_bytes(), training.steps());

@@ -98,7 +98,8 @@ class FaissIndex {
   /// asked for when one is made: sample, seed.
   /// @param store  the datastore that it was made of, which may have grown; must outlive the index
   /// @throws infty::IoError for a file that is missing, foreign or damaged; infty::ValueError for
-  ///         one of another datastore
+  ///         one of another datastore, as far as that is to be seen: by the number of keys, their
+  ///         length, and their fingerprint where the datastore has not grown since
   static FaissIndex load(const std::filesystem::path& path, const Datastore<float>& store) {
     const detail::InputFile file(path);
     const std::string where = path.string();
@@ -114,6 +115,8 @@ class FaissIndex {
     require<IoError>(detail::fingerprint_of(file, 0, end) == seen, "FaissIndex", where,
                      ": the checksum does not fit: it was cut short or damaged");
     const auto D = static_cast<Index>(header.dim), n = static_cast<Index>(header.size);
+    require<IoError>(header.kind < 4 && header.metric < 2 && n >= 0, "FaissIndex", where,
+                     ": not an index of this program");
     require(D == store.dim(), "FaissIndex", where, ": keys have ", D,
             " numbers, those of the datastore ", store.dim());
     require(n <= store.size() &&
@@ -126,6 +129,9 @@ class FaissIndex {
     detail::FaissReader reader(file, sizeof header, end);
     out.index_.reset(
         detail::of_faiss("FaissIndex::load", [&] { return ::faiss::read_index(&reader); }));
+    require<IoError>(out.index_->d == D && out.index_->ntotal == n, "FaissIndex", where,
+                     ": it says ", n, " keys of ", D, " numbers and has ", out.index_->ntotal,
+                     " of ", out.index_->d);
     if (const auto* const ivf = out.ivf()) {
       out.config_.lists = static_cast<Index>(ivf->nlist);
       out.config_.code = out.config_.kind == IndexKind::ivfpq ? Index(ivf->code_size) : 0;
@@ -178,7 +184,7 @@ class FaissIndex {
       asked = queries.template cast<float>().template to<EigenBackend>();
     Neighbours<float, EigenBackend> out{Tensor<float, EigenBackend>(Shape{Q, k}),
                                         Tensor<Index, EigenBackend>(Shape{Q, k})};
-    std::vector<::faiss::Index::idx_t> labels(static_cast<std::size_t>(Q * k));
+    std::vector<std::int64_t> labels(static_cast<std::size_t>(Q * k));
     float* const scores = out.scores.data();
     detail::of_faiss("FaissIndex::search", [&] {
       index_->search(Q, std::as_const(asked).data(), k, scores, labels.data());

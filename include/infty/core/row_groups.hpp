@@ -137,10 +137,8 @@ void sum_groups(const RowGroups<B>& groups, const T* weights, const T* from, Ind
     T* const out = to + (in_table ? rows[u] : u) * width;
     if (!in_table)
       for (Index j = 0; j < width; ++j) out[j] = T(0);
-    const auto row_of = [=] INFTY_HOST_DEVICE(Index i) { return from + places[i] / share * width; };
-    const auto weight_of = [=] INFTY_HOST_DEVICE(Index i) {
-      return weights ? weights[places[i]] : T(1);
-    };
+    const auto row_of = [=](Index i) { return from + places[i] / share * width; };
+    const auto weight_of = [=](Index i) { return weights ? weights[places[i]] : T(1); };
     // Four together, in order: a sum is read and written once for all of them.
     Index i = begin[u];
     for (; i + 4 <= begin[u + 1]; i += 4) {

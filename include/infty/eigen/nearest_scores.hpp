@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX__)
+#if defined(__AVX__) && !defined(__CUDACC__)
 #include <immintrin.h>
 #endif
 
@@ -33,12 +33,12 @@ template <class Vector>
 std::uint64_t lanes_above(const Vector& x, const Vector& most) {
   const auto above = ~(x <= most);
   constexpr std::size_t bytes = sizeof above, each = sizeof above[0];
-#if defined(__AVX512DQ__)
+#if defined(__AVX512DQ__) && !defined(__CUDACC__)
   if constexpr (bytes == 64 && each == 4)
     return _mm512_movepi32_mask(std::bit_cast<__m512i>(above));
   else if constexpr (bytes == 64 && each == 8)
     return _mm512_movepi64_mask(std::bit_cast<__m512i>(above));
-#elif defined(__AVX__)
+#elif defined(__AVX__) && !defined(__CUDACC__)
   if constexpr (bytes == 32 && each == 4)
     return static_cast<std::uint64_t>(_mm256_movemask_ps(std::bit_cast<__m256>(above)));
   else if constexpr (bytes == 32 && each == 8)

@@ -32,14 +32,15 @@ inline std::atomic<Products>& products_setting() {
 inline Products products() { return detail::products_setting().load(std::memory_order_relaxed); }
 
 /// Sets how maps are multiplied from now on, in all threads. A training's backward should be as its
-/// forward was. Results do not depend on the number of threads or rows in either way, nor on
-/// whether the processor has an instruction for it: one that has not computes the same bits, slower
-/// than in full.
+/// forward was. Products of infty's own (eigen/gemm.hpp) do not depend on the number of threads or
+/// rows in either way. A processor without an instruction for bfloat16 computes the same bits,
+/// slower than in full, but for sums within a rounding of the least normal number.
 inline void set_products(Products how) {
   detail::products_setting().store(how, std::memory_order_relaxed);
 }
 
-/// Sets how maps are multiplied for as long as it lives.
+/// Sets how maps are multiplied for as long as it lives, in all threads: scopes of two threads that
+/// overlap leave what the last one to end had found.
 class ProductsScope {
  public:
   /// Sets how maps are multiplied.

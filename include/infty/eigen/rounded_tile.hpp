@@ -46,7 +46,25 @@ inline float dot_pair(float sum, float a, float b) {
   return without_subnormals(std::fma(half(x << 16), half(y << 16), sum));
 }
 
-/// Tiles of products of pairs by the instruction, to be used only where it is.
+/// Tiles of products of pairs by any processor.
+struct SlowDotTile {
+  /// C (rows, vectors) = or += A (rows, k) B (k, vectors).
+  template <int rows, int vectors>
+  static void multiply(Index k, TileView<float> a, const float* b, Index ldb, bool add, float* c,
+                       Index ldc) {
+    constexpr Index columns = vectors * Simd<float>::width;
+    for (int i = 0; i < rows; ++i) {
+      float sum[columns] = {};
+      for (Index p = 0; p < k; ++p)
+        for (Index j = 0; j < columns; ++j)
+          sum[j] = dot_pair(sum[j], a.data[i * a.row + p * a.column], b[p * ldb + j]);
+      for (Index j = 0; j < columns; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + sum[j] : sum[j];
+    }
+  }
+};
+
+/// The same by the instruction, to be used only where it is, to the bit: but for sums that are
+/// within a rounding of the least normal number, of which the instruction may say 0.
 struct DotTile {
   /// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers: inlined, GCC would
   /// keep it in memory.
@@ -77,25 +95,8 @@ struct DotTile {
       }
     }
 #else
-    (void)k, (void)a, (void)b, (void)ldb, (void)add, (void)c, (void)ldc;
+    SlowDotTile::multiply<rows, vectors>(k, a, b, ldb, add, c, ldc);
 #endif
-  }
-};
-
-/// The same sums to the bit, by any processor.
-struct SlowDotTile {
-  /// C (rows, vectors) = or += A (rows, k) B (k, vectors).
-  template <int rows, int vectors>
-  static void multiply(Index k, TileView<float> a, const float* b, Index ldb, bool add, float* c,
-                       Index ldc) {
-    constexpr Index columns = vectors * Simd<float>::width;
-    for (int i = 0; i < rows; ++i) {
-      float sum[columns] = {};
-      for (Index p = 0; p < k; ++p)
-        for (Index j = 0; j < columns; ++j)
-          sum[j] = dot_pair(sum[j], a.data[i * a.row + p * a.column], b[p * ldb + j]);
-      for (Index j = 0; j < columns; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + sum[j] : sum[j];
-    }
   }
 };
 

@@ -104,7 +104,8 @@ class Datastore {
   /// memory.
   std::uint64_t keys_checksum() const { return files_ ? files_->manifest().keys : 0; }
 
-  /// Takes n entries in, keys [n, D] and the tokens behind them.
+  /// Takes n entries in, keys [n, D] and the tokens behind them. No other thread may read or search
+  /// meanwhile.
   /// @throws infty::ValueError for a token that is not 0 to 2^31 - 1, and for a datastore that was
   ///         opened to be read; infty::NonFiniteError for a key with NaN or infinity; then nothing
   ///         has changed. infty::IoError such as for a full disk; then `size()` says what is in
@@ -160,20 +161,26 @@ class Datastore {
   /// it was
   void add_block() {
     const Index begin = std::ssize(keys_) * block_;
-    keys_.reserve(2 * keys_.size() + 1);
-    tokens_.reserve(2 * tokens_.size() + 1);
+    more_room(keys_);
+    more_room(tokens_);
     if (files_) {
       const T* const keys = files_->map_keys(begin, begin + block_);
       tokens_.push_back(files_->map_tokens(begin, begin + block_));
       keys_.push_back(keys);
       return;
     }
-    own_.reserve(2 * own_.size() + 1);
+    more_room(own_);
     Own own{std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(block_ * dim_)),
             std::make_unique_for_overwrite<std::int32_t[]>(static_cast<std::size_t>(block_))};
     keys_.push_back(own.keys.get());
     tokens_.push_back(own.tokens.get());
     own_.push_back(std::move(own));
+  }
+
+  /// Room for one more, twice as much where there is none.
+  template <class V>
+  static void more_room(V& v) {
+    if (v.size() == v.capacity()) v.reserve(2 * v.size() + 1);
   }
 
   struct Own {
@@ -193,6 +200,7 @@ class Datastore {
 template <class T>
 void Datastore<T>::append(const T* keys, const Index* tokens, Index n) {
   constexpr Index most = (Index{1} << 31) - 1;
+  require_at_least("Datastore::append", "n", n, 0);
   require(!files_ || writable_, "Datastore::append",
           files_ ? files_->folder().string() : std::string(), " was opened to be read");
   for (Index i = 0; i < n; ++i)

@@ -52,21 +52,17 @@ class DatastoreFiles {
     std::filesystem::create_directories(folder, error);
     require<IoError>(std::filesystem::is_directory(folder), "Datastore", folder.string(),
                      " is no folder and cannot be made: ", error.message());
+    require_own(folder, fresh);
     GrowingFile keys(folder / keys_name, Use::write);
     require<IoError>(keys.lock(), "Datastore", folder.string(),
                      ": another process is writing there");
     GrowingFile tokens(folder / tokens_name, Use::write);
-    if (DatastoreManifest::is_in(folder)) {
-      auto manifest = DatastoreManifest::load(folder);
-      require_type(folder, manifest);
-      require_same(folder, manifest, fresh);
-      fresh = std::move(manifest);
-    } else {
-      require<IoError>(keys.size() == 0 && tokens.size() == 0, "Datastore", folder.string(),
-                       " has files called ", keys_name, " or ", tokens_name, ", but no ",
-                       DatastoreManifest::file_name, ": they are left alone; give another folder");
+    // Once more: another process may have been there before the lock.
+    require_own(folder, fresh);
+    if (DatastoreManifest::is_in(folder))
+      fresh = DatastoreManifest::load(folder);
+    else
       fresh.save(folder);
-    }
     DatastoreFiles out(folder, std::move(fresh), std::move(keys), std::move(tokens));
     out.require_bytes();
     remove_unfinished(folder / DatastoreManifest::file_name);
@@ -92,6 +88,7 @@ class DatastoreFiles {
   /// Writes n entries from entry `at` on, which `finish` makes valid.
   /// @throws infty::IoError such as for a full disk
   void write(Index at, const T* keys, const std::int32_t* tokens, Index n) {
+    require_sound();
     keys_.write_at(key_bytes(at), keys, key_bytes(n));
     tokens_.write_at(token_bytes(at), tokens, token_bytes(n));
     seen_ = seen_after(seen_, keys, tokens, n);
@@ -101,8 +98,11 @@ class DatastoreFiles {
   /// that counts them. @throws infty::IoError
   void finish(Index entries) {
     if (entries == manifest_.entries) return;
+    require_sound();
+    sound_ = false;
     keys_.sync();
     tokens_.sync();
+    sound_ = true;
     DatastoreManifest next = manifest_;
     next.entries = entries;
     std::tie(next.keys, next.tokens) = seen_;
@@ -148,6 +148,27 @@ class DatastoreFiles {
             printable(there.about), ": this is ", printable(wanted.about));
   }
 
+  /// @throws infty::IoError, infty::ValueError unless a datastore like this may be written there
+  static void require_own(const std::filesystem::path& folder, const DatastoreManifest& wanted) {
+    const auto bytes = [&](const char* name) {
+      std::error_code error;  // of a file that is not there
+      const auto size = std::filesystem::file_size(folder / name, error);
+      return error ? 0 : size;
+    };
+    if (DatastoreManifest::is_in(folder)) {
+      const auto manifest = DatastoreManifest::load(folder);
+      require_type(folder, manifest);
+      require_same(folder, manifest, wanted);
+      for (const char* const name : {keys_name, tokens_name})
+        require<IoError>(std::filesystem::exists(folder / name), "Datastore", folder.string(),
+                         " has no ", name, ": it is damaged");
+      return;
+    }
+    require<IoError>(bytes(keys_name) == 0 && bytes(tokens_name) == 0, "Datastore", folder.string(),
+                     " has files called ", keys_name, " or ", tokens_name, ", but no ",
+                     DatastoreManifest::file_name, ": they are left alone; give another folder");
+  }
+
   /// Whatever the manifest counts must be there before any of it is looked at.
   void require_bytes() const {
     for (const auto& [file, bytes] : {std::pair{&keys_, key_bytes(manifest_.entries)},
@@ -157,8 +178,15 @@ class DatastoreFiles {
                        ": it was cut short");
   }
 
+  // The system says once that a page could not be written, and forgets it.
+  void require_sound() const {
+    require<IoError>(sound_, "Datastore", folder_.string(),
+                     " could not be written to the disk: open it again");
+  }
+
   std::filesystem::path folder_;
   DatastoreManifest manifest_;
+  bool sound_ = true;
   GrowingFile keys_, tokens_;
   Seen seen_{Fingerprint::fresh, Fingerprint::fresh};
 };

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <locale>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -122,6 +123,7 @@ struct DatastoreManifest {
  private:
   std::string members() const {
     std::ostringstream out;
+    out.imbue(std::locale::classic());  // a program's own may group digits
     out << "  \"format\": " << to_json(format) << ",\n  \"version\": " << version
         << ",\n  \"type\": " << to_json(type) << ",\n  \"dim\": " << dim
         << ",\n  \"block\": " << block << ",\n  \"entries\": " << entries << ",\n  \"keys\": \""

@@ -55,7 +55,12 @@ class GrowingFile {
   }
 
   /// Whether this process alone has the file now; the system takes that back when it ends.
-  bool lock() const { return ::flock(file_.number(), LOCK_EX | LOCK_NB) == 0; }
+  /// @throws infty::IoError where the file system has no locks
+  bool lock() const {
+    const bool alone = ::flock(file_.number(), LOCK_EX | LOCK_NB) == 0;
+    if (!alone && errno != EWOULDBLOCK) raise_errno("Datastore", path_);
+    return alone;
+  }
 
   /// Maps `bytes` bytes from `offset` on, which may be behind the end as yet: they must not be
   /// looked at before they are written. They stay mapped for as long as this object lives.

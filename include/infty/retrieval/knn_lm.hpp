@@ -99,6 +99,8 @@ Retrieved<T, B> retrieved(const Datastore<T>& store, const Tensor<T, B>& queries
       anew ? detail::key_products(store, queries, neighbours.indices) : neighbours.scores;
   const T* const from = similarities.data();
   const T by = static_cast<T>(config.temperature);
+  require(by > T(0), "retrieved", "temperature is ", config.temperature,
+          ": it must not be rounded to 0");
   T* const to = out.scores.data();
   B::for_each(found.size(), [=] INFTY_HOST_DEVICE(Index i) { to[i] = from[i] / by; });
   return out;

@@ -126,14 +126,20 @@ class KnnTuning {
   template <class T>
   void say(const T* scores, const Index* tokens, Index target, double temperature,
            float* to) const {
+    // Scores need not fall: sums are relative to the largest so far.
     double top = -std::numeric_limits<double>::infinity(), all = 0, good = 0;
-    for (Index j = 0; j < most(); ++j)
-      if (tokens[j] >= 0) top = (std::max)(top, static_cast<double>(scores[j]));
     Index j = 0;
     for (std::size_t i = 0; i < ks_.size(); ++i) {
       for (; j < ks_[i]; ++j) {
         if (tokens[j] < 0) continue;
-        const double weight = std::exp((static_cast<double>(scores[j]) - top) / temperature);
+        const auto score = static_cast<double>(scores[j]);
+        if (score > top) {
+          const double less = all > 0 ? std::exp((top - score) / temperature) : 0;
+          all *= less;
+          good *= less;
+          top = score;
+        }
+        const double weight = std::exp((score - top) / temperature);
         all += weight;
         if (tokens[j] == target) good += weight;
       }

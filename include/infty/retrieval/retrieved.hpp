@@ -120,8 +120,8 @@ template <class T, class B>
 Tensor<T, B> retrieved_shares(const Tensor<Index, B>& tokens, double lambda) {
   require<ShapeError>(tokens.rank() == 2, "retrieved_shares", "tokens are ", tokens.shape(),
                       ": they must be [Q, k]");
-  require(lambda >= 0 && lambda < 1, "retrieved_shares", "lambda is ", lambda,
-          ": it must lie in [0, 1)");
+  require(lambda >= 0 && static_cast<T>(lambda) < T(1), "retrieved_shares", "lambda is ", lambda,
+          ": it must lie in [0, 1), and not be rounded to 1");
   const Index rows = tokens.dim(0), k = tokens.dim(1);
   Tensor<T, B> out(Shape{rows});
   const Index* const token = tokens.data();

@@ -168,10 +168,15 @@ class RidgeCache {
   /// when first asked for, and kept beside the matrices.
   Tensor<T, B> even_functions() const {
     Kept& all = kept();
-    std::call_once(all.evaluated, [&] {
-      all.even_functions = evaluate(psi_, even_locations<T, B>(settings_.samples));
-    });
-    return all.even_functions;
+    const std::lock_guard lock(all.evaluating);
+    if (!all.even_functions) {
+      auto made = evaluate(psi_, even_locations<T, B>(settings_.samples));
+      // Another thread may read it by another stream: it waits here until it is made.
+      require<NonFiniteError>(detail::all_finite(made), "RidgeCache",
+                              "a basis function is not finite in [0, 1]");
+      all.even_functions = std::move(made);
+    }
+    return *all.even_functions;
   }
 
   /// Number of matrices that are kept now.
@@ -188,8 +193,8 @@ class RidgeCache {
   struct Kept {
     detail::RecentlyUsed<Index, First> first;
     detail::RecentlyUsed<Key, NextMatrices<T, B>> next;
-    std::once_flag evaluated;
-    Tensor<T, B> even_functions;
+    std::mutex evaluating;
+    std::optional<Tensor<T, B>> even_functions;
   };
   struct Fit {
     Tensor<double, B> G;  ///< [samples if any + length, N]
