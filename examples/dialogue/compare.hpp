@@ -168,8 +168,7 @@ inline bool compare(const Settings& s, const CompareOptions& options) {
   const auto wordnet = open_wordnet(options.wordnet);
   Runs runs("dialogue", options.out / "runs");
   for (const auto& [name, run] : runs.all())
-    infty::require(run.data == fingerprint_of(corpus), "dialogue", options.out.string(),
-                   " holds the run ", name, " on another text: give another --out");
+    require_same(run, corpus, wordnet.has_value(), options.out);
   lock.remove_unfinished({"settings.json", "runs.csv", "table.md", "figure.csv", "figure.gp"});
   runs.clean();
   support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');

@@ -37,6 +37,11 @@ struct Corpus {
   std::string base;  ///< what tells the base from others
 };
 
+/// What the data is told apart by.
+inline std::string fingerprint_of(const Corpus& corpus) {
+  return corpus.train.fingerprint + corpus.valid.fingerprint + corpus.test.fingerprint;
+}
+
 /// Reads the data, and the sizes of the model. Throws infty::Error that names what is missing or
 /// damaged.
 inline Corpus read_corpus(const Files& files, const Settings& s) {

@@ -24,7 +24,9 @@ namespace dialogue {
 struct Run {
   std::string form;
   std::uint64_t seed = 0;
-  std::string data;  ///< what tells the text from others
+  std::string data;       ///< what tells the text from others
+  std::string base;       ///< what tells the base from others
+  bool synonyms = false;  ///< whether METEOR had WordNet's
   Index parameters = 0, memory_parameters = 0, steps = 0, tokens = 0;
   Score valid, test;
   double seconds = 0;
@@ -37,6 +39,8 @@ void each_field(Run& run, See&& see) {
   see("form", run.form);
   see("seed", run.seed);
   see("data", run.data);
+  see("base", run.base);
+  see("synonyms", run.synonyms);
   see("parameters", run.parameters);
   see("memory_parameters", run.memory_parameters);
   see("steps", run.steps);
@@ -46,9 +50,16 @@ void each_field(Run& run, See&& see) {
   see("seconds", run.seconds);
 }
 
-/// What the data is told apart by.
-inline std::string fingerprint_of(const Corpus& corpus) {
-  return corpus.train.fingerprint + corpus.valid.fingerprint + corpus.test.fingerprint;
+/// Throws infty::ValueError unless a finished run is on this text and base, and scored as here.
+inline void require_same(const Run& run, const Corpus& corpus, bool synonyms,
+                         const std::filesystem::path& out) {
+  const auto same = [&](bool is, const char* what) {
+    infty::require(is, "dialogue", out.string(), " holds a run ", what,
+                   ": give another --out, or begin anew");
+  };
+  same(run.data == fingerprint_of(corpus), "on another text");
+  same(run.base == corpus.base, "on another --base");
+  same(run.synonyms == synonyms, run.synonyms ? "with --wordnet" : "without --wordnet");
 }
 
 /// WordNet's files for METEOR's synonyms, if a folder is given. Throws infty::IoError.
@@ -102,6 +113,8 @@ Run results_of(const Training& training, const Corpus& corpus, const Files& file
   return {.form = s.form,
           .seed = s.seed,
           .data = fingerprint_of(corpus),
+          .base = corpus.base,
+          .synonyms = wordnet != nullptr,
           .parameters = training.model().parameters(),
           .memory_parameters = training.model().memory_parameters(),
           .steps = training.steps(),

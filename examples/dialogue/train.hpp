@@ -118,8 +118,7 @@ inline void train(const Settings& s, const TrainOptions& options) {
     support::require_same_settings("dialogue", s, options.out, {});
     if (std::filesystem::exists(results)) {
       const auto run = support::parse<Run>(infty::MappedFile(results).text(), results.string());
-      infty::require(run.data == fingerprint_of(corpus), "dialogue", options.out.string(),
-                     " holds a run on another text: give another --out, or --fresh to begin anew");
+      require_same(run, corpus, wordnet.has_value(), options.out);
       std::fprintf(stderr, "%s is finished\n", options.out.c_str());
       return print_run(run);
     }

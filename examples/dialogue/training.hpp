@@ -50,7 +50,7 @@ class Training {
       : settings_(s),
         corpus_(corpus),
         dialogues_(first_count(s, corpus)),
-        here_{.data = corpus.train.fingerprint, .base = corpus.base},
+        here_{.data = fingerprint_of(corpus), .base = corpus.base},
         model_(begin_model(s, files, corpus)),
         dropout_(s.seed, 3),
         trainer_(model_->named_parameters(), {.steps = s.epochs * dialogues_,

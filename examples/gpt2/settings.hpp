@@ -139,6 +139,9 @@ template <class Job>
 void validate(const Job& s, const infty::Gpt2Config& model) {
   support::validate_ranges("gpt2", s);
   validate(s.text);
+  if constexpr (requires { s.dropout; })
+    infty::require(s.dropout == -1 || (s.dropout >= 0 && s.dropout < 1), "gpt2",
+                   "--model-dropout is ", s.dropout, ": it must be -1, or lie in [0, 1)");
   support::gpt2::validate("gpt2", s.memory, model);
   infty::require(!s.text.exact || (s.batch == 1 && s.evaluation_batch == 1), "gpt2",
                  "--exact reads block behind block: --batch and --evaluation-batch must be 1");

@@ -136,7 +136,10 @@ inline Corpus load_corpus(const infty::BytePairEncoding& encoding, const TextSet
        {std::pair(&corpus.train, &texts.train), std::pair(&corpus.valid, &texts.valid),
         std::pair(&corpus.test, &texts.test)}) {
     *part = make_part(encoding, s, segment, *documents);
+    fingerprint.add(part->stream.tokens.size());
     for (const TokenId id : part->stream.tokens) fingerprint.add(static_cast<std::uint64_t>(id));
+    for (const Index first : part->stream.documents)
+      fingerprint.add(static_cast<std::uint64_t>(first));
   }
   corpus.fingerprint = fingerprint.bits();
   return corpus;
