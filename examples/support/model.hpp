@@ -159,13 +159,7 @@ struct Wanted {
   bool scores = false;                             ///< of all tokens at each place
 };
 
-/// What a model makes of a segment: what is wanted of it.
-struct Reading {
-  std::vector<float> losses;    ///< (batch, length), 0 where the target is ignored
-  infty::Tensor<float> keys;    ///< [batch * length, d]
-  infty::Tensor<float> hidden;  ///< [batch * length, d]
-  infty::Tensor<float> scores;  ///< [batch * length, vocabulary]
-};
+struct Reading;  // model_reading.hpp, which CUDA's compiler need not read
 
 /// A float model on the CPU. What it remembers is a state that the caller owns
 /// and can copy; it must come from a model of the same memory.

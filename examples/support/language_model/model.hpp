@@ -16,6 +16,7 @@
 #include "../fingerprint.hpp"
 #include "../json.hpp"
 #include "../model_need.hpp"
+#include "../model_reading.hpp"
 #include "../settings.hpp"
 #include "../warn_of.hpp"
 #include "corpus.hpp"

@@ -18,6 +18,7 @@
 
 #include "../looking.hpp"
 #include "../model.hpp"
+#include "../model_reading.hpp"
 
 namespace support {
 
