@@ -66,8 +66,8 @@ inline std::string distance_figure(const Settings& s, const Task& task) {
       "set logscale x 2\nset format x '%.0b%B'\nset yrange [0:1.02]\n"
       "set xlabel '" +
       (needle ? "tokens between facts and question" : "symbols in a sequence") +
-      "'\nset ylabel 'accuracy'\nset key top right\nset arrow from first " + trained +
-      ",graph 0 to first " + trained +
+      "'\nset ylabel 'accuracy'\nset key outside right center samplen 2\nset arrow from first " +
+      trained + ",graph 0 to first " + trained +
       ",graph 1 nohead dt 3 lc '#888888'\n"
       "of(memory) = strcol(2) eq memory ? $6 : NaN\n"
       "set multiplot layout 1," +
