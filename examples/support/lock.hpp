@@ -22,8 +22,7 @@ namespace support {
 
 /// The right to write into a folder, or to a file, which one process has at a time: a second one is
 /// refused. The system takes it back when the process ends, however it ends. It is a lock on a
-/// file,
-/// `.lock` in the folder or NAME.lock beside the file, which is removed at the end.
+/// file, `.lock` in the folder or NAME.lock beside the file, which is removed at the end.
 class Lock {
  public:
   /// Makes the folder, if need be, and locks it. Throws infty::IoError that names the process that
