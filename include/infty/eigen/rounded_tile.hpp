@@ -52,14 +52,20 @@ struct SlowDotTile {
   template <int rows, int vectors>
   static void multiply(Index k, TileView<float> a, const float* b, Index ldb, bool add, float* c,
                        Index ldc) {
-    constexpr Index columns = vectors * Simd<float>::width;
-    for (int i = 0; i < rows; ++i) {
-      float sum[columns] = {};
-      for (Index p = 0; p < k; ++p)
-        for (Index j = 0; j < columns; ++j)
-          sum[j] = dot_pair(sum[j], a.data[i * a.row + p * a.column], b[p * ldb + j]);
-      for (Index j = 0; j < columns; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + sum[j] : sum[j];
-    }
+    sums(rows, vectors * Simd<float>::width, k, a, b, ldb, add, c, ldc);
+  }
+
+ private:
+  // Of any size, so that there is one to compile.
+  static void sums(Index rows, Index columns, Index k, TileView<float> a, const float* b, Index ldb,
+                   bool add, float* c, Index ldc) {
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < columns; ++j) {
+        float sum = 0;
+        for (Index p = 0; p < k; ++p)
+          sum = dot_pair(sum, a.data[i * a.row + p * a.column], b[p * ldb + j]);
+        c[i * ldc + j] = add ? c[i * ldc + j] + sum : sum;
+      }
   }
 };
 
