@@ -116,10 +116,12 @@ class Conversation {
                                      transcript_.tokens[static_cast<std::size_t>(before_tokens_)]);
       auto state = reader.state();
       const auto views = trained_->model->look(state, some, types);
-      note_writes(writes, views, is_sticky());
+      const Index begun = begin - (memory.segment - reader.room());
+      note_writes(writes, views, is_sticky(), begun);
       all.resize(views.size());
       for (std::size_t i = 0; i < views.size(); ++i)
-        all[i].add(views[i], cells_of(writes[i], memory.long_term.tau, memory.long_term.bins));
+        all[i].add(views[i], cells_of(writes[i], memory.long_term.tau, memory.long_term.bins),
+                   writes[i].first);
       reader.read(some, types);
       begin = end;
     }
@@ -158,9 +160,11 @@ class Conversation {
     for (const TokenId token : transcript.tokens)
       infty::require<infty::IoError>(token >= 0 && token < tokenizer().size(), "load", where,
                                      " has the token ", token);
-    for (const auto& block : transcript.writes) {
-      Index written = 0;
-      for (const Write& write : block) {
+    for (const Written& block : transcript.writes) {
+      infty::require<infty::IoError>(block.first >= 0 && block.first <= all, "load", where,
+                                     " has writes from token ", block.first, " on, of ", all);
+      Index written = block.first;
+      for (const Write& write : block.writes) {
         infty::require<infty::IoError>(write.count >= 0 && write.count <= all - written, "load",
                                        where, " has writes of more tokens than were read");
         written += write.count;
@@ -192,14 +196,15 @@ class Conversation {
   std::vector<float> read(const std::vector<Index>& tokens, const std::vector<Index>& types,
                           Done&& done) {
     std::vector<float> scores;
-    const auto all = std::ssize(tokens);
+    const Index all = std::ssize(tokens), tokens_before = this->tokens();
     for (Index begin = 0; begin < all;) {
       const Index room = reader_.room(), end = std::min(all, begin + room);
       const std::vector<Index> some(tokens.begin() + begin, tokens.begin() + end);
       const std::vector<Index> own(types.begin() + begin, types.begin() + end);
       if (looks() && room == trained_->model->memory().segment) {
         auto state = reader_.state();
-        note_writes(transcript_.writes, trained_->model->look(state, some, own), is_sticky());
+        note_writes(transcript_.writes, trained_->model->look(state, some, own), is_sticky(),
+                    tokens_before + begin);
       }
       scores = reader_.read(some, own);
       done(end - begin);

@@ -30,45 +30,59 @@ void each_field(Write& write, See&& see) {
   see("locations", write.locations);
 }
 
-/// What was written to the memory of each block, in its order.
-using Writes = std::vector<std::vector<Write>>;
+/// What is in the memory of a block: writes, one behind the other, of the tokens from `first` on.
+struct Written {
+  Index first = 0;
+  std::vector<Write> writes;
+};
 
-/// Notes what the memories have taken in since they were last asked: `views` of the segment that
-/// has just begun.
-inline void note_writes(Writes& writes, const std::vector<support::LongTermView>& views,
-                        bool sticky) {
-  writes.resize(views.size());
+template <class See>
+void each_field(Written& written, See&& see) {
+  see("first", written.first);
+  see("writes", written.writes);
+}
+
+/// That of each block, in its order.
+using Writes = std::vector<Written>;
+
+/// Notes what the memories have taken in since they were last asked: `views` of a segment that
+/// begins behind so many tokens. A memory has taken in all of them, or those since a threshold
+/// cleared it.
+inline void note_writes(Writes& blocks, const std::vector<support::LongTermView>& views,
+                        bool sticky, Index tokens) {
+  blocks.resize(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {
+    Written& block = blocks[i];
+    const Index first = tokens - views[i].written;
+    if (first != block.first) block = {.first = first, .writes = {}};
     Index before = 0;
-    for (const Write& write : writes[i]) before += write.count;
-    if (views[i].written < before) {  // a threshold has cleared it
-      writes[i].clear();
-      before = 0;
-    }
+    for (const Write& write : block.writes) before += write.count;
     if (views[i].written > before)
-      writes[i].push_back({views[i].written - before,
-                           sticky && before > 0 ? views[i].locations : std::vector<float>()});
+      block.writes.push_back({views[i].written - before,
+                              sticky && before > 0 ? views[i].locations : std::vector<float>()});
   }
 }
 
 /// Where the tokens stand that the memory of a block has taken in.
-inline support::Cells cells_of(const std::vector<Write>& writes, double tau, Index bins) {
+inline support::Cells cells_of(const Written& written, double tau, Index bins) {
   support::Cells cells;
-  for (const Write& write : writes)
+  for (const Write& write : written.writes)
     cells.write(write.count, tau,
                 write.locations.empty() ? support::Warp() : support::Warp(write.locations, bins));
   return cells;
 }
 
-/// The attention that each token in a block's memory got from queries, the mean over these and over
-/// heads: shares of 1, less what falls beside the memory.
+/// The attention that each token got from queries of a block's memory, the mean over these and over
+/// heads: shares of 1, less what falls beside the memory. A token that was cleared from it has
+/// none.
 struct Looked {
   std::vector<double> shares;
   Index queries = 0;
 
-  /// Adds what a view shows of a segment's queries to cells of the memory that they read.
-  void add(const support::LongTermView& view, const support::Cells& cells) {
-    shares.resize(std::max(shares.size(), static_cast<std::size_t>(cells.size())));
+  /// Adds what a view shows of a segment's queries to cells of the memory that they read, whose
+  /// first is that of token `first`.
+  void add(const support::LongTermView& view, const support::Cells& cells, Index first) {
+    shares.resize(std::max(shares.size(), static_cast<std::size_t>(first + cells.size())));
     if (cells.size() == 0) return;
     for (std::size_t i = 0; i < view.mu.size(); ++i) {
       const support::Below below(static_cast<double>(view.mu[i]),
@@ -76,7 +90,7 @@ struct Looked {
       double before = below(cells.begin(0));
       for (Index token = 0; token < cells.size(); ++token) {
         const double until = below(cells.end(token));
-        shares[static_cast<std::size_t>(token)] += until - before;
+        shares[static_cast<std::size_t>(first + token)] += until - before;
         before = until;
       }
     }

@@ -58,11 +58,12 @@ same("the score" "${test}" "${scored}")
 run(0 again train ${tiny} --out sticky --form sticky)
 same("what a finished run says" "${trained}" "${again}")
 
-# talk(OUT LINE...): what a conversation of these lines prints.
+# talk(OUT LINE...): what a conversation of these lines prints, with the model in the folder ${talker}.
+set(talker sticky)
 function(talk out)
   string(REPLACE ";" "\n" lines "${ARGN}")
   file(WRITE "${FOLDER}/said" "${lines}\n")
-  execute_process(COMMAND "${PROGRAM}" chat --model sticky --document document --longest 6 --passage 4 --threads 1
+  execute_process(COMMAND "${PROGRAM}" chat --model ${talker} --document document --longest 6 --passage 4 --threads 1
                   WORKING_DIRECTORY "${FOLDER}" INPUT_FILE "${FOLDER}/said" RESULT_VARIABLE status
                   OUTPUT_VARIABLE printed ERROR_VARIABLE errors)
   if(NOT status EQUAL 0)
@@ -88,6 +89,12 @@ talk(forgotten "hello" "no" "/forget" "hello" "/look")
 talk(fresh "hello" "/look")
 string(REGEX REPLACE ".*the document is remembered\n" "" forgotten "${forgotten}")
 same("what is forgotten" "${fresh}" "${forgotten}")
+# A memory that was cleared has forgotten the document, and its tokens are those that came since.
+run(0 trained train ${tiny} --out cleared --form sticky --threshold 1)
+set(talker cleared)
+talk(cleared "hello there" "how is it" "no" "no" "/look")
+has("${cleared}" "memory 1: document +0 %, conversation +[1-9][0-9]* %; most at \"[^\n]+\"\n")
+set(talker sticky)
 talk(wrong "/load nothing" "/load sticky/model.safetensors" "/save" "/what" "/quit" "hello")
 has("${wrong}" "nothing.*\\[.*model.safetensors.*/save needs the name of a file\n.*there is no /what\n")
 if(wrong MATCHES "model>")

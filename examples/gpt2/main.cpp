@@ -224,8 +224,12 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
       ->required()
       ->check(CLI::ExistingDirectory);
   if (const auto code = support::parse(app, argc, argv)) return code;
-  // Who asks for steps wants no epochs.
-  if (finetune->count("--steps") > 0 && finetune->count("--epochs") == 0)
+  for (const CLI::App* const command : {pretrain, finetune})
+    infty::require(command->count("--steps") == 0 || command->count("--hours") == 0, "gpt2",
+                   "--steps and --hours do not go together: each says how many steps there are");
+  // Who asks for steps or hours wants no epochs.
+  if (finetune->count("--steps") + finetune->count("--hours") > 0 &&
+      finetune->count("--epochs") == 0)
     options.finetuning.epochs = 0;
   job = app.get_subcommands().front()->get_name();
   return std::nullopt;

@@ -139,6 +139,8 @@ template <class Job>
 void validate(const Job& s, const infty::Gpt2Config& model) {
   support::validate_ranges("gpt2", s);
   validate(s.text);
+  infty::require(s.hours == 0 || s.epochs == 0, "gpt2",
+                 "--hours and --epochs do not go together: each says how many steps there are");
   if constexpr (requires { s.dropout; })
     infty::require(s.dropout == -1 || (s.dropout >= 0 && s.dropout < 1), "gpt2",
                    "--model-dropout is ", s.dropout, ": it must be -1, or lie in [0, 1)");

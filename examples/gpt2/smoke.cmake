@@ -56,6 +56,10 @@ if(NOT table MATCHES "\\| none \\| .*\\| infty \\| .*\\| sticky \\| .*\\| compre
   message(FATAL_ERROR "table prints\n${table}")
 endif()
 
+run(0 ignored finetune ${tuned} ${rows} --model base --memory none --seed 2 --documents false --steps 4 --out runs/other)
+refused("a table is of one model and one text: " table --runs runs)
+file(REMOVE_RECURSE "${FOLDER}/runs/other")
+
 # A memory trained alone leaves GPT-2 as it was, bit for bit.
 foreach(name base runs/sticky)
   file(SHA256 "${FOLDER}/${name}/model.safetensors" hash)
@@ -92,5 +96,7 @@ refused("--memory-blocks goes with --memory infty or sticky" finetune ${tuned} -
 refused("--freeze needs a --memory" finetune ${tuned} --model base --freeze true --out other)
 refused("--basis is 9: it must be a multiple of the 2 --widths" finetune ${text_of} --model base --memory infty
         --segment 8 --basis 9 --out other)
+refused("--steps and --hours do not go together" finetune ${tuned} --model base --steps 4 --hours 1 --out other)
+refused("--hours and --epochs do not go together" finetune ${tuned} --model base --epochs 1 --hours 1 --out other)
 refused("--exact reads block behind block" finetune ${tuned} --model base --exact true --batch 2 --out other)
 refused("--out is --model" finetune ${tuned} --model base --out base)

@@ -15,7 +15,20 @@
 
 namespace gpt2 {
 
+/// Throws infty::ValueError that names the first setting of a model and a text in which two
+/// fine-tunings differ: their scores do not compare.
+inline void require_same_text(const std::filesystem::path& first, const nlohmann::json& of_first,
+                              const std::filesystem::path& other, const nlohmann::json& of_other) {
+  for (const char* const name :
+       {"model", "data", "valid", "test", "documents", "articles", "exact"})
+    infty::require(of_first.value(name, nlohmann::json()) == of_other.value(name, nlohmann::json()),
+                   "gpt2", "a table is of one model and one text: ", first.string(), " has --",
+                   name, " ", of_first.value(name, nlohmann::json()).dump(), ", ", other.string(),
+                   " has ", of_other.value(name, nlohmann::json()).dump());
+}
+
 /// The finished fine-tunings among a folder's folders, by their memories, each by its seeds.
+/// Throws infty::ValueError where they do not compare.
 inline std::map<std::string, std::map<std::uint64_t, Results>> finished_in(
     const std::filesystem::path& folder) {
   std::map<std::string, std::map<std::uint64_t, Results>> all;
@@ -24,9 +37,16 @@ inline std::map<std::string, std::map<std::uint64_t, Results>> finished_in(
     if (const auto file = entry.path() / "results.json"; std::filesystem::exists(file))
       files.push_back(file);
   std::sort(files.begin(), files.end());
+  std::filesystem::path first;
+  nlohmann::json of_first;
   for (const auto& file : files) {
-    const Results results = read_results(file).first;
+    const auto [results, settings] = read_results(file);
     if (results.job != "finetune") continue;
+    if (first.empty()) {
+      first = file;
+      of_first = settings;
+    }
+    require_same_text(first, of_first, file, settings);
     infty::require(all[results.memory].emplace(results.seed, results).second, "gpt2",
                    folder.string(), " has two runs with --memory ", results.memory, " --seed ",
                    results.seed, ": one of them is ", file.string());

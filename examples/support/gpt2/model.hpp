@@ -157,7 +157,11 @@ inline std::unique_ptr<Model> open_model(const std::filesystem::path& folder,
                                          const MemorySettings& memory,
                                          const OpenOptions& options = {}) {
   validate("gpt2", memory, infty::read_gpt2_config(folder / "config.json"));
-  return detail::make({.folder = folder, .config = {}, .memory = memory, .options = options});
+  Source source;  // filled here: of one made in place GCC 12 takes the vectors for uninitialized
+  source.folder = folder;
+  source.memory = memory;
+  source.options = options;
+  return detail::make(source);
 }
 
 /// Opens a folder with the memory that it says it has. Throws likewise.
