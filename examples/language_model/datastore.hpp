@@ -21,7 +21,8 @@ namespace language_model {
 struct BuildOptions {
   EvaluateOptions of = {.split = "train", .text = "", .look_up = {}};  ///< the model and the text
   std::filesystem::path out = "datastore";
-  std::string key = "normed";
+  std::string key = "normed", metric = "squared_l2";
+  IndexOptions index;
 };
 
 /// What is tried in tuning.
@@ -58,14 +59,20 @@ inline void build_datastore(const BuildOptions& build) {
                            .group = group,
                            .documents = s.documents};
   const std::string about = support::json_of(origin).dump();
+  const auto metric = metric_of(build.metric);
+  config_of(build.index, metric, s.model.model_dim);  // refused before the text is read
+  const support::InterruptGuard interrupt;
+  const auto make_index = [&](const infty::Datastore<float>& of) {
+    if (build.index.kind == "exact") return;
+    std::printf("%s\n", StoreIndex(of, build.out, metric, build.index).said().c_str());
+  };
   auto store = infty::Datastore<float>::build(build.out, s.model.model_dim, about);
   const Index there = store.size();
   if (there == origin.tokens) {
     std::printf("%s is finished: %lld keys\n", build.out.c_str(), static_cast<long long>(there));
-    return;
+    return make_index(store);
   }
   if (there > 0) std::fprintf(stderr, "goes on behind %lld keys\n", static_cast<long long>(there));
-  const support::InterruptGuard interrupt;
   const auto start = std::chrono::steady_clock::now();
   Index entry = 0;
   const auto keep = [&](support::Model::State& state, const TextBatch& batch) {
@@ -92,6 +99,7 @@ inline void build_datastore(const BuildOptions& build) {
   std::printf("%lld keys of %lld numbers in %s, %.0f tokens/s; perplexity of the text %.3f\n",
               static_cast<long long>(store.size()), static_cast<long long>(store.dim()),
               build.out.c_str(), static_cast<double>(entry) / time.count(), score.perplexity());
+  make_index(store);
 }
 
 /// Reads a text once, finds the k, temperature and share with which the neighbours help most, and
@@ -105,7 +113,7 @@ inline void tune_datastore(const TuneOptions& tune) {
   auto [split, name] = named_split(s, tokenizer, options.split, options.text);
   const auto model = load_model(s, tokenizer, options.model, group);
   Tuned tuned = tuned_by(o);
-  Retriever retriever(o.knn, metric_of(tuned.metric), tokenizer, model.get());
+  Retriever retriever(o.knn, metric_of(tuned.metric), o.index, tokenizer, model.get());
   infty::require(
       fingerprint_of(split.stream) != retriever.origin().stream, "tune-datastore",
       "the text is the one in the datastore, where everything would find itself: tune on "
@@ -169,6 +177,10 @@ inline void add_build(CLI::App& app, BuildOptions& b) {
                  "input of the last feed-forward layer: behind the norm in front of it, or before")
       ->capture_default_str()
       ->check(CLI::IsMember(key_names));
+  app.add_option("--metric", b.metric, "by which an index of FAISS's searches")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"squared_l2", "inner_product"}));
+  add_index(app, b.index);
 }
 
 /// The options of `tune-datastore`.

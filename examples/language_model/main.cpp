@@ -4,7 +4,8 @@
 // `evaluate` says how well it predicts a text, also with segments and memories of other lengths,
 // `generate` lets it write, `compare` trains one of each memory and prints a table, and `bpe`
 // learns a byte pair encoding to train with. `build-datastore` keeps what a model makes of a text,
-// `tune-datastore` finds how much to trust it, and `--knn`, `--cache` and `--spalm` look things up.
+// `tune-datastore` finds how much to trust it, and `--knn`, `--cache` and `--spalm` look things up;
+// `datastore-hits` says what an index that does not compare with every key finds.
 //
 // It works on a tale of its own out of the box. Real texts: WikiText-2 and -103 [Merity et al.
 // 2016] for --level word, enwik8 and text8 [mattmahoney.net/dc/textdata.html] for --level byte and
@@ -40,6 +41,7 @@
 #include "datastore.hpp"
 #include "evaluate.hpp"
 #include "generation.hpp"
+#include "hits.hpp"
 
 namespace language_model {
 
@@ -51,6 +53,7 @@ struct Options {
   CompareOptions compare;
   BuildOptions build;
   TuneOptions tune;
+  HitsOptions hits;
   BytePairOptions byte_pairs;
   int threads = 0;
 };
@@ -102,6 +105,8 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       app.add_subcommand("build-datastore", "keep what a model makes of a text, to look it up");
   CLI::App* const tune =
       app.add_subcommand("tune-datastore", "choose k, temperature and share on a text");
+  CLI::App* const hits =
+      app.add_subcommand("datastore-hits", "true neighbours that an index finds, and how fast");
   CLI::App* const bpe = app.add_subcommand("bpe", "learn a byte pair encoding of a text");
   for (CLI::App* const command : {train, compare}) {
     support::add_options(*command, settings);
@@ -109,7 +114,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
         ->check(CLI::IsMember(&presets()));
     support::add_saving(*command, options.train.saving);
   }
-  for (CLI::App* const command : {train, evaluate, generate, build, tune})
+  for (CLI::App* const command : {train, evaluate, generate, build, tune, hits})
     add_option(*command, "--threads", options.threads, "results do not depend on it",
                {1, most_at_once});
 
@@ -137,6 +142,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   add_look_up(*evaluate, e.look_up);
   add_build(*build, options.build);
   add_tune(*tune, options.tune);
+  add_hits(*hits, options.hits);
 
   GenerateOptions& g = options.generate;
   add_model(*generate, e);
@@ -195,6 +201,7 @@ int main(int argc, char** argv) {
     if (job == "evaluate") lm::evaluate(options.evaluate);
     if (job == "build-datastore") lm::build_datastore(options.build);
     if (job == "tune-datastore") lm::tune_datastore(options.tune);
+    if (job == "datastore-hits") lm::datastore_hits(options.hits);
     if (job == "bpe") lm::learn_byte_pairs(options.byte_pairs);
     if (job == "generate") lm::generate(options.evaluate, options.generate);
     return 0;
