@@ -45,19 +45,20 @@ inline void build_datastore(const BuildOptions& build) {
   const auto [split, name] = named_split(s, tokenizer, options.split, options.text);
   const auto model = load_model(s, tokenizer, options.model, group);
   const auto& stream = split.stream;
-  const StoreOrigin origin{.model = std::filesystem::canonical(options.model).string(),
-                           .weights = fingerprint_of(*model),
-                           .vocabulary = tokenizer.fingerprint(),
-                           .text = options.text.empty() ? name : options.text,
-                           .stream = fingerprint_of(stream),
-                           .tokens = std::ssize(stream.tokens),
-                           .key = build.key,
-                           .segment = s.segment,
-                           .batch = s.evaluation_batch,
-                           .memory_length = s.memory_length,
-                           .compressed = compressed_length(s),
-                           .group = group,
-                           .documents = s.documents};
+  const StoreOrigin origin{
+      .model = std::filesystem::canonical(options.model).string(),
+      .weights = fingerprint_of(*model),
+      .vocabulary = tokenizer.fingerprint(),
+      .text = options.text.empty() ? name : std::filesystem::canonical(options.text).string(),
+      .stream = fingerprint_of(stream),
+      .tokens = std::ssize(stream.tokens),
+      .key = build.key,
+      .segment = s.segment,
+      .batch = s.evaluation_batch,
+      .memory_length = s.memory_length,
+      .compressed = compressed_length(s),
+      .group = group,
+      .documents = s.documents};
   const std::string about = support::json_of(origin).dump();
   const auto metric = metric_of(build.metric);
   config_of(build.index, metric, s.model.model_dim);  // refused before the text is read

@@ -160,8 +160,8 @@ inline void datastore_hits(const HitsOptions& hits) {
 
 /// The options of `datastore-hits`.
 inline void add_hits(CLI::App& app, HitsOptions& h) {
-  add_model(app, h.of);
-  add_text(app, h.of);
+  add_folder(app, h.of);
+  add_split(app, h.of);
   add_search(app, h.of.look_up);
   support::add_option(app, "--queries", h.queries, "places of the text that are looked up",
                       support::from(1))
