@@ -44,6 +44,7 @@
 #include "generation.hpp"
 #include "hits.hpp"
 #include "neighbours.hpp"
+#include "tuning.hpp"
 
 namespace language_model {
 
