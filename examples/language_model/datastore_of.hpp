@@ -4,18 +4,19 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <infty/io/settings.hpp>
 #include <infty/retrieval/datastore.hpp>
-#include <infty/retrieval/exact_index.hpp>
 #include <infty/retrieval/knn_lm.hpp>
 
 #include "../support/fingerprint.hpp"
 #include "../support/json.hpp"
 #include "../support/language_model/model.hpp"
+#include "store_index.hpp"
 
 namespace language_model {
 
@@ -86,12 +87,11 @@ class Retriever {
   /// the model that did, which is loaded and reads along.
   /// @param own  null: another model always reads along
   /// Throws infty::IoError for a datastore of another vocabulary, or whose model is not there or
-  /// was trained on.
+  /// was trained on, and as the index.
   Retriever(const std::filesystem::path& folder, infty::SearchMetric metric,
-            const Tokenizer& tokenizer, support::Model* own)
+            const IndexOptions& index, const Tokenizer& tokenizer, support::Model* own)
       : store_(std::make_unique<infty::Datastore<float>>(infty::Datastore<float>::open(folder))),
-        origin_(support::parse<StoreOrigin>(store_->about(), folder.string() + ": about")),
-        index_(*store_, metric) {
+        origin_(support::parse<StoreOrigin>(store_->about(), folder.string() + ": about")) {
     infty::require<infty::IoError>(origin_.vocabulary == tokenizer.fingerprint(), "knn",
                                    folder.string(),
                                    " is a datastore of other tokens: it was made "
@@ -99,15 +99,8 @@ class Retriever {
                                    origin_.model);
     infty::require(store_->size() > 0, "knn", folder.string(), " is empty");
     own_ = own && fingerprint_of(*own) == origin_.weights;
-    if (own_) return;
-    Settings s = settings_of(std::filesystem::path(origin_.model));
-    s.memory_length = origin_.memory_length;
-    s.compressed = origin_.compressed;
-    infty::require(s.spalm.empty(), "knn", folder.string(), " was made by a model with --spalm");
-    keys_by_ = load_model(s, tokenizer, origin_.model, origin_.group);
-    infty::require<infty::IoError>(
-        fingerprint_of(*keys_by_) == origin_.weights, "knn", origin_.model,
-        " holds another model than the one that made the keys of ", folder.string());
+    if (!own_) load(tokenizer, folder);
+    index_.emplace(*store_, folder, metric, index);
   }
 
   const infty::Datastore<float>& store() const { return *store_; }
@@ -130,13 +123,27 @@ class Retriever {
   }
 
   infty::Neighbours<float> search(const infty::Tensor<float>& queries, Index k) const {
-    return index_.search(queries, k);
+    return index_->search(queries, k);
   }
+  StoreIndex& index() { return *index_; }
+  const StoreIndex& index() const { return *index_; }
 
  private:
+  /// Loads the model that made the keys.
+  void load(const Tokenizer& tokenizer, const std::filesystem::path& folder) {
+    Settings s = settings_of(std::filesystem::path(origin_.model));
+    s.memory_length = origin_.memory_length;
+    s.compressed = origin_.compressed;
+    infty::require(s.spalm.empty(), "knn", folder.string(), " was made by a model with --spalm");
+    keys_by_ = load_model(s, tokenizer, origin_.model, origin_.group);
+    infty::require<infty::IoError>(
+        fingerprint_of(*keys_by_) == origin_.weights, "knn", origin_.model,
+        " holds another model than the one that made the keys of ", folder.string());
+  }
+
   std::unique_ptr<infty::Datastore<float>> store_;
   StoreOrigin origin_;
-  infty::ExactIndex<float> index_;
+  std::optional<StoreIndex> index_;
   bool own_ = false;
   std::unique_ptr<support::Model> keys_by_;
   support::Model::State state_;  ///< of the model that reads along

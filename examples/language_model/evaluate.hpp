@@ -113,7 +113,14 @@ inline void evaluate(const EvaluateOptions& options) {
   print_score(name.c_str(), support::json_of(split_score(score, split)), s.level);
 }
 
-/// Adds what every command on a trained model takes.
+/// Adds which model it is.
+inline CLI::Option* add_folder(CLI::App& app, EvaluateOptions& options) {
+  return app.add_option("--model", options.model, "the folder that `train --out` named")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+}
+
+/// Adds what every command that runs a trained model takes.
 inline CLI::Option* add_model(CLI::App& app, EvaluateOptions& options) {
   using support::add_option, support::from;
   add_option(app, "--segment", options.segment, "tokens that are read at once; 0: as in training",
@@ -126,17 +133,20 @@ inline CLI::Option* add_model(CLI::App& app, EvaluateOptions& options) {
              "vectors that are compressed or basis functions; -1: as in training", from(-1));
   add_option(app, "--memory-length", options.memory_length,
              "vectors of memory a layer; -1: as in training", from(-1));
-  return app.add_option("--model", options.model, "the folder that `train --out` named")
-      ->capture_default_str()
-      ->check(CLI::ExistingDirectory);
+  return add_folder(app, options);
 }
 
 /// Adds which text is read.
-inline void add_text(CLI::App& app, EvaluateOptions& options) {
+inline void add_split(CLI::App& app, EvaluateOptions& options) {
   app.add_option("--split", options.split, "part of the text of the training")
       ->capture_default_str()
       ->check(CLI::IsMember({"train", "valid", "test"}));
   app.add_option("--text", options.text, "another file or folder instead");
+}
+
+/// Adds which text is read, and in how many rows.
+inline void add_text(CLI::App& app, EvaluateOptions& options) {
+  add_split(app, options);
   support::add_option(app, "--batch", options.batch, "rows side by side; 0: as in training",
                       support::from(0));
 }

@@ -33,7 +33,7 @@ class Writer {
       : neighbours_(s.spalm_neighbours), model_(model), state_(model.make_state(1)) {
     if (looks_up(look_up)) look_up_.emplace(look_up, tokenizer, model);
     if (!s.spalm.empty())
-      spalm_.emplace(s.spalm, infty::SearchMetric::squared_l2, tokenizer, nullptr);
+      spalm_.emplace(s.spalm, infty::SearchMetric::squared_l2, IndexOptions{}, tokenizer, nullptr);
   }
 
   const support::Model::State& state() const { return state_; }

@@ -25,6 +25,7 @@ struct LookUpOptions {
   std::string metric = "as-tuned", similarity = "as-tuned";
   Index k = 0;  ///< 0, -1: as tuned
   double temperature = 0, knn_lambda = -1;
+  IndexOptions index;
   std::string cache = "none";
   infty::ContinuousCacheConfig cached;
 };
@@ -89,11 +90,12 @@ class LookUp {
                  .temperature = tuned.temperature,
                  .similarity = infty::value_of<infty::KnnSimilarity>(tuned.similarity)};
       config_.validate();
-      neighbours_.emplace(options.knn, metric_of(tuned.metric), tokenizer, &model);
+      neighbours_.emplace(options.knn, metric_of(tuned.metric), options.index, tokenizer, &model);
       config_.k = std::min(config_.k, neighbours_->store().size());
       said_ = "k " + std::to_string(config_.k) + ", lambda " + shown(config_.lambda) +
               ", temperature " + shown(config_.temperature) + " of " +
-              std::to_string(neighbours_->store().size()) + " keys (" + tuned.metric + ")";
+              std::to_string(neighbours_->store().size()) + " keys (" + tuned.metric + ", " +
+              neighbours_->index().said() + ")";
     }
     if (options.cache == "none") return;
     cached_ = options.cached;
@@ -206,22 +208,29 @@ inline bool looks_up(const LookUpOptions& options) {
   return !options.knn.empty() || options.cache != "none";
 }
 
-/// Adds what `evaluate` and `generate` look up.
-inline void add_look_up(CLI::App& app, LookUpOptions& o) {
-  using support::add_option, support::from;
+/// Adds what is searched for neighbours.
+inline void add_search(CLI::App& app, LookUpOptions& o) {
   const char* const group = "What is looked up";
   app.add_option("--knn", o.knn, "mix with the neighbours in a datastore, of build-datastore")
       ->check(CLI::ExistingDirectory)
       ->group(group);
-  add_option(app, "--k", o.k, "neighbours; 0: as tuned", from(0))->group(group);
+  support::add_option(app, "--k", o.k, "neighbours; 0: as tuned", support::from(0))->group(group);
+  app.add_option("--metric", o.metric, "by which neighbours are searched")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"as-tuned", "squared_l2", "inner_product"}))
+      ->group(group);
+  add_index(app, o.index);
+}
+
+/// Adds what `evaluate` and `generate` look up.
+inline void add_look_up(CLI::App& app, LookUpOptions& o) {
+  using support::add_option, support::from;
+  const char* const group = "What is looked up";
+  add_search(app, o);
   add_option(app, "--knn-lambda", o.knn_lambda, "their share; -1: as tuned", {-1, .9999})
       ->group(group);
   add_option(app, "--knn-temperature", o.temperature, "of their distances; 0: as tuned",
              {.least = 0})
-      ->group(group);
-  app.add_option("--metric", o.metric, "by which neighbours are searched")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"as-tuned", "squared_l2", "inner_product"}))
       ->group(group);
   app.add_option("--similarity", o.similarity, "what their softmax is of")
       ->capture_default_str()

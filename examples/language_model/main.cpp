@@ -4,7 +4,9 @@
 // `evaluate` says how well it predicts a text, also with segments and memories of other lengths,
 // `generate` lets it write, `compare` trains one of each memory and prints a table, and `bpe`
 // learns a byte pair encoding to train with. `build-datastore` keeps what a model makes of a text,
-// `tune-datastore` finds how much to trust it, and `--knn`, `--cache` and `--spalm` look things up.
+// `tune-datastore` finds how much to trust it, and `--knn`, `--cache` and `--spalm` look things up;
+// `datastore-hits` says what an index that does not compare with every key finds, and
+// `show-neighbours` makes a page of what was looked up for each word.
 //
 // It works on a tale of its own out of the box. Real texts: WikiText-2 and -103 [Merity et al.
 // 2016] for --level word, enwik8 and text8 [mattmahoney.net/dc/textdata.html] for --level byte and
@@ -40,6 +42,9 @@
 #include "datastore.hpp"
 #include "evaluate.hpp"
 #include "generation.hpp"
+#include "hits.hpp"
+#include "neighbours.hpp"
+#include "tuning.hpp"
 
 namespace language_model {
 
@@ -51,6 +56,8 @@ struct Options {
   CompareOptions compare;
   BuildOptions build;
   TuneOptions tune;
+  HitsOptions hits;
+  ShowOptions show;
   BytePairOptions byte_pairs;
   int threads = 0;
 };
@@ -102,6 +109,10 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       app.add_subcommand("build-datastore", "keep what a model makes of a text, to look it up");
   CLI::App* const tune =
       app.add_subcommand("tune-datastore", "choose k, temperature and share on a text");
+  CLI::App* const hits =
+      app.add_subcommand("datastore-hits", "true neighbours that an index finds, and how fast");
+  CLI::App* const show =
+      app.add_subcommand("show-neighbours", "a page of a text and of what was looked up for it");
   CLI::App* const bpe = app.add_subcommand("bpe", "learn a byte pair encoding of a text");
   for (CLI::App* const command : {train, compare}) {
     support::add_options(*command, settings);
@@ -109,7 +120,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
         ->check(CLI::IsMember(&presets()));
     support::add_saving(*command, options.train.saving);
   }
-  for (CLI::App* const command : {train, evaluate, generate, build, tune})
+  for (CLI::App* const command : {train, evaluate, generate, build, tune, hits, show})
     add_option(*command, "--threads", options.threads, "results do not depend on it",
                {1, most_at_once});
 
@@ -137,6 +148,8 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   add_look_up(*evaluate, e.look_up);
   add_build(*build, options.build);
   add_tune(*tune, options.tune);
+  add_hits(*hits, options.hits);
+  add_show(*show, options.show);
 
   GenerateOptions& g = options.generate;
   add_model(*generate, e);
@@ -195,6 +208,8 @@ int main(int argc, char** argv) {
     if (job == "evaluate") lm::evaluate(options.evaluate);
     if (job == "build-datastore") lm::build_datastore(options.build);
     if (job == "tune-datastore") lm::tune_datastore(options.tune);
+    if (job == "datastore-hits") lm::datastore_hits(options.hits);
+    if (job == "show-neighbours") lm::show_neighbours(options.show);
     if (job == "bpe") lm::learn_byte_pairs(options.byte_pairs);
     if (job == "generate") lm::generate(options.evaluate, options.generate);
     return 0;

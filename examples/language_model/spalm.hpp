@@ -24,7 +24,7 @@ namespace language_model {
 template <class Behind>
 RetrievedTokens look_up_tokens(const Settings& s, const Tokenizer& tokenizer, const Split& split,
                                Behind&& behind) {
-  Retriever retriever(s.spalm, infty::SearchMetric::squared_l2, tokenizer, nullptr);
+  Retriever retriever(s.spalm, infty::SearchMetric::squared_l2, IndexOptions{}, tokenizer, nullptr);
   const StoreOrigin& origin = retriever.origin();
   const auto& stream = split.stream;
   const bool itself = fingerprint_of(stream) == origin.stream;

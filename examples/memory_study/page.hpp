@@ -9,29 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "../support/html.hpp"
 #include "reading.hpp"
 
 namespace memory_study {
 
-/// Text as HTML shows it.
-inline std::string html_escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (c == '\n')
-      out += "<br>";
-    else
-      out += c;
-  }
-  return out;
-}
+using support::html_escaped;
 
 /// The prediction whose probability the long-term memory raises most.
 inline Index best_remembered(const Reading& reading) {

@@ -114,6 +114,8 @@ TEST_CASE("FaissIndex: what is appended later is found after an update, told blo
   CHECK(told == std::vector<std::pair<Index, Index>>{{256, 600}, {512, 600}, {600, 600}});
   drawn.append(store, 200);
   CHECK(index.size() == 600);
+  CHECK_THROWS_WITH(index.search(queries(9), 5),
+                    Catch::Contains("has 600 keys, and its datastore has grown to 800"));
   index.update(tell);
   CHECK(index.size() == 800);
   CHECK(told.back() == std::pair<Index, Index>{800, 800});
@@ -176,6 +178,31 @@ TEST_CASE("FaissIndex: a saved index is the same, and only for its own datastore
     CHECK_THROWS_WITH(FaissIndex::load(path, other), Catch::Contains("of another datastore"));
   }
   CHECK_THROWS_AS(FaissIndex::load(folder / "none", store), infty::IoError);
+}
+
+TEST_CASE("FaissIndex: one that was saved before its datastore grew is known, and goes on") {
+  using namespace faiss_index_tests;
+  const TemporaryFolder folder;
+  const auto path = folder / "index";
+  auto store = Datastore<float>::build(folder / "store", dim, "", 256);
+  drawn.append(store, 512);
+  const FaissIndex before(store, {.kind = IndexKind::ivf, .lists = 4, .probes = 4});
+  before.save(path);
+  drawn.append(store, 700);
+  for (const bool flushed : {false, true}) {
+    if (flushed) store.flush();
+    auto index = FaissIndex::load(path, store);
+    CHECK(index.size() == 512);
+    CHECK_THROWS_WITH(index.search(queries(3), 5), Catch::Contains("512 keys"));
+    index.update();
+    CHECK(same(index.search(queries(3), 5),
+               FaissIndex(store, {.kind = IndexKind::flat}).search(queries(3), 5)));
+  }
+  // One that has grown, too, and has as many keys, but began with others.
+  auto other = Datastore<float>::build(folder / "other", dim, "", 256);
+  const std::vector<float> zeros(1212 * dim);
+  other.append(zeros.data(), std::vector<Index>(1212).data(), 1212);
+  CHECK_THROWS_WITH(FaissIndex::load(path, other), Catch::Contains("of another datastore, of 512"));
 }
 
 TEST_CASE("FaissIndex: what does not fit is refused") {

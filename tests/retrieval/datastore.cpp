@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -50,6 +51,26 @@ bool same_files(const TemporaryFolder& one, const TemporaryFolder& other) {
 }
 
 }  // namespace datastore_tests
+
+TEST_CASE("Datastore: the fingerprint of the first keys is that of a folder that had no others") {
+  using namespace datastore_tests;
+  const TemporaryFolder folder;
+  std::vector<std::uint64_t> seen;
+  for (const Index n : {5, 16, 19}) {
+    made(folder.path(), n);
+    seen.push_back(Datastore<float>::open(folder.path()).keys_checksum());
+  }
+  const auto store = Datastore<float>::open(folder.path());
+  Datastore<float> in_memory(drawn.dim, 4);
+  drawn.append(in_memory, 19);
+  for (const auto* const of : {&store, &std::as_const(in_memory)}) {
+    CHECK(of->keys_checksum(5) == seen[0]);
+    CHECK(of->keys_checksum(16) == seen[1]);
+    CHECK(of->keys_checksum(19) == seen[2]);
+    CHECK_THROWS_AS(of->keys_checksum(20), infty::ValueError);
+    CHECK_THROWS_AS(of->keys_checksum(-1), infty::ValueError);
+  }
+}
 
 TEMPLATE_LIST_TEST_CASE("Datastore: what was appended in pieces is there, wherever it stands", "",
                         infty::tests::Types) {

@@ -5,6 +5,7 @@
 
 #include <infty/retrieval/exact_index.hpp>
 
+#include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 #include "support/types.hpp"
@@ -133,6 +134,28 @@ TEMPLATE_LIST_TEST_CASE("ExactIndex: distances are those of the keys where squar
   CHECK(found.indices.to_vector() == std::vector<Index>{0, 1, 3});
   CHECK(found.scores.to_vector() == std::vector<T>{T(0), T(-0.0625), T(-4)});
   CHECK(store.tokens(found.indices).to_vector() == std::vector<Index>{0, 7, 21});
+}
+
+TEMPLATE_LIST_TEST_CASE("ExactIndex: a datastore that claims huge blocks costs what is in it", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const infty::tests::TemporaryFolder folder;
+  const Index dim = 3;
+  const auto keys = exact_index_tests::drawn<T>(7 * dim, 5);
+  const std::vector<Index> tokens(7, 1);
+  Datastore<T>::build(folder.path(), dim, "", 7).append(keys.data(), tokens.data(), 7);
+  auto manifest = infty::detail::DatastoreManifest::load(folder.path());
+  manifest.block = infty::largest_size / dim;
+  manifest.save(folder.path());
+  const auto store = Datastore<T>::open(folder.path());
+  REQUIRE(store.block() == infty::largest_size / dim);
+  const auto asked = exact_index_tests::drawn<T>(2 * dim, 6);
+  for (const SearchMetric metric : {SearchMetric::squared_l2, SearchMetric::inner_product}) {
+    const ExactIndex<T, B> index(store, metric);
+    CHECK(index.search(Tensor<T, B>::from({2, dim}, asked), 4).indices.to_vector() ==
+          exact_index_tests::sorted(keys, asked, dim, 4, metric, 0, 7).second);
+  }
 }
 
 TEST_CASE("ExactIndex: what does not fit is refused") {

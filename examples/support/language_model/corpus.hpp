@@ -50,6 +50,7 @@ struct Split {
 /// Texts, kept by whoever has them.
 struct Texts {
   std::list<infty::MappedFile> files;
+  std::vector<std::filesystem::path> names;  ///< of the files
   std::list<std::string> made;
   std::vector<std::string_view> train, valid, test;
 };
@@ -62,6 +63,7 @@ inline std::vector<std::string_view> open_documents(const std::string& path, Tex
   Index bytes = 0;
   for (const auto& file : infty::text_files(path)) {
     documents.push_back(texts.files.emplace_back(file).text());
+    texts.names.push_back(file);
     bytes += static_cast<Index>(documents.back().size());
   }
   infty::require<infty::IoError>(bytes > 0, "language_model", path, ": there is no text in it");

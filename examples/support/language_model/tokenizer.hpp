@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -79,6 +81,30 @@ class Tokenizer {
 
   std::vector<TokenId> encode(std::string_view text) const {
     return encoding_ ? encoding_->encode(text) : vocabulary_.encode(text, unit());
+  }
+
+  /// At which byte of a text each token of `encode` begins.
+  std::vector<Index> offsets(std::string_view text) const {
+    std::vector<Index> out;
+    Index at = 0;
+    if (encoding_) {
+      for (const TokenId id : encoding_->encode(text)) {
+        out.push_back(at);
+        at += std::ssize(encoding_->decode(std::span(&id, 1)));
+      }
+      return out;
+    }
+    infty::for_each_token(text, unit(), [&](std::string_view token) {
+      // The end of a line is a name; what it stands for is the next break, or the text's end.
+      const bool inside = std::less_equal<>()(text.data(), token.data()) &&
+                          std::less<>()(token.data(), text.data() + text.size());
+      const auto line = inside ? 0 : text.find('\n', static_cast<std::size_t>(at));
+      const Index begin =
+          inside ? token.data() - text.data() : static_cast<Index>(std::min(line, text.size()));
+      out.push_back(begin);
+      at = begin + (inside ? std::ssize(token) : 1);
+    });
+    return out;
   }
 
   std::string decode(std::span<const TokenId> ids) const {

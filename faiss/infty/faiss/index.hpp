@@ -96,10 +96,11 @@ class FaissIndex {
 
   /// Reads an index that `save` has written. `config()` says how it was made, but for what is only
   /// asked for when one is made: sample, seed.
-  /// @param store  the datastore that it was made of, which may have grown; must outlive the index
+  /// @param store  the datastore that it was made of; must outlive the index. If it has grown, its
+  ///               old keys are read once, and `update` is to take the new ones in before a search
   /// @throws infty::IoError for a file that is missing, foreign or damaged; infty::ValueError for
-  ///         one of another datastore, as far as that is to be seen: by the number of keys, their
-  ///         length, and their fingerprint where the datastore has not grown since
+  ///         one of another datastore, by the keys' number, length and, if it was saved of a
+  ///         folder, fingerprint
   static FaissIndex load(const std::filesystem::path& path, const Datastore<float>& store) {
     const detail::InputFile file(path);
     const std::string where = path.string();
@@ -119,8 +120,7 @@ class FaissIndex {
                      ": not an index of this program");
     require(D == store.dim(), "FaissIndex", where, ": keys have ", D,
             " numbers, those of the datastore ", store.dim());
-    require(n <= store.size() &&
-                (header.keys == 0 || n != store.finished() || header.keys == store.keys_checksum()),
+    require(n <= store.size() && (header.keys == 0 || header.keys == store.keys_checksum(n)),
             "FaissIndex", where, ": it is of another datastore, of ", n, " keys");
     FaissIndex out(store);
     out.config_.kind = static_cast<IndexKind>(header.kind);
@@ -172,10 +172,14 @@ class FaissIndex {
   /// The k keys nearest to each query as far as the index finds them; with `recompute` their scores
   /// are those of the stored keys, else of what the index keeps of them.
   /// @param queries  [Q, D]
-  /// @throws infty::ShapeError if the shapes do not fit; infty::ValueError unless k >= 1
+  /// @throws infty::ShapeError if the shapes do not fit; infty::ValueError unless k >= 1, and where
+  ///         the datastore has grown since: `update` takes the rest in
   template <class T, class B>
   Neighbours<T, B> search(const Tensor<T, B>& queries, Index k) const {
     detail::require_search("FaissIndex::search", queries, dim(), k);
+    require(size() == store_->size(), "FaissIndex::search", "the index has ", size(),
+            " keys, and its datastore has grown to ", store_->size(),
+            ": update() takes in the rest");
     const Index Q = queries.dim(0);
     Tensor<float, EigenBackend> asked(Shape{0});
     if constexpr (std::is_same_v<Tensor<T, B>, Tensor<float, EigenBackend>>)

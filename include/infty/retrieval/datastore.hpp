@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,9 +13,11 @@
 #include <vector>
 
 #include <infty/core/checked.hpp>
+#include <infty/core/float_bits.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/utf8.hpp>
+#include <infty/io/fingerprint.hpp>
 #include <infty/retrieval/datastore_files.hpp>
 #include <infty/retrieval/fwd.hpp>
 
@@ -103,6 +106,10 @@ class Datastore {
   /// A fingerprint of all keys that are finished in a folder, by which an index knows its own; 0 in
   /// memory.
   std::uint64_t keys_checksum() const { return files_ ? files_->manifest().keys : 0; }
+  /// The fingerprint that a folder had when its first n keys were all that it had; they are read
+  /// for it, unless they still are all.
+  /// @throws infty::ValueError unless 0 <= n <= size()
+  std::uint64_t keys_checksum(Index n) const;
 
   /// Takes n entries in, keys [n, D] and the tokens behind them. No other thread may read or search
   /// meanwhile.
@@ -227,6 +234,18 @@ void Datastore<T>::append(const T* keys, const Index* tokens, Index n) {
     size_ += part;
     if (files_ && size_ % block_ == 0) files_->finish(size_);
   }
+}
+
+template <class T>
+std::uint64_t Datastore<T>::keys_checksum(Index n) const {
+  require(n >= 0 && n <= size_, "Datastore::keys_checksum", "n is ", n, ": it must be 0 to ", size_,
+          ", the datastore's keys");
+  if (files_ && n == finished()) return keys_checksum();
+  detail::Fingerprint seen(detail::Fingerprint::fresh);
+  for (Index i = 0; i < n; ++i)
+    for (Index d = 0; d < dim_; ++d)
+      seen.add(std::bit_cast<typename math::detail::FloatBits<T>::Unsigned>(key(i)[d]));
+  return seen.bits();
 }
 
 template <class T>

@@ -64,7 +64,7 @@ class ExactIndex {
     for (Index end = store_->size(), n; size_ < end; size_ += n) {
       const Index place = size_ % block;
       n = (std::min)(block - place, end - size_);
-      if (place == 0) add_block();
+      make_room(place, place + n);
       if constexpr (!on_host)
         Backend::from_host(copies_.back().data() + place * D, store_->key(size_), n * D);
       if (metric_ == SearchMetric::squared_l2)
@@ -121,31 +121,45 @@ class ExactIndex {
   static constexpr bool on_host = std::is_same_v<Backend, EigenBackend>;
   static constexpr Index most_at_once = 4096;
 
-  void add_block() {
-    const Index block = store_->block();
-    if (metric_ == SearchMetric::squared_l2) {
-      squares_.emplace_back(Shape{block});
-      offsets_.push_back(std::as_const(squares_.back()).data());
+  /// Room for the first `needed` entries of the last block, of which `held` are there; with none it
+  /// is a new one. A datastore from elsewhere claims what blocks it likes: only what is there
+  /// counts.
+  void make_room(Index held, Index needed) {
+    if (held == 0) {
+      room_ = 0;
+      squares_.emplace_back();
+      offsets_.push_back(nullptr);
+      blocks_.push_back(on_host ? store_->key(size_) : nullptr);
+      if constexpr (!on_host) copies_.emplace_back();
     }
-    if constexpr (on_host) {
-      blocks_.push_back(store_->key(size_));
-    } else {
-      copies_.emplace_back(Shape{block, dim()});
-      blocks_.push_back(std::as_const(copies_.back()).data());
-    }
+    if (needed <= room_) return;
+    room_ = (std::min)(store_->block(), (std::max)(needed, 2 * room_));
+    if (metric_ == SearchMetric::squared_l2)
+      offsets_.back() = widen(squares_.back(), Shape{room_}, held);
+    if constexpr (!on_host)
+      blocks_.back() = widen(copies_.back(), Shape{room_, dim()}, held * dim());
+  }
+
+  /// Makes a tensor larger, which keeps its first n numbers, and returns where they are now.
+  static const T* widen(Tensor<T, Backend>& to, const Shape& shape, Index n) {
+    Tensor<T, Backend> wider(shape);
+    Backend::copy(wider.data(), std::as_const(to).data(), n);
+    to = std::move(wider);
+    return std::as_const(to).data();
   }
 
   /// The best of the entries [begin, end) for n queries (n, D), counted from `begin` on.
   void find(Index n, const T* queries, Index begin, Index end, Tensor<T, Backend>& scores,
             Tensor<Index, Backend>& indices) const {
     const Index block = store_->block(), at = begin / block;
+    const bool distances = metric_ == SearchMetric::squared_l2;
     const NearestRow<T> row{queries,
                             blocks_.data() + at,
                             begin % block,
                             end - begin,
                             scores.data(),
                             indices.data(),
-                            offsets_.empty() ? nullptr : offsets_.data() + at};
+                            distances ? offsets_.data() + at : nullptr};
     detail::chosen_t<ComposedNearest<Backend>>::search(
         NearestSize{n, 1, 1, dim(), block, scores.dim(1)}, &row, 1);
   }
@@ -161,8 +175,9 @@ class ExactIndex {
   const Datastore<T>* store_;
   SearchMetric metric_;
   Index size_ = 0;
+  Index room_ = 0;                 ///< entries that the last block has memory for
   std::vector<const T*> blocks_;   ///< on the host, places in the backend's memory: each [C, D]
-  std::vector<const T*> offsets_;  ///< likewise [C]: -|k|² / 2
+  std::vector<const T*> offsets_;  ///< likewise [C]: -|k|² / 2; null for inner products
   std::vector<Tensor<T, Backend>> squares_;
   std::vector<Tensor<T, Backend>> copies_;   ///< of the keys, where the backend cannot read ours
   Tensor<const T*, Backend> device_blocks_;  ///< `blocks_` in the backend's memory
