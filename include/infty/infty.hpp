@@ -276,6 +276,13 @@
 #include <infty/nn/unit_vectors.hpp>
 #include <infty/nn/visible.hpp>
 #include <infty/nn/weighted_rows.hpp>
+#include <infty/parallel/any_communicator.hpp>
+#include <infty/parallel/communicator.hpp>
+#include <infty/parallel/messages.hpp>
+#include <infty/parallel/shard_tree.hpp>
+#include <infty/parallel/shards.hpp>
+#include <infty/parallel/thread_communicator.hpp>
+#include <infty/parallel/tree_sum.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>
