@@ -90,7 +90,10 @@ class MpiCommunicator {
   /// Waits for all, by MPI_Ibarrier. @throws infty::CommunicationError
   void barrier() { state_->barrier(); }
   /// Ends all processes at once, by MPI_Abort with status 1: `why` is for the caller to say.
-  void abort(const std::string& /*why*/) { MPI_Abort(state_->talk, 1); }
+  void abort(const std::string& /*why*/) {
+    const std::lock_guard lock(state_->mpi);
+    MPI_Abort(state_->talk, 1);
+  }
 
  private:
   struct State {

@@ -17,8 +17,8 @@ namespace infty {
 struct MpiConfig {
   /// Seconds without a sign of life behind which a rank is given up; 0: never.
   double silence = 8;
-  /// Called then, once, on a thread of its own: with the rank and the seconds. Without it, the next
-  /// wait of this rank throws.
+  /// Called then, once, with the rank and the seconds, on a thread of its own, which may call MPI:
+  /// MPI_Abort, say. Without it, the next wait of this rank throws.
   std::function<void(int rank, double seconds)> lost = {};
 };
 
@@ -106,6 +106,7 @@ class Heartbeat {
       looked = now;
       if (lost_ < 0 && seconds(now - heard) > config_.silence) {
         lost_ = (rank_ + size_ - 1) % size_;
+        const std::lock_guard lock(mpi_);
         if (config_.lost) config_.lost(lost_, seconds(now - heard));
       }
       if (stopping_ && (lost_ >= 0 || (left_ && said_goodbye))) return;

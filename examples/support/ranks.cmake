@@ -1,0 +1,58 @@
+# For the scripts that start a PROGRAM on ranks, by MPIEXEC and its NUMPROC, in a FOLDER. Open MPI, of whatever version,
+# starts as many as it is asked for, and as root as well.
+set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
+set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
+set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
+set(ENV{PRTE_MCA_rmaps_default_mapping_policy} :oversubscribe)
+
+# on_ranks(RANKS STATUS OPTION...): the program on so many ranks, which must end with this status. What it says on standard
+# error is in errors.
+function(on_ranks ranks wanted)
+  execute_process(
+    COMMAND "${MPIEXEC}" ${NUMPROC} ${ranks} "${PROGRAM}" ${ARGN}
+    WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors TIMEOUT 300)
+  if(NOT status MATCHES "^${wanted}$")
+    message(FATAL_ERROR "${ranks} ranks of ${PROGRAM} ${ARGN}: status ${status}, not ${wanted}\n${errors}")
+  endif()
+  set(errors "${errors}" PARENT_SCOPE)
+endfunction()
+
+# on_different_ranks(FIRST SECOND OPTION...): the program on two ranks, with another option each, which must fail.
+function(on_different_ranks first second)
+  execute_process(
+    COMMAND "${MPIEXEC}" ${NUMPROC} 1 "${PROGRAM}" ${ARGN} ${first} : ${NUMPROC} 1 "${PROGRAM}" ${ARGN} ${second}
+    WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors TIMEOUT 300)
+  if(status EQUAL 0)
+    message(FATAL_ERROR "two ranks of ${PROGRAM} ${ARGN}, with ${first} and ${second}, go well")
+  endif()
+  set(errors "${errors}" PARENT_SCOPE)
+endfunction()
+
+# says(TEXT): so it is in errors, in one line.
+function(says text)
+  string(FIND "${errors}" "${text}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "the ranks do not say `${text}`:\n${errors}")
+  endif()
+endfunction()
+
+# signal_rank(SIGNAL RANKS RANK CONDITION OPTION...): sends a signal to one rank when the shell's condition holds; all must
+# end, and not well. How long that took is in seconds, what they say in errors.
+function(signal_rank signal ranks rank condition)
+  execute_process(
+    COMMAND
+      bash -c
+      "\"$@\" & all=$!; for i in {1..1500}; do ${condition} && break; sleep .02; done
+       for process in $(pgrep -P $all); do
+         tr '\\0' '\\n' </proc/$process/environ | grep -qxE '(OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)=${rank}' && kill -${signal} $process
+       done
+       begin=$SECONDS; wait $all; status=$?; echo $((SECONDS - begin)); exit $status"
+      signal_rank "${MPIEXEC}" ${NUMPROC} ${ranks} "${PROGRAM}" ${ARGN}
+    WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_VARIABLE took ERROR_VARIABLE errors TIMEOUT 120)
+  if(status MATCHES "^0$|timeout")
+    message(FATAL_ERROR "SIG${signal} to rank ${rank} of ${ranks}: status ${status}\n${errors}")
+  endif()
+  string(REGEX MATCH "[0-9]+" took "${took}")
+  set(seconds "${took}" PARENT_SCOPE)
+  set(errors "${errors}" PARENT_SCOPE)
+endfunction()
