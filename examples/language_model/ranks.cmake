@@ -9,10 +9,11 @@ foreach(i RANGE 1 150)
   string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
 endforeach()
 file(WRITE "${FOLDER}/text" "${text}")
-file(WRITE "${FOLDER}/other" "${text}And more.\n")
+string(REPLACE "opens" "sepno" sepno "${text}")
+file(WRITE "${FOLDER}/elsewhere/text" "${sepno}")
 
 set(tiny --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2 --samples 8
-         --sticky-bins 16 --sub-keys 4 --token-count 2 --batch 10 --segment 6 --warmup 2 --evaluate-every 20
+         --sticky-bins 16 --sub-keys 4 --token-count 2 --batch 10 --segment 6 --warmup 2
          --dropout .1 --data text)
 function(compare one other)
   same_files(${one} ${other} log.csv vocabulary.txt)
@@ -21,7 +22,7 @@ function(compare one other)
 endfunction()
 
 # Fifty steps, over the end of the text; eight shards of one row or two. A row may come to its end before others do.
-set(sticky train --memory infty-sticky ${tiny} --steps 50 --shards 8)
+set(sticky train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8)
 run(0 ignored ${sticky} --out one)
 foreach(ranks IN ITEMS 2 3 4)
   on_ranks(${ranks} 0 ${sticky} --out on-${ranks})
@@ -32,16 +33,16 @@ if(NOT errors MATCHES "4 ranks, 4 on this machine, of [0-9]+ threads each\n")
 endif()
 
 # What cannot be.
-on_ranks(4 "[1-9][0-9]*" train --memory xl ${tiny} --steps 6 --out none)
+on_ranks(4 "[1-9][0-9]*" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --out none)
 says("--shards is 0, and there are 4 ranks: each needs one shard")
 on_ranks(2 "[1-9][0-9]*" evaluate --model one)
 says("several ranks train, and do nothing else")
-refused("--shards is 11: it must lie in [0, --batch = 10]" train ${tiny} --steps 6 --shards 11 --out none)
-refused("--reduce fast goes with --shards" train ${tiny} --steps 6 --reduce fast --out none)
-on_different_ranks("" "--seed=2" train --memory xl ${tiny} --steps 6 --shards 2 --out none)
+refused("--shards is 11: it must lie in [0, --batch = 10]" train ${tiny} --steps 6 --evaluate-every 0 --shards 11 --out none)
+refused("--reduce fast goes with --shards" train ${tiny} --steps 6 --evaluate-every 0 --reduce fast --out none)
+on_different_ranks(. --seed=2 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
 says("rank 1 of 2 has the settings with the fingerprint")
-on_different_ranks("--data=text" "--data=other" train --memory xl ${tiny} --steps 6 --shards 2 --out none)
-says("rank 1 of 2 has the ")
+on_different_ranks(elsewhere "" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
+says("rank 1 of 2 has the text with the fingerprint")
 if(EXISTS "${FOLDER}/none/checkpoint.safetensors")
   message(FATAL_ERROR "ranks that differ have trained")
 endif()
@@ -58,7 +59,7 @@ endforeach()
 on_ranks(2 0 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 4 --reduce fast --out fast)
 
 # Begun by four, gone on with by two, by one, and by three; SIGTERM to one rank saves and stops all.
-set(begun train --memory infty-sticky ${tiny} --steps 50 --shards 8 --out parts --save-every 1000)
+set(begun train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8 --out parts --save-every 1000)
 foreach(ranks IN ITEMS 4 2)
   signal_rank(TERM ${ranks} 1 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt $((40 / ${ranks})) ]" ${begun} --pause .05)
   says("saved in parts; to go on: ")
@@ -69,7 +70,7 @@ compare(one parts)
 
 # A rank that is killed, or stopped: all end within ten seconds, the last checkpoint is whole, and any number of ranks
 # goes on from there.
-set(begun train --memory infty-sticky ${tiny} --steps 50 --shards 8 --out parts --save-every 3)
+set(begun train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8 --out parts --save-every 3)
 file(REMOVE_RECURSE "${FOLDER}/parts")
 set(least 5)
 foreach(signal IN ITEMS KILL STOP)

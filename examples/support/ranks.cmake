@@ -17,13 +17,15 @@ function(on_ranks ranks wanted)
   set(errors "${errors}" PARENT_SCOPE)
 endfunction()
 
-# on_different_ranks(FIRST SECOND OPTION...): the program on two ranks, with another option each, which must fail.
-function(on_different_ranks first second)
+# on_different_ranks(WHERE OPTION OPTION...): the program on two ranks, the second of which works in a folder of its own and
+# has an option more, or none; it must fail.
+function(on_different_ranks where option)
   execute_process(
-    COMMAND "${MPIEXEC}" ${NUMPROC} 1 "${PROGRAM}" ${ARGN} ${first} : ${NUMPROC} 1 "${PROGRAM}" ${ARGN} ${second}
+    COMMAND "${MPIEXEC}" ${NUMPROC} 1 "${PROGRAM}" ${ARGN} : ${NUMPROC} 1 -wdir "${FOLDER}/${where}" "${PROGRAM}" ${ARGN}
+            ${option}
     WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors TIMEOUT 300)
   if(status EQUAL 0)
-    message(FATAL_ERROR "two ranks of ${PROGRAM} ${ARGN}, with ${first} and ${second}, go well")
+    message(FATAL_ERROR "two ranks of ${PROGRAM} ${ARGN}, one in ${where} with ${option}, go well")
   endif()
   set(errors "${errors}" PARENT_SCOPE)
 endfunction()
