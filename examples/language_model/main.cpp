@@ -59,13 +59,13 @@ struct Options {
 
 void train(Settings s, const Options& options, infty::AnyCommunicator& ranks) {
   const auto& out = options.train.out;
-  std::optional<support::Lock> lock;  // of the first rank, for it alone writes
-  if (ranks.rank() == 0) lock.emplace(support::Lock::folder(out));
-  ranks.barrier();
   infty::require(ranks.size() <= std::max<Index>(s.shards, 1), "language_model", "--shards is ",
                  s.shards, ", and there are ", ranks.size(), " ranks: each needs one shard");
   infty::require(ranks.size() == 1 || s.spalm.empty(), "language_model",
                  "--spalm goes with one rank");
+  std::optional<support::Lock> lock;  // of the first rank, for it alone writes
+  if (ranks.rank() == 0) lock.emplace(support::Lock::folder(out));
+  ranks.barrier();
   Corpus corpus = load_corpus(s);
   s = sized(s, corpus);
   nlohmann::json results;
@@ -197,6 +197,8 @@ int main(int argc, char** argv) {
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
     options.train.again = support::command_line(argc, argv, {"--fresh"});
+    if (const int ranks = support::ranks_started(); ranks > 1)
+      options.train.again = "mpirun -n " + std::to_string(ranks) + ' ' + options.train.again;
     options.compare.again = options.train.again;
     if (job == "train" || job == "compare") lm::validate(settings);
     if (job == "train") lm::check_model(settings, true);

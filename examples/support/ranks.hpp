@@ -33,7 +33,7 @@
 namespace support {
 
 /// Seconds without a sign of life behind which a rank is given up, if nobody says otherwise.
-inline constexpr double default_silence = 8;
+inline constexpr double default_silence = 7;
 
 /// The option that says so.
 inline void add_ranks(CLI::App& app, double& silence) {

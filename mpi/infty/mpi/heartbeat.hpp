@@ -16,7 +16,7 @@ namespace infty {
 /// How ranks of an `MpiCommunicator` find out that one of them is no more.
 struct MpiConfig {
   /// Seconds without a sign of life behind which a rank is given up; 0: never.
-  double silence = 8;
+  double silence = 7;
   /// Called then, once, with the rank and the seconds, on a thread of its own, which may call MPI:
   /// MPI_Abort, say. Without it, the next wait of this rank throws.
   std::function<void(int rank, double seconds)> lost = {};
