@@ -23,8 +23,8 @@ if(INFTY_COMPILED)
   install(EXPORT infty_compiled NAMESPACE infty:: FILE infty-compiled.cmake DESTINATION ${package_dir})
 endif()
 install(FILES cmake/libraries.cmake cmake/products.cmake cmake/thrust.cmake cmake/faiss.cmake
-              cmake/cuda_requirements.cmake DESTINATION ${package_dir})
-install(DIRECTORY include/infty cuda/infty faiss/infty DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+              cmake/mpi.cmake cmake/cuda_requirements.cmake DESTINATION ${package_dir})
+install(DIRECTORY include/infty cuda/infty faiss/infty mpi/infty DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # pkg-config knows where the file is that it reads, and so where the prefix is.
@@ -61,6 +61,6 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
   set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_PACKAGE_DEPENDS "libeigen3-dev (>= 3.4)")
-  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libthrust-dev, libfaiss-dev")
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libthrust-dev, libfaiss-dev, libopenmpi-dev")
   include(CPack)
 endif()

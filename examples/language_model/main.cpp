@@ -16,6 +16,7 @@
 // A run that was interrupted, in whatever way, goes on from its last checkpoint when it is started
 // again, and gives the losses of an uninterrupted one, bit for bit.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -36,6 +37,7 @@
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
+#include "../support/ranks.hpp"
 #include "../support/saving.hpp"
 #include "byte_pairs.hpp"
 #include "compare.hpp"
@@ -62,9 +64,15 @@ struct Options {
   int threads = 0;
 };
 
-void train(Settings s, const Options& options) {
+void train(Settings s, const Options& options, infty::AnyCommunicator& ranks) {
   const auto& out = options.train.out;
-  const auto lock = support::Lock::folder(out);
+  infty::require(ranks.size() <= std::max<Index>(s.shards, 1), "language_model", "--shards is ",
+                 s.shards, ", and there are ", ranks.size(), " ranks: each needs one shard");
+  infty::require(ranks.size() == 1 || s.spalm.empty(), "language_model",
+                 "--spalm goes with one rank");
+  std::optional<support::Lock> lock;  // of the first rank, for it alone writes
+  if (ranks.rank() == 0) lock.emplace(support::Lock::folder(out));
+  ranks.barrier();
   Corpus corpus = load_corpus(s);
   s = sized(s, corpus);
   nlohmann::json results;
@@ -72,11 +80,13 @@ void train(Settings s, const Options& options) {
     require_same_run(s, corpus, out);
     results = finished_results(out, s);
   }
+  infty::require_same(ranks, "the results in " + out.string(), results.dump());
   if (results.is_null()) {
     describe(corpus);
     warn_of_memory(s);
     if (!s.spalm.empty()) look_up_tokens(s, corpus, out);
-    language_model::train(s, corpus, options.train, lock);
+    language_model::train(s, corpus, options.train, ranks, lock ? &*lock : nullptr);
+    if (ranks.rank() > 0) return;
     results = finished_results(out, s);
   } else {
     std::fprintf(stderr, "%s is finished\n", out.c_str());
@@ -125,6 +135,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
                {1, most_at_once});
 
   train->add_option("--out", options.train.out, "folder of the run")->capture_default_str();
+  support::add_ranks(*train, options.train.silence);
   train->add_flag("--fresh", options.train.fresh, "begin anew, whatever is in the folder");
   add_option(*train, "--pause", options.train.pause, "seconds to wait behind every step, for tests",
              {0, 3600})
@@ -193,17 +204,26 @@ int main(int argc, char** argv) {
       settings = lm::presets().at(options.preset);
       if (const auto code = lm::parse(argc, argv, options, settings, job)) return *code;
     }
+    infty::require(job == "train" || support::ranks_started() <= 1, "language_model",
+                   "several ranks train, and do nothing else");
     // A token at a time is too little to share out.
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
     options.train.again = support::command_line(argc, argv, {"--fresh"});
+    if (const int ranks = support::ranks_started(); ranks > 1)
+      options.train.again = "mpirun -n " + std::to_string(ranks) + ' ' + options.train.again;
     options.compare.again = options.train.again;
     if (job == "train" || job == "compare") lm::validate(settings);
     if (job == "train") lm::check_model(settings, true);
     infty::require(job != "compare" || settings.spalm.empty(), "language_model",
                    "--spalm goes with train, not with compare");
     if (job == "compare") lm::check_models(settings, options.compare.memories);
-    if (job == "train") lm::train(settings, options);
+    if (job == "train")
+      return support::on_ranks("language_model", options.train.silence, options.threads,
+                               [&](infty::AnyCommunicator& ranks) {
+                                 lm::train(settings, options, ranks);
+                                 return 0;
+                               });
     if (job == "compare") lm::compare(settings, options.compare);
     if (job == "evaluate") lm::evaluate(options.evaluate);
     if (job == "build-datastore") lm::build_datastore(options.build);

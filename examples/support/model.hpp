@@ -209,9 +209,11 @@ class Model {
     return objective(state, std::span(&batch, 1), config);
   }
 
-  /// Adds a state, as "state.*".
-  virtual void save_state(infty::SafetensorsWriter& writer, const State& state) const = 0;
-  virtual void load_state(infty::CheckpointLoader& loader, State& state) const = 0;
+  /// Adds a state, as PREFIX*.
+  virtual void save_state(infty::SafetensorsWriter& writer, const State& state,
+                          const std::string& prefix = "state.") const = 0;
+  virtual void load_state(infty::CheckpointLoader& loader, State& state,
+                          const std::string& prefix = "state.") const = 0;
   /// Takes the parameters, "model.*", that a trainer has saved.
   virtual void load_parameters(infty::CheckpointLoader& loader) = 0;
 

@@ -144,6 +144,7 @@ Range<T> range_of(std::string_view name) {
                                                                {"scored", from(0)},
                                                                {"segment", from(1)},
                                                                {"self-slots", from(1)},
+                                                               {"shards", {0, most_at_once}},
                                                                {"short-term", from(0)},
                                                                {"slots", from(1)},
                                                                {"spalm-neighbours", {1, 1024}},

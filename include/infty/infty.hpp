@@ -276,6 +276,13 @@
 #include <infty/nn/unit_vectors.hpp>
 #include <infty/nn/visible.hpp>
 #include <infty/nn/weighted_rows.hpp>
+#include <infty/parallel/any_communicator.hpp>
+#include <infty/parallel/communicator.hpp>
+#include <infty/parallel/messages.hpp>
+#include <infty/parallel/shard_tree.hpp>
+#include <infty/parallel/shards.hpp>
+#include <infty/parallel/thread_communicator.hpp>
+#include <infty/parallel/tree_sum.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/contraction.hpp>
@@ -304,16 +311,21 @@
 #include <infty/train/checkpoint_version.hpp>
 #include <infty/train/checkpoint_writing.hpp>
 #include <infty/train/clip.hpp>
+#include <infty/train/flat_gradients.hpp>
 #include <infty/train/fwd.hpp>
 #include <infty/train/load_report.hpp>
 #include <infty/train/loss_in_parts.hpp>
 #include <infty/train/named_parameters.hpp>
 #include <infty/train/progress.hpp>
+#include <infty/train/rank_checkpoint.hpp>
 #include <infty/train/replay.hpp>
 #include <infty/train/schedule.hpp>
+#include <infty/train/shard_statistics.hpp>
+#include <infty/train/shard_step.hpp>
 #include <infty/train/train_step.hpp>
 #include <infty/train/trainer.hpp>
 #include <infty/train/trainer_config.hpp>
+#include <infty/train/trainer_run.hpp>
 #include <infty/version.hpp>
 
 #if !defined(__CUDACC__)  // for host compilers alone

@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/core/random.hpp>
@@ -206,4 +207,53 @@ TEST_CASE("BatchStream: a segment of any length is all that a row has left") {
   pieces.next();
   whole.seek(pieces.position());
   CHECK(whole.next().length == 3);
+}
+
+TEST_CASE("BatchStream: rows that are shared out are those of the batch") {
+  for (const bool documents : {false, true}) {
+    const auto stream = numbered({7, 1, 12, 3, 9, 5});  // 37 tokens
+    BatchStream whole(stream, {.batch = 5, .segment = 3, .start = 7, .reset_documents = documents});
+    for (int i = 0; i < 12; ++i) {
+      CAPTURE(documents, i);
+      const BatchPosition before = whole.position();
+      std::vector<TextBatch> parts;
+      for (const auto& [first, count] : {std::pair<Index, Index>{0, 2}, {2, 1}, {3, 2}})
+        parts.push_back(whole.read(first, count));
+      CHECK(whole.position() == before);
+      const Index predicted = whole.predicted();
+      BatchStream skipped = whole;
+      skipped.skip();
+      const TextBatch batch = whole.next();
+      CHECK(skipped.position() == whole.position());
+      CHECK(predicted == batch.predicted);
+      Index row = 0, targets = 0;
+      std::vector<Index> reset, first;
+      for (const TextBatch& part : parts) {
+        CHECK(part.first_row == row);
+        CHECK(part.last == batch.last);
+        CHECK(part.epoch == batch.epoch);
+        CHECK(part.length <= batch.length);
+        first.insert(first.end(), part.first.begin(), part.first.end());
+        for (const Index one : part.reset) reset.push_back(row + one);
+        for (Index r = 0; r < part.batch; ++r, ++row)
+          for (Index k = 0; k < batch.length; ++k) {
+            const auto at = static_cast<std::size_t>(row * batch.length + k);
+            const auto own = static_cast<std::size_t>(r * part.length + k);
+            const bool there = k < part.length;
+            CHECK(batch.targets[at] == (there ? part.targets[own] : ignore_index));
+            if (there) CHECK(batch.inputs[at] == part.inputs[own]);
+          }
+        targets += part.predicted;
+      }
+      CHECK(row == 5);
+      CHECK(targets == predicted);
+      CHECK(reset == batch.reset);
+      CHECK(first == batch.first);
+    }
+  }
+  const auto stream = numbered({5});
+  const BatchStream batches(stream, {.batch = 2, .segment = 2});
+  CHECK_THROWS_AS(batches.read(1, 2), infty::ValueError);
+  CHECK_THROWS_AS(batches.read(-1, 1), infty::ValueError);
+  CHECK_THROWS_AS(batches.read(0, 0), infty::ValueError);
 }

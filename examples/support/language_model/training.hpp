@@ -22,6 +22,7 @@
 #include "../json.hpp"
 #include "../lock.hpp"
 #include "../progress_line.hpp"
+#include "../ranks.hpp"
 #include "../running_mean.hpp"
 #include "../settings.hpp"
 #include "../training.hpp"
@@ -29,6 +30,7 @@
 #include "log.hpp"
 #include "model.hpp"
 #include "results.hpp"
+#include "steps.hpp"
 
 namespace language_model {
 
@@ -36,121 +38,11 @@ namespace language_model {
 struct TrainOptions {
   std::filesystem::path out = "language-model";
   support::Saving saving = {};
-  double pause = 0;        ///< seconds to wait behind every step
+  double pause = 0;  ///< seconds to wait behind every step
+  /// Seconds without a sign of life behind which a rank is given up; 0: never.
+  double silence = support::default_silence;
   bool fresh = false;      ///< whether what is in the folder is to be replaced
   std::string again = "";  ///< the command that goes on with the run
-};
-
-/// What the next step depends on, and what was learned from until now.
-class Training {
- public:
-  Training(const Settings& s, const Corpus& corpus, const support::Saving& saving)
-      : settings_(s),
-        here_{.next = {}, .text = corpus.fingerprint, .vocabulary = corpus.tokenizer.fingerprint()},
-        model_(make_model(s, corpus.tokenizer.size())),
-        dropout_(s.seed, 3),
-        retrieved_(&corpus.train.retrieved),
-        batches_(corpus.train.stream, {.batch = s.batch,
-                                       .segment = s.segment,
-                                       .start = corpus.tokenizer.start(),
-                                       .reset_documents = s.documents}),
-        state_(model_->make_state(s.batch)),
-        trainer_(model_->named_parameters(), trainer_config(s, saving)) {
-    trainer_.keep_settings(support::to_json(s).dump()).keep("dropout", dropout_);
-    trainer_.keep_tensors(
-        [this](infty::SafetensorsWriter& writer) { model_->save_state(writer, state_); },
-        [this](infty::CheckpointLoader& loader) { model_->load_state(loader, state_); });
-    trainer_.keep_text(
-        "position", [this] { return position(); },
-        [this](const std::string& text) { return taken(text); });
-  }
-  Training(const Training&) = delete;
-  Training& operator=(const Training&) = delete;
-
-  const support::Model& model() const { return *model_; }
-  Index steps() const { return trainer_.steps(); }
-  Index tokens() const { return here_.tokens; }
-  double seconds() const { return here_.seconds; }
-  std::uint64_t log_bytes() const { return here_.log_bytes; }
-
-  /// What the last step read: its tokens, the epoch of its last segment, and its loss, in nats a
-  /// token.
-  Index step_tokens() const { return step_tokens_; }
-  Index epoch() const { return segments_.back().epoch; }
-  double loss() const { return static_cast<double>(loss_.value().item()); }
-
-  /// Trains on, step by step. Returns whether all steps are done.
-  bool run(infty::TrainerRun options) {
-    const auto stepped = std::move(options.stepped);
-    options.stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
-      here_.tokens += step_tokens_;
-      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
-      here_.seconds += time.count();
-      stepped(step, progress);
-    };
-    return trainer_.run([this] { return objective(); }, options);
-  }
-
-  /// @param log_bytes  how long the log is
-  void save(const std::filesystem::path& path, std::uint64_t log_bytes) {
-    here_.log_bytes = log_bytes;
-    trainer_.save(path);
-  }
-
-  /// Goes on from a checkpoint of this run. Throws infty::Error for a damaged one.
-  void load(const std::filesystem::path& path) { trainer_.load(path); }
-
- private:
-  infty::Variable<float> objective() {
-    start_ = std::chrono::steady_clock::now();
-    segments_.clear();
-    step_tokens_ = 0;
-    for (Index i = 0; i < settings_.bptt; ++i) {
-      segments_.push_back(batches_.next());
-      retrieved_->put(segments_.back());
-      step_tokens_ += segments_.back().predicted;
-    }
-    const auto made =
-        model_->objective(state_, segments_,
-                          {.kl_weight = settings_.kl_weight,
-                           .auxiliary_weight = settings_.auxiliary_weight,
-                           .dropout = settings_.model.dropout > 0 ? &dropout_ : nullptr,
-                           .replay = settings_.replay});
-    loss_ = made.loss;
-    return made.total;
-  }
-
-  std::string position() {
-    here_.epoch = batches_.position().epoch;
-    here_.next = batches_.position().next;
-    return support::json_of(here_).dump();
-  }
-
-  std::function<void()> taken(const std::string& text) {
-    const auto there = support::parse<Position>(text, "the checkpoint's position");
-    infty::require<infty::IoError>(there.tokens >= 0 && there.seconds >= 0, "language_model",
-                                   "the checkpoint's position: ", there.tokens, " tokens in ",
-                                   there.seconds, " seconds cannot be");
-    infty::BatchStream batches = batches_;
-    batches.seek({.epoch = there.epoch, .next = there.next});
-    return [this, there, batches] {
-      here_ = there;
-      batches_ = batches;
-    };
-  }
-
-  Settings settings_;
-  Position here_;
-  std::unique_ptr<support::Model> model_;
-  infty::Random dropout_;
-  const RetrievedTokens* retrieved_;
-  infty::BatchStream batches_;
-  support::Model::State state_;
-  infty::Trainer<float> trainer_;
-  std::vector<infty::TextBatch> segments_;  // of the last step
-  Index step_tokens_ = 0;
-  infty::Variable<float> loss_;
-  std::chrono::steady_clock::time_point start_;
 };
 
 /// A number as short as it can be read back.
@@ -213,21 +105,23 @@ inline Results results_of(const Settings& s, const Corpus& corpus, const Trainin
           .test = score("test", corpus.test)};
 }
 
-/// Trains until all steps are done, saving as it goes; a signal saves and stops it behind a step,
-/// and what is evaluated there. Throws support::Interrupted then.
+/// Trains until all steps are done, saving as it goes; a signal to any rank saves and stops all of
+/// them behind a step, and what is evaluated there. Throws support::Interrupted then.
+/// @param log  of the first rank, which evaluates and says how far it is; null on others
 inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOptions& options,
-                         Training& training, Log& log) {
+                         infty::AnyCommunicator& ranks, Training& training, Log* log) {
   support::ProgressLine line(support::model_name(s), s.steps, training.steps());
   support::RunningMean mean;
   double valid = std::numeric_limits<double>::quiet_NaN();
   const auto stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
+    if (!log) return;
     const double loss = mean.add(training.loss());
     const bool validate = s.evaluate_every > 0 && progress.done() % s.evaluate_every == 0;
     if (validate)
       valid =
           evaluate_shown("valid", training.model(), s, corpus.tokenizer, corpus.valid, [](Index) {
           }).per_token();
-    log.append(csv_line(training, step, validate ? number(valid) : ""));
+    log->append(csv_line(training, step, validate ? number(valid) : ""));
     const double speed = static_cast<double>(training.tokens()) / training.seconds();
     if (std::isnan(valid))
       line.update(progress.done(), {{"loss", loss}, {"tokens/s", speed}});
@@ -236,32 +130,49 @@ inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOpt
     if (options.pause > 0)
       std::this_thread::sleep_for(std::chrono::duration<double>(options.pause));
   };
-  const bool done =
-      training.run({.save = [&] { training.save(checkpoint_of(options.out), log.sync()); },
-                    .stop = [] { return support::InterruptGuard::signal() != 0; },
-                    .stepped = stepped});
+  const bool done = training.run(
+      {.save = [&] { training.save(checkpoint_of(options.out), log ? log->sync() : 0); },
+       .stop = [] { return support::InterruptGuard::signal() != 0; },
+       .stepped = stepped});
   if (!done)
-    throw support::Interrupted(support::InterruptGuard::signal(),
+    throw support::Interrupted(support::signal_of_all(ranks),
                                "stopped behind step " + std::to_string(training.steps()) + " of " +
                                    std::to_string(s.steps) + ", saved in " + options.out.string() +
                                    "; to go on: " + options.again);
 }
 
+/// Throws infty::ValueError that says in what ranks differ that must not: the program, the
+/// settings, the text and its vocabulary, or where the run in the folder stands.
+inline void require_same_on_all(infty::AnyCommunicator& ranks, const Settings& s,
+                                const Corpus& corpus, const TrainOptions& options) {
+  infty::require_same(ranks, "the program", support::program_fingerprint());
+  infty::require_same(ranks, "the settings", support::to_json(s).dump());
+  infty::require_same(ranks, "the vocabulary", corpus.tokenizer.fingerprint());
+  infty::require_same(ranks, "the text", corpus.fingerprint);
+  const auto checkpoint = checkpoint_of(options.out);
+  const bool there = !options.fresh && std::filesystem::exists(checkpoint);
+  infty::require_same(ranks, "the checkpoint in " + options.out.string(),
+                      there ? infty::SafetensorsFile(checkpoint).metadata("position") : "");
+}
+
 /// Trains in a folder until all steps are done: from its checkpoint on, if there is one. Nothing is
-/// written before it is known that the run there is this one.
-/// @param lock  of the folder
+/// written before it is known that the run there is this one, and the same on all ranks.
+/// @param lock  of the folder, which the first rank holds; null on others
 inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& options,
-                  const support::Lock& lock) {
+                  infty::AnyCommunicator& ranks, const support::Lock* lock) {
   constexpr const char* header = "step,epoch,tokens,loss,grad_norm,learning_rate,valid\n";
   const auto checkpoint = checkpoint_of(options.out);
   if (!options.fresh) require_same_run(s, corpus, options.out);
+  require_same_on_all(ranks, s, corpus, options);
   const support::InterruptGuard interrupt;
-  Training training(s, corpus, options.saving);
+  Training training(s, corpus, options.saving, ranks);
   const bool goes_on = !options.fresh && std::filesystem::exists(checkpoint);
   if (goes_on) training.load(checkpoint);
-  lock.remove_unfinished({"checkpoint.safetensors", "vocabulary.txt", "encoder.json", "vocab.bpe",
-                          "vocab.json", "merges.txt", "results.json", "figure.gp",
-                          "retrieved.safetensors"});
+  ranks.barrier();  // nobody reads any more
+  if (!lock) return train_to_end(s, corpus, options, ranks, training, nullptr);
+  lock->remove_unfinished({"checkpoint.safetensors", "vocabulary.txt", "encoder.json", "vocab.bpe",
+                           "vocab.json", "merges.txt", "results.json", "figure.gp",
+                           "retrieved.safetensors"});
   Log log(options.out / "log.csv");
   if (goes_on) {
     log.go_on(header, training.log_bytes(), training.steps());
@@ -271,7 +182,7 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
     log.begin(header);
   }
   corpus.tokenizer.save(options.out);
-  train_to_end(s, corpus, options, training, log);
+  train_to_end(s, corpus, options, ranks, training, &log);
   support::write_file(options.out / "figure.gp", training_figure(s));
   support::draw_figure(options.out);
   // The last file: with it the run is finished.

@@ -157,11 +157,13 @@ class ModelOf final : public Model {
     return {total, loss};
   }
 
-  void save_state(infty::SafetensorsWriter& writer, const State& state) const override {
-    infty::save_state(writer, std::any_cast<const LmState&>(state), "state.");
+  void save_state(infty::SafetensorsWriter& writer, const State& state,
+                  const std::string& prefix) const override {
+    infty::save_state(writer, std::any_cast<const LmState&>(state), prefix);
   }
-  void load_state(infty::CheckpointLoader& loader, State& state) const override {
-    loader.state(of(state), "state.");
+  void load_state(infty::CheckpointLoader& loader, State& state,
+                  const std::string& prefix) const override {
+    loader.state(of(state), prefix);
   }
   void load_parameters(infty::CheckpointLoader& loader) override {
     loader.parameters(model_, "model.");
@@ -173,7 +175,7 @@ class ModelOf final : public Model {
   infty::Objective<float> segment_objective(LmState& state, const infty::TextBatch& batch,
                                             const ObjectiveConfig& config) const {
     if (std::ssize(batch.reset) == batch.batch)
-      state = model_.make_state(batch.batch);
+      state = model_.make_state(batch.batch, batch.first_row);
     else
       for (const Index row : batch.reset) infty::reset_row(state, row);
     infty::Pass<float> pass{.random = config.dropout,

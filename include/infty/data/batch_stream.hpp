@@ -52,8 +52,9 @@ struct TextBatch {
   Index predicted = 0;  ///< targets that are not ignored
   /// Rows whose memory is to be fresh before they read this, rising.
   std::vector<Index> reset = {};
-  Index epoch = 0;    ///< passes over the stream that were complete before this
-  bool last = false;  ///< whether this one completes a pass
+  Index first_row = 0;  ///< which row of the stream the first of these is
+  Index epoch = 0;      ///< passes over the stream that were complete before this
+  bool last = false;    ///< whether this one completes a pass
 };
 
 /// Where a `BatchStream` stands: in which pass, and each row's next target.
@@ -97,37 +98,61 @@ class BatchStream {
 
   /// Reads the next segment of all rows.
   TextBatch next() {
+    TextBatch out = read(0, config_.batch);
+    skip();
+    return out;
+  }
+
+  /// Reads the next segment of `count` rows from `first` on, as long as the longest of these, and
+  /// stays where it is: for those who share the rows of a batch out. It reads no other rows'
+  /// tokens.
+  /// @throws infty::ValueError unless there are such rows
+  TextBatch read(Index first, Index count) const {
+    require(0 <= first && 1 <= count && first <= config_.batch - count, "BatchStream::read", count,
+            " rows from ", first, " on: there are ", config_.batch);
     TextBatch out;
-    out.batch = config_.batch;
+    out.batch = count;
+    out.first_row = first;
     out.epoch = position_.epoch;
-    out.first = position_.next;
+    out.last = is_last();
     std::vector<Index> lengths;
-    for (Index row = 0; row < config_.batch; ++row) {
-      lengths.push_back(length_of(row, position_.next[static_cast<std::size_t>(row)]));
+    for (Index row = first; row < first + count; ++row) {
+      out.first.push_back(next_of(row));
+      lengths.push_back(length_of(row, next_of(row)));
       out.length = (std::max)(out.length, lengths.back());
     }
-    const auto all = static_cast<std::size_t>(config_.batch * out.length);
+    const auto all = static_cast<std::size_t>(count * out.length);
     out.inputs.reserve(all);
     out.targets.reserve(all);
-    out.last = true;
-    for (Index row = 0; row < config_.batch; ++row) {
-      Index& next = position_.next[static_cast<std::size_t>(row)];
+    for (Index row = 0; row < count; ++row) {
+      const Index next = out.first[static_cast<std::size_t>(row)];
       const Index length = lengths[static_cast<std::size_t>(row)];
-      if (length > 0 && begins(row, next)) out.reset.push_back(row);
+      if (length > 0 && begins(first + row, next)) out.reset.push_back(row);
       for (Index i = 0; i < out.length; ++i) {
         const bool there = i < length;
         out.inputs.push_back(there && !is_start(next + i) ? token(next + i - 1) : config_.start);
         out.targets.push_back(there ? token(next + i) : ignore_index);
       }
-      next += length;
       out.predicted += length;
-      out.last = out.last && next == end_of(row);
-    }
-    if (out.last) {
-      ++position_.epoch;
-      rewind();
     }
     return out;
+  }
+
+  /// Goes on behind the next segment of all rows.
+  void skip() {
+    const bool last = is_last();
+    for (Index row = 0; row < config_.batch; ++row)
+      position_.next[static_cast<std::size_t>(row)] += length_of(row, next_of(row));
+    if (!last) return;
+    ++position_.epoch;
+    rewind();
+  }
+
+  /// Counts the targets of the next segment of all rows.
+  Index predicted() const {
+    Index count = 0;
+    for (Index row = 0; row < config_.batch; ++row) count += length_of(row, next_of(row));
+    return count;
   }
 
   /// Counts the batches in a pass.
@@ -165,6 +190,7 @@ class BatchStream {
 
  private:
   Index size() const { return static_cast<Index>(stream_->tokens.size()); }
+  Index next_of(Index row) const { return position_.next[static_cast<std::size_t>(row)]; }
   Index token(Index at) const { return stream_->tokens[static_cast<std::size_t>(at)]; }
 
   // Parts differ by one token at most; the longer ones come first.
@@ -190,6 +216,13 @@ class BatchStream {
       if (border != documents.end()) end = (std::min)(end, *border);
     }
     return end - next;
+  }
+
+  /// Whether the next segment completes a pass.
+  bool is_last() const {
+    for (Index row = 0; row < config_.batch; ++row)
+      if (next_of(row) + length_of(row, next_of(row)) != end_of(row)) return false;
+    return true;
   }
 
   void rewind() {

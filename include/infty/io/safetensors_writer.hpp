@@ -82,6 +82,12 @@ class SafetensorsWriter {
     insert(std::move(name), {dtype, shape, view, std::move(copy)});
   }
 
+  /// Calls see(name, dtype, shape, bytes) for every tensor, by name.
+  template <class See>
+  void each(See&& see) const {
+    for (const auto& [name, data] : tensors_) see(name, data.dtype, data.shape, data.bytes);
+  }
+
   /// Writes the file beside `path`, flushes it to the disk and renames it into place: whatever goes
   /// wrong, `path` is the old file or the whole new one.
   /// @throws infty::IoError, such as for a missing folder or a full disk

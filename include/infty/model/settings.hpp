@@ -18,6 +18,7 @@
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/beam_search.hpp>
 #include <infty/nn/sampling.hpp>
+#include <infty/parallel/shards.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/trainer_config.hpp>
 
@@ -48,6 +49,8 @@ constexpr std::array<std::string_view, 3> names_of(ReconstructionLoss) {
 constexpr std::array<std::string_view, 2> names_of(LaMemoPositions) {
   return {"disentangled", "transformer_xl"};
 }
+/// The names of ways to sum over ranks.
+constexpr std::array<std::string_view, 2> names_of(Reduction) { return {"tree", "fast"}; }
 /// The names of schedules.
 constexpr std::array<std::string_view, 3> names_of(RateSchedule) {
   return {"cosine", "linear", "constant"};

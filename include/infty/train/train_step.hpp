@@ -75,6 +75,38 @@ void note_scalar(const T* from, double* to) {
   B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { *to = static_cast<double>(*from); });
 }
 
+/// The value of a loss that was computed by `loss()` for training, as a scalar variable.
+template <class T, class B, class Loss>
+Variable<T, B> checked_loss(const Adam<T, B>& adam, Loss&& loss) {
+  Variable<T, B> value =
+      explained<NonFiniteError>([&] { return Variable<T, B>(std::forward<Loss>(loss)()); },
+                                [&](const char* what) { raise_non_finite(what, adam); });
+  require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
+                      ": it must have one element");
+  return value;
+}
+
+/// The end of a step, whose loss is known and whose gradients have arrived: checks them, clips them
+/// and steps.
+/// @param squares  the gradients' sums of squares, one a parameter
+template <class T, class B>
+void finish_step(Adam<T, B>& adam, const TrainStepConfig& config, TrainStep& step,
+                 const double* squares) {
+  if (!math::is_finite(step.loss)) {
+    std::ostringstream seen;
+    seen << "the loss is " << step.loss;
+    raise_non_finite(seen.str(), adam);
+  }
+  step.grad_norm =
+      explained<NonFiniteError>([&] { return joint_norm(adam.parameters(), squares); },
+                                [&](const char* what) {
+                                  raise<NonFiniteError>("train_step", "step ", adam.steps(),
+                                                        ", loss ", step.loss, ": ", what);
+                                });
+  clip_groups(adam, squares, step.grad_norm, config.max_norm);
+  adam.step(config.learning_rate);
+}
+
 }  // namespace detail
 
 /// One step of training: forgets old gradients, records `loss()`, which returns a scalar variable,
@@ -94,11 +126,7 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
   Tensor<double, B> measured(Shape{1 + std::ssize(parameters)});  // the loss, then sums of squares
   {
     Tape tape;
-    const Variable<T, B> value = detail::explained<NonFiniteError>(
-        [&] { return Variable<T, B>(std::forward<Loss>(loss)()); },
-        [&](const char* what) { detail::raise_non_finite(what, adam); });
-    require<ShapeError>(value.size() == 1, "train_step", "the loss is ", value.shape(),
-                        ": it must have one element");
+    const Variable<T, B> value = detail::checked_loss(adam, std::forward<Loss>(loss));
     detail::note_scalar<B>(value.value().data(), measured.data());
     tape.backward(value);
   }
@@ -106,19 +134,7 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& los
   detail::Squares read(static_cast<std::size_t>(measured.size()));
   B::to_host(read.data(), measured.data(), measured.size());
   step.loss = read[0];
-  if (!math::is_finite(step.loss)) {
-    std::ostringstream seen;
-    seen << "the loss is " << step.loss;
-    detail::raise_non_finite(seen.str(), adam);
-  }
-  step.grad_norm = detail::explained<NonFiniteError>(
-      [&] { return detail::joint_norm(parameters, read.data() + 1); },
-      [&](const char* what) {
-        raise<NonFiniteError>("train_step", "step ", adam.steps(), ", loss ", step.loss, ": ",
-                              what);
-      });
-  detail::clip_groups(adam, read.data() + 1, step.grad_norm, config.max_norm);
-  adam.step(config.learning_rate);
+  detail::finish_step(adam, config, step, read.data() + 1);
   return step;
 }
 

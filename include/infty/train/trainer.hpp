@@ -16,26 +16,19 @@
 #include <infty/core/needs.hpp>
 #include <infty/core/random.hpp>
 #include <infty/io/settings.hpp>
+#include <infty/parallel/messages.hpp>
+#include <infty/parallel/shards.hpp>
 #include <infty/train/adam.hpp>
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/named_parameters.hpp>
 #include <infty/train/progress.hpp>
+#include <infty/train/rank_checkpoint.hpp>
+#include <infty/train/shard_step.hpp>
 #include <infty/train/train_step.hpp>
 #include <infty/train/trainer_config.hpp>
+#include <infty/train/trainer_run.hpp>
 
 namespace infty {
-
-/// What `Trainer::run` does beside training; each may be left out.
-struct TrainerRun {
-  /// Called when a checkpoint is due: every `save_every` steps and where the last is `save_minutes`
-  /// old, which the configuration says; behind the last step, and where it stops.
-  std::function<void()> save = {};
-  /// Asked before every step, and behind the last, whether to stop: for a signal, or a clock.
-  std::function<bool()> stop = {};
-  /// Called behind every step, before it is saved: for logs, evaluation, and a line on the
-  /// progress.
-  std::function<void(const TrainStep&, const Progress&)> stepped = {};
-};
 
 /// A training that can be stopped anywhere and gone on with: steps of Adam by a schedule, and one
 /// checkpoint of everything that the next step depends on. The parameters, the optimiser and the
@@ -49,6 +42,10 @@ struct TrainerRun {
 ///     trainer.run([&] { return ...; }, {.save = [&] { trainer.save(path); }});
 ///
 /// A run that went on from a checkpoint is bit for bit one that was never stopped.
+///
+/// On several ranks each has a trainer, keeps what its own shards need by `keep_own`, and takes
+/// steps, runs and saves with its `Shards`: all ranks together, one checkpoint, which any number of
+/// ranks goes on from.
 template <class T, class Backend = EigenBackend>
 class Trainer {
  public:
@@ -145,14 +142,28 @@ class Trainer {
     return *this;
   }
 
+  /// Keeps what is this rank's own, such as the states and the random generators of its shards,
+  /// under names that no other rank has: `save` on ranks gathers it, `load` takes it.
+  Trainer& keep_own(std::function<void(SafetensorsWriter&)> save,
+                    std::function<void(CheckpointLoader&)> load) {
+    keep_tensors(std::move(save), std::move(load));
+    kept_.back().own = true;
+    return *this;
+  }
+
   /// Takes a step along the gradient of `loss()`, a scalar variable, with the schedule's rate.
   /// @throws as `train_step`; then parameters and optimiser are as they were, though what `loss`
   /// has drawn and read is not
   template <class Loss>
   TrainStep step(Loss&& loss) {
-    return train_step(adam_,
-                      {.learning_rate = config_.rate(steps()), .max_norm = config_.clipped_norm()},
-                      std::forward<Loss>(loss));
+    return train_step(adam_, step_config(), std::forward<Loss>(loss));
+  }
+
+  /// Takes a step along the gradient of the sum of `loss(shard)` over all shards, of which this
+  /// rank computes its own. @throws as `train_step` of shards
+  template <Communicator C, class Loss>
+  TrainStep step(const Shards<C>& shards, Loss&& loss) {
+    return train_step(adam_, step_config(), shards, std::forward<Loss>(loss));
   }
 
   /// Takes all steps that are left, or stops where it is asked to; saves then and every so often.
@@ -161,45 +172,25 @@ class Trainer {
   /// calls: behind NaN, the last checkpoint is the last good one
   template <class Loss>
   bool run(Loss&& loss, const TrainerRun& options = {}) {
-    require(steps() <= config_.steps, "Trainer::run", steps(), " steps are done, of ",
-            config_.steps);
-    Progress progress(config_.steps, steps());
-    Index saved = -1;
-    auto since = Progress::Clock::now();
-    const auto save = [&] {
-      if (options.save && saved != steps()) options.save();
-      saved = steps();
-      since = Progress::Clock::now();
-    };
-    const auto due = [&] {
-      const std::chrono::duration<double, std::ratio<60>> old = Progress::Clock::now() - since;
-      return steps() % config_.save_every == 0 || steps() == config_.steps ||
-             (config_.save_minutes > 0 && old.count() >= config_.save_minutes);
-    };
-    for (;;) {
-      if (options.stop && options.stop()) {
-        save();
-        return false;
-      }
-      if (steps() == config_.steps) return true;
-      const TrainStep done = step(loss);
-      progress.update(steps());
-      if (options.stepped) options.stepped(done, progress);
-      if (due()) save();
-    }
+    return run_steps([&] { return step(loss); }, [](bool asked) { return asked; }, options);
+  }
+
+  /// The same on ranks, with `loss(shard)`: each calls what `options` has, and stops or saves
+  /// behind the same step as all others, where one of them is asked to stop or finds that it is
+  /// time.
+  /// @throws as `step`
+  template <Communicator C, class Loss>
+  bool run(const Shards<C>& shards, Loss&& loss, const TrainerRun& options = {}) {
+    return run_steps([&] { return step(shards, loss); },
+                     [&](bool asked) { return any_rank(shards.ranks(), asked); }, options);
   }
 
   /// Adds everything to a checkpoint: the parameters as PREFIX"model.", the optimiser as
   /// PREFIX"optimizer.", and what is kept. @throws infty::NonFiniteError that names the first
   /// parameter that is not finite, so that no good checkpoint is replaced; infty::IoError
   void save(SafetensorsWriter& writer) const {
-    for (const auto& [name, variable] : adam_.parameters())
-      require<NonFiniteError>(detail::all_finite(variable.value()), "Trainer::save", "behind step ",
-                              steps(), ": parameter ", name, " is not finite");
-    save_parameters(writer, handles_, prefix_ + "model.");
-    save_optimizer(writer, adam_, prefix_ + "optimizer.");
-    for (const Kept& kept : kept_) kept.save(writer);
-    if (!settings_.empty()) writer.metadata("settings", settings_);
+    save_shared(writer);
+    save_own(writer);
   }
 
   /// Writes a checkpoint, which replaces an old one when it is complete. @throws as above
@@ -207,6 +198,23 @@ class Trainer {
     SafetensorsWriter writer;
     save(writer);
     writer.save(path);
+  }
+
+  /// Writes the one checkpoint of all ranks, which call this together: the first rank writes, with
+  /// what the others have of their own. It returns when the file is there.
+  /// @throws as above on the first rank; infty::ValueError on all if their parameters differ, as no
+  /// two machines of one kind make them; infty::CommunicationError
+  template <Communicator C>
+  void save(const std::filesystem::path& path, C& ranks) const {
+    require_same(ranks, "the parameters", detail::fingerprint_of(adam_.parameters()));
+    SafetensorsWriter writer;
+    save_own(writer);
+    gather_tensors(ranks, writer);
+    if (ranks.rank() == 0) {
+      save_shared(writer);
+      writer.save(path);
+    }
+    ranks.barrier();
   }
 
   /// Goes on from a checkpoint: all of it is taken, or nothing.
@@ -224,6 +232,58 @@ class Trainer {
   }
 
  private:
+  /// How the next step is taken.
+  TrainStepConfig step_config() const {
+    return {.learning_rate = config_.rate(steps()), .max_norm = config_.clipped_norm()};
+  }
+
+  /// Takes all steps that are left by `take()`; whether to stop or to save is asked of `agree`.
+  template <class Take, class Agree>
+  bool run_steps(Take&& take, Agree&& agree, const TrainerRun& options) {
+    require(steps() <= config_.steps, "Trainer::run", steps(), " steps are done, of ",
+            config_.steps);
+    Progress progress(config_.steps, steps());
+    Index saved = -1;
+    auto since = Progress::Clock::now();
+    const auto save = [&] {
+      if (options.save && saved != steps()) options.save();
+      saved = steps();
+      since = Progress::Clock::now();
+    };
+    const auto due = [&] {
+      const std::chrono::duration<double, std::ratio<60>> old = Progress::Clock::now() - since;
+      return steps() % config_.save_every == 0 || steps() == config_.steps ||
+             (config_.save_minutes > 0 && old.count() >= config_.save_minutes);
+    };
+    for (;;) {
+      if (options.stop && agree(options.stop())) {
+        save();
+        return false;
+      }
+      if (steps() == config_.steps) return true;
+      const TrainStep done = take();
+      progress.update(steps());
+      if (options.stepped) options.stepped(done, progress);
+      if (agree(due())) save();
+    }
+  }
+
+  /// What is the same on all ranks.
+  void save_shared(SafetensorsWriter& writer) const {
+    for (const auto& [name, variable] : adam_.parameters())
+      require<NonFiniteError>(detail::all_finite(variable.value()), "Trainer::save", "behind step ",
+                              steps(), ": parameter ", name, " is not finite");
+    save_parameters(writer, handles_, prefix_ + "model.");
+    save_optimizer(writer, adam_, prefix_ + "optimizer.");
+    for (const Kept& kept : kept_)
+      if (!kept.own) kept.save(writer);
+    if (!settings_.empty()) writer.metadata("settings", settings_);
+  }
+  void save_own(SafetensorsWriter& writer) const {
+    for (const Kept& kept : kept_)
+      if (kept.own) kept.save(writer);
+  }
+
   /// The parameters as a layer.
   struct Handles {
     Parameters parameters;
@@ -237,6 +297,7 @@ class Trainer {
   struct Kept {
     std::function<void(SafetensorsWriter&)> save;
     std::function<Apply(CheckpointLoader&)> load;
+    bool own = false;
   };
 
   TrainerConfig config_;

@@ -12,7 +12,7 @@ endif()
 foreach(other 0.1 0.3 1 0.2.99)
   configure(1 "that is compatible with requested version \"${other}\"" other ${package} -DVERSION=${other} -DREQUIRED=REQUIRED)
 endforeach()
-configure(1 "infty has no component 'gpu': there are cpu, compiled, thrust, cuda and faiss" component ${package}
+configure(1 "infty has no component 'gpu': there are cpu, compiled, thrust, cuda, faiss and mpi" component ${package}
           -DCOMPONENTS=gpu -DREQUIRED=REQUIRED)
 configure(1 "The project goes on without infty: infty has no component 'gpu'" optional ${package} -DREQUIRED=QUIET
           -DCOMPONENTS=gpu)

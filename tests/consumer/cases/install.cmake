@@ -20,7 +20,7 @@ run(1 "infty: Eigen is missing: apt install libeigen3-dev, or pass -DEigen3_ROOT
     -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 
 # All headers are there, and no more.
-foreach(root include cuda faiss)
+foreach(root include cuda faiss mpi)
   file(GLOB_RECURSE found RELATIVE "${INFTY}/${root}" "${INFTY}/${root}/infty/*")
   list(APPEND sources ${found})
 endforeach()

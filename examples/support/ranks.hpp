@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <infty/core/error.hpp>
+#include <infty/eigen/parallel.hpp>
+#include <infty/io/file.hpp>
+#include <infty/io/mapped_file.hpp>
+#include <infty/parallel/any_communicator.hpp>
+#include <infty/parallel/messages.hpp>
+#if defined(INFTY_MPI)
+#include <infty/mpi/communicator.hpp>
+#endif
+
+#include "fingerprint.hpp"
+#include "interrupt.hpp"
+#include "options.hpp"
+
+// Programs that train on the ranks that `mpirun` has started them on, where they were built with
+// MPI (CMake's INFTY_MPI); without it, or started alone, there is one.
+
+namespace support {
+
+/// Seconds without a sign of life behind which a rank is given up, if nobody says otherwise.
+inline constexpr double default_silence = 7;
+
+/// The option that says so.
+inline void add_ranks(CLI::App& app, double& silence) {
+  add_option(app, "--silence", silence,
+             "on several ranks: seconds without a sign of life behind which one is given up; "
+             "0: never",
+             {0, 1e6})
+      ->capture_default_str();
+}
+
+/// How many ranks a launcher says that it has started: 0 if none has, 1 also where it does not say.
+inline int ranks_started() {
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* const size = std::getenv(name)) return std::max(1, std::atoi(size));
+  return std::getenv("PMIX_RANK") != nullptr ? 1 : 0;
+}
+
+/// The signal that came to any of the ranks, the greatest of them.
+inline int signal_of_all(infty::AnyCommunicator& ranks) {
+  const auto all = infty::gather(ranks, InterruptGuard::signal());
+  return *std::max_element(all.begin(), all.end());
+}
+
+/// Tells builds of a program apart.
+inline std::uint64_t program_fingerprint() {
+  Fingerprint fingerprint;
+  const infty::MappedFile program("/proc/self/exe");
+  fingerprint.add_text(program.text());
+  return fingerprint.bits();
+}
+
+/// Standard output and error, on which the first rank speaks, for all would say the same.
+class FirstRankSpeaks {
+ public:
+  FirstRankSpeaks() : real_(::dup(STDERR_FILENO)) {}
+
+  /// Makes this one of the other ranks.
+  void be_silent() const {
+    InterruptGuard::be_silent();
+    const infty::detail::Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    ::dup2(nowhere.number(), STDOUT_FILENO);
+    ::dup2(nowhere.number(), STDERR_FILENO);
+  }
+
+  /// Says a line all the same.
+  void say(const std::string& line) const {
+    const std::string text = line + '\n';
+    [[maybe_unused]] const auto put = ::write(real_.number(), text.data(), text.size());
+  }
+
+ private:
+  infty::detail::Descriptor real_;
+};
+
+#if defined(INFTY_MPI)
+/// Does a job on the ranks of MPI, and returns its status. What one of them throws ends all, behind
+/// a line that names it; so does a rank that falls silent.
+template <class Job>
+int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& job) {
+  const FirstRankSpeaks speaks;
+  infty::MpiCommunicator mpi({.silence = silence, .lost = [&](int rank, double seconds) {
+                                char text[16];
+                                std::snprintf(text, sizeof text, "%.1f", seconds);
+                                speaks.say(program + ": rank " + std::to_string(rank) +
+                                           " has shown no sign of life for " + text +
+                                           " s: it was killed, stopped, or cut off; the others "
+                                           "end, and go on from the last checkpoint when they "
+                                           "are started again");
+                                MPI_Abort(MPI_COMM_WORLD, 1);
+                              }});
+  if (mpi.rank() > 0) speaks.be_silent();
+  if (threads == 0) infty::set_num_threads(std::max(1, infty::num_threads() / mpi.local_size()));
+  if (mpi.size() > 1)
+    std::fprintf(stderr, "%d ranks, %d on this machine, of %d threads each\n", mpi.size(),
+                 mpi.local_size(), infty::num_threads());
+  const auto fail = [&](const std::string& why) {
+    // What all ranks find wrong at once, the first says alone.
+    if (mpi.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    speaks.say(program + ": rank " + std::to_string(mpi.rank()) + " of " +
+               std::to_string(mpi.size()) + ": " + why);
+    mpi.abort(why);
+    return 1;
+  };
+  infty::AnyCommunicator ranks(mpi);
+  try {
+    return job(ranks);
+  } catch (const Interrupted& interrupted) {
+    if (mpi.rank() == 0) speaks.say(program + ": " + interrupted.what());
+    return interrupted.status();
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory");
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}
+#endif
+
+/// Does a job, which returns the status that the program ends with, on the ranks that it was
+/// started on.
+/// @param threads  of each rank; 0: those of the machine, shared out
+/// @throws infty::ValueError where there are several, and the program was built without MPI; alone,
+/// what the job throws
+template <class Job>
+int on_ranks(const std::string& program, [[maybe_unused]] double silence,
+             [[maybe_unused]] int threads, Job&& job) {
+#if defined(INFTY_MPI)
+  if (ranks_started() > 0) return on_mpi_ranks(program, silence, threads, job);
+#else
+  infty::require(ranks_started() <= 1, program, "there are ", ranks_started(),
+                 " ranks, and it was built without MPI: install Open MPI or MPICH, and build it "
+                 "with INFTY_MPI=ON");
+#endif
+  infty::AnyCommunicator alone;
+  return job(alone);
+}
+
+}  // namespace support

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <mpi.h>
+
+#include <infty/core/error.hpp>
+#include <infty/mpi/check.hpp>
+
+namespace infty::detail {
+
+/// MPI itself, for as long as there is one of these: initialised if nobody has, and finalised then.
+class MpiSession {
+ public:
+  /// @param threaded  whether another thread than this one is to call MPI, one at a time
+  explicit MpiSession(bool threaded) {
+    int begun = 0, ended = 0;
+    check_mpi(MPI_Initialized(&begun), "MPI_Initialized");
+    check_mpi(MPI_Finalized(&ended), "MPI_Finalized");
+    require<CommunicationError>(ended == 0, "MpiCommunicator",
+                                "MPI has been finalised: it cannot be begun twice");
+    if (begun == 0) {
+      const int wanted = threaded ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED;
+      check_mpi(MPI_Init_thread(nullptr, nullptr, wanted, &level_), "MPI_Init_thread");
+      own_ = true;
+    } else {
+      check_mpi(MPI_Query_thread(&level_), "MPI_Query_thread");
+    }
+  }
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+  ~MpiSession() {
+    if (own_) MPI_Finalize();
+  }
+
+  /// Whether another thread may call MPI, one at a time where nobody else calls it. A user who has
+  /// initialised it does not ask us before.
+  bool threaded() const { return level_ >= (own_ ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE); }
+
+ private:
+  int level_ = MPI_THREAD_SINGLE;
+  bool own_ = false;
+};
+
+}  // namespace infty::detail
