@@ -78,12 +78,15 @@
 #include <infty/io/safetensors_shards.hpp>
 #include <infty/io/safetensors_writer.hpp>
 #include <infty/io/settings.hpp>
+#include <infty/lifelong/class_head.hpp>
 #include <infty/lifelong/episodic_config.hpp>
 #include <infty/lifelong/episodic_file.hpp>
 #include <infty/lifelong/episodic_memory.hpp>
 #include <infty/lifelong/example.hpp>
 #include <infty/lifelong/forgetting_events.hpp>
 #include <infty/lifelong/fwd.hpp>
+#include <infty/lifelong/predictor.hpp>
+#include <infty/lifelong/span_head.hpp>
 #include <infty/memory/associative_layer.hpp>
 #include <infty/memory/associative_memory.hpp>
 #include <infty/memory/attention_cache.hpp>
