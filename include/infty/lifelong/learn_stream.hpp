@@ -16,9 +16,9 @@ namespace infty {
 
 /// A task of a stream. Whoever learns is not told which one an example is of.
 struct LifelongTask {
-  std::string name;               ///< what it is called
-  std::vector<Example> training;  ///< what is learned, once and in this order
-  std::vector<Example> test;      ///< what is asked
+  std::string name;                    ///< what it is called
+  std::vector<Example> training = {};  ///< what is learned, once and in this order
+  std::vector<Example> test = {};      ///< what is asked
 };
 
 /// The share of examples that are answered right, all labels of each. @throws infty::ValueError if
