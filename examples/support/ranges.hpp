@@ -163,6 +163,17 @@ Range<T> range_of(std::string_view name) {
                                                                {"verbs", from(1)},
                                                                {"warmup", from(0)},
                                                                {"window", from(0)},
+                                                               {"agem-sample", from(1)},
+                                                               {"class-words", from(1)},
+                                                               {"classes", from(1)},
+                                                               {"fillers", from(1)},
+                                                               {"orders", from(1)},
+                                                               {"support", from(1)},
+                                                               {"tasks", from(1)},
+                                                               {"test", from(1)},
+                                                               {"together", from(1)},
+                                                               {"topic-words", from(1)},
+                                                               {"training", from(1)},
                                                                {"width", from(2)}};
   static const std::map<std::string_view, Range<double>> numbers{
       {"alpha", not_negative},
@@ -192,6 +203,9 @@ Range<T> range_of(std::string_view name) {
       {"top-p", {0, 1, true}},
       {"variance-floor", positive},
       {"weight-decay", not_negative},
+      {"class-share", {0, 1}},
+      {"topic-share", {0, 1}},
+      {"inner-rate", not_negative},
       {"widths", positive}};
   if constexpr (std::same_as<T, Index>) {
     if (const auto at = counts.find(name); at != counts.end()) return at->second;

@@ -1,0 +1,26 @@
+# cmake -DPROGRAM=... -DFOLDER=... -P claims.cmake: another process that writes there, and files that are
+# damaged, are refused in words, and nothing is lost.
+cmake_minimum_required(VERSION 3.21)
+include("${CMAKE_CURRENT_LIST_DIR}/../support/claims.cmake")
+set(options --tasks 2 --classes 2 --training 8 --test 4 --length 4 --width 4 --heads 2 --feed-forward 4 --batch 4
+            --methods sequential,replay --orders 1 --seeds 4,5 --out a)
+run(0 whole ${options})
+held(a/.lock a ${options})
+
+set(name a/runs/replay-1-4.json)
+cut(${name})
+damaged(${name} "${name} is 'array': an object is needed" "[]")
+field(${name} "seed\": 4" "seed\": 5" " is the run 'replay-1-5'")
+field(${name} "seed\": 4" "seed\": -4" ": run: seed is '-4': an integer from")
+field(${name} "order\": 1" "order\": 1e300" ": run: order is '1e+300': an integer from")
+field(${name} "method\": \"replay\"" "method\": 7" ": run: method is '7': a string is needed")
+field(${name} "accuracy" "inaccuracy" " has no accuracy")
+field(${name} "matrix\": [" "matrix\": [4, " ": matrix[0] is '4': an array is needed")
+field(${name} "matrix\": [" "matrix\": [[], " ": its accuracies are not 2 of 2 tasks")
+damaged(a/settings.json "a/settings.json is damaged" "{")
+damaged(a/settings.json "a/settings.json: there are no settings" "[]")
+field(a/settings.json "batch\": 4" "botch\": 4" " lacks the setting --batch: it was written by another")
+run(0 again ${options})
+string(REGEX REPLACE "\n\\| method \\| a question.*" "" whole "${whole}")
+string(REGEX REPLACE "\n\\| method \\| a question.*" "" again "${again}")
+same("the table" "${whole}" "${again}")

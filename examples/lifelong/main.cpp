@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+
+// Learning a life long: a classifier of texts learns one task behind the other, in one pass, and is
+// asked about all of them behind each. Every method learns the same streams, in several orders of
+// their tasks and by several seeds. Texts are made, with known answers, or passages of the texts of
+// a folder.
+//
+// Runs go side by side, each in a process of its own. What is finished is in a file: the same
+// command goes on wherever it was stopped, and begins those runs anew that were not finished.
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <infty/eigen/parallel.hpp>
+
+#include "../support/command.hpp"
+#include "../support/lock.hpp"
+#include "../support/options.hpp"
+#include "../support/program.hpp"
+#include "../support/progress_line.hpp"
+#include "../support/saving.hpp"
+#include "need.hpp"
+#include "report.hpp"
+
+namespace lifelong {
+
+struct Options {
+  std::filesystem::path out = "lifelong-results";
+  Index jobs = 2;
+  std::string again = "";  ///< the command that goes on
+};
+
+/// Does all runs that are missing, and says of each that failed why; returns how many did. Throws
+/// support::Interrupted where a signal came.
+std::size_t do_missing(const Settings& s, Index tasks, const Options& options, Results& results) {
+  std::vector<Run> runs;
+  for (const std::string& method : s.methods)
+    for (const Index order : s.orders)
+      for (const std::uint64_t seed : s.seeds)
+        if (const Run run{method, order, seed}; !results.find(run.name())) runs.push_back(run);
+  if (!runs.empty()) std::fprintf(stderr, "runs to do: %td\n", std::ssize(runs));
+  std::vector<std::string> names;
+  for (const Run& run : runs) names.push_back(run.name());
+  const support::InterruptGuard interrupt;
+  support::ProgressLine line("runs", std::ssize(runs) * tasks, 0, "task");
+  Index learned = 0;
+  std::set<std::string> failed;
+  support::do_runs(
+      results, names, options.jobs, line, failed,
+      [&](std::size_t i, const auto& done) { return cell_of(runs[i], s, done); },
+      [&](std::size_t, Index more) { line.update(learned += more); }, [](std::size_t) {});
+  line.clear();
+  support::stop_if_interrupted(options.out, options.again);
+  return failed.size();
+}
+
+/// Throws infty::IoError that names the first run whose accuracies are none of so many tasks.
+void require_whole(const Results& results, Index tasks, const std::filesystem::path& folder) {
+  for (const auto& [name, cell] : results.all()) {
+    bool whole = std::ssize(cell.tasks) == tasks && std::ssize(cell.matrix) == tasks;
+    for (const auto& row : cell.matrix) {
+      whole = whole && std::ssize(row) == tasks;
+      for (const double accuracy : row) whole = whole && accuracy >= 0 && accuracy <= 1;
+    }
+    infty::require<infty::IoError>(whole, "lifelong", (folder / (name + ".json")).string(),
+                                   ": its accuracies are not ", tasks, " of ", tasks, " tasks");
+  }
+}
+
+/// Returns whether all runs are done.
+bool compare(const Settings& s, const Options& options) {
+  validate(s);
+  support::require_memory("lifelong", s, bytes_of);
+  infty::set_num_threads(1);
+  const Stream first =
+      stream_of(s, s.seeds.front(), 1);  // refuses texts before anything is written
+  const auto tasks = std::ssize(first.tasks);
+  const auto lock = support::Lock::folder(options.out);
+  support::require_same_settings("lifelong", s, options.out, {"methods", "orders", "seeds"});
+  Results results("lifelong", options.out / "runs");
+  require_whole(results, tasks, options.out / "runs");
+  lock.remove_unfinished(
+      {"settings.json", "runs.csv", "table.md", "costs.md", "matrix.csv", "matrix.gp"});
+  results.clean();
+  support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
+  const std::size_t failed = do_missing(s, tasks, options, results);
+  results.clean();  // of what runs that were killed have left
+  const std::string text = table(s, tasks, first.classes, results), cost = costs(s, results);
+  support::write_file(options.out / "table.md", text);
+  support::write_file(options.out / "costs.md", cost);
+  support::write_file(options.out / "runs.csv", support::runs_csv(results));
+  std::printf("%s\n%s", text.c_str(), cost.c_str());
+  draw_matrix(s, tasks, results, options.out);
+  std::fprintf(stderr,
+               "%zu runs, %.0f s of computing; wrote runs.csv, table.md and costs.md to %s\n",
+               results.all().size(), results.seconds(), options.out.c_str());
+  return support::none_failed("lifelong", failed);
+}
+
+std::optional<int> parse(int argc, char** argv, Options& options, Settings& settings) {
+  CLI::App app("Compares methods of lifelong learning on streams of tasks.", "lifelong");
+  app.footer(
+      "However it is stopped, the same command keeps the runs that are finished and does the "
+      "others; "
+      "the table is that of an uninterrupted comparison.");
+  support::add_runs(app, options.out, options.jobs);
+  support::add_options(app, settings);
+  return support::parse(app, argc, argv);
+}
+
+}  // namespace lifelong
+
+int main(int argc, char** argv) {
+  return support::run_program("lifelong", [&] {
+    lifelong::Options options;
+    lifelong::Settings settings;
+    if (const auto code = lifelong::parse(argc, argv, options, settings)) return *code;
+    options.again = support::command_line(argc, argv);
+    return lifelong::compare(settings, options) ? 0 : 1;
+  });
+}

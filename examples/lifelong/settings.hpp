@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <infty/lifelong/episodic_config.hpp>
+#include <infty/lifelong/experience_replay.hpp>
+#include <infty/lifelong/local_adaptation.hpp>
+#include <infty/lifelong/online_ewc.hpp>
+
+#include "../support/ranges.hpp"
+#include "../support/settings.hpp"
+
+namespace lifelong {
+
+using infty::Index;
+
+/// The words that stand for methods, in the order of the table.
+inline const std::vector<std::string> method_names{
+    "sequential", "ewc",       "a-gem",  "replay",  "mbpa",     "mbpa++-random",
+    "mbpa++",     "meta-mbpa", "oml-er", "maml-er", "multitask"};
+
+/// Everything that decides which numbers come out.
+struct Settings {
+  std::vector<std::string> methods = method_names;
+  std::vector<Index> orders{1, 2};
+  std::vector<std::uint64_t> seeds{1, 2, 3};
+
+  std::string texts;  ///< empty: made tasks
+  Index tasks = 4, classes = 3, training = 1000, test = 40, length = 16;
+  Index topic_words = 12, class_words = 4, fillers = 40, max_vocabulary = 4000;
+  double topic_share = .3, class_share = .2;
+
+  Index width = 32, layers = 1, heads = 2, feed_forward = 64, batch = 10;
+  double rate = 3e-3, clip = 1;
+
+  infty::EpisodicConfig memory{.capacity = 100'000};
+  std::string writing = "usual";
+  infty::SparseReplayConfig replay{.interval = 20, .rate = .5};
+  infty::LocalAdaptationConfig adaptation{
+      .neighbours = 16, .steps = 10, .learning_rate = .1, .lambda = .001};
+  infty::OnlineEwcConfig ewc{.lambda = 1000, .gamma = .95, .interval = 300, .sample = 100};
+  Index agem_sample = 32, together = 10, support = 1;
+  double inner_rate = .05;
+};
+
+/// Calls see(group, name, field, help, choice...) for every setting.
+template <class See>
+void each_setting(Settings& s, See&& see) {
+  const char* const run = "What to compare";
+  see(run, "methods", s.methods, "in this order", method_names);
+  see(run, "orders", s.orders, "of the tasks: 1 as they are, others shuffled by this number");
+  see(run, "seeds", s.seeds, "of weights, made texts, and what methods draw");
+
+  const char* const stream = "The stream";
+  see(stream, "texts", s.texts,
+      "a folder with a text a class, of which passages are taken; empty: made texts");
+  see(stream, "tasks", s.tasks, "of made texts");
+  see(stream, "classes", s.classes, "of a task");
+  see(stream, "training", s.training, "examples of a task to learn");
+  see(stream, "test", s.test, "others to ask about");
+  see(stream, "length", s.length, "words of an example");
+  see(stream, "topic-words", s.topic_words, "of made texts, that tell the task, of each task");
+  see(stream, "class-words", s.class_words, "that tell the class within it, in all tasks the same");
+  see(stream, "fillers", s.fillers, "that tell nothing");
+  see(stream, "topic-share", s.topic_share, "of the words of a text that tell the task");
+  see(stream, "class-share", s.class_share, "that tell the class");
+  see(stream, "max-vocabulary", s.max_vocabulary, "different words of given texts; 0: all");
+
+  const char* const model = "The model";
+  see(model, "width", s.width, "of vectors");
+  see(model, "layers", s.layers, "blocks, one above the other");
+  see(model, "heads", s.heads, "of attention");
+  see(model, "feed-forward", s.feed_forward, "width of the inner layer");
+  see(model, "batch", s.batch, "examples a step");
+  see(model, "rate", s.rate, "of Adam");
+  see(model, "clip", s.clip, "greatest global norm of the gradients");
+
+  const char* const memory = "The episodic memory";
+  see(memory, "writing", s.writing,
+      "which examples are written; usual: diversity for meta-mbpa, probability for others", "usual",
+      "probability", "diversity", "uncertainty");
+  support::each_chosen(memory, s.memory,
+                       {{"capacity"}, {"rate", "write-rate"}, {"beta", "diversity-beta"}}, see);
+  support::each_chosen(memory, s.replay, {{"interval"}, {"rate", "replay-rate"}}, see);
+
+  const char* const methods = "The methods";
+  support::each_chosen(methods, s.adaptation,
+                       {{"neighbours"},
+                        {"steps", "adaptation-steps"},
+                        {"learning_rate", "adaptation-rate"},
+                        {"lambda"},
+                        {"part", "adaptation-part"}},
+                       see);
+  support::each_chosen(methods, s.ewc,
+                       {{"lambda", "ewc-lambda"},
+                        {"gamma", "ewc-gamma"},
+                        {"interval", "ewc-interval"},
+                        {"sample", "ewc-sample"}},
+                       see);
+  see(methods, "agem-sample", s.agem_sample, "examples that a step of A-GEM is held against");
+  see(methods, "together", s.together, "examples of meta-mbpa that adapt together in training");
+  see(methods, "support", s.support, "batches of an episode of oml-er and maml-er");
+  see(methods, "inner-rate", s.inner_rate, "of their inner loop");
+}
+
+/// Throws infty::ValueError that names the first setting out of its range.
+inline void validate(const Settings& s) {
+  support::validate_ranges("lifelong", s);
+  support::require_some_once("lifelong", "methods", s.methods);
+  support::require_some_once("lifelong", "orders", s.orders);
+  support::require_some_once("lifelong", "seeds", s.seeds);
+  s.memory.validate();
+  s.replay.validate();
+  s.adaptation.validate();
+  s.ewc.validate();
+  infty::require(s.width % s.heads == 0, "lifelong", "--width is ", s.width,
+                 ": it must be a multiple of --heads ", s.heads);
+  infty::require(s.topic_share + s.class_share <= 1, "lifelong",
+                 "--topic-share and --class-share are ", s.topic_share, " and ", s.class_share,
+                 ": together they must be at most 1");
+  infty::require(s.clip > 0, "lifelong", "--clip is ", s.clip, ": it must be positive");
+}
+
+}  // namespace lifelong

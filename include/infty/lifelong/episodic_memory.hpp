@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <infty/core/random.hpp>
+#include <infty/lifelong/episodic_config.hpp>
+#include <infty/lifelong/episodic_file.hpp>
+#include <infty/lifelong/example.hpp>
+#include <infty/lifelong/fwd.hpp>
+#include <infty/retrieval/exact_index.hpp>
+
+namespace infty {
+
+/// The past of a model that learns from a stream: examples under keys of D numbers, which a frozen
+/// network makes of them [de Masson d'Autume et al. 2019; Wang et al. 2020]. It chooses what it
+/// writes, holds `capacity` examples at most, and is read by random draws, for replay, or by the k
+/// nearest keys, for local adaptation.
+///
+/// What is drawn by writing depends on the seed and on the number of the example in the stream
+/// alone: not on threads, nor, under `probability`, on how the stream is cut into batches.
+template <class T, class Backend>
+class EpisodicMemory {
+ public:
+  /// Makes an empty memory of keys of D numbers.
+  /// @throws infty::ValueError unless key_dim >= 1 and the configuration is valid
+  explicit EpisodicMemory(Index key_dim, EpisodicConfig config = {})
+      : config_((config.validate(), config)), found_(std::make_unique<Found>(key_dim)) {}
+
+  /// The constants as given.
+  const EpisodicConfig& config() const { return config_; }
+  /// D, numbers of a key.
+  Index key_dim() const { return found_->keys.dim(); }
+  /// Examples that are held.
+  Index size() const { return std::ssize(examples_); }
+  /// Examples that were offered by `write`, and those of them that its rule has chosen.
+  Index offered() const { return offered_; }
+  Index chosen() const { return chosen_; }  ///< see `offered`
+  /// Bytes of what is held: keys, tokens and labels.
+  Index bytes() const {
+    Index numbers = 0;
+    for (const Example& e : examples_) numbers += std::ssize(e.tokens) + std::ssize(e.labels);
+    return size() * key_dim() * Index{sizeof(T)} + numbers * Index{sizeof(Index)};
+  }
+
+  /// The example in place i. @throws infty::ShapeError unless 0 <= i < size()
+  const Example& example(Index i) const {
+    require<ShapeError>(i >= 0 && i < size(), "EpisodicMemory::example", "place is ", i,
+                        ": there are ", size());
+    return examples_[static_cast<std::size_t>(i)];
+  }
+  /// Copies of the examples in several places. @throws infty::ShapeError for one that is not there
+  std::vector<Example> examples(const std::vector<Index>& places) const {
+    std::vector<Example> out;
+    for (const Index i : places) out.push_back(example(i));
+    return out;
+  }
+
+  /// Offers n examples of the stream, and writes those that the rule chooses. Rules other than
+  /// `probability` choose among these n, so many that `rate` of the whole stream is chosen.
+  /// @param keys    [n, D]
+  /// @param scores  n of them for the rule `score`, otherwise none
+  /// @return  how many were written
+  /// @throws infty::ShapeError if there are not n keys or scores; infty::ValueError for an example
+  /// without tokens; infty::NonFiniteError for a key or a score that is no number; then nothing has
+  /// changed
+  Index write(const Tensor<T, Backend>& keys, std::span<const Example> examples,
+              std::span<const double> scores = {});
+
+  /// Draws n different places evenly, all of them in some order if there are no more.
+  /// @throws infty::ValueError if n < 0
+  std::vector<Index> draw(Index n, Random& random) const {
+    require_at_least("EpisodicMemory::draw", "n", n, 0);
+    n = (std::min)(n, size());
+    std::unordered_map<Index, Index> moved;  // of a shuffle that stops after n
+    const auto at = [&](Index i) { return moved.try_emplace(i, i).first->second; };
+    std::vector<Index> places;
+    for (Index i = 0; i < n; ++i) {
+      const Index j = i + random.below(size() - i), drawn = at(j);
+      moved[j] = at(i);
+      places.push_back(drawn);
+    }
+    return places;
+  }
+
+  /// The places of the k keys nearest to each query by Euclidean distance, the nearest first; fewer
+  /// where there are not so many. @param queries  [Q, D]
+  /// @throws infty::ShapeError unless queries are [Q, D]; infty::ValueError unless k >= 1
+  std::vector<std::vector<Index>> nearest(const Tensor<T, Backend>& queries, Index k) const {
+    std::vector<std::vector<Index>> places;
+    for (const auto& row : search(queries, k)) {
+      std::vector<Index>& of = places.emplace_back();
+      for (const auto& [entry, score] : row) of.push_back(found_->keys.token(entry));
+    }
+    return places;
+  }
+
+  /// Saves all of it in one file that takes its place when it is complete: whenever the process or
+  /// the machine stops, the file is what it was or what it is to be. @throws infty::IoError
+  void save(const std::filesystem::path& path) const {
+    detail::EpisodicFile<T> file{.dim = key_dim(), .offered = offered_, .chosen = chosen_};
+    // In the order of writing, in which the nearest keys come where distances are equal.
+    for (Index entry = 0; entry < found_->keys.size(); ++entry) {
+      if (!lives(entry)) continue;
+      const Index place = found_->keys.token(entry);
+      file.add(place, found_->keys.key(entry), examples_[static_cast<std::size_t>(place)]);
+    }
+    file.save(path, settings_json(config_));
+  }
+
+  /// Takes what was saved by a memory of the same configuration.
+  /// @throws infty::IoError for a missing, foreign or damaged file; infty::ValueError for one of
+  /// another configuration; then nothing has changed
+  void load(const std::filesystem::path& path) {
+    const auto file =
+        detail::EpisodicFile<T>::load(path, settings_json(config_), key_dim(), config_.capacity);
+    auto found = std::make_unique<Found>(key_dim());
+    found->take(file.keys.data(), file.places.data(), std::ssize(file.places));
+    std::vector<Example> examples(file.places.size());
+    for (std::size_t i = 0; i < file.places.size(); ++i)
+      examples[static_cast<std::size_t>(file.places[i])] = file.examples[i];
+    found_ = std::move(found);
+    examples_ = std::move(examples);
+    offered_ = file.offered;
+    chosen_ = file.chosen;
+  }
+
+ private:
+  static constexpr Index block = 1024;
+
+  /// Keys in the order of writing, the place of the example beside each, and the search for them. A
+  /// place that was written again has its last key; the others are dead.
+  struct Found {
+    explicit Found(Index dim) : keys(dim, block), index(keys) {}
+
+    /// Takes n more keys in.
+    void take(const T* from, const Index* places, Index n) {
+      keys.append(from, places, n);
+      index.update();
+      for (Index i = 0, entry = keys.size() - n; i < n; ++i, ++entry) {
+        const auto place = static_cast<std::size_t>(places[i]);
+        if (place >= entry_of.size()) entry_of.resize(place + 1, -1);
+        entry_of[place] = entry;
+      }
+    }
+
+    Datastore<T> keys;
+    ExactIndex<T, Backend> index;
+    std::vector<Index> entry_of;  ///< a place
+  };
+  using Scored = std::vector<std::pair<Index, T>>;  ///< entries and what the search says of them
+
+  bool lives(Index entry) const {
+    return found_->entry_of[static_cast<std::size_t>(found_->keys.token(entry))] == entry;
+  }
+
+  /// The k living keys nearest to each query.
+  std::vector<Scored> search(const Tensor<T, Backend>& queries, Index k) const {
+    const Index all = found_->keys.size();
+    for (Index asked = k;; asked = (std::min)(2 * asked, all)) {
+      const auto hits = found_->index.search(queries, asked);
+      const std::vector<Index> entries = hits.indices.to_vector();
+      const std::vector<T> scores = hits.scores.to_vector();
+      std::vector<Scored> rows(static_cast<std::size_t>(queries.dim(0)));
+      bool enough = true;
+      for (std::size_t q = 0; q < rows.size(); ++q) {
+        for (std::size_t i = q * static_cast<std::size_t>(asked),
+                         end = i + static_cast<std::size_t>(asked);
+             i < end && std::ssize(rows[q]) < k; ++i)
+          if (entries[i] >= 0 && lives(entries[i])) rows[q].emplace_back(entries[i], scores[i]);
+        enough = enough && std::ssize(rows[q]) == (std::min)(k, size());
+      }
+      if (enough || asked >= all) return rows;
+    }
+  }
+
+  /// What is drawn of example number `i` of the stream.
+  Random draws_of(Index i) const {
+    return Random(static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(i));
+  }
+
+  /// Which of n examples the rule chooses, in their order.
+  std::vector<Index> choose(const Tensor<T, Backend>& keys, Index n,
+                            std::span<const double> scores) const;
+  /// Forgets dead keys when they are as many as the living.
+  void sweep();
+
+  EpisodicConfig config_;
+  std::unique_ptr<Found> found_;
+  std::vector<Example> examples_;  ///< by place
+  Index offered_ = 0, chosen_ = 0;
+};
+
+template <class T, class Backend>
+std::vector<Index> EpisodicMemory<T, Backend>::choose(const Tensor<T, Backend>& keys, Index n,
+                                                      std::span<const double> scores) const {
+  std::vector<Index> out;
+  if (config_.rule == WriteRule::probability) {
+    for (Index i = 0; i < n; ++i)
+      if (draws_of(offered_ + i).uniform() < config_.rate) out.push_back(i);
+    return out;
+  }
+  std::vector<std::pair<double, Index>> order;
+  const bool diverse = config_.rule == WriteRule::diversity;
+  const auto held = diverse && n > 0 ? search(keys, 1) : std::vector<Scored>();
+  for (Index i = 0; i < n; ++i) {
+    double weight = diverse ? 0 : scores[static_cast<std::size_t>(i)];
+    if (diverse) {
+      // The largest of log p + Gumbel noise are a draw by p without putting back.
+      const Scored& row = held[static_cast<std::size_t>(i)];
+      if (!row.empty()) weight = -static_cast<double>(row.front().second) / config_.beta;
+      weight -= std::log(-std::log(draws_of(offered_ + i).uniform()));
+    }
+    order.emplace_back(-weight, i);
+  }
+  const auto due = [&](Index examples) {
+    return static_cast<Index>(config_.rate * static_cast<double>(examples));
+  };
+  std::sort(order.begin(), order.end());
+  order.resize(static_cast<std::size_t>(due(offered_ + n) - due(offered_)));
+  for (const auto& [weight, i] : order) out.push_back(i);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+template <class T, class Backend>
+Index EpisodicMemory<T, Backend>::write(const Tensor<T, Backend>& keys,
+                                        std::span<const Example> examples,
+                                        std::span<const double> scores) {
+  const char* const op = "EpisodicMemory::write";
+  const Index n = std::ssize(examples), D = key_dim();
+  require<ShapeError>(keys.shape() == Shape{n, D}, op, "keys are ", keys.shape(), " of ", n,
+                      " examples: they must be [", n, ", ", D, "]");
+  require<ShapeError>(std::ssize(scores) == (config_.rule == WriteRule::score ? n : 0), op,
+                      "there are ", scores.size(), " scores of ", n, " examples: the rule ",
+                      name_of(config_.rule),
+                      config_.rule == WriteRule::score ? " wants one each" : " wants none");
+  for (const Example& e : examples)
+    require(!e.tokens.empty(), op, "an example has no tokens: it must have one at least");
+  for (const double score : scores)
+    require<NonFiniteError>(math::is_finite(score), op, "a score is ", score);
+  const std::vector<T> numbers = keys.to_vector();
+  for (const T number : numbers)
+    require<NonFiniteError>(math::is_finite(number), op, "a key has a number that is ", number);
+
+  std::vector<Index> from, places;  // what is written, and where
+  Index size_now = size(), chosen = chosen_;
+  for (const Index i : choose(keys, n, scores)) {
+    Index place = size_now;
+    if (size_now == config_.capacity) {
+      Random random = draws_of(offered_ + i);
+      random.seek(1);
+      if (config_.replacement == Replacement::nothing) place = -1;
+      if (config_.replacement == Replacement::oldest) place = chosen % config_.capacity;
+      if (config_.replacement == Replacement::reservoir) place = random.below(chosen + 1);
+      if (place >= config_.capacity) place = -1;
+    }
+    ++chosen;
+    if (place < 0) continue;
+    size_now = (std::max)(size_now, place + 1);
+    from.push_back(i);
+    places.push_back(place);
+  }
+  std::vector<T> written;
+  for (const Index i : from)
+    written.insert(written.end(), numbers.begin() + i * D, numbers.begin() + (i + 1) * D);
+  std::vector<Example> copies;
+  for (const Index i : from) copies.push_back(examples[static_cast<std::size_t>(i)]);
+  examples_.reserve(static_cast<std::size_t>(size_now));
+  found_->take(written.data(), places.data(), std::ssize(places));
+  examples_.resize(static_cast<std::size_t>(size_now));
+  for (std::size_t i = 0; i < places.size(); ++i)
+    examples_[static_cast<std::size_t>(places[i])] = std::move(copies[i]);
+  offered_ += n;
+  chosen_ = chosen;
+  sweep();
+  return std::ssize(places);
+}
+
+template <class T, class Backend>
+void EpisodicMemory<T, Backend>::sweep() {
+  const Datastore<T>& keys = found_->keys;
+  if (keys.size() - size() < (std::max)(size(), block)) return;
+  auto swept = std::make_unique<Found>(key_dim());
+  for (Index entry = 0; entry < keys.size(); ++entry)
+    if (const Index place = keys.token(entry); lives(entry))
+      swept->take(keys.key(entry), &place, 1);
+  found_ = std::move(swept);
+}
+
+}  // namespace infty

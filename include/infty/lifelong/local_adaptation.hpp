@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/clone.hpp>
+#include <infty/autograd/tape.hpp>
+#include <infty/core/number.hpp>
+#include <infty/io/settings.hpp>
+#include <infty/lifelong/example.hpp>
+#include <infty/lifelong/gradients.hpp>
+
+namespace infty {
+
+/// Constants of local adaptation. K, L and λ are those of [de Masson d'Autume et al. 2019; Wang et
+/// al. 2020], whose rates are those of a pretrained encoder, 1e-5.
+struct LocalAdaptationConfig {
+  Index neighbours = 32;      ///< K, examples of a step
+  Index steps = 30;           ///< L
+  double learning_rate = .1;  ///< of gradient descent, >= 0
+  double lambda = .001;       ///< λ >= 0, how much it costs to go away from the model
+  std::string part = {};  ///< in the names of parameters that adapt, such as "head."; empty: all
+
+  /// Checks all constants. @throws infty::ValueError that names the first out of its range
+  void validate() const {
+    const char* const op = "LocalAdaptationConfig";
+    require_at_least(op, "neighbours", neighbours, 1);
+    require_at_least(op, "steps", steps, 0);
+    for (const auto& [name, value] :
+         {std::pair{"learning_rate", learning_rate}, std::pair{"lambda", lambda}})
+      require(math::is_finite(value) && value >= 0, op, name, " is ", value,
+              ": it must be finite and at least 0");
+  }
+};
+
+/// Names every setting of a `LocalAdaptationConfig`.
+template <class See>
+void describe(LocalAdaptationConfig& c, See&& see) {
+  see("neighbours", c.neighbours, "examples of a step");
+  see("steps", c.steps, "steps for a prediction");
+  see("learning_rate", c.learning_rate, "of these steps");
+  see("lambda", c.lambda, "how much it costs to go away from the model");
+  see("part", c.part, "in the names of parameters that adapt; empty: all");
+}
+
+/// A copy of a model that goes a few steps down the loss of examples of the memory, and begins
+/// again where the model is: W̃ of argmin λ|W̃ - W|² - Σ α_k log p(y_k | x_k; W̃), α_k = 1 / K
+/// [Sprechmann et al. 2018; de Masson d'Autume et al. 2019]. The model stays as it is, bit for bit.
+template <class Model>
+class LocalAdaptation {
+ public:
+  using T = typename Model::Scalar;
+  using B = typename Model::BackendType;
+  using Parameters = std::vector<NamedParameter<T, B>>;
+
+  /// Makes the copy. @param model  whose parameters are shared with this object: it begins again
+  /// where these are then
+  /// @throws infty::ValueError for a bad configuration, or if no parameter has `part` in its name
+  LocalAdaptation(const Model& model, LocalAdaptationConfig config)
+      : config_((config.validate(), std::move(config))),
+        model_(model),
+        copy_(clone(model)),
+        from_(named_parameters<T, B>(model_)),
+        to_(named_parameters<T, B>(copy_)) {
+    bool any = false;
+    for (const auto& parameter : to_) any = any || adapts(parameter.name);
+    require(any, "LocalAdaptation", "no parameter has '", config_.part, "' in its name");
+  }
+
+  /// The constants as given.
+  const LocalAdaptationConfig& config() const { return config_; }
+  /// The copy, as it is adapted now.
+  const Model& adapted() const { return copy_; }
+  /// Its parameters, in the order of the model's.
+  const Parameters& parameters() const { return to_; }
+
+  /// Begins again where the model is.
+  void reset() {
+    for (std::size_t i = 0; i < to_.size(); ++i)
+      to_[i].variable.value().copy_from(from_[i].variable.value());
+  }
+
+  /// One step of gradient descent on the mean loss of examples and λ|W̃ - W|².
+  /// @throws what `Predictor::loss` does
+  void step(std::span<const Example> examples) {
+    for (auto& [name, variable] : to_) {
+      variable.zero_grad();
+      variable.set_requires_grad(adapts(name));
+    }
+    {
+      Tape tape;
+      tape.backward(copy_.loss(examples));
+    }
+    const T rate = static_cast<T>(config_.learning_rate);
+    const T twice = static_cast<T>(2 * config_.lambda);
+    for (std::size_t i = 0; i < to_.size(); ++i) {
+      if (!adapts(to_[i].name)) continue;
+      const T *const g = to_[i].variable.grad().data(),
+                     *const w = std::as_const(from_[i]).variable.value().data();
+      T* const to = to_[i].variable.value().data();
+      B::for_each(to_[i].variable.size(), [=] INFTY_HOST_DEVICE(Index j) {
+        to[j] -= rate * (g[j] + twice * (to[j] - w[j]));
+      });
+    }
+  }
+
+  /// Begins again and goes all L steps down the loss of the same examples; without any it stays
+  /// where the model is. Returns the copy. @throws as `step`
+  const Model& adapt(std::span<const Example> examples) {
+    reset();
+    for (Index i = 0; i < config_.steps && !examples.empty(); ++i) step(examples);
+    return copy_;
+  }
+
+  /// Leaves the gradient of the mean loss of examples in the copy's parameters, all that take one
+  /// in the model. @throws as `step`
+  void differentiate(std::span<const Example> examples) {
+    for (std::size_t i = 0; i < to_.size(); ++i) {
+      to_[i].variable.zero_grad();
+      to_[i].variable.set_requires_grad(from_[i].variable.requires_grad());
+    }
+    Tape tape;
+    tape.backward(copy_.loss(examples));
+  }
+
+ private:
+  bool adapts(const std::string& name) const {
+    return name.find(config_.part) != std::string::npos;
+  }
+
+  LocalAdaptationConfig config_;
+  Model model_;  ///< handles
+  Model copy_;
+  Parameters from_, to_;
+};
+
+}  // namespace infty

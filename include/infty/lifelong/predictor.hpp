@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/reduce.hpp>
+#include <infty/lifelong/class_head.hpp>
+#include <infty/lifelong/example.hpp>
+#include <infty/lifelong/span_head.hpp>
+#include <infty/nn/sequence_layer.hpp>
+
+namespace infty {
+
+/// A model that answers about a text: an embedding, tokens [n, L] -> [n, L, d], as a
+/// `LanguageModel` has it; an encoder, which is any `SequenceLayer`; and a head, `ClassHead` or
+/// `SpanHead`. Each text is read by itself, behind a fresh state.
+///
+/// Texts may be of several lengths: those of one length are computed together, and none is padded.
+template <class Embedding, class Body, class Head>
+class Predictor {
+ public:
+  using Scalar = typename Body::Scalar;
+  using BackendType = typename Body::BackendType;
+  using V = Variable<Scalar, BackendType>;
+  static_assert(SequenceLayer<Body>, "Predictor: the encoder is no SequenceLayer");
+  static_assert(!remembers<Embedding>, "Predictor: the embedding must not remember anything");
+
+  Embedding embedding;  ///< tokens [n, L] -> [n, L, d]
+  Body body;            ///< [n, L, d] -> [n, L, d]
+  Head head;            ///< what is answered of it
+
+  /// Takes the three parts, which must be of one width d; copies of a part share its weights.
+  Predictor(Embedding embedding_, Body body_, Head head_)
+      : embedding(std::move(embedding_)), body(std::move(body_)), head(std::move(head_)) {}
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("embedding", embedding);
+    see("body", body);
+    see("head", head);
+  }
+
+  /// The mean of -log p(labels) over examples, as a scalar to go backward from.
+  /// @throws infty::ValueError if there are none, for one without tokens, or for a token or a label
+  /// out of range; infty::ShapeError unless each has as many labels as the head wants
+  V loss(std::span<const Example> examples) const {
+    require(!examples.empty(), "Predictor::loss", "there are no examples");
+    V total;
+    each_length(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
+      const V part = sum(head.losses(hidden, labels_of(examples, rows)),
+                         Scalar(1) / static_cast<Scalar>(examples.size()));
+      total = total.size() == 0 ? part : total + part;
+    });
+    return total;
+  }
+
+  /// -log p(labels) of each example. Errors as of `loss`, but that there may be none.
+  std::vector<double> losses(std::span<const Example> examples) const {
+    const auto guard = no_grad();
+    std::vector<double> out(examples.size(), 0);
+    each_length(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
+      const auto all = head.losses(hidden, labels_of(examples, rows)).value().to_vector();
+      const std::size_t k = all.size() / rows.size();
+      for (std::size_t i = 0; i < all.size(); ++i) out[rows[i / k]] += static_cast<double>(all[i]);
+    });
+    return out;
+  }
+
+  /// What the head answers to each example, whose labels are not looked at.
+  /// @throws infty::ValueError for one without tokens, or for a token out of range
+  std::vector<std::vector<Index>> answers(std::span<const Example> examples) const {
+    const auto guard = no_grad();
+    std::vector<std::vector<Index>> out(examples.size());
+    each_length(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
+      auto all = head.answers(hidden);
+      for (std::size_t i = 0; i < rows.size(); ++i) out[rows[i]] = std::move(all[i]);
+    });
+    return out;
+  }
+
+  /// The keys of examples for an `EpisodicMemory`, [n, d]: what the encoder makes of the first
+  /// token of each. @throws as `answers`, and infty::ValueError if there are no examples
+  Tensor<Scalar, BackendType> keys(std::span<const Example> examples) const {
+    require(!examples.empty(), "Predictor::keys", "there are no examples");
+    const auto guard = no_grad();
+    std::vector<Scalar> out;
+    Index d = 0;
+    each_length(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
+      const auto first = narrow(hidden, 0, 1).value().to_vector();
+      d = hidden.dim(2);
+      out.resize(examples.size() * static_cast<std::size_t>(d));
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        std::copy_n(first.begin() + static_cast<Index>(i) * d, d,
+                    out.begin() + static_cast<Index>(rows[i]) * d);
+    });
+    return Tensor<Scalar, BackendType>::from(Shape{std::ssize(examples), d}, out);
+  }
+
+ private:
+  /// Calls f(hidden [n, L, d], rows) with the examples of each length.
+  template <class F>
+  void each_length(std::span<const Example> examples, F&& f) const {
+    std::map<std::size_t, std::vector<std::size_t>> of_length;
+    for (std::size_t i = 0; i < examples.size(); ++i) {
+      require(!examples[i].tokens.empty(), "Predictor", "example ", i, " has no tokens");
+      of_length[examples[i].tokens.size()].push_back(i);
+    }
+    for (const auto& [length, rows] : of_length) {
+      std::vector<Index> tokens;
+      for (const std::size_t row : rows)
+        tokens.insert(tokens.end(), examples[row].tokens.begin(), examples[row].tokens.end());
+      const Index n = std::ssize(rows);
+      const auto words =
+          Tensor<Index, BackendType>::from(Shape{n, static_cast<Index>(length)}, tokens);
+      Pass<Scalar, BackendType> pass{.words = words};
+      auto state = make_state(body, n);
+      f(run_layer(body, state, embedding.forward(words, pass), pass), rows);
+    }
+  }
+
+  static Tensor<Index, BackendType> labels_of(std::span<const Example> examples,
+                                              const std::vector<std::size_t>& rows) {
+    std::vector<Index> out;
+    for (const std::size_t row : rows) {
+      require<ShapeError>(std::ssize(examples[row].labels) == Head::labels, "Predictor", "example ",
+                          row, " has ", examples[row].labels.size(), " labels: the head wants ",
+                          Head::labels);
+      out.insert(out.end(), examples[row].labels.begin(), examples[row].labels.end());
+    }
+    return Tensor<Index, BackendType>::from(Shape{std::ssize(rows), Head::labels}, out);
+  }
+};
+
+}  // namespace infty

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <numeric>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infty/lifelong/episodic_memory.hpp>
+#include <infty/lifelong/forgetting_events.hpp>
+
+#include "io/temporary_folder.hpp"
+#include "support/catch.hpp"
+#include "support/types.hpp"
+
+using infty::EpisodicConfig;
+using infty::EpisodicMemory;
+using infty::Example;
+using infty::Index;
+using infty::Random;
+using infty::Replacement;
+using infty::Shape;
+using infty::Tensor;
+using infty::WriteRule;
+using infty::tests::TemporaryFolder;
+
+namespace episodic_memory {
+
+/// Examples first, ..., first + n - 1 of a stream whose keys are their numbers, a few to each key.
+std::vector<Example> stream(Index first, Index n) {
+  std::vector<Example> out;
+  for (Index i = first; i < first + n; ++i) out.push_back({{i, i + 1}, {i % 3}});
+  return out;
+}
+
+/// The key of example i: two numbers of a walk that comes back.
+template <class T>
+std::vector<T> key(Index i) {
+  return {static_cast<T>(i * 37 % 101), static_cast<T>(i * 11 % 13)};
+}
+
+template <class T, class B>
+Tensor<T, B> keys(Index first, Index n) {
+  std::vector<T> out;
+  for (Index i = first; i < first + n; ++i)
+    for (const T x : key<T>(i)) out.push_back(x);
+  return Tensor<T, B>::from(Shape{n, 2}, out);
+}
+
+template <class T, class B>
+void offer(EpisodicMemory<T, B>& memory, Index first, Index n) {
+  memory.write(keys<T, B>(first, n), stream(first, n));
+}
+
+/// The first tokens of all that is held: which examples of the stream these are.
+template <class T, class B>
+std::vector<Index> held(const EpisodicMemory<T, B>& memory) {
+  std::vector<Index> out;
+  for (Index i = 0; i < memory.size(); ++i) out.push_back(memory.example(i).tokens.front());
+  return out;
+}
+
+using Memory = EpisodicMemory<float>;
+using Keys = Tensor<float, infty::EigenBackend>;
+
+}  // namespace episodic_memory
+
+TEST_CASE("EpisodicMemory: with a probability it writes a share, however the stream is cut") {
+  using namespace episodic_memory;
+  Memory whole(2, {.rate = .25, .seed = 3}), pieces(2, {.rate = .25, .seed = 3});
+  offer(whole, 0, 2000);
+  for (Index first = 0, n; first < 2000; first += n)
+    offer(pieces, first, n = std::min<Index>(77, 2000 - first));
+  CHECK(held(whole) == held(pieces));
+  CHECK(whole.offered() == 2000);
+  CHECK(whole.chosen() == whole.size());
+  CHECK(std::abs(static_cast<double>(whole.size()) - 500) < 60);  // three deviations
+  Memory all(2), none(2, {.rate = 0}), other(2, {.rate = .25, .seed = 4});
+  offer(all, 0, 50);
+  offer(none, 0, 50);
+  offer(other, 0, 2000);
+  CHECK(all.size() == 50);
+  CHECK(none.size() == 0);
+  CHECK(held(other) != held(whole));
+  CHECK(all.bytes() == 50 * (2 * 4 + 3 * 8));
+}
+
+TEST_CASE("EpisodicMemory: by diversity it prefers what is far from what is held") {
+  using namespace episodic_memory;
+  const auto chosen = [](double beta, Index seed) {
+    Memory memory(1, {.rule = WriteRule::diversity, .rate = .5, .beta = beta, .seed = seed});
+    // Nothing is held: of the first two each is as good. Behind them one is 0 away, one 4.
+    memory.write(Keys::from({2, 1}, {5, 5}), stream(0, 2));
+    REQUIRE(memory.size() == 1);
+    memory.write(Keys::from({2, 1}, {5, 3}), stream(2, 2));
+    REQUIRE(memory.size() == 2);
+    return memory.example(1).tokens.front() == 3;
+  };
+  CHECK(chosen(.01, 1));
+  CHECK_FALSE(chosen(-.01, 1));
+  // p of the far one is e^(4/β) / (1 + e^(4/β)) = 3/4.
+  Index far = 0;
+  for (Index seed = 0; seed < 2000; ++seed) far += chosen(4 / std::log(3.), seed);
+  CHECK(std::abs(static_cast<double>(far) / 2000 - .75) < .03);  // three deviations
+}
+
+TEST_CASE("EpisodicMemory: by scores it writes the highest, so many as the rate says") {
+  using namespace episodic_memory;
+  infty::ForgettingEvents events(5);
+  for (const auto& [i, right] : std::vector<std::pair<Index, bool>>{{0, true},
+                                                                    {1, false},
+                                                                    {2, true},
+                                                                    {2, false},
+                                                                    {2, true},
+                                                                    {2, false},
+                                                                    {4, true},
+                                                                    {4, false}})
+    events.note(i, right);
+  CHECK(events.counts() == std::vector<double>{0, 0, 2, 0, 1});
+  CHECK_THROWS_AS(events.note(5, true), infty::ShapeError);
+  CHECK_THROWS_AS(infty::ForgettingEvents(-1), infty::ValueError);
+  Memory memory(2, {.rule = WriteRule::score, .rate = .4});
+  memory.write(keys<float, infty::EigenBackend>(0, 5), stream(0, 5), events.counts());
+  CHECK(held(memory) == std::vector<Index>{2, 4});
+  CHECK_THROWS_AS(offer(memory, 5, 5), infty::ShapeError);
+}
+
+TEST_CASE("EpisodicMemory: a full one holds the last, the first, or an even sample") {
+  using namespace episodic_memory;
+  Memory last(2, {.capacity = 4, .replacement = Replacement::oldest});
+  Memory first(2, {.capacity = 4, .replacement = Replacement::nothing});
+  for (Index i = 0; i < 30; i += 5) {
+    offer(last, i, 5);
+    offer(first, i, 5);
+  }
+  CHECK(held(last) == std::vector<Index>{28, 29, 26, 27});
+  CHECK(held(first) == std::vector<Index>{0, 1, 2, 3});
+  std::vector<Index> times(20, 0);
+  for (Index seed = 0; seed < 2000; ++seed) {
+    Memory even(2, {.capacity = 5, .seed = seed});
+    offer(even, 0, 13);
+    offer(even, 13, 7);
+    REQUIRE(even.size() == 5);
+    CHECK(even.chosen() == 20);
+    for (const Index i : held(even)) ++times[static_cast<std::size_t>(i)];
+  }
+  for (const Index n : times)
+    CHECK(std::abs(static_cast<double>(n) - 500) < 80);  // four deviations
+}
+
+TEST_CASE("EpisodicMemory: draws are even, never the same place twice, and the same again") {
+  using namespace episodic_memory;
+  Memory memory(2);
+  offer(memory, 0, 10);
+  std::vector<Index> times(10, 0);
+  Random random(1), again(1);
+  for (int i = 0; i < 1000; ++i) {
+    const auto drawn = memory.draw(4, random);
+    CHECK(drawn == memory.draw(4, again));
+    CHECK(std::set<Index>(drawn.begin(), drawn.end()).size() == 4);
+    for (const Index place : drawn) ++times[static_cast<std::size_t>(place)];
+  }
+  for (const Index n : times) CHECK(std::abs(static_cast<double>(n) - 400) < 62);
+  auto all = memory.draw(50, random);
+  std::sort(all.begin(), all.end());
+  std::vector<Index> each(10);
+  std::iota(each.begin(), each.end(), 0);
+  CHECK(all == each);
+  CHECK(memory.draw(0, random).empty());
+  CHECK(Memory(2).draw(3, random).empty());
+  CHECK_THROWS_AS(memory.draw(-1, random), infty::ValueError);
+}
+
+TEMPLATE_LIST_TEST_CASE(
+    "EpisodicMemory: the nearest are those of a search by hand, whatever was replaced", "",
+    infty::tests::Types) {
+  using namespace episodic_memory;
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  EpisodicMemory<T, B> memory(2, {.capacity = 60});
+  CHECK(memory.nearest(keys<T, B>(0, 1), 3) == std::vector<std::vector<Index>>{{}});
+  for (Index i = 0; i < 6000; i += 500) {  // the dead are swept out on the way
+    offer(memory, i, 500);
+    const auto asked = keys<T, B>(i + 3, 4).to_vector();
+    const auto found = memory.nearest(keys<T, B>(i + 3, 4), 7);
+    REQUIRE(found.size() == 4);
+    for (std::size_t q = 0; q < 4; ++q) {
+      const auto distance = [&](Index place) {
+        const auto k = key<T>(memory.example(place).tokens.front());
+        return (k[0] - asked[2 * q]) * (k[0] - asked[2 * q]) +
+               (k[1] - asked[2 * q + 1]) * (k[1] - asked[2 * q + 1]);
+      };
+      std::vector<T> all, of_found;
+      for (Index place = 0; place < memory.size(); ++place) all.push_back(distance(place));
+      std::sort(all.begin(), all.end());
+      for (const Index place : found[q]) of_found.push_back(distance(place));
+      CHECK(of_found == std::vector<T>(all.begin(), all.begin() + 7));
+      CHECK(std::set<Index>(found[q].begin(), found[q].end()).size() == 7);
+    }
+  }
+  CHECK(memory.nearest(keys<T, B>(0, 2), 100)[1].size() == 60);
+}
+
+TEMPLATE_LIST_TEST_CASE("EpisodicMemory: restored it goes on as if it had never stopped", "",
+                        infty::tests::Types) {
+  using namespace episodic_memory;
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const TemporaryFolder folder;
+  const auto path = folder / "memory.safetensors";
+  for (const WriteRule rule : {WriteRule::probability, WriteRule::diversity}) {
+    const EpisodicConfig config{.capacity = 20, .rule = rule, .rate = .5, .seed = 7};
+    EpisodicMemory<T, B> memory(2, config), restored(2, config);
+    memory.save(path);  // an empty one, too
+    restored.load(path);
+    CHECK(restored.size() == 0);
+    offer(memory, 0, 100);
+    memory.save(path);
+    offer(restored, 300, 9);
+    restored.load(path);
+    for (Index i = 100; i < 400; i += 60) {
+      CHECK(held(restored) == held(memory));
+      CHECK(restored.nearest(keys<T, B>(i, 5), 6) == memory.nearest(keys<T, B>(i, 5), 6));
+      CHECK(restored.offered() == memory.offered());
+      offer(memory, i, 60);
+      offer(restored, i, 60);
+    }
+    memory.save(path);
+    const std::string bytes = infty::tests::read_text(path);
+    restored.save(path);
+    CHECK(infty::tests::read_text(path) == bytes);
+  }
+}
+
+TEST_CASE("EpisodicMemory: a damaged or foreign file is refused, and nothing changes") {
+  using namespace episodic_memory;
+  const TemporaryFolder folder;
+  const auto path = folder / "memory.safetensors";
+  Memory memory(2, {.capacity = 9}), other(2, {.capacity = 9});
+  offer(memory, 0, 12);
+  memory.save(path);
+  offer(other, 50, 4);
+  const auto before = held(other);
+  const std::string bytes = infty::tests::read_text(path);
+  for (std::size_t i = 0; i < bytes.size(); i += i < 8 ? 1 : 7) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    infty::tests::write_text(path, damaged);
+    try {
+      other.load(path);  // a changed space of the header may be none
+      CHECK(held(other) == held(memory));
+      other = Memory(2, {.capacity = 9});
+      offer(other, 50, 4);
+    } catch (const infty::Error&) {
+      CHECK(held(other) == before);
+    }
+    infty::tests::write_text(path, bytes.substr(0, i));
+    CHECK_THROWS_AS(other.load(path), infty::IoError);
+  }
+  infty::tests::write_text(path, bytes);
+  CHECK_THROWS_AS(Memory(3, {.capacity = 9}).load(path), infty::IoError);
+  CHECK_THROWS_AS(Memory(2, {.capacity = 8}).load(path), infty::ValueError);
+  CHECK_THROWS_AS(EpisodicMemory<double>(2, {.capacity = 9}).load(path), infty::IoError);
+  CHECK_THROWS_AS(other.load(folder / "none"), infty::IoError);
+  CHECK(held(other) == before);
+  other.load(path);
+  CHECK(held(other) == held(memory));
+}
+
+TEST_CASE("EpisodicMemory: killed while it saves, it is one that was saved") {
+  using namespace episodic_memory;
+  const TemporaryFolder folder;
+  const auto path = folder / "memory.safetensors";
+  Memory(2).save(path);
+  for (int kill = 0; kill < 8; ++kill) {
+    Memory before(2);
+    before.load(path);
+    const ::pid_t child = ::fork();
+    if (child == 0) {
+      Memory memory(2);
+      memory.load(path);
+      for (;;) {
+        offer(memory, memory.offered(), 25);
+        memory.save(path);
+      }
+    }
+    REQUIRE(child > 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3 + 7 * kill));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    Memory found(2), whole(2);
+    found.load(path);
+    CHECK(found.offered() >= before.offered());
+    CHECK(found.offered() % 25 == 0);
+    offer(whole, 0, found.offered());
+    CHECK(held(found) == held(whole));
+  }
+}
+
+TEST_CASE("EpisodicMemory: what it is given wrong is refused, and nothing changes") {
+  using namespace episodic_memory;
+  Memory memory(2);
+  offer(memory, 0, 5);
+  CHECK_THROWS_AS(memory.write(keys<float, infty::EigenBackend>(5, 2), stream(5, 3)),
+                  infty::ShapeError);
+  CHECK_THROWS_AS(memory.write(Keys::from({1, 3}, {1, 2, 3}), stream(5, 1)), infty::ShapeError);
+  CHECK_THROWS_AS(
+      memory.write(Keys::from({1, 2}, {1, infty::math::not_a_number<float>}), stream(5, 1)),
+      infty::NonFiniteError);
+  const std::vector<Example> empty(1);
+  CHECK_THROWS_AS(memory.write(Keys::from({1, 2}, {1, 2}), empty), infty::ValueError);
+  const std::vector<double> scores{1};
+  CHECK_THROWS_AS(memory.write(Keys::from({1, 2}, {1, 2}), stream(5, 1), scores),
+                  infty::ShapeError);
+  CHECK_THROWS_AS(memory.nearest(Keys::from({1, 3}, {1, 2, 3}), 1), infty::ShapeError);
+  CHECK_THROWS_AS(memory.nearest(Keys::from({1, 2}, {1, 2}), 0), infty::ValueError);
+  CHECK_THROWS_AS(memory.example(5), infty::ShapeError);
+  CHECK_THROWS_AS(memory.examples({0, -1}), infty::ShapeError);
+  CHECK(held(memory) == std::vector<Index>{0, 1, 2, 3, 4});
+  CHECK(memory.offered() == 5);
+  CHECK_THROWS_AS(Memory(0), infty::ValueError);
+  for (const EpisodicConfig& wrong : {EpisodicConfig{.capacity = 0},
+                                      {.capacity = Index{1} << 31},
+                                      {.rate = -.1},
+                                      {.rate = 1.1},
+                                      {.beta = 0},
+                                      {.beta = infty::math::infinity<double>},
+                                      {.seed = -1}})
+    CHECK_THROWS_AS(Memory(2, wrong), infty::ValueError);
+}

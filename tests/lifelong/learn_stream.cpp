@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <infty/lifelong/a_gem.hpp>
+#include <infty/lifelong/learn_stream.hpp>
+#include <infty/lifelong/mbpa.hpp>
+#include <infty/lifelong/meta_mbpa.hpp>
+#include <infty/lifelong/meta_replay.hpp>
+#include <infty/lifelong/multitask.hpp>
+#include <infty/lifelong/online_ewc.hpp>
+
+#include "lifelong/predictor_case.hpp"
+#include "support/catch.hpp"
+#include "support/threads.hpp"
+
+using infty::AccuracyMatrix;
+using infty::Example;
+using infty::Index;
+using infty::LifelongTask;
+
+namespace learn_stream_tests {
+
+using Model = decltype(infty::tests::small_classifier<float>());
+using Learner = infty::Learner<Model>;
+
+std::vector<LifelongTask> tasks() {
+  std::vector<LifelongTask> out;
+  for (std::uint64_t t = 0; t < 3; ++t)
+    out.push_back({"task " + std::to_string(t), infty::tests::small_examples(20, t),
+                   infty::tests::small_examples(10, 50 + t)});
+  return out;
+}
+
+Learner learner() {
+  return {infty::tests::small_classifier<float>(), 4, {.adam = {.learning_rate = .01}, .seed = 2}};
+}
+
+/// All accuracies and, behind them, all parameters, of a method that learns the tasks.
+template <class Method>
+std::vector<double> run(Method method) {
+  Learner model = learner();
+  const AccuracyMatrix matrix = infty::learn_stream(method, model, tasks(), 6);
+  std::vector<double> out;
+  for (Index t = 0; t < 3; ++t) out.insert(out.end(), matrix.row(t).begin(), matrix.row(t).end());
+  for (const auto& [name, variable] : model.adam.parameters())
+    for (const float x : variable.value().to_vector()) out.push_back(static_cast<double>(x));
+  return out;
+}
+
+/// Whether a method gives the same bits with any number of threads.
+template <class Method>
+bool same_with_threads(const Method& method) {
+  return infty::tests::with_threads(1, [&] { return run(method); }) ==
+         infty::tests::with_threads(3, [&] { return run(method); });
+}
+
+/// Notes what it is given, and answers with the class of the question's own label, but for those of
+/// which nothing was learned.
+struct Noting {
+  std::vector<std::vector<Example>> batches = {};
+  void learn(Learner&, std::span<const Example> batch) {
+    batches.emplace_back(batch.begin(), batch.end());
+  }
+  infty::Answers answer(Learner&, std::span<const Example> examples) const {
+    infty::Answers out;
+    for (std::size_t i = 0; i < examples.size(); ++i)
+      out.push_back(i < batches.size() ? examples[i].labels : std::vector<Index>{-1});
+    return out;
+  }
+};
+
+struct NotingAll : Noting {
+  static constexpr bool shuffled = true;
+};
+
+}  // namespace learn_stream_tests
+
+TEST_CASE("learn_stream: every example comes once, in order, and all tasks are asked behind each") {
+  using namespace learn_stream_tests;
+  auto model = learner();
+  Noting method;
+  std::vector<Index> behind;
+  const auto matrix =
+      infty::learn_stream(method, model, tasks(), 6, 0, [&](Index t, const AccuracyMatrix& m) {
+        behind.push_back(t);
+        CHECK(m.rows() == t + 1);
+      });
+  CHECK(behind == std::vector<Index>{0, 1, 2});
+  REQUIRE(method.batches.size() == 12);
+  std::vector<Example> seen, all;
+  for (const auto& batch : method.batches) seen.insert(seen.end(), batch.begin(), batch.end());
+  for (const auto& task : tasks())
+    all.insert(all.end(), task.training.begin(), task.training.end());
+  CHECK(seen == all);
+  CHECK(method.batches[3].size() == 2);                     // no batch is of two tasks
+  CHECK(matrix.row(0) == std::vector<double>{.4, .4, .4});  // four batches of ten questions
+  CHECK(matrix.row(2) == std::vector<double>{1, 1, 1});
+}
+
+TEST_CASE("learn_stream: a shuffled stream has the same examples in another order, by its seed") {
+  using namespace learn_stream_tests;
+  const auto seen = [](Index seed) {
+    auto model = learner();
+    NotingAll method;
+    infty::learn_stream(method, model, tasks(), 6, seed);
+    std::vector<std::vector<Index>> out;
+    for (const auto& batch : method.batches)
+      for (const Example& e : batch) out.push_back(e.tokens);
+    return out;
+  };
+  auto one = seen(1), other = seen(2);
+  CHECK(one == seen(1));
+  CHECK(one != other);
+  std::sort(one.begin(), one.end());
+  std::sort(other.begin(), other.end());
+  CHECK(one == other);
+}
+
+TEST_CASE("learn_stream: every method gives the same bits with any number of threads") {
+  using namespace learn_stream_tests;
+  const infty::SparseReplayConfig replay{.interval = 12, .rate = .5};
+  const infty::LocalAdaptationConfig local{.neighbours = 4, .steps = 3};
+  CHECK(same_with_threads(infty::Sequential()));
+  CHECK(same_with_threads(infty::Multitask()));
+  CHECK(same_with_threads(infty::ExperienceReplay(replay)));
+  CHECK(same_with_threads(infty::AGem(5)));
+  CHECK(same_with_threads(infty::OnlineEwc<Model>({.interval = 12, .sample = 4})));
+  CHECK(same_with_threads(infty::Mbpa(replay, local)));
+  CHECK(same_with_threads(infty::Mbpa(replay, local, true)));
+  CHECK(same_with_threads(infty::MetaMbpa<Model>(replay, local, 2)));
+  CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2, .part = "head."})));
+}
+
+TEST_CASE("learn_stream: answering leaves a transformer and its optimiser bit for bit") {
+  using namespace learn_stream_tests;
+  auto model = learner();
+  infty::Mbpa method({.interval = 12, .rate = .5}, {.neighbours = 4, .steps = 3});
+  infty::learn_stream(method, model, tasks(), 6);
+  const auto bits = [&] {
+    std::vector<float> out;
+    for (const auto& [name, variable] : model.adam.parameters())
+      for (const float x : variable.value().to_vector()) out.push_back(x);
+    model.adam.visit([&](const std::string&, const auto& moment) {
+      if constexpr (requires { moment.to_vector(); })
+        for (const float x : moment.to_vector()) out.push_back(x);
+    });
+    return out;
+  };
+  const auto before = bits();
+  method.answer(model, tasks()[0].test);
+  CHECK(bits() == before);
+}
+
+TEST_CASE("learn_stream: what cannot be is refused") {
+  using namespace learn_stream_tests;
+  auto model = learner();
+  infty::Sequential method;
+  CHECK_THROWS_AS(infty::learn_stream(method, model, {}, 6), infty::ValueError);
+  CHECK_THROWS_AS(infty::learn_stream(method, model, tasks(), 0), infty::ValueError);
+  auto untested = tasks();
+  untested[1].test.clear();
+  CHECK_THROWS_AS(infty::learn_stream(method, model, untested, 6), infty::ValueError);
+  CHECK_THROWS_AS(infty::accuracy_of(method, model, {}), infty::ValueError);
+}
+
+TEST_CASE("AccuracyMatrix: mean, forgetting and what is known ahead, by hand") {
+  AccuracyMatrix matrix(3);
+  CHECK_THROWS_AS(matrix.mean(), infty::ValueError);
+  CHECK_THROWS_AS(matrix.forgetting(), infty::ValueError);
+  CHECK_THROWS_AS(matrix.ahead(), infty::ValueError);
+  matrix.add({.9, .2, .1});
+  CHECK(matrix.forgetting() == 0);
+  matrix.add({.5, .8, .3});
+  matrix.add({.6, .4, .7});
+  CHECK(matrix.mean() == Approx((.6 + .4 + .7) / 3));
+  CHECK(matrix.forgetting() == Approx((.9 - .6 + .8 - .4) / 2));
+  CHECK(matrix.ahead() == Approx((.2 + .3) / 2));
+  CHECK_THROWS_AS(matrix.add({0, 0, 0}), infty::ShapeError);
+  CHECK(matrix.rows() == 3);
+  AccuracyMatrix other(2);
+  CHECK_THROWS_AS(other.add({1}), infty::ShapeError);
+  CHECK_THROWS_AS(other.add({1, 1.5}), infty::ValueError);
+  CHECK(other.rows() == 0);
+  CHECK_THROWS_AS(AccuracyMatrix(0), infty::ValueError);
+}

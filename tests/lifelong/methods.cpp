@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <infty/lifelong/a_gem.hpp>
+#include <infty/lifelong/mbpa.hpp>
+#include <infty/lifelong/meta_mbpa.hpp>
+#include <infty/lifelong/meta_replay.hpp>
+#include <infty/lifelong/multitask.hpp>
+#include <infty/lifelong/online_ewc.hpp>
+
+#include "lifelong/by_hand.hpp"
+#include "lifelong/predictor_case.hpp"
+#include "support/catch.hpp"
+
+using infty::Example;
+using infty::Index;
+using infty::Learner;
+using infty::LocalAdaptation;
+using infty::LocalAdaptationConfig;
+using infty::Random;
+using infty::tests::AdamByHand;
+using infty::tests::ByHand;
+using infty::tests::farthest;
+using infty::tests::Numbers;
+using infty::tests::numbers_of;
+using infty::tests::tiny_examples;
+using infty::tests::tiny_learner;
+using infty::tests::tiny_model;
+using infty::tests::TinyModel;
+
+namespace lifelong_methods {
+
+double dot(const Numbers& a, const Numbers& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// The examples of a memory that a learner of the same seed draws, where all are written.
+struct Mirror {
+  Learner<TinyModel> learner = tiny_learner();
+  std::vector<Example> draw(Index n) {
+    return learner.memory.examples(learner.memory.draw(n, learner.random));
+  }
+};
+
+constexpr Index batches = 8, size = 4;
+std::vector<Example> batch(Index i) {
+  return tiny_examples(size, 100 + static_cast<std::uint64_t>(i));
+}
+
+/// The K examples nearest to one under the frozen embedding, by hand.
+std::vector<Example> nearest(const Numbers& w, const std::vector<Example>& all, const Example& to,
+                             std::size_t k) {
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    double distance = 0;
+    for (std::size_t j = 0; j < ByHand::d; ++j) {
+      const double x = w[static_cast<std::size_t>(all[i].tokens[0]) * ByHand::d + j] -
+                       w[static_cast<std::size_t>(to.tokens[0]) * ByHand::d + j];
+      distance += x * x;
+    }
+    order.emplace_back(distance, i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Example> out;
+  for (std::size_t i = 0; i < std::min(k, order.size()); ++i) out.push_back(all[order[i].second]);
+  return out;
+}
+
+}  // namespace lifelong_methods
+
+TEST_CASE("project_gradients: what is left does the reference no harm, by hand") {
+  using namespace lifelong_methods;
+  int projected = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto learner = tiny_learner();
+    const ByHand hand{numbers_of(learner.model)};
+    const auto one = tiny_examples(2, seed), other = tiny_examples(2, 50 + seed);
+    learner.differentiate(other);
+    const auto reference = infty::copy_gradients(learner.adam.parameters());
+    learner.differentiate(one);
+    Numbers g = hand.gradient(one);
+    const Numbers r = hand.gradient(other);
+    CHECK(farthest(numbers_of(learner.model, true), g) < 1e-12);
+    const bool harmful = dot(g, r) < 0;
+    CHECK(infty::project_gradients(learner.adam.parameters(), reference) == harmful);
+    projected += harmful ? 1 : 0;
+    const double factor = harmful ? dot(g, r) / dot(r, r) : 0;
+    for (std::size_t i = 0; i < g.size(); ++i) g[i] -= factor * r[i];
+    const Numbers left = numbers_of(learner.model, true);
+    CHECK(farthest(left, g) < 1e-12);
+    CHECK(dot(left, r) > -1e-12);
+  }
+  CHECK(projected > 3);
+  CHECK(projected < 17);
+  auto learner = tiny_learner();
+  learner.differentiate(tiny_examples(2, 0));
+  auto none = infty::copy_gradients(learner.adam.parameters());
+  for (auto& tensor : none) tensor.fill(0);
+  CHECK_FALSE(infty::project_gradients(learner.adam.parameters(), none));
+  none.pop_back();
+  CHECK_THROWS_AS(infty::project_gradients(learner.adam.parameters(), none), infty::ShapeError);
+}
+
+TEST_CASE("Sequential, ExperienceReplay, AGem and OnlineEwc: whole runs equal those by hand") {
+  using namespace lifelong_methods;
+  const infty::SparseReplayConfig replay{.interval = 10, .rate = .3};
+  const infty::OnlineEwcConfig ewc{.lambda = 30, .gamma = .6, .interval = 10, .sample = 6};
+  auto sequential = tiny_learner(), replayed = tiny_learner(), held = tiny_learner(),
+       anchored = tiny_learner();
+  infty::Sequential plain;
+  infty::ExperienceReplay with_replay(replay);
+  infty::AGem a_gem(3, 2);
+  infty::OnlineEwc<TinyModel> with_ewc(ewc);
+  const Numbers start = numbers_of(sequential.model);
+  ByHand of_plain{start}, of_replay{start}, of_gem{start}, of_ewc{start};
+  AdamByHand plain_adam, replay_adam, gem_adam, ewc_adam;
+  Mirror replay_memory, gem_memory;
+  Numbers importance(start.size(), 0), anchor = start;
+  std::vector<Example> seen;
+  for (Index i = 0; i < batches; ++i) {
+    const auto examples = batch(i);
+    plain.learn(sequential, examples);
+    plain_adam.step(of_plain.w, of_plain.gradient(examples));
+
+    with_replay.learn(replayed, examples);
+    replay_adam.step(of_replay.w, of_replay.gradient(examples));
+    replay_memory.learner.write(examples);
+    if ((i + 1) * size / 10 > i * size / 10)
+      replay_adam.step(of_replay.w, of_replay.gradient(replay_memory.draw(3)));
+
+    a_gem.learn(held, examples);
+    Numbers g = of_gem.gradient(examples);
+    if (i % 2 == 1) {
+      const Numbers r = of_gem.gradient(gem_memory.draw(3));
+      const double harm = dot(g, r);
+      for (std::size_t j = 0; harm < 0 && j < g.size(); ++j) g[j] -= harm / dot(r, r) * r[j];
+    }
+    gem_adam.step(of_gem.w, g);
+    gem_memory.learner.write(examples);
+
+    with_ewc.learn(anchored, examples);
+    g = of_ewc.gradient(examples);
+    for (std::size_t j = 0; j < g.size(); ++j)
+      g[j] += ewc.lambda * importance[j] * (of_ewc.w[j] - anchor[j]);
+    ewc_adam.step(of_ewc.w, g);
+    seen.insert(seen.end(), examples.begin(), examples.end());
+    if ((i + 1) * size / 10 > i * size / 10) {
+      for (double& f : importance) f *= ewc.gamma;
+      for (std::size_t n = seen.size() - 6; n < seen.size(); ++n) {
+        const Numbers one = of_ewc.gradient({seen[n]});
+        for (std::size_t j = 0; j < one.size(); ++j) importance[j] += one[j] * one[j] / 6;
+      }
+      anchor = of_ewc.w;
+    }
+  }
+  CHECK(farthest(numbers_of(sequential.model), of_plain.w) < 1e-9);
+  CHECK(farthest(numbers_of(replayed.model), of_replay.w) < 1e-9);
+  CHECK(farthest(numbers_of(held.model), of_gem.w) < 1e-9);
+  CHECK(farthest(numbers_of(anchored.model), of_ewc.w) < 1e-9);
+  Numbers estimated;
+  for (const auto& tensor : with_ewc.importance())
+    for (const double f : tensor.to_vector()) estimated.push_back(f);
+  CHECK(farthest(estimated, importance) < 1e-9);
+  for (const ByHand* other : {&of_replay, &of_gem, &of_ewc})
+    CHECK(farthest(other->w, of_plain.w) > 1e-4);
+}
+
+TEST_CASE("LocalAdaptation: steps and their regulariser by hand; the model stays bit for bit") {
+  using namespace lifelong_methods;
+  auto model = tiny_model();
+  const Numbers start = numbers_of(model);
+  const auto examples = tiny_examples(5, 9), others = tiny_examples(3, 10);
+  for (const bool head : {false, true}) {
+    const LocalAdaptationConfig config{
+        .steps = 7, .learning_rate = .3, .lambda = .4, .part = head ? "head." : ""};
+    LocalAdaptation local(model, config);
+    for (const auto& context : {others, examples}) {  // the second begins again
+      const auto& adapted = local.adapt(context);
+      ByHand hand{start};
+      for (int i = 0; i < 7; ++i) hand.descend(context, start, .3, .4, head ? ByHand::map : 0);
+      auto handles = adapted;
+      CHECK(farthest(numbers_of(handles), hand.w) < 1e-9);
+      CHECK(farthest(numbers_of(handles), start) > 1e-2);
+      CHECK(numbers_of(model) == start);
+    }
+    auto handles = local.adapt({});
+    CHECK(numbers_of(handles) == start);
+  }
+  CHECK_THROWS_AS(LocalAdaptation(model, {.part = "tail."}), infty::ValueError);
+  CHECK_THROWS_AS(LocalAdaptation(model, {.neighbours = 0}), infty::ValueError);
+  CHECK_THROWS_AS(LocalAdaptation(model, {.steps = -1}), infty::ValueError);
+  CHECK_THROWS_AS(LocalAdaptation(model, {.lambda = -1}), infty::ValueError);
+  CHECK_THROWS_AS(LocalAdaptation(model, {.learning_rate = -1}), infty::ValueError);
+}
+
+TEST_CASE("Mbpa: each question is answered by a model adapted to its neighbours, by hand") {
+  using namespace lifelong_methods;
+  const LocalAdaptationConfig config{
+      .neighbours = 3, .steps = 4, .learning_rate = 2, .lambda = .01};
+  for (const bool random : {false, true}) {
+    auto learner = tiny_learner();
+    infty::Mbpa method({.rate = 0}, config, random);
+    const Numbers keys = numbers_of(learner.key_network);
+    std::vector<Example> all;
+    for (Index i = 0; i < batches; ++i) {
+      method.learn(learner, batch(i));
+      for (const Example& e : batch(i)) all.push_back(e);
+    }
+    CHECK(numbers_of(learner.key_network) == keys);
+    const Numbers start = numbers_of(learner.model);
+    const Random before = learner.random;
+    const auto questions = tiny_examples(30, 77);
+    const auto answers = method.answer(learner, questions);
+    CHECK(numbers_of(learner.model) == start);
+    CHECK(learner.random == before);
+    CHECK(answers == method.answer(learner, questions));
+    Index changed = 0;
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      Random draws = learner.random.split(i);
+      const auto context = random ? learner.memory.examples(learner.memory.draw(3, draws))
+                                  : nearest(keys, all, questions[i], 3);
+      ByHand hand{start};
+      changed -= hand.answer(questions[i]);
+      for (int step = 0; step < 4; ++step) hand.descend(context, start, 2, .01);
+      CHECK(answers[i] == std::vector<Index>{hand.answer(questions[i])});
+      changed += hand.answer(questions[i]);
+    }
+    CHECK(changed != 0);
+  }
+}
+
+TEST_CASE("MetaMbpa: the first-order gradient of the meta-loss by hand, and a whole run") {
+  using namespace lifelong_methods;
+  const LocalAdaptationConfig config{
+      .neighbours = 3, .steps = 5, .learning_rate = .5, .lambda = .1};
+  const infty::SparseReplayConfig replay{.interval = 10, .rate = .3};
+  for (const std::size_t together : {std::size_t{1}, std::size_t{3}}) {
+    auto learner = tiny_learner();
+    infty::MetaMbpa<TinyModel> method(replay, config, static_cast<Index>(together));
+    const Numbers keys = numbers_of(learner.key_network);
+    ByHand hand{numbers_of(learner.model)};
+    AdamByHand adam;
+    Mirror mirror;
+    std::vector<Example> held;
+    const auto meta_step = [&](const std::vector<Example>& examples) {
+      Numbers g(hand.w.size(), 0);
+      for (std::size_t begin = 0; begin < examples.size(); begin += together) {
+        const std::size_t end = std::min(begin + together, examples.size());
+        const std::vector<Example> group(examples.begin() + static_cast<Index>(begin),
+                                         examples.begin() + static_cast<Index>(end));
+        std::vector<Example> context;
+        for (const Example& e : group)
+          for (const Example& near : nearest(keys, held, e, 3)) context.push_back(near);
+        ByHand adapted = hand;
+        if (!context.empty()) adapted.descend(context, hand.w, .5, .1);
+        const Numbers own = adapted.gradient(group);
+        for (std::size_t j = 0; j < g.size(); ++j)
+          g[j] += own[j] * static_cast<double>(group.size()) / static_cast<double>(examples.size());
+      }
+      return g;
+    };
+    for (Index i = 0; i < batches; ++i) {
+      const auto examples = batch(i);
+      method.differentiate(learner, examples);
+      CHECK(farthest(numbers_of(learner.model, true), meta_step(examples)) < 1e-9);
+      method.learn(learner, examples);
+      adam.step(hand.w, meta_step(examples));
+      for (const Example& e : examples) held.push_back(e);
+      mirror.learner.write(examples);
+      if ((i + 1) * size / 10 > i * size / 10) adam.step(hand.w, meta_step(mirror.draw(3)));
+      CHECK(farthest(numbers_of(learner.model), hand.w) < 1e-9);
+    }
+    const Numbers start = numbers_of(learner.model);
+    const auto questions = tiny_examples(30, 77);
+    const auto answers = method.answer(learner, questions);
+    CHECK(numbers_of(learner.model) == start);
+    Random draws = learner.random.split(0);
+    ByHand adapted = hand;
+    for (int i = 0; i < 5; ++i)
+      adapted.descend(learner.memory.examples(learner.memory.draw(3, draws)), hand.w, .5, .1);
+    for (std::size_t i = 0; i < questions.size(); ++i)
+      CHECK(answers[i] == std::vector<Index>{adapted.answer(questions[i])});
+  }
+}
+
+TEST_CASE("MetaReplay: episodes, their replay, and first-order gradients by hand") {
+  using namespace lifelong_methods;
+  CHECK(infty::MetaReplay<TinyModel>({.interval = 9600}, {.steps = 5}).episodes(16) == 101);
+  CHECK(infty::MetaReplay<TinyModel>({.interval = 1600}, {.steps = 5}).episodes(4) == 67);
+  CHECK_THROWS_AS(infty::MetaReplay<TinyModel>({}, {.steps = 0}), infty::ValueError);
+  for (const bool head : {true, false}) {
+    const LocalAdaptationConfig inner{
+        .neighbours = 4, .steps = 2, .learning_rate = .3, .lambda = 0, .part = head ? "head." : ""};
+    auto learner = tiny_learner();
+    // ⌈(16 / 4 + 1) / 3⌉ = 2: every second episode replays, behind two batches of support.
+    infty::MetaReplay<TinyModel> method({.interval = 16, .rate = .2}, inner);
+    REQUIRE(method.episodes(size) == 2);
+    ByHand hand{numbers_of(learner.model)};
+    AdamByHand adam;
+    Mirror mirror;
+    const auto episode = [&](Index first, const std::vector<Example>& query) {
+      ByHand copy = hand;
+      for (Index i = first; i < first + 2; ++i)
+        copy.descend(batch(i), hand.w, .3, 0, head ? ByHand::map : 0);
+      adam.step(hand.w, copy.gradient(query));
+    };
+    for (Index i = 0; i < 10; ++i) {
+      method.learn(learner, batch(i));
+      mirror.learner.write(batch(i));
+      if (i % 5 == 2) episode(i - 2, batch(i));
+      if (i % 5 == 4) episode(i - 1, mirror.draw(3));
+      CHECK(farthest(numbers_of(learner.model), hand.w) < 1e-9);
+    }
+    const auto questions = tiny_examples(30, 77);
+    const auto answers = method.answer(learner, questions);
+    Random draws = learner.random.split(0);
+    ByHand adapted = hand;
+    for (int i = 0; i < 2; ++i)
+      adapted.descend(learner.memory.examples(learner.memory.draw(4, draws)), hand.w, .3, 0,
+                      head ? ByHand::map : 0);
+    for (std::size_t i = 0; i < questions.size(); ++i)
+      CHECK(answers[i] == std::vector<Index>{adapted.answer(questions[i])});
+  }
+}
+
+TEST_CASE("Methods: settings out of their range are refused") {
+  CHECK_THROWS_AS(infty::ExperienceReplay({.interval = 0}), infty::ValueError);
+  CHECK_THROWS_AS(infty::ExperienceReplay({.rate = 1.5}), infty::ValueError);
+  CHECK_THROWS_AS(infty::AGem(0), infty::ValueError);
+  CHECK_THROWS_AS(infty::AGem(1, 0), infty::ValueError);
+  CHECK_THROWS_AS(infty::Mbpa({.rate = -1}, {}), infty::ValueError);
+  CHECK_THROWS_AS(infty::MetaMbpa<infty::tests::TinyModel>({}, {}, 0), infty::ValueError);
+  for (const infty::OnlineEwcConfig& wrong :
+       {infty::OnlineEwcConfig{.lambda = -1}, {.gamma = 2}, {.interval = 0}, {.sample = 0}})
+    CHECK_THROWS_AS(infty::OnlineEwc<infty::tests::TinyModel>(wrong), infty::ValueError);
+  infty::OnlineEwc<infty::tests::TinyModel> ewc({});
+  auto learner = tiny_learner();
+  CHECK_THROWS_AS(ewc.estimate(learner, {}), infty::ValueError);
+  CHECK_THROWS_AS((Learner<TinyModel>(tiny_model(), 3, {.seed = -1})), infty::ValueError);
+  CHECK_THROWS_AS((Learner<TinyModel>(tiny_model(), 3, {.max_norm = 0})), infty::ValueError);
+}
