@@ -38,6 +38,17 @@ Task demo(bool long_term) {
   return task;
 }
 
+/// A model as small as those of examples/recall, by short segments.
+Task small() {
+  Task task = demo(true);
+  task.model.vocabulary = 64;
+  task.model.model_dim = 32;
+  task.model.feed_forward = 64;
+  task.memory.attention.capacity = 16;
+  task.segment = task.answer = 16;
+  return task;
+}
+
 /// The paper's sorting experiment: four segments, of which the last is learned from.
 Task paper() {
   const auto e = infty::presets::sorting(4000);
@@ -77,6 +88,10 @@ void demo_without_memory(benchmark::State& run) {
   step<B>(run, demo(false));
 }
 template <class B>
+void small_with_memory(benchmark::State& run) {
+  step<B>(run, small());
+}
+template <class B>
 void paper_sorting(benchmark::State& run) {
   step<B>(run, paper());
 }
@@ -86,4 +101,5 @@ void paper_sorting(benchmark::State& run) {
 BENCHMARK_TEMPLATE(demo_with_memory, EigenBackend)->Arg(1)->Arg(12)->UseManualTime();
 BENCHMARK_TEMPLATE(demo_with_memory, Composed)->Arg(12)->UseManualTime();
 BENCHMARK_TEMPLATE(demo_without_memory, EigenBackend)->Arg(12)->UseManualTime();
+BENCHMARK_TEMPLATE(small_with_memory, EigenBackend)->Arg(16)->UseManualTime();
 BENCHMARK_TEMPLATE(paper_sorting, EigenBackend)->Arg(8)->UseManualTime()->MinTime(4);

@@ -12,6 +12,17 @@ namespace infty::detail {
 
 inline constexpr Index row_lanes = 16;
 
+/// Folds 2 `width` lanes, a power of two, into the first: halves onto halves, by loops of lengths
+/// that a compiler knows.
+template <Index width, class T, class Fold>
+INFTY_HOST_DEVICE T join_lanes(T* lane, Fold fold) {
+  for (Index l = 0; l < width; ++l) lane[l] = fold(lane[l], lane[l + width]);
+  if constexpr (width > 1)
+    return join_lanes<width / 2>(lane, fold);
+  else
+    return lane[0];
+}
+
 /// Computes the sum of f(i) for i in [0, n).
 template <class T, class F>
 INFTY_HOST_DEVICE T row_sum(Index n, F f) {
@@ -20,9 +31,7 @@ INFTY_HOST_DEVICE T row_sum(Index n, F f) {
   for (; i + row_lanes <= n; i += row_lanes)
     for (Index l = 0; l < row_lanes; ++l) lane[l] += f(i + l);
   for (Index l = 0; i < n; ++i, ++l) lane[l] += f(i);
-  for (Index width = row_lanes / 2; width > 0; width /= 2)
-    for (Index l = 0; l < width; ++l) lane[l] += lane[l + width];
-  return lane[0];
+  return join_lanes<row_lanes / 2>(lane, [](T a, T b) { return a + b; });
 }
 
 /// Computes the largest f(i) for i in [0, n), n >= 1.
@@ -39,10 +48,7 @@ INFTY_HOST_DEVICE T row_max(Index n, F f) {
     const T x = f(i);
     lane[0] = x > lane[0] ? x : lane[0];
   }
-  for (Index width = row_lanes / 2; width > 0; width /= 2)
-    for (Index l = 0; l < width; ++l)
-      lane[l] = lane[l + width] > lane[l] ? lane[l + width] : lane[l];
-  return lane[0];
+  return join_lanes<row_lanes / 2>(lane, [](T a, T b) { return b > a ? b : a; });
 }
 
 /// Turns n scores into their softmax in place, n >= 1, and returns the logarithm of its

@@ -20,58 +20,54 @@ inline constexpr Index most_few_rows = 8;
 /// The right operand of a product of few rows: row j is column j of the product's matrix.
 template <class T>
 struct FewRowsWeights {
-  const T* data;
-  Index leading;  ///< elements between two rows
-  Index columns;  ///< rows that there are, up to a vector's width of them
-  Index depth;    ///< elements of a row from `data` on, at least those that are multiplied
-  Index next;     ///< from here to what will be read after this, to be fetched meanwhile; 0: none
+  const T* row[Simd<T>::width];  ///< where each begins; of fewer, the last one again
+  Index next;  ///< from here to what will be read after this, to be fetched meanwhile; 0: none
 };
 
 /// A square of W rows and columns [p, p + W), turned: vector q has column p + q.
 template <class T>
 void load_turned(const FewRowsWeights<T>& b, Index p, typename Simd<T>::Vector* square) {
-  constexpr Index W = Simd<T>::width;
-  if (b.columns >= W) {
-    INFTY_UNROLL(16)
-    for (Index r = 0; r < W; ++r) square[r] = Simd<T>::load(b.data + r * b.leading + p);
-  } else {
-    for (Index r = 0; r < W; ++r)
-      square[r] = Simd<T>::load(b.data + (std::min)(r, b.columns - 1) * b.leading + p);
-  }
+  INFTY_UNROLL(16)
+  for (Index r = 0; r < Simd<T>::width; ++r) square[r] = Simd<T>::load(b.row[r] + p);
   transpose_steps<1, T>(square);
 }
 
-/// C (rows, W) = or += A (rows, k) B (k, W), summed in the order of k as `register_tile` does.
+/// The columns [p, k) of at most W, one behind the other.
+template <class T>
+[[gnu::noinline]] void store_turned(const FewRowsWeights<T>& b, Index p, Index k, T* columns) {
+  constexpr Index W = Simd<T>::width;
+  for (; p < k; ++p, columns += W)
+    for (Index r = 0; r < W; ++r) columns[r] = b.row[r][p];
+}
+
+/// C (rows, W) = or += A (rows, k) B (k, W), summed in the order of k as `register_tile` does; rows
+/// of A are lda apart.
 template <int rows, class T>
-void few_rows_tile(Index k, TileView<T> a, const FewRowsWeights<T>& b, bool add, T* c, Index ldc) {
+[[gnu::noinline]] void few_rows_tile(Index k, const T* a, Index lda, const FewRowsWeights<T>& b,
+                                     bool add, T* c, Index ldc) {
   using S = Simd<T>;
   constexpr Index W = S::width;
-  typename S::Vector sum[rows] = {}, square[W];
+  typename S::Vector sum[rows] = {};
   const auto multiply = [&](Index p, const typename S::Vector& right) {
     INFTY_UNROLL(8)
     for (int i = 0; i < rows; ++i) {
-      const typename S::Vector left = a.data[i * a.row + p * a.column] - typename S::Vector{};
+      const typename S::Vector left = a[i * lda + p] - typename S::Vector{};
       sum[i] += left * right;
     }
   };
   Index p = 0;
   for (; p + W <= k; p += W) {
+    typename S::Vector square[W];
     load_turned(b, p, square);
     if (b.next != 0)
-      for (Index r = 0; r < W; ++r) __builtin_prefetch(b.data + r * b.leading + p + b.next, 0, 2);
+      for (Index r = 0; r < W; ++r) __builtin_prefetch(b.row[r] + p + b.next, 0, 2);
     INFTY_UNROLL(16)
     for (Index q = 0; q < W; ++q) multiply(p + q, square[q]);
   }
-  if (p < k && b.depth >= W) {
-    // The square of the last columns, some of which have been multiplied or are of the next part.
-    const Index from = (std::min)(p, b.depth - W);
-    load_turned(b, from, square);
-    for (; p < k; ++p) multiply(p, square[p - from]);
-  }
-  for (; p < k; ++p) {
-    T column[W];
-    for (Index r = 0; r < W; ++r) column[r] = b.data[(std::min)(r, b.columns - 1) * b.leading + p];
-    multiply(p, S::load(column));
+  if (p < k) {
+    T columns[W * W];
+    store_turned(b, p, k, columns);
+    for (const T* column = columns; p < k; ++p, column += W) multiply(p, S::load(column));
   }
   INFTY_UNROLL(8)
   for (int i = 0; i < rows; ++i) {
@@ -82,10 +78,10 @@ void few_rows_tile(Index k, TileView<T> a, const FewRowsWeights<T>& b, bool add,
 
 /// C (m, W) = or += A B of at most `most_few_rows` rows.
 template <int rows, class T>
-void few_rows(Index m, Index k, TileView<T> a, const FewRowsWeights<T>& b, bool add, T* c,
+void few_rows(Index m, Index k, const T* a, Index lda, const FewRowsWeights<T>& b, bool add, T* c,
               Index ldc) {
-  if (m == rows) return few_rows_tile<rows>(k, a, b, add, c, ldc);
-  if constexpr (rows > 1) few_rows<rows - 1>(m, k, a, b, add, c, ldc);
+  if (m == rows) return few_rows_tile<rows>(k, a, lda, b, add, c, ldc);
+  if constexpr (rows > 1) few_rows<rows - 1>(m, k, a, lda, b, add, c, ldc);
 }
 
 #endif

@@ -159,11 +159,16 @@ struct FusedAttention : private AttentionTiling {
           const T before = tile.top[i];
           const T top = (std::max)(before, Simd<T>::largest(x, whole));
           for (Index j = 0; j < whole; ++j) x[j] = math::exp_decay(x[j] - top);
-          const T scale = math::exp(before - top);
-          tile.sum[i] = tile.sum[i] * scale + row_sum<T>(whole, [=](Index j) { return x[j]; });
+          const T sum = row_sum<T>(whole, [=](Index j) { return x[j]; });
           tile.top[i] = top;
-          if (scale != T(1))
-            for (Index d = 0; d < tile.width; ++d) tile.out[i * tile.width + d] *= scale;
+          if (before == -math::infinity<T>) {
+            tile.sum[i] = sum;  // of the first keys; nothing is to be scaled
+          } else {
+            const T scale = math::exp(before - top);
+            tile.sum[i] = tile.sum[i] * scale + sum;
+            if (scale != T(1))
+              for (Index d = 0; d < tile.width; ++d) tile.out[i * tile.width + d] *= scale;
+          }
         }
         std::fill(x + whole, x + (std::max)(whole, with.count), T(0));
       }

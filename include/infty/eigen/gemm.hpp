@@ -124,11 +124,11 @@ void scale_into(Index m, Index columns, T alpha, const T* sums, Index lds, T kee
 }
 
 #if !defined(__CUDACC__)
-/// c (m, n) = alpha a b + beta c of at most `most_few_rows` rows, k >= 1 and a transposed b, by the
-/// sums of `tiled_gemm`.
+/// c (m, n) = alpha a b + beta c of at most `most_few_rows` rows, k >= 1, a as stored and b
+/// transposed, by the sums of `tiled_gemm`.
 template <class T>
-void few_rows_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
-                   T* c, Index ldc) {
+[[gnu::noinline]] void few_rows_gemm(Index m, Index n, Index k, T alpha, const T* a, Index lda,
+                                     const T* b, Index ldb, T beta, T* c, Index ldc) {
   constexpr Index wide = Simd<T>::width;
   const Index deepest = gemm_depth(k);
   const bool plain = alpha == T(1) && (beta == T(0) || beta == T(1));
@@ -138,19 +138,14 @@ void few_rows_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOpe
     for (Index first = 0; first < k; first += deepest) {
       const Index deep = (std::min)(deepest, k - first);
       const T keep = first > 0 ? T(1) : beta;
-      const TileView<T> left{a.data + (a.transposed ? first * a.leading : first),
-                             a.transposed ? 1 : a.leading, a.transposed ? a.leading : 1};
       const bool more = first + deep < k, below = j + 2 * wide <= n;
-      const FewRowsWeights<T> right{b.data + j * b.leading + first, b.leading, columns, k - first,
-                                    more    ? deep
-                                    : below ? wide * b.leading - first
-                                            : 0};
-      if (plain && columns == wide) {
-        few_rows<most_few_rows>(m, deep, left, right, keep == T(1), c + j, ldc);
-        continue;
-      }
-      few_rows<most_few_rows>(m, deep, left, right, false, sums, wide);
-      scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
+      FewRowsWeights<T> right{{}, more ? deep : below ? wide * ldb - first : 0};
+      for (Index r = 0; r < wide; ++r)
+        right.row[r] = b + (j + (std::min)(r, columns - 1)) * ldb + first;
+      const bool direct = plain && columns == wide;
+      few_rows<most_few_rows>(m, deep, a + first, lda, right, direct && keep == T(1),
+                              direct ? c + j : sums, direct ? ldc : wide);
+      if (!direct) scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
     }
   }
 }
@@ -163,8 +158,8 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
                 T* c, Index ldc) {
 #if !defined(__CUDACC__)
   if constexpr (std::is_same_v<Tile, PlainTile>)
-    if (m <= most_few_rows && b.transposed && k > 0)
-      return few_rows_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+    if (m <= most_few_rows && !a.transposed && b.transposed && k > 0)
+      return few_rows_gemm(m, n, k, alpha, a.data, a.leading, b.data, b.leading, beta, c, ldc);
 #endif
   constexpr Index wide = 2 * Simd<T>::width, rows = tile_rows<T>;
   const Index deepest = gemm_depth(k), panels = (m + rows - 1) / rows;

@@ -22,7 +22,7 @@ template <class T>
 class LaneSum {
  public:
   template <int W, class Piece>
-  void add(const Piece& piece) {
+  [[gnu::always_inline]] void add(const Piece& piece) {
     if constexpr (W == lane_count)
       wide_ += piece;
     else if constexpr (W == 4)
@@ -49,7 +49,7 @@ auto lanes(T* at) {
 
 /// f.template operator()<W>(j) for pieces [j, j + W) that make up [0, n), W being 32, 4 or 1.
 template <class F>
-void for_each_lanes(Index n, F&& f) {
+[[gnu::always_inline]] inline void for_each_lanes(Index n, F&& f) {
   Index j = 0;
   for (; j + lane_count <= n; j += lane_count) f.template operator()<lane_count>(j);
   for (; j + 4 <= n; j += 4) f.template operator()<4>(j);
@@ -58,7 +58,7 @@ void for_each_lanes(Index n, F&& f) {
 
 /// The sum of f.template operator()<W>(j) over the pieces of [0, n).
 template <class T, class F>
-T sum_lanes(Index n, F&& f) {
+[[gnu::always_inline]] inline T sum_lanes(Index n, F&& f) {
   LaneSum<T> sum;
   for_each_lanes(n, [&]<int W>(Index j) { sum.template add<W>(f.template operator()<W>(j)); });
   return sum.total();

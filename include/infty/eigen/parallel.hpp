@@ -50,12 +50,12 @@ inline void set_num_threads(int n) {
   detail::thread_limit().store(n, std::memory_order_relaxed);
 }
 
-/// Calls body(begin, end) for the pieces of [0, n) that are `grain` long, the last one shorter.
-/// Pieces do not depend on the number of threads, so neither does any result. `body` must not
-/// throw.
-template <class Body>
-  requires std::invocable<const Body&, Index, Index>
-void parallel_for(Index n, Index grain, const Body& body) {
+namespace detail {
+
+/// Calls call(body, begin, end) for the pieces of [0, n), over the threads: one function for all
+/// bodies, so that each of them stands in a program once.
+[[gnu::noinline]] inline void for_pieces(Index n, Index grain, const void* body,
+                                         void (*call)(const void*, Index, Index)) {
   if (n <= 0) return;
   const Index pieces = (n + grain - 1) / grain;
 #if defined(_OPENMP)
@@ -63,12 +63,25 @@ void parallel_for(Index n, Index grain, const Body& body) {
     const int threads = static_cast<int>(std::min<Index>(num_threads(), pieces));
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (Index piece = 0; piece < pieces; ++piece)
-      body(piece * grain, (std::min)(n, (piece + 1) * grain));
+      call(body, piece * grain, (std::min)(n, (piece + 1) * grain));
     return;
   }
 #endif
   for (Index piece = 0; piece < pieces; ++piece)
-    body(piece * grain, (std::min)(n, (piece + 1) * grain));
+    call(body, piece * grain, (std::min)(n, (piece + 1) * grain));
+}
+
+}  // namespace detail
+
+/// Calls body(begin, end) for the pieces of [0, n) that are `grain` long, the last one shorter.
+/// Pieces do not depend on the number of threads, so neither does any result. `body` must not
+/// throw.
+template <class Body>
+  requires std::invocable<const Body&, Index, Index>
+void parallel_for(Index n, Index grain, const Body& body) {
+  detail::for_pieces(n, grain, &body, [](const void* erased, Index begin, Index end) {
+    (*static_cast<const Body*>(erased))(begin, end);
+  });
 }
 
 /// Calls task(i) for all i in [0, n), each of them in one thread and all that it calls too. What a

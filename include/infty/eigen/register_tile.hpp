@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <infty/core/config.hpp>
+#include <infty/core/row.hpp>
 
 // The device's compiler knows this pragma by another name, and nvcc would hand that to the host's.
 #if defined(__CUDA_ARCH__)
@@ -44,9 +45,7 @@ struct Simd {
     }
     T lane[width];
     store(lane, top);
-    for (Index half = width / 2; half > 0; half /= 2)
-      for (Index l = 0; l < half; ++l) lane[l] = (std::max)(lane[l], lane[l + half]);
-    return lane[0];
+    return join_lanes<width / 2>(lane, [](T a, T b) { return (std::max)(a, b); });
   }
 };
 

@@ -14,7 +14,7 @@ namespace infty::detail {
 /// One step of the transposition of W vectors in registers: vectors `step` apart exchange every
 /// other group of `step` elements.
 template <Index step, class V, int... i>
-void exchange(V& a, V& b, std::integer_sequence<int, i...>) {
+[[gnu::always_inline]] inline void exchange(V& a, V& b, std::integer_sequence<int, i...>) {
   constexpr int W = sizeof...(i);
   const V x = a, y = b;
   a = __builtin_shufflevector(x, y, (i / step % 2 == 0 ? i : i - static_cast<int>(step) + W)...);
@@ -22,7 +22,7 @@ void exchange(V& a, V& b, std::integer_sequence<int, i...>) {
 }
 
 template <Index step, class T>
-void transpose_steps(typename Simd<T>::Vector* rows) {
+[[gnu::always_inline]] inline void transpose_steps(typename Simd<T>::Vector* rows) {
   constexpr Index W = Simd<T>::width;
   if constexpr (step < W) {
     INFTY_UNROLL(16)
