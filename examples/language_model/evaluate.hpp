@@ -12,10 +12,10 @@
 #include <nlohmann/json.hpp>
 
 #include "../support/interrupt.hpp"
+#include "../support/language_model/spalm.hpp"
 #include "../support/language_model/training.hpp"
 #include "../support/options.hpp"
 #include "look_up.hpp"
-#include "spalm.hpp"
 
 namespace language_model {
 

@@ -13,8 +13,8 @@
 #include <infty/retrieval/continuous_cache.hpp>
 
 #include "../support/files.hpp"
+#include "../support/language_model/datastore_of.hpp"
 #include "../support/options.hpp"
-#include "datastore_of.hpp"
 
 namespace language_model {
 

@@ -16,6 +16,10 @@
 // - NAME.png and NAME_words.png, of every memory: what its layers show a traced pass under a name
 //   (infty/nn/pass.hpp), weights of slots and tokens and gates, in the mean and word by word.
 //
+// - spalm_gate_histogram.png, of a model that was trained with --spalm: how much it takes of what
+// was
+//   looked up [Yogatama et al. 2021].
+//
 // It takes a model that examples/language_model has trained (--model), or a GPT-2 with a memory
 // beside its attention, or trains a small one, on a text of the user's (--data) or on tales that it
 // makes. The numbers behind the figures are in CSV
@@ -37,6 +41,7 @@
 
 #include "../support/command.hpp"
 #include "../support/interrupt.hpp"
+#include "../support/language_model/spalm.hpp"
 #include "../support/language_model/training.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
@@ -109,9 +114,11 @@ std::filesystem::path train_if_none(const Options& options) {
   return folder;
 }
 
-/// Up to `most` documents of the test text, the longest first, each cut to so many words.
-std::vector<Passage> documents_of(const infty::TokenStream& stream, const Options& options,
-                                  TokenId start, Index segment) {
+/// Up to `most` documents of the test text, the longest first, each cut to so many words, with what
+/// was looked up for them.
+std::vector<Passage> documents_of(const lm::Split& split, const Options& options, TokenId start,
+                                  Index segment) {
+  const infty::TokenStream& stream = split.stream;
   std::vector<std::span<const TokenId>> all;
   for (std::size_t i = 0; i < stream.documents.size(); ++i) {
     const auto begin = static_cast<std::size_t>(stream.documents[i]);
@@ -126,7 +133,13 @@ std::vector<Passage> documents_of(const infty::TokenStream& stream, const Option
   });
   if (std::ssize(all) > options.documents) all.resize(static_cast<std::size_t>(options.documents));
   std::vector<Passage> out;
-  for (const auto& document : all) out.push_back(passage_of(start, document, segment));
+  for (const auto& document : all) {
+    Passage& passage = out.emplace_back(passage_of(start, document, segment));
+    const auto each = static_cast<std::size_t>(split.retrieved.each);
+    const auto begin = static_cast<std::size_t>(document.data() - stream.tokens.data()) * each;
+    for (std::size_t i = begin; i < begin + document.size() * each; ++i)
+      passage.retrieved.push_back(static_cast<Index>(split.retrieved.tokens[i]));
+  }
   return out;
 }
 
@@ -137,17 +150,22 @@ void study_text(const Options& options) {
   if (!options.data.empty()) s.data = options.data, s.valid = s.test = "";
   const lm::Tokenizer tokenizer(s.level, folder);
   const lm::Texts from = lm::open_texts(s);
-  const lm::Split test = lm::make_split(tokenizer, from.test);
+  lm::Split test = lm::make_split(tokenizer, from.test);
   infty::require(!test.stream.tokens.empty(), "memory_study", "the text has no token");
   const TokenTexts texts{
       .decode = [&](std::span<const TokenId> ids) { return tokenizer.decode(ids); },
       .name = tokenizer.token_name(),
       .spaced = s.level == "word"};
   const support::InterruptGuard interrupt;
-  const Documents documents{documents_of(test.stream, options, tokenizer.start(), s.segment),
-                            options};
+  if (!s.spalm.empty())
+    test.retrieved =
+        lm::look_up_tokens(s, tokenizer, test, [&](Index) { stop_if_interrupted(options); });
+  const Documents documents{documents_of(test, options, tokenizer.start(), s.segment), options};
   const auto model = lm::load_model(s, tokenizer, folder);
-  const bool retrieves = s.memory == "memorizing", long_term = s.memory.starts_with("infty");
+  // Of a SPALM what is looked up is shown, not its base.
+  const bool base = s.spalm.empty();
+  const bool retrieves = base && s.memory == "memorizing";
+  const bool long_term = base && s.memory.starts_with("infty");
   if (retrieves) study_retrieved(options, *model, s.memory_length, s.model.layers, documents);
   if (long_term) study_long_term(options, s, tokenizer, folder, texts, documents);
   const bool shown = study_shown(options, *model, texts, documents);

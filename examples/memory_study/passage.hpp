@@ -37,6 +37,7 @@ struct Passage {
   std::vector<Index> inputs, targets;
   std::vector<Index> types;  ///< of the inputs, for models with token types; empty for none
   std::vector<Piece> segments;
+  std::vector<Index> retrieved = {};  ///< (inputs, k), looked up for them; empty for none
 
   /// What of some numbers, one an input or none at all, belongs to a segment.
   static std::vector<Index> part(const std::vector<Index>& of, const Piece& segment) {
@@ -46,10 +47,12 @@ struct Passage {
 
   /// A segment with its targets, for the losses of a model.
   infty::TextBatch batch(const Piece& segment) const {
+    const Index each = std::ssize(retrieved) / std::max<Index>(1, std::ssize(inputs));
     return {.batch = 1,
             .length = segment.length,
             .inputs = part(inputs, segment),
             .targets = part(targets, segment),
+            .retrieved = part(retrieved, {each * segment.begin, each * segment.length}),
             .predicted = segment.length,
             .reset = {}};
   }

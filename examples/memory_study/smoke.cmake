@@ -100,6 +100,34 @@ shows(xl past_weights layer-head-place-value 1152 past_weights_words layer-place
 shows(lamemo past_weights layer-head-place-value 1152)
 shows(compressive past_weights layer-head-place-value 420 compressed_weights layer-head-place-value 768)
 
+# The gate of a SPALM, of all words of the documents, by the program that trains such a model.
+set(study "${PROGRAM}")
+set(PROGRAM "${LANGUAGE_MODEL}")
+set(tiny --data short --level word --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --batch 2
+         --segment 16 --steps 2 --evaluate-every 0 --schedule constant --memory xl)
+run(0 ignored train ${tiny} --out keys)
+run(0 ignored build-datastore --model keys --out store)
+run(0 ignored train ${tiny} --spalm store --spalm-neighbours 3 --out spalm-model)
+set(PROGRAM "${study}")
+run(0 printed --model spalm-model --out spalm --documents 1 --words 70 --bins 10 --no-sorting)
+if(NOT printed MATCHES "SPALM takes [01][.][0-9]+ of what was looked up in the mean over 70 words"
+   OR NOT printed MATCHES "spalm attention, [^\n]*: each looks at [123][.][0-9] of 3")
+  message(FATAL_ERROR "a SPALM is told as\n${printed}")
+endif()
+file(STRINGS "${FOLDER}/spalm/spalm_gate_histogram.csv" rows)
+list(POP_FRONT rows header)
+list(LENGTH rows count)
+execute_process(COMMAND awk -F, "NR > 1 { sum += $3 } END { printf \"%.6f\", sum }"
+                        "${FOLDER}/spalm/spalm_gate_histogram.csv" OUTPUT_VARIABLE sum)
+if(NOT header STREQUAL "from,to,share" OR NOT count EQUAL 10 OR NOT sum STREQUAL "1.000000")
+  message(FATAL_ERROR "spalm_gate_histogram.csv is\n${header}\n${rows}")
+endif()
+foreach(figure spalm_gate_histogram spalm_gate_words)
+  if(gnuplot AND NOT EXISTS "${FOLDER}/spalm/${figure}.png")
+    message(FATAL_ERROR "there is gnuplot, but no ${figure}.png:\n${errors}")
+  endif()
+endforeach()
+
 # A model that is there is not given up for other options.
 file(SHA256 "${FOLDER}/first/model/checkpoint.safetensors" before)
 refused("first/model holds a run with" --data text --out first --steps 4 --no-sorting)

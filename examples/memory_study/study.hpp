@@ -7,6 +7,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../support/files.hpp"
@@ -15,6 +16,7 @@
 #include "../support/progress_line.hpp"
 #include "attention.hpp"
 #include "basis.hpp"
+#include "gate.hpp"
 #include "heat_map.hpp"
 #include "page.hpp"
 #include "retrieved.hpp"
@@ -24,6 +26,9 @@
 namespace memory_study {
 
 namespace lm = language_model;
+
+/// The name under which SPALM shows its gate.
+inline constexpr std::string_view spalm_gate = "spalm_gate";
 
 struct Options {
   std::filesystem::path out = "memory-study", model;
@@ -75,11 +80,22 @@ struct Documents {
   }
 };
 
+/// What a model's layers show of a segment.
+template <class Model>
+std::vector<Shown> shown_of(const Model& model, typename Model::State& state,
+                            const Passage& passage, const Piece& piece) {
+  if constexpr (takes_types<Model>)
+    return model.shown(state, Passage::part(passage.inputs, piece),
+                       Passage::part(passage.types, piece));
+  else
+    return model.shown(state, passage.batch(piece));
+}
+
 /// Reads all passages, each from a fresh state; what layers show. The passage of the pictures is
-/// the first one's last segment, whose words go to `words`.
+/// the first one's last segment, whose words go to `words`; the gates of SPALM to `gate`.
 template <class Model>
 ShownByName read_shown(const Model& model, const TokenTexts& texts, const Documents& documents,
-                       std::vector<std::string>& words) {
+                       std::vector<std::string>& words, GateHistogram& gate) {
   const auto read = [&](const auto& some, const auto& done) {
     ShownByName all;
     for (std::size_t i = 0; i < some.size(); ++i) {
@@ -89,9 +105,10 @@ ShownByName read_shown(const Model& model, const TokenTexts& texts, const Docume
       for (const Piece& piece : some[i].segments) {
         // Of a shorter last segment there would be little to see.
         const bool keep = i == 0 && (piece.begin == 0 || piece.length == longest);
-        const auto entries = with_types(
-            model, some[i], piece, [&](const auto&... of) { return model.shown(state, of...); });
-        for (const Shown& shown : entries) all[shown.name][shown.layer].add(shown, keep);
+        for (const Shown& shown : shown_of(model, state, some[i], piece)) {
+          all[shown.name][shown.layer].add(shown, keep);
+          if (shown.name == spalm_gate) gate.add(shown.values);
+        }
         if (keep) words.clear();
         for (Index j = 0; keep && j < piece.length; ++j)
           words.push_back(
@@ -104,13 +121,26 @@ ShownByName read_shown(const Model& model, const TokenTexts& texts, const Docume
   return documents.shown("what is shown", documents.all.size(), read);
 }
 
+/// The histogram of how much SPALM takes of what was looked up [Yogatama et al. 2021].
+inline void draw_gate(const Options& options, const GateHistogram& gate) {
+  if (gate.all() == 0) return;
+  const std::string name = std::string(spalm_gate) + "_histogram";
+  write_figure(options, name, gate.csv(),
+               GateHistogram::figure(name, "How often the gate of SPALM has which value",
+                                     "1 takes nothing of what was looked up, 0 nothing else"));
+  std::printf("SPALM takes %.4f of what was looked up in the mean over %.0f words\n",
+              1 - gate.mean(), gate.all());
+}
+
 /// Pictures of all that layers show which says what its dimensions are; whether there is any.
 template <class Model>
 bool study_shown(const Options& options, const Model& model, const TokenTexts& texts,
                  const Documents& documents) {
   constexpr Index most_words = 64;
   std::vector<std::string> words;
-  const ShownByName all = read_shown(model, texts, documents, words);
+  GateHistogram gate(options.bins);
+  const ShownByName all = read_shown(model, texts, documents, words, gate);
+  draw_gate(options, gate);
   if (std::ssize(words) > most_words) words.erase(words.begin(), words.end() - most_words);
   for (const auto& [name, layers] : all) {
     std::vector<Panel> means, passages;

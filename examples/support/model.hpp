@@ -194,8 +194,9 @@ class Model {
                                     const std::vector<Index>& tokens) const = 0;
   /// Reads a segment of one row; what the long-term memory of each layer shows, if there is any.
   virtual std::vector<LongTermView> look(State& state, const std::vector<Index>& tokens) const = 0;
-  /// Reads a segment of one row; all that layers show which says what its dimensions are.
-  virtual std::vector<Shown> shown(State& state, const std::vector<Index>& tokens) const = 0;
+  /// Reads a segment of one row; all that layers show which says what its dimensions are. Of the
+  /// batch the tokens count, and what was looked up for them.
+  virtual std::vector<Shown> shown(State& state, const infty::TextBatch& batch) const = 0;
   /// What training on the targets of consecutive segments makes smaller, behind what the state
   /// remembers: the mean over all targets, with a gradient through all of these segments. Rows are
   /// made fresh where a segment begins them anew. Segments, the model and what `config` points to

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/retrieval/datastore.hpp>
+#include <infty/retrieval/exact_index.hpp>
 
 #include "fuzz/fuzz.hpp"
 #include "io/temporary_folder.hpp"
@@ -33,7 +34,11 @@ void try_folder(const tests::TemporaryFolder& folder, std::size_t key_bytes,
       sum = sum + static_cast<double>(store.token(i));
       for (Index d = 0; d < store.dim(); ++d) sum = sum + static_cast<double>(store.key(i)[d]);
     }
-    if (store.dim() > 1000 || store.block() > 1000) return;
+    if (store.dim() > 1000) return;
+    const ExactIndex<float> index(store);  // blocks of any size that it claims
+    const auto found = index.search(Tensor<float>::zeros({1, store.dim()}), 2);
+    check(found.indices.data()[0] < store.size(), "what is found is there");
+    if (store.block() > 1000) return;
     auto writer = Datastore<float>::build(folder.path(), store.dim(), std::string(store.about()),
                                           store.block());
     check(writer.size() == store.size(), "a build goes on behind what is finished");
@@ -80,11 +85,14 @@ std::vector<std::string> seeds() {
   manifest.entries = 20;
   manifest.about = "a text";
   const auto sized = [](char keys, char tokens) { return std::string{keys, tokens}; };
-  return {sized(60, 20) + '\1' + manifest.text(), sized(59, 20) + '\1' + manifest.text(),
-          sized(60, 20) + std::string{'\0', '\1', '\1', '\3', '\x08', '\x14'},
-          sized(60, 20) + std::string{'\0', '\1', '\0'} +
-              bytes_of(Index{1} << 40, Index{1} << 40, Index{1} << 40),
-          sized(0, 0) + std::string{'\0', '\1', '\1', '\3', '\x08', '\0'}};
+  return {
+      sized(60, 20) + '\1' + manifest.text(),
+      sized(59, 20) + '\1' + manifest.text(),
+      sized(60, 20) + std::string{'\0', '\1', '\1', '\3', '\x08', '\x14'},
+      sized(60, 20) + std::string{'\0', '\1', '\0'} +
+          bytes_of(Index{1} << 40, Index{1} << 40, Index{1} << 40),
+      sized(60, 20) + std::string{'\0', '\1', '\0'} + bytes_of(Index{3}, Index{1} << 40, Index{20}),
+      sized(0, 0) + std::string{'\0', '\1', '\1', '\3', '\x08', '\0'}};
 }
 
 }  // namespace infty::fuzz

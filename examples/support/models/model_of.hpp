@@ -117,10 +117,10 @@ class ModelOf final : public Model {
     return views;
   }
 
-  std::vector<Shown> shown(State& state, const std::vector<Index>& tokens) const override {
+  std::vector<Shown> shown(State& state, const infty::TextBatch& batch) const override {
     const auto guard = infty::no_grad();
-    infty::Pass<float> pass{.traced = true};
-    model_.forward(of(state), shaped(1, tokens), pass);
+    infty::Pass<float> pass{.traced = true, .retrieved = infty::retrieved_tokens(batch)};
+    model_.forward(of(state), infty::input_tokens(batch), pass);
     return shown_to(pass);
   }
 

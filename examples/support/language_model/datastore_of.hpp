@@ -13,9 +13,9 @@
 #include <infty/retrieval/datastore.hpp>
 #include <infty/retrieval/knn_lm.hpp>
 
-#include "../support/fingerprint.hpp"
-#include "../support/json.hpp"
-#include "../support/language_model/model.hpp"
+#include "../fingerprint.hpp"
+#include "../json.hpp"
+#include "model.hpp"
 #include "store_index.hpp"
 
 namespace language_model {

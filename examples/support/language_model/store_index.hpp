@@ -15,9 +15,9 @@
 #include <infty/faiss/index.hpp>
 #endif
 
-#include "../support/interrupt.hpp"
-#include "../support/options.hpp"
-#include "../support/progress_line.hpp"
+#include "../interrupt.hpp"
+#include "../options.hpp"
+#include "../progress_line.hpp"
 
 namespace language_model {
 

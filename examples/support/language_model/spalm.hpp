@@ -11,8 +11,8 @@
 #include <infty/io/safetensors_file.hpp>
 #include <infty/io/safetensors_writer.hpp>
 
-#include "../support/interrupt.hpp"
-#include "../support/progress_line.hpp"
+#include "../interrupt.hpp"
+#include "../progress_line.hpp"
 #include "datastore_of.hpp"
 
 namespace language_model {
