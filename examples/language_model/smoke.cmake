@@ -363,4 +363,5 @@ refused("looks things up itself" build-datastore --model spalm --out spalm-store
 refused("--spalm goes with train" compare ${tiny} --spalm store --data text --out other)
 refused("--spalm-neighbours is 1024: other-store has " train ${tiny} --level word --data text
         --spalm other-store --spalm-neighbours 1024 --memory none --out too-many)
+refused("--spalm-index goes with --spalm" train ${tiny} --level word --data text --spalm-index ivf --out other)
 refused("nowhere holds no datastore" train ${tiny} --level word --data text --spalm nowhere --out other)

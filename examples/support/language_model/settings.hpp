@@ -41,6 +41,7 @@ struct Settings {
   Index token_count = 8, sub_keys = 32;
   std::string spalm;
   Index spalm_neighbours = 4;
+  std::string spalm_index = "exact";
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .variance_floor = 1e-4};
   support::Contraction contraction;
@@ -107,6 +108,8 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "spalm", s.spalm,
       "attend to tokens looked up in this datastore, of build-datastore; none: no look-up");
   see(memory, "spalm-neighbours", s.spalm_neighbours, "tokens that are looked up for each");
+  see(memory, "spalm-index", s.spalm_index, "by which they are: every key, or FAISS's", "exact",
+      "flat", "ivf", "ivfpq");
   see(memory, "compression-rate", s.compression_rate, "vectors that become a compressed one");
   support::each_chosen(memory, s.long_term, {{"widths"}, {"samples"}, {"tau"}}, see);
   support::each_contraction_setting(memory, s.contraction, see);
@@ -235,6 +238,8 @@ inline void validate(const Settings& s) {
                  "takes in every batch that it sees, and would see each twice");
   infty::require(s.spalm.empty() || s.memory != "lamemo", "language_model",
                  "--spalm and --memory lamemo do not go together");
+  infty::require(!s.spalm.empty() || s.spalm_index == "exact", "language_model",
+                 "--spalm-index goes with --spalm, a datastore to search");
   infty::require(s.shards <= s.batch, "language_model", "--shards is ", s.shards,
                  ": it must lie in [0, --batch = ", s.batch, "], for each has a row");
   infty::require(s.shards > 0 || s.reduce == "tree", "language_model",

@@ -24,7 +24,8 @@ namespace language_model {
 template <class Behind>
 RetrievedTokens look_up_tokens(const Settings& s, const Tokenizer& tokenizer, const Split& split,
                                Behind&& behind) {
-  Retriever retriever(s.spalm, infty::SearchMetric::squared_l2, IndexOptions{}, tokenizer, nullptr);
+  Retriever retriever(s.spalm, infty::SearchMetric::squared_l2, {.kind = s.spalm_index}, tokenizer,
+                      nullptr);
   const StoreOrigin& origin = retriever.origin();
   const auto& stream = split.stream;
   const bool itself = fingerprint_of(stream) == origin.stream;
@@ -71,7 +72,7 @@ inline void look_up_tokens(const Settings& s, Corpus& corpus, const std::filesys
                       std::pair("test", &corpus.test)};
   const auto store = infty::Datastore<float>::open(s.spalm);
   const std::string of = std::string(store.about()) + ' ' + std::to_string(store.size()) + ' ' +
-                         std::to_string(s.spalm_neighbours) + ' ' +
+                         std::to_string(s.spalm_neighbours) + ' ' + s.spalm_index + ' ' +
                          support::as_hex(corpus.fingerprint);
   if (std::filesystem::exists(path)) {
     const infty::SafetensorsFile file(path);
