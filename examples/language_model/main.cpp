@@ -16,7 +16,6 @@
 // A run that was interrupted, in whatever way, goes on from its last checkpoint when it is started
 // again, and gives the losses of an uninterrupted one, bit for bit.
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -66,8 +65,7 @@ struct Options {
 
 void train(Settings s, const Options& options, infty::AnyCommunicator& ranks) {
   const auto& out = options.train.out;
-  infty::require(ranks.size() <= std::max<Index>(s.shards, 1), "language_model", "--shards is ",
-                 s.shards, ", and there are ", ranks.size(), " ranks: each needs one shard");
+  support::require_shards("language_model", ranks, s.shards);
   infty::require(ranks.size() == 1 || s.spalm.empty(), "language_model",
                  "--spalm goes with one rank");
   std::optional<support::Lock> lock;  // of the first rank, for it alone writes

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <infty/io/safetensors_writer.hpp>
+#include <infty/parallel/any_communicator.hpp>
 
 #include "../support/command.hpp"
 #include "training.hpp"
@@ -23,6 +24,7 @@ struct Options {
   int threads = 0;
   std::string backend = "eigen";
   int device = 0;  ///< of `cuda`
+  infty::AnyCommunicator ranks = {};
 };
 
 /// The checkpoint of a run that was stopped without --save.

@@ -53,8 +53,9 @@ struct ComparisonSettings {
 };
 
 /// What a comparison has none of, for it is of one length, one seed or another kind of model.
-inline const std::set<std::string_view> of_one_length{
-    "seed", "length", "functions", "density", "sticky", "evaluation-seed", "bins"};
+inline const std::set<std::string_view> of_one_length{"seed",    "length", "functions",
+                                                      "density", "sticky", "evaluation-seed",
+                                                      "bins",    "shards", "reduce"};
 
 /// Calls see(group, name, field, help, choice...) for every setting.
 template <class See>

@@ -36,6 +36,7 @@
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
+#include "../support/ranks.hpp"
 #include "../support/saving.hpp"
 #include "../support/settings.hpp"
 #include "../support/warn_of.hpp"
@@ -145,6 +146,8 @@ std::string device_of(const Options& options) {
 }
 
 void run(Options options, Settings settings) {
+  infty::AnyCommunicator& ranks = options.ranks;
+  const bool first = ranks.rank() == 0;  // which alone writes
   const auto require_runners = [&] {
     for (const std::string& name : settings.models) runner_of(options, settings, name);
   };
@@ -153,10 +156,10 @@ void run(Options options, Settings settings) {
     require_runners();
   }
   if (options.save.empty()) options.save = options.resume;
-  const auto lock = support::Lock::folder(options.out);
-  std::optional<support::Lock> of_checkpoint;
+  std::optional<support::Lock> lock, of_checkpoint;
   std::error_code none;
-  if (!options.save.empty()) {
+  if (first) lock.emplace(support::Lock::folder(options.out));
+  if (first && !options.save.empty()) {
     of_checkpoint.emplace(support::Lock::file(options.save));
     infty::require(!std::filesystem::exists(options.save) ||
                        std::filesystem::equivalent(options.save, options.resume, none),
@@ -164,14 +167,20 @@ void run(Options options, Settings settings) {
                    " goes on from it; remove it to begin anew");
   }
   const auto interrupted = interrupted_of(options);
+  ranks.barrier();
   infty::require(!options.save.empty() || !std::filesystem::exists(interrupted), "sorting",
                  interrupted.string(), " is of a run that was stopped: --resume ",
                  interrupted.string(), " goes on from it; remove it to begin anew");
   Finished finished;
   if (!options.resume.empty()) finished = load_checkpoint(options, settings);
   require_runners();
+  support::require_shards("sorting", ranks, settings.shards);
+  infty::require_same(ranks, "the program", support::program_fingerprint());
+  infty::require_same(ranks, "the settings", support::to_json(settings).dump());
+  infty::require_same(ranks, "the checkpoint",
+                      options.resume.empty() ? "" : infty::MappedFile(options.resume).text());
   const std::string device = device_of(options);
-  lock.remove_unfinished({"results.json", "curves.csv", "attention.csv", "figure.gp"});
+  if (first) lock->remove_unfinished({"results.json", "curves.csv", "attention.csv", "figure.gp"});
   if (of_checkpoint)
     of_checkpoint->remove_unfinished({std::filesystem::path(options.save).filename().string()});
   const support::InterruptGuard interrupt;
@@ -183,6 +192,7 @@ void run(Options options, Settings settings) {
       support::warn_of("sorting", *memory, settings.segment);
     if (!runner_of(options, settings, name)(options, settings, name, finished)) return;
   }
+  if (!first) return;
   const Report report{settings, finished.results, floors_of(settings), options.backend, device};
   print_results(report);
   print_costs(report);
@@ -196,7 +206,8 @@ void run(Options options, Settings settings) {
 void require_of_one_kind(const CLI::App& app, bool comparison) {
   for (const char* const name :
        {"--seed", "--length", "--functions", "--density", "--sticky", "--evaluation-seed", "--bins",
-        "--paper", "--resume", "--save", "--stop-at", "--threads", "--backend", "--device"})
+        "--paper", "--resume", "--save", "--stop-at", "--threads", "--backend", "--device",
+        "--shards", "--reduce", "--silence"})
     if (comparison && !app.get_option(name)->empty())
       throw CLI::ValidationError(std::string(name) +
                                  " is not of a comparison at several lengths: leave it out, or "
@@ -211,6 +222,7 @@ struct CommandLine {
   Settings settings;
   Compared compared;
   Index jobs = ComparisonOptions{}.jobs;
+  double silence = support::default_silence;
 };
 
 /// Reads the command line; a number if the program is to end with it.
@@ -231,6 +243,7 @@ std::optional<int> parse(int argc, char** argv, CommandLine& line) {
   app.add_option("--out", options.out, "folder for results")->capture_default_str();
   CLI::Option* const save = app.add_option("--save", options.save, "checkpoint to write");
   support::add_saving(app, options.saving);
+  support::add_ranks(app, line.silence);
   add_option(app, "--stop-at", options.stop_at, "save and stop before this step of a model",
              from(1));
   add_option(app, "--threads", options.threads, "results do not depend on it",
@@ -272,6 +285,8 @@ int main(int argc, char** argv) {
     if (const auto code = sorting::parse(argc, argv, line)) return *code;
     // Once more behind other defaults, so that other options change them whatever their order.
     if (is_comparison(line.settings, line.compared)) {
+      infty::require(support::ranks_started() <= 1, "sorting",
+                     "several ranks train, and do nothing else");
       const sorting::ComparisonSettings defaults;
       line.settings = defaults.base;
       line.compared = defaults.compared;
@@ -294,7 +309,11 @@ int main(int argc, char** argv) {
       line.settings = sorting::paper_settings(line.options.paper);
       if (const auto code = sorting::parse(argc, argv, line)) return *code;
     }
-    sorting::run(line.options, line.settings);
-    return 0;
+    return support::on_ranks("sorting", line.silence, line.options.threads,
+                             [&](infty::AnyCommunicator& ranks) {
+                               line.options.ranks = ranks;
+                               sorting::run(line.options, line.settings);
+                               return 0;
+                             });
   });
 }

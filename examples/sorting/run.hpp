@@ -14,6 +14,7 @@
 #include "../support/json.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/settings.hpp"
+#include "../support/signals.hpp"
 #include "backends.hpp"
 
 namespace sorting {
@@ -23,17 +24,25 @@ inline double mean_of_last(const std::vector<double>& values, std::ptrdiff_t cou
   return std::accumulate(values.end() - count, values.end(), 0.0) / static_cast<double>(count);
 }
 
-/// Saves the models that are done and, if there is one, the model in training.
+/// Saves the models that are done and, if there is one, the model in training, which all ranks do
+/// together: the first writes.
 template <class Training>
 void save_checkpoint(const std::filesystem::path& path, const Settings& settings,
-                     const Finished& finished, const Training* training) {
-  infty::SafetensorsWriter writer = finished.parameters;
+                     const Finished& finished, const Training* training,
+                     infty::AnyCommunicator ranks) {
+  infty::SafetensorsWriter writer;
+  if (ranks.rank() > 0) {
+    if (training) training->save(writer, ranks);
+    return ranks.barrier();
+  }
+  writer = finished.parameters;
   infty::mark_checkpoint(writer);
   writer.metadata("settings", support::to_json(settings).dump());
   writer.metadata("results", support::json_of(finished.results).dump());
   writer.metadata("current", training ? training->name() : "");
-  if (training) training->save(writer);
+  if (training) training->save(writer, ranks);
   writer.save(path);
+  ranks.barrier();
 }
 
 /// Trains and evaluates one model, of tensors in `Pool`; false if --stop-at stopped it.
@@ -43,11 +52,12 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
                Finished& finished) {
   using Training = sorting::Training<float, Density, B, Basis, LongTerm>;
   Pool::instance().reset_peak();
-  Training training(settings, name, options.saving);
+  Training training(settings, name, options.saving, options.ranks);
   if (finished.current == name) training.load(options.resume);
   support::ProgressLine line(name, settings.steps, training.steps());
   const auto save = [&] {
-    if (!options.save.empty()) save_checkpoint(options.save, settings, finished, &training);
+    if (!options.save.empty())
+      save_checkpoint(options.save, settings, finished, &training, options.ranks);
   };
   const auto stepped = [&](const infty::TrainStep&, const infty::Progress& progress) {
     const History& history = training.history();
@@ -61,18 +71,19 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
   // Who stops it is told how to go on, whether it was to be saved or not.
   const auto go_on = [&] {
     if (options.save.empty())
-      save_checkpoint(interrupted_of(options), settings, finished, &training);
+      save_checkpoint(interrupted_of(options), settings, finished, &training, options.ranks);
     return "; to go on: " + command_to_go_on(options);
   };
   save();  // where it is to be saved, it can be from the beginning
   if (!training.run({.save = save, .stop = stop, .stepped = stepped})) {
     const std::string where =
         "stopped before step " + std::to_string(training.steps()) + " of " + name + go_on();
-    if (const int signal = support::InterruptGuard::signal(); signal != 0)
+    if (const int signal = support::signal_of_all(options.ranks); signal != 0)
       throw support::Interrupted(signal, where);
     std::fprintf(stderr, "%s\n", where.c_str());
     return false;
   }
+  if (options.ranks.rank() > 0) return true;  // the first evaluates
   {
     support::ProgressLine evaluating(name + " evaluated", settings.evaluation_sequences, 0,
                                      "sequence");
@@ -84,7 +95,8 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
   }
   finished.results.back().peak_tensor_bytes = Pool::instance().statistics().peak_bytes_in_use;
   training.save_model(finished.parameters);
-  if (!options.save.empty()) save_checkpoint<Training>(options.save, settings, finished, nullptr);
+  if (!options.save.empty())
+    save_checkpoint<Training>(options.save, settings, finished, nullptr, {});
   return true;
 }
 

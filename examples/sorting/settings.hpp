@@ -49,6 +49,8 @@ struct Settings {
   std::string schedule = "cosine";
   Index warmup = 150;
   double last_rate = 0, clip = 1, kl_weight = 1e-6;
+  Index shards = 0;
+  std::string reduce = "tree";
 
   Index evaluation_sequences = 512, bins = 50;
   std::uint64_t evaluation_seed = 0;
@@ -118,6 +120,7 @@ void each_setting(Settings& s, See&& see) {
   const char* const training = "Training";
   see(training, "batch", s.batch, "sequences a step");
   support::each_training_setting(training, s, see);
+  support::each_shard_setting(training, s, see);
 
   const char* const evaluation = "Evaluation";
   see(evaluation, "evaluation-sequences", s.evaluation_sequences, "that no model is trained on");
@@ -222,6 +225,7 @@ inline void check(const Settings& s) {
                      " twice");
   infty::require_at_least("sorting", "--symbols", s.task.symbols, 2);
   support::validate_training("sorting", s);
+  support::validate_shards("sorting", s);
   support::check_transformer("sorting", s.model, true);
   infty::require(s.functions == "gaussian" || s.density == "gaussian", "sorting", "--functions ",
                  s.functions, " is in this program for --density gaussian");

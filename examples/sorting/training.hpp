@@ -2,12 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include <infty/model/objective.hpp>
+#include <infty/model/settings.hpp>
 #include <infty/nn/sampling.hpp>
+#include <infty/parallel/any_communicator.hpp>
+#include <infty/parallel/shards.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/train/checkpoint.hpp>
 #include <infty/train/trainer.hpp>
@@ -103,16 +109,35 @@ class Training {
  public:
   using Model = infty::TransformerLM<infty::WithMemory<infty::ShortTermMemory<T, B>, LongTerm>>;
 
-  Training(const Settings& settings, std::string name, const support::Saving& saving = {})
+  Training(const Settings& settings, std::string name, const support::Saving& saving = {},
+           const infty::AnyCommunicator& ranks = {})
       : settings_(settings),
         name_(std::move(name)),
         task_(settings.task),
         model_(model_config(settings), memory_config_of<LongTerm>(settings, name_),
                infty::Random(settings.seed)),
         sequences_(settings.seed, 1),
-        dropout_(settings.seed, 3),
+        ranks_(ranks),
         trainer_(model_, trainer_config(settings, saving), name_ + '.') {
-    trainer_.keep("sequences", sequences_).keep("dropout", dropout_);
+    const infty::Random dropout(settings.seed, 3);
+    if (settings.shards == 0) {
+      parts_.push_back({{0, settings.batch}, name_ + ".dropout", dropout});
+    } else {
+      shards_.emplace(ranks_, settings.shards, infty::value_of<infty::Reduction>(settings.reduce));
+      for (Index shard = shards_->own().first; shard < shards_->own().last; ++shard)
+        parts_.push_back({shards_->rows_of(shard, settings.batch),
+                          name_ + ".shards." + std::to_string(shard) + ".dropout",
+                          dropout.split(static_cast<std::uint64_t>(shard))});
+    }
+    trainer_.keep("sequences", sequences_);
+    trainer_.keep_own(
+        [this](infty::SafetensorsWriter& writer) {
+          for (const Part& part : parts_)
+            infty::save_random(writer, part.dropout, part.dropout_name);
+        },
+        [this](infty::CheckpointLoader& loader) {
+          for (Part& part : parts_) loader.random(part.dropout, part.dropout_name);
+        });
   }
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
@@ -127,22 +152,28 @@ class Training {
   bool run(infty::TrainerRun options) {
     const auto stepped = std::move(options.stepped);
     Stopwatch watch;
-    typename Model::V logits;
-    infty::SortingBatch batch;
     options.stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
+      std::vector<double> accuracy;
+      for (const Part& part : parts_)
+        accuracy.push_back(
+            infty::accuracy(infty::argmax(part.logits.value()).to_vector(), part.batch.answer) *
+            share_of(part));
+      sequences_.seek(sequences_.counter() + static_cast<std::uint64_t>(settings_.batch));
       history_.loss.push_back(step.loss);
-      history_.accuracy.push_back(
-          infty::accuracy(infty::argmax(logits.value()).to_vector(), batch.answer));
+      history_.accuracy.push_back(shards_ ? shards_->sum_of(accuracy) : accuracy.front());
       history_.seconds += watch.seconds();
       if (stepped) stepped(step, progress);
     };
-    return trainer_.run(
-        [&] {
-          watch = Stopwatch();
-          batch = task_.sample(settings_.batch, sequences_);
-          return loss(batch, logits);
-        },
-        options);
+    const auto loss_of = [&](Index shard) {
+      Part& part = parts_[static_cast<std::size_t>(shard - (shards_ ? shards_->own().first : 0))];
+      if (&part == &parts_.front()) watch = Stopwatch();
+      infty::Random draws = sequences_;  // of each sequence, one
+      draws.seek(draws.counter() + static_cast<std::uint64_t>(part.rows.first));
+      part.batch = task_.sample(part.rows.count(), draws);
+      return loss(part);
+    };
+    return shards_ ? trainer_.run(*shards_, loss_of, options)
+                   : trainer_.run([&] { return loss_of(0); }, options);
   }
 
   /// `done(sequences)` is called behind each batch that was evaluated; may throw.
@@ -170,9 +201,9 @@ class Training {
     infty::save_parameters(writer, model_, name_ + ".model.");
   }
 
-  /// All that is needed to go on.
-  void save(infty::SafetensorsWriter& writer) const {
-    trainer_.save(writer);
+  /// All that is needed to go on, on all ranks together: the first rank's writer gets it.
+  void save(infty::SafetensorsWriter& writer, infty::AnyCommunicator& ranks) const {
+    trainer_.save(writer, ranks);
     writer.metadata("history." + name_, support::json_of(history_).dump());
   }
 
@@ -187,25 +218,45 @@ class Training {
   }
 
  private:
-  /// The loss of a batch's answers; the scores of every symbol go to `logits`.
-  typename Model::V loss(const infty::SortingBatch& batch, typename Model::V& logits) {
-    const Index rows = settings_.batch, n = settings_.task.symbols;
+  /// Some sequences of the batch, and what is theirs.
+  struct Part {
+    infty::ShardRange rows;
+    std::string dropout_name;
+    infty::Random dropout;
+    infty::SortingBatch batch = {};  // of the last step
+    typename Model::V logits = {};   // of every symbol
+  };
+
+  double share_of(const Part& part) const {
+    return static_cast<double>(part.rows.count()) / static_cast<double>(settings_.batch);
+  }
+
+  /// The loss of a part's answers, by its share of the batch.
+  typename Model::V loss(Part& part) {
+    const infty::SortingBatch& batch = part.batch;
+    const Index rows = part.rows.count(), n = settings_.task.symbols;
     const Tokens<B> input = last_segment<B>(settings_, batch.answer, rows, n);
     const Tokens<B> targets = make_tokens<B>(rows, n, [&](Index row, Index i) {
       return batch.answer[static_cast<std::size_t>(row * n + i)];
     });
-    auto state = read_sequences(model_, settings_, batch, rows, steps() * rows);
-    infty::Pass<T, B> pass{.random = settings_.model.dropout > 0 ? &dropout_ : nullptr};
-    logits = model_.logits(model_.forward(state, input, pass));
-    return infty::regularised(cross_entropy(logits, targets), pass,
-                              {{"divergence", settings_.kl_weight}});
+    auto state =
+        read_sequences(model_, settings_, batch, rows, steps() * settings_.batch + part.rows.first);
+    infty::Pass<T, B> pass{.random = settings_.model.dropout > 0 ? &part.dropout : nullptr};
+    part.logits = model_.logits(model_.forward(state, input, pass));
+    const double share = share_of(part);
+    auto own = cross_entropy(part.logits, targets);
+    if (share < 1) own = infty::scale(own, static_cast<T>(share));
+    return infty::regularised(own, pass, {{"divergence", settings_.kl_weight}});
   }
 
   const Settings& settings_;
   std::string name_;
   infty::SortingTask task_;
   Model model_;
-  infty::Random sequences_, dropout_;
+  infty::Random sequences_;
+  infty::AnyCommunicator ranks_;
+  std::optional<infty::Shards<infty::AnyCommunicator>> shards_;
+  std::vector<Part> parts_;
   infty::Trainer<T, B> trainer_;
   History history_;
 };

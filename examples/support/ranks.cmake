@@ -44,7 +44,7 @@ function(signal_rank signal ranks rank condition)
   execute_process(
     COMMAND
       bash -c
-      "\"$@\" & all=$!; for i in {1..1500}; do ${condition} && break; sleep .02; done
+      "\"$@\" >/dev/null & all=$!; for i in {1..1500}; do ${condition} && break; sleep .02; done
        for process in $(pgrep -P $all); do
          tr '\\0' '\\n' </proc/$process/environ | grep -qxE '(OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)=${rank}' && kill -${signal} $process
        done

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +28,7 @@
 #include "fingerprint.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
+#include "signals.hpp"
 
 // Programs that train on the ranks that `mpirun` has started them on, where they were built with
 // MPI (CMake's INFTY_MPI); without it, or started alone, there is one.
@@ -51,10 +54,11 @@ inline int ranks_started() {
   return std::getenv("PMIX_RANK") != nullptr ? 1 : 0;
 }
 
-/// The signal that came to any of the ranks, the greatest of them.
-inline int signal_of_all(infty::AnyCommunicator& ranks) {
-  const auto all = infty::gather(ranks, InterruptGuard::signal());
-  return *std::max_element(all.begin(), all.end());
+/// Throws infty::ValueError unless each rank has a shard.
+inline void require_shards(const std::string& program, const infty::AnyCommunicator& ranks,
+                           infty::Index shards) {
+  infty::require(ranks.size() <= std::max<infty::Index>(shards, 1), program, "--shards is ", shards,
+                 ", and there are ", ranks.size(), " ranks: each needs one shard");
 }
 
 /// Tells builds of a program apart.
@@ -89,6 +93,18 @@ class FirstRankSpeaks {
 };
 
 #if defined(INFTY_MPI)
+/// Ends the program if it has not ended in so many seconds, rounded up; 0: never. For MPI_Finalize,
+/// in which a rank that was stopped a moment ago keeps all others, and nobody listens any more.
+inline void end_within(double seconds) {
+  if (seconds == 0) return;
+  std::signal(SIGALRM, [](int) {
+    constexpr char text[] = "another rank does not end: it was stopped, or cut off\n";
+    [[maybe_unused]] const auto put = ::write(STDERR_FILENO, text, sizeof text - 1);
+    ::_exit(1);
+  });
+  ::alarm(static_cast<unsigned>(std::ceil(seconds)));
+}
+
 /// Does a job on the ranks of MPI, and returns its status. What one of them throws ends all, behind
 /// a line that names it; so does a rank that falls silent.
 template <class Job>
@@ -119,10 +135,16 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
   };
   infty::AnyCommunicator ranks(mpi);
   try {
-    return job(ranks);
-  } catch (const Interrupted& interrupted) {
-    if (mpi.rank() == 0) speaks.say(program + ": " + interrupted.what());
-    return interrupted.status();
+    int status = 0;
+    try {
+      status = job(ranks);
+    } catch (const Interrupted& interrupted) {
+      if (mpi.rank() == 0) speaks.say(program + ": " + interrupted.what());
+      status = interrupted.status();
+    }
+    mpi.barrier();
+    end_within(silence);
+    return status;
   } catch (const std::bad_alloc&) {
     return fail("out of memory");
   } catch (const std::exception& error) {

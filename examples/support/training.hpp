@@ -27,6 +27,25 @@ void each_training_setting(const char* group, Settings& s, See&& see) {
               see);
 }
 
+/// The same for how a batch is shared out over ranks: the members `shards`, 0 for none, and
+/// `reduce`.
+template <class Settings, class See>
+void each_shard_setting(const char* group, Settings& s, See&& see) {
+  see(group, "shards", s.shards,
+      "parts of a batch that ranks share out, the same numbers on any number of them; 0: none");
+  see(group, "reduce", s.reduce,
+      "how they are summed: along one tree, or fast, by MPI, whose last bits are its own", "tree",
+      "fast");
+}
+
+/// Throws infty::ValueError that names the one of them that cannot be.
+template <class Settings>
+void validate_shards(const char* program, const Settings& s) {
+  infty::require(s.shards <= s.batch, program, "--shards is ", s.shards,
+                 ": it must lie in [0, --batch = ", s.batch, "], for each has a row");
+  infty::require(s.shards > 0 || s.reduce == "tree", program, "--reduce fast goes with --shards");
+}
+
 /// When checkpoints are due, which changes no number.
 struct Saving {
   infty::Index every = infty::TrainerConfig{}.save_every;

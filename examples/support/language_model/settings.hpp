@@ -133,11 +133,7 @@ void each_setting(Settings& s, See&& see) {
   see(training, "replay", s.replay,
       "compute these anew in the backward pass, in the memory of one of them");
   support::each_training_setting(training, s, see);
-  see(training, "shards", s.shards,
-      "parts of a batch that ranks share out, the same numbers on any number of them; 0: none");
-  see(training, "reduce", s.reduce,
-      "how they are summed: along one tree, or fast, by MPI, whose last bits are its own", "tree",
-      "fast");
+  support::each_shard_setting(training, s, see);
 
   const char* const evaluation = "Evaluation";
   see(evaluation, "evaluate-every", s.evaluate_every, "steps between validations; 0: at the end");
@@ -240,10 +236,7 @@ inline void validate(const Settings& s) {
                  "--spalm and --memory lamemo do not go together");
   infty::require(!s.spalm.empty() || s.spalm_index == "exact", "language_model",
                  "--spalm-index goes with --spalm, a datastore to search");
-  infty::require(s.shards <= s.batch, "language_model", "--shards is ", s.shards,
-                 ": it must lie in [0, --batch = ", s.batch, "], for each has a row");
-  infty::require(s.shards > 0 || s.reduce == "tree", "language_model",
-                 "--reduce fast goes with --shards");
+  support::validate_shards("language_model", s);
   support::validate_training("language_model", s);
 }
 

@@ -44,9 +44,9 @@ std::vector<T> gather(C& ranks, const T& own) {
 /// Whether any of the ranks says yes: what all of them are to do, or none.
 template <Communicator C>
 bool any_rank(C& ranks, bool own) {
-  for (const std::uint8_t yes : gather(ranks, static_cast<std::uint8_t>(own ? 1 : 0)))
-    if (yes != 0) return true;
-  return false;
+  double yes = own ? 1 : 0;
+  ranks.all_reduce(std::span<double>(&yes, 1));
+  return yes > 0;
 }
 
 /// Compares what all ranks must have the same of, by a fingerprint.

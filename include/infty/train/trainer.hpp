@@ -43,9 +43,8 @@ namespace infty {
 ///
 /// A run that went on from a checkpoint is bit for bit one that was never stopped.
 ///
-/// On several ranks each has a trainer, keeps what its own shards need by `keep_own`, and takes
-/// steps, runs and saves with its `Shards`: all ranks together, one checkpoint, which any number of
-/// ranks goes on from.
+/// On ranks each has a trainer, keeps what its own shards need by `keep_own`, and steps, runs and
+/// saves with its `Shards`: all together, one checkpoint, which any number of them goes on from.
 template <class T, class Backend = EigenBackend>
 class Trainer {
  public:
@@ -175,10 +174,8 @@ class Trainer {
     return run_steps([&] { return step(loss); }, [](bool asked) { return asked; }, options);
   }
 
-  /// The same on ranks, with `loss(shard)`: each calls what `options` has, and stops or saves
-  /// behind the same step as all others, where one of them is asked to stop or finds that it is
-  /// time.
-  /// @throws as `step`
+  /// The same on ranks, with `loss(shard)`: all stop, or save, behind the same step, where one of
+  /// them is asked to or finds that it is time. @throws as `step`
   template <Communicator C, class Loss>
   bool run(const Shards<C>& shards, Loss&& loss, const TrainerRun& options = {}) {
     return run_steps([&] { return step(shards, loss); },
@@ -200,21 +197,25 @@ class Trainer {
     writer.save(path);
   }
 
-  /// Writes the one checkpoint of all ranks, which call this together: the first rank writes, with
-  /// what the others have of their own. It returns when the file is there.
-  /// @throws as above on the first rank; infty::ValueError on all if their parameters differ, as no
-  /// two machines of one kind make them; infty::CommunicationError
+  /// Writes the one checkpoint of all ranks, which call this together, and returns when it is
+  /// there.
+  /// @throws as above on the first rank, which writes; infty::ValueError on all if their parameters
+  /// differ; infty::CommunicationError
   template <Communicator C>
   void save(const std::filesystem::path& path, C& ranks) const {
-    require_same(ranks, "the parameters", detail::fingerprint_of(adam_.parameters()));
     SafetensorsWriter writer;
+    save(writer, ranks);
+    if (ranks.rank() == 0) writer.save(path);
+    ranks.barrier();
+  }
+
+  /// Adds all of it to the first rank's writer; others get what is their own. @throws likewise
+  template <Communicator C>
+  void save(SafetensorsWriter& writer, C& ranks) const {
+    require_same(ranks, "the parameters", detail::fingerprint_of(adam_.parameters()));
     save_own(writer);
     gather_tensors(ranks, writer);
-    if (ranks.rank() == 0) {
-      save_shared(writer);
-      writer.save(path);
-    }
-    ranks.barrier();
+    if (ranks.rank() == 0) save_shared(writer);
   }
 
   /// Goes on from a checkpoint: all of it is taken, or nothing.

@@ -18,6 +18,8 @@ configure(1 "The project goes on without infty: infty has no component 'gpu'" op
           -DCOMPONENTS=gpu)
 configure(1 "infty's component thrust needs INFTY_THRUST and the Thrust headers" thrust ${package}
           -DCOMPONENTS=thrust -DREQUIRED=REQUIRED -DINFTY_THRUST=OFF)
+configure(1 "infty's component mpi needs INFTY_MPI and an MPI" mpi ${package} -DCOMPONENTS=mpi -DREQUIRED=REQUIRED
+          -DINFTY_MPI=OFF)
 configure(1 "infty's component compiled needs an infty that was installed with INFTY_COMPILED=ON" compiled ${package}
           -DCOMPONENTS=compiled -DREQUIRED=REQUIRED)
 if(THRUST)  # its headers are here; what the project exports of it, it can
