@@ -38,13 +38,13 @@ struct PlainEmbedding {
 using TinyModel = Predictor<PlainEmbedding, Identity, ClassHead<double>>;
 constexpr Index tiny_tokens = 6, tiny_width = 3, tiny_classes = 4;
 
-inline TinyModel tiny_model(std::uint64_t seed = 1) {
-  return {PlainEmbedding{Embedding<double>(tiny_tokens, tiny_width, Random(seed))}, Identity{},
-          ClassHead<double>(tiny_width, tiny_classes, Random(seed + 1))};
+inline TinyModel tiny_model(std::uint64_t draws = 1) {
+  return {PlainEmbedding{Embedding<double>(tiny_tokens, tiny_width, Random(draws))}, Identity{},
+          ClassHead<double>(tiny_width, tiny_classes, Random(draws + 1))};
 }
 
-inline std::vector<Example> tiny_examples(Index n, std::uint64_t seed) {
-  Random random(seed);
+inline std::vector<Example> tiny_examples(Index n, std::uint64_t draws) {
+  Random random(draws);
   std::vector<Example> out;
   for (Index i = 0; i < n; ++i)
     out.push_back({{random.below(tiny_tokens)}, {random.below(tiny_classes)}});
@@ -142,8 +142,8 @@ inline double farthest(const Numbers& a, const Numbers& b) {
   return worst;
 }
 
-inline Learner<TinyModel> tiny_learner(Index seed = 5) {
-  return {tiny_model(), tiny_width, {.adam = {.learning_rate = .01}, .seed = seed}};
+inline Learner<TinyModel> tiny_learner(Index draws = 5) {
+  return {tiny_model(), tiny_width, {.adam = {.learning_rate = .01}, .seed = draws}};
 }
 
 }  // namespace infty::tests
