@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <infty/lifelong/learner.hpp>
@@ -38,13 +39,13 @@ struct PlainEmbedding {
 using TinyModel = Predictor<PlainEmbedding, Identity, ClassHead<double>>;
 constexpr Index tiny_tokens = 6, tiny_width = 3, tiny_classes = 4;
 
-inline TinyModel tiny_model(std::uint64_t seed = 1) {
-  return {PlainEmbedding{Embedding<double>(tiny_tokens, tiny_width, Random(seed))}, Identity{},
-          ClassHead<double>(tiny_width, tiny_classes, Random(seed + 1))};
+inline TinyModel tiny_model(std::uint64_t draws = 1) {
+  return {PlainEmbedding{Embedding<double>(tiny_tokens, tiny_width, Random(draws))}, Identity{},
+          ClassHead<double>(tiny_width, tiny_classes, Random(draws + 1))};
 }
 
-inline std::vector<Example> tiny_examples(Index n, std::uint64_t seed) {
-  Random random(seed);
+inline std::vector<Example> tiny_examples(Index n, std::uint64_t draws) {
+  Random random(draws);
   std::vector<Example> out;
   for (Index i = 0; i < n; ++i)
     out.push_back({{random.below(tiny_tokens)}, {random.below(tiny_classes)}});
@@ -142,8 +143,46 @@ inline double farthest(const Numbers& a, const Numbers& b) {
   return worst;
 }
 
-inline Learner<TinyModel> tiny_learner(Index seed = 5) {
-  return {tiny_model(), tiny_width, {.adam = {.learning_rate = .01}, .seed = seed}};
+inline Learner<TinyModel> tiny_learner(Index draws = 5) {
+  return {tiny_model(), tiny_width, {.adam = {.learning_rate = .01}, .seed = draws}};
+}
+
+inline double dot(const Numbers& a, const Numbers& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// The examples of a memory that a learner of the same seed draws, where all are written.
+struct Mirror {
+  Learner<TinyModel> learner = tiny_learner();
+  std::vector<Example> draw(Index n) {
+    return learner.memory.examples(learner.memory.draw(n, learner.random));
+  }
+};
+
+constexpr Index batches = 8, size = 4;
+inline std::vector<Example> batch(Index i) {
+  return tiny_examples(size, 100 + static_cast<std::uint64_t>(i));
+}
+
+/// The K examples nearest to one under the frozen embedding, by hand.
+inline std::vector<Example> nearest(const Numbers& w, const std::vector<Example>& all,
+                                    const Example& to, std::size_t k) {
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    double distance = 0;
+    for (std::size_t j = 0; j < ByHand::d; ++j) {
+      const double x = w[static_cast<std::size_t>(all[i].tokens[0]) * ByHand::d + j] -
+                       w[static_cast<std::size_t>(to.tokens[0]) * ByHand::d + j];
+      distance += x * x;
+    }
+    order.emplace_back(distance, i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Example> out;
+  for (std::size_t i = 0; i < std::min(k, order.size()); ++i) out.push_back(all[order[i].second]);
+  return out;
 }
 
 }  // namespace infty::tests

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <numeric>
 #include <set>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <infty/lifelong/episodic_memory.hpp>
 #include <infty/lifelong/forgetting_events.hpp>
 
 #include "io/temporary_folder.hpp"
+#include "lifelong/episodic_case.hpp"
 #include "support/catch.hpp"
 #include "support/types.hpp"
 
@@ -31,49 +25,8 @@ using infty::Tensor;
 using infty::WriteRule;
 using infty::tests::TemporaryFolder;
 
-namespace episodic_memory {
-
-/// Examples first, ..., first + n - 1 of a stream whose keys are their numbers, a few to each key.
-std::vector<Example> stream(Index first, Index n) {
-  std::vector<Example> out;
-  for (Index i = first; i < first + n; ++i) out.push_back({{i, i + 1}, {i % 3}});
-  return out;
-}
-
-/// The key of example i: two numbers of a walk that comes back.
-template <class T>
-std::vector<T> key(Index i) {
-  return {static_cast<T>(i * 37 % 101), static_cast<T>(i * 11 % 13)};
-}
-
-template <class T, class B>
-Tensor<T, B> keys(Index first, Index n) {
-  std::vector<T> out;
-  for (Index i = first; i < first + n; ++i)
-    for (const T x : key<T>(i)) out.push_back(x);
-  return Tensor<T, B>::from(Shape{n, 2}, out);
-}
-
-template <class T, class B>
-void offer(EpisodicMemory<T, B>& memory, Index first, Index n) {
-  memory.write(keys<T, B>(first, n), stream(first, n));
-}
-
-/// The first tokens of all that is held: which examples of the stream these are.
-template <class T, class B>
-std::vector<Index> held(const EpisodicMemory<T, B>& memory) {
-  std::vector<Index> out;
-  for (Index i = 0; i < memory.size(); ++i) out.push_back(memory.example(i).tokens.front());
-  return out;
-}
-
-using Memory = EpisodicMemory<float>;
-using Keys = Tensor<float, infty::EigenBackend>;
-
-}  // namespace episodic_memory
-
 TEST_CASE("EpisodicMemory: with a probability it writes a share, however the stream is cut") {
-  using namespace episodic_memory;
+  using namespace infty::tests::episodes;
   Memory whole(2, {.rate = .25, .seed = 3}), pieces(2, {.rate = .25, .seed = 3});
   offer(whole, 0, 2000);
   for (Index first = 0, n; first < 2000; first += n)
@@ -93,7 +46,7 @@ TEST_CASE("EpisodicMemory: with a probability it writes a share, however the str
 }
 
 TEST_CASE("EpisodicMemory: by diversity it prefers what is far from what is held") {
-  using namespace episodic_memory;
+  using namespace infty::tests::episodes;
   const auto chosen = [](double beta, Index seed) {
     Memory memory(1, {.rule = WriteRule::diversity, .rate = .5, .beta = beta, .seed = seed});
     // Nothing is held: of the first two each is as good. Behind them one is 0 away, one 4.
@@ -112,7 +65,7 @@ TEST_CASE("EpisodicMemory: by diversity it prefers what is far from what is held
 }
 
 TEST_CASE("EpisodicMemory: by scores it writes the highest, so many as the rate says") {
-  using namespace episodic_memory;
+  using namespace infty::tests::episodes;
   infty::ForgettingEvents events(5);
   for (const auto& [i, right] : std::vector<std::pair<Index, bool>>{{0, true},
                                                                     {1, false},
@@ -133,7 +86,7 @@ TEST_CASE("EpisodicMemory: by scores it writes the highest, so many as the rate 
 }
 
 TEST_CASE("EpisodicMemory: a full one holds the last, the first, or an even sample") {
-  using namespace episodic_memory;
+  using namespace infty::tests::episodes;
   Memory last(2, {.capacity = 4, .replacement = Replacement::oldest});
   Memory first(2, {.capacity = 4, .replacement = Replacement::nothing});
   for (Index i = 0; i < 30; i += 5) {
@@ -156,7 +109,7 @@ TEST_CASE("EpisodicMemory: a full one holds the last, the first, or an even samp
 }
 
 TEST_CASE("EpisodicMemory: draws are even, never the same place twice, and the same again") {
-  using namespace episodic_memory;
+  using namespace infty::tests::episodes;
   Memory memory(2);
   offer(memory, 0, 10);
   std::vector<Index> times(10, 0);
@@ -181,7 +134,7 @@ TEST_CASE("EpisodicMemory: draws are even, never the same place twice, and the s
 TEMPLATE_LIST_TEST_CASE(
     "EpisodicMemory: the nearest are those of a search by hand, whatever was replaced", "",
     infty::tests::Types) {
-  using namespace episodic_memory;
+  using namespace infty::tests::episodes;
   using T = typename TestType::T;
   using B = typename TestType::B;
   EpisodicMemory<T, B> memory(2, {.capacity = 60});
@@ -210,7 +163,7 @@ TEMPLATE_LIST_TEST_CASE(
 
 TEMPLATE_LIST_TEST_CASE("EpisodicMemory: restored it goes on as if it had never stopped", "",
                         infty::tests::Types) {
-  using namespace episodic_memory;
+  using namespace infty::tests::episodes;
   using T = typename TestType::T;
   using B = typename TestType::B;
   const TemporaryFolder folder;
@@ -239,74 +192,8 @@ TEMPLATE_LIST_TEST_CASE("EpisodicMemory: restored it goes on as if it had never 
   }
 }
 
-TEST_CASE("EpisodicMemory: a damaged or foreign file is refused, and nothing changes") {
-  using namespace episodic_memory;
-  const TemporaryFolder folder;
-  const auto path = folder / "memory.safetensors";
-  Memory memory(2, {.capacity = 9}), other(2, {.capacity = 9});
-  offer(memory, 0, 12);
-  memory.save(path);
-  offer(other, 50, 4);
-  const auto before = held(other);
-  const std::string bytes = infty::tests::read_text(path);
-  for (std::size_t i = 0; i < bytes.size(); i += i < 8 ? 1 : 7) {
-    std::string damaged = bytes;
-    damaged[i] = static_cast<char>(damaged[i] ^ 1);
-    infty::tests::write_text(path, damaged);
-    try {
-      other.load(path);  // a changed space of the header may be none
-      CHECK(held(other) == held(memory));
-      other = Memory(2, {.capacity = 9});
-      offer(other, 50, 4);
-    } catch (const infty::Error&) {
-      CHECK(held(other) == before);
-    }
-    infty::tests::write_text(path, bytes.substr(0, i));
-    CHECK_THROWS_AS(other.load(path), infty::IoError);
-  }
-  infty::tests::write_text(path, bytes);
-  CHECK_THROWS_AS(Memory(3, {.capacity = 9}).load(path), infty::IoError);
-  CHECK_THROWS_AS(Memory(2, {.capacity = 8}).load(path), infty::ValueError);
-  CHECK_THROWS_AS(EpisodicMemory<double>(2, {.capacity = 9}).load(path), infty::IoError);
-  CHECK_THROWS_AS(other.load(folder / "none"), infty::IoError);
-  CHECK(held(other) == before);
-  other.load(path);
-  CHECK(held(other) == held(memory));
-}
-
-TEST_CASE("EpisodicMemory: killed while it saves, it is one that was saved") {
-  using namespace episodic_memory;
-  const TemporaryFolder folder;
-  const auto path = folder / "memory.safetensors";
-  Memory(2).save(path);
-  for (int kill = 0; kill < 8; ++kill) {
-    Memory before(2);
-    before.load(path);
-    const ::pid_t child = ::fork();
-    if (child == 0) {
-      Memory memory(2);
-      memory.load(path);
-      for (;;) {
-        offer(memory, memory.offered(), 25);
-        memory.save(path);
-      }
-    }
-    REQUIRE(child > 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(3 + 7 * kill));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    Memory found(2), whole(2);
-    found.load(path);
-    CHECK(found.offered() >= before.offered());
-    CHECK(found.offered() % 25 == 0);
-    offer(whole, 0, found.offered());
-    CHECK(held(found) == held(whole));
-  }
-}
-
 TEST_CASE("EpisodicMemory: what it is given wrong is refused, and nothing changes") {
-  using namespace episodic_memory;
+  using namespace infty::tests::episodes;
   Memory memory(2);
   offer(memory, 0, 5);
   CHECK_THROWS_AS(memory.write(keys<float, infty::EigenBackend>(5, 2), stream(5, 3)),

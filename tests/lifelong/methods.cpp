@@ -23,60 +23,9 @@ using infty::Learner;
 using infty::LocalAdaptation;
 using infty::LocalAdaptationConfig;
 using infty::Random;
-using infty::tests::AdamByHand;
-using infty::tests::ByHand;
-using infty::tests::farthest;
-using infty::tests::Numbers;
-using infty::tests::numbers_of;
-using infty::tests::tiny_examples;
-using infty::tests::tiny_learner;
-using infty::tests::tiny_model;
-using infty::tests::TinyModel;
-
-namespace lifelong_methods {
-
-double dot(const Numbers& a, const Numbers& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-/// The examples of a memory that a learner of the same seed draws, where all are written.
-struct Mirror {
-  Learner<TinyModel> learner = tiny_learner();
-  std::vector<Example> draw(Index n) {
-    return learner.memory.examples(learner.memory.draw(n, learner.random));
-  }
-};
-
-constexpr Index batches = 8, size = 4;
-std::vector<Example> batch(Index i) {
-  return tiny_examples(size, 100 + static_cast<std::uint64_t>(i));
-}
-
-/// The K examples nearest to one under the frozen embedding, by hand.
-std::vector<Example> nearest(const Numbers& w, const std::vector<Example>& all, const Example& to,
-                             std::size_t k) {
-  std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    double distance = 0;
-    for (std::size_t j = 0; j < ByHand::d; ++j) {
-      const double x = w[static_cast<std::size_t>(all[i].tokens[0]) * ByHand::d + j] -
-                       w[static_cast<std::size_t>(to.tokens[0]) * ByHand::d + j];
-      distance += x * x;
-    }
-    order.emplace_back(distance, i);
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<Example> out;
-  for (std::size_t i = 0; i < std::min(k, order.size()); ++i) out.push_back(all[order[i].second]);
-  return out;
-}
-
-}  // namespace lifelong_methods
 
 TEST_CASE("project_gradients: what is left does the reference no harm, by hand") {
-  using namespace lifelong_methods;
+  using namespace infty::tests;
   int projected = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     auto learner = tiny_learner();
@@ -109,7 +58,7 @@ TEST_CASE("project_gradients: what is left does the reference no harm, by hand")
 }
 
 TEST_CASE("Sequential, ExperienceReplay, AGem and OnlineEwc: whole runs equal those by hand") {
-  using namespace lifelong_methods;
+  using namespace infty::tests;
   const infty::SparseReplayConfig replay{.interval = 10, .rate = .3};
   const infty::OnlineEwcConfig ewc{.lambda = 30, .gamma = .6, .interval = 10, .sample = 6};
   auto sequential = tiny_learner(), replayed = tiny_learner(), held = tiny_learner(),
@@ -173,7 +122,7 @@ TEST_CASE("Sequential, ExperienceReplay, AGem and OnlineEwc: whole runs equal th
 }
 
 TEST_CASE("LocalAdaptation: steps and their regulariser by hand; the model stays bit for bit") {
-  using namespace lifelong_methods;
+  using namespace infty::tests;
   auto model = tiny_model();
   const Numbers start = numbers_of(model);
   const auto examples = tiny_examples(5, 9), others = tiny_examples(3, 10);
@@ -201,7 +150,7 @@ TEST_CASE("LocalAdaptation: steps and their regulariser by hand; the model stays
 }
 
 TEST_CASE("Mbpa: each question is answered by a model adapted to its neighbours, by hand") {
-  using namespace lifelong_methods;
+  using namespace infty::tests;
   const LocalAdaptationConfig config{
       .neighbours = 3, .steps = 4, .learning_rate = 2, .lambda = .01};
   for (const bool random : {false, true}) {
@@ -236,101 +185,8 @@ TEST_CASE("Mbpa: each question is answered by a model adapted to its neighbours,
   }
 }
 
-TEST_CASE("MetaMbpa: the first-order gradient of the meta-loss by hand, and a whole run") {
-  using namespace lifelong_methods;
-  const LocalAdaptationConfig config{
-      .neighbours = 3, .steps = 5, .learning_rate = .5, .lambda = .1};
-  const infty::SparseReplayConfig replay{.interval = 10, .rate = .3};
-  for (const std::size_t together : {std::size_t{1}, std::size_t{3}}) {
-    auto learner = tiny_learner();
-    infty::MetaMbpa<TinyModel> method(replay, config, static_cast<Index>(together));
-    const Numbers keys = numbers_of(learner.key_network);
-    ByHand hand{numbers_of(learner.model)};
-    AdamByHand adam;
-    Mirror mirror;
-    std::vector<Example> held;
-    const auto meta_step = [&](const std::vector<Example>& examples) {
-      Numbers g(hand.w.size(), 0);
-      for (std::size_t begin = 0; begin < examples.size(); begin += together) {
-        const std::size_t end = std::min(begin + together, examples.size());
-        const std::vector<Example> group(examples.begin() + static_cast<Index>(begin),
-                                         examples.begin() + static_cast<Index>(end));
-        std::vector<Example> context;
-        for (const Example& e : group)
-          for (const Example& near : nearest(keys, held, e, 3)) context.push_back(near);
-        ByHand adapted = hand;
-        if (!context.empty()) adapted.descend(context, hand.w, .5, .1);
-        const Numbers own = adapted.gradient(group);
-        for (std::size_t j = 0; j < g.size(); ++j)
-          g[j] += own[j] * static_cast<double>(group.size()) / static_cast<double>(examples.size());
-      }
-      return g;
-    };
-    for (Index i = 0; i < batches; ++i) {
-      const auto examples = batch(i);
-      method.differentiate(learner, examples);
-      CHECK(farthest(numbers_of(learner.model, true), meta_step(examples)) < 1e-9);
-      method.learn(learner, examples);
-      adam.step(hand.w, meta_step(examples));
-      for (const Example& e : examples) held.push_back(e);
-      mirror.learner.write(examples);
-      if ((i + 1) * size / 10 > i * size / 10) adam.step(hand.w, meta_step(mirror.draw(3)));
-      CHECK(farthest(numbers_of(learner.model), hand.w) < 1e-9);
-    }
-    const Numbers start = numbers_of(learner.model);
-    const auto questions = tiny_examples(30, 77);
-    const auto answers = method.answer(learner, questions);
-    CHECK(numbers_of(learner.model) == start);
-    Random draws = learner.random.split(0);
-    ByHand adapted = hand;
-    for (int i = 0; i < 5; ++i)
-      adapted.descend(learner.memory.examples(learner.memory.draw(3, draws)), hand.w, .5, .1);
-    for (std::size_t i = 0; i < questions.size(); ++i)
-      CHECK(answers[i] == std::vector<Index>{adapted.answer(questions[i])});
-  }
-}
-
-TEST_CASE("MetaReplay: episodes, their replay, and first-order gradients by hand") {
-  using namespace lifelong_methods;
-  CHECK(infty::MetaReplay<TinyModel>({.interval = 9600}, {.steps = 5}).episodes(16) == 101);
-  CHECK(infty::MetaReplay<TinyModel>({.interval = 1600}, {.steps = 5}).episodes(4) == 67);
-  CHECK_THROWS_AS(infty::MetaReplay<TinyModel>({}, {.steps = 0}), infty::ValueError);
-  for (const bool head : {true, false}) {
-    const LocalAdaptationConfig inner{
-        .neighbours = 4, .steps = 2, .learning_rate = .3, .lambda = 0, .part = head ? "head." : ""};
-    auto learner = tiny_learner();
-    // ⌈(16 / 4 + 1) / 3⌉ = 2: every second episode replays, behind two batches of support.
-    infty::MetaReplay<TinyModel> method({.interval = 16, .rate = .2}, inner);
-    REQUIRE(method.episodes(size) == 2);
-    ByHand hand{numbers_of(learner.model)};
-    AdamByHand adam;
-    Mirror mirror;
-    const auto episode = [&](Index first, const std::vector<Example>& query) {
-      ByHand copy = hand;
-      for (Index i = first; i < first + 2; ++i)
-        copy.descend(batch(i), hand.w, .3, 0, head ? ByHand::map : 0);
-      adam.step(hand.w, copy.gradient(query));
-    };
-    for (Index i = 0; i < 10; ++i) {
-      method.learn(learner, batch(i));
-      mirror.learner.write(batch(i));
-      if (i % 5 == 2) episode(i - 2, batch(i));
-      if (i % 5 == 4) episode(i - 1, mirror.draw(3));
-      CHECK(farthest(numbers_of(learner.model), hand.w) < 1e-9);
-    }
-    const auto questions = tiny_examples(30, 77);
-    const auto answers = method.answer(learner, questions);
-    Random draws = learner.random.split(0);
-    ByHand adapted = hand;
-    for (int i = 0; i < 2; ++i)
-      adapted.descend(learner.memory.examples(learner.memory.draw(4, draws)), hand.w, .3, 0,
-                      head ? ByHand::map : 0);
-    for (std::size_t i = 0; i < questions.size(); ++i)
-      CHECK(answers[i] == std::vector<Index>{adapted.answer(questions[i])});
-  }
-}
-
 TEST_CASE("Methods: settings out of their range are refused") {
+  using namespace infty::tests;
   CHECK_THROWS_AS(infty::ExperienceReplay({.interval = 0}), infty::ValueError);
   CHECK_THROWS_AS(infty::ExperienceReplay({.rate = 1.5}), infty::ValueError);
   CHECK_THROWS_AS(infty::AGem(0), infty::ValueError);

@@ -20,25 +20,25 @@ using SmallPredictor =
 
 /// One that knows 11 tokens, and texts of up to 8.
 template <class Head, class Mixer>
-SmallPredictor<Head, Mixer> small_predictor(Head head, std::uint64_t seed = 3, Index layers = 1) {
+SmallPredictor<Head, Mixer> small_predictor(Head head, std::uint64_t draws = 3, Index layers = 1) {
   using T = typename Mixer::Scalar;
   using B = typename Mixer::BackendType;
   const TransformerConfig config{
       .vocabulary = 11, .model_dim = 4, .layers = layers, .heads = 2, .feed_forward = 5};
-  return {PositionedEmbedding<T, B>(11, 8, 4, Random(seed), .7),
-          blocks<Mixer>(config, {}, Random(seed + 1)), std::move(head)};
+  return {PositionedEmbedding<T, B>(11, 8, 4, Random(draws), .7),
+          blocks<Mixer>(config, {}, Random(draws + 1)), std::move(head)};
 }
 
 /// A classifier of 3 classes whose tokens see each other.
 template <class T, class B = EigenBackend>
-SmallPredictor<ClassHead<T, B>, SelfAttention<T, B>> small_classifier(std::uint64_t seed = 3) {
+SmallPredictor<ClassHead<T, B>, SelfAttention<T, B>> small_classifier(std::uint64_t draws = 3) {
   return small_predictor<ClassHead<T, B>, SelfAttention<T, B>>(
-      ClassHead<T, B>(4, 3, Random(seed + 2)), seed);
+      ClassHead<T, B>(4, 3, Random(draws + 2)), draws);
 }
 
 /// n examples of several lengths; a class is the first token's, and the second's, modulo 3.
-inline std::vector<Example> small_examples(Index n, std::uint64_t seed = 1) {
-  Random random(seed);
+inline std::vector<Example> small_examples(Index n, std::uint64_t draws = 1) {
+  Random random(draws);
   std::vector<Example> out;
   for (Index i = 0; i < n; ++i) {
     Example e;

@@ -12,6 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include <infty/lifelong/episodic_config.hpp>
+#include <infty/lifelong/experience_replay.hpp>
+#include <infty/lifelong/local_adaptation.hpp>
+#include <infty/lifelong/online_ewc.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/model/family_settings.hpp>
 #include <infty/model/settings.hpp>
@@ -206,6 +210,13 @@ std::string page() {
          section<infty::KnnConfig>("KnnConfig", "retrieval/knn_lm.hpp") +
          section<infty::ContinuousCacheConfig>("ContinuousCacheConfig",
                                                "retrieval/continuous_cache.hpp") +
+         section<infty::EpisodicConfig>("EpisodicConfig", "lifelong/episodic_config.hpp") +
+         declared("LearnerConfig", "lifelong/learner.hpp") +
+         section<infty::SparseReplayConfig>("SparseReplayConfig",
+                                            "lifelong/experience_replay.hpp") +
+         section<infty::OnlineEwcConfig>("OnlineEwcConfig", "lifelong/online_ewc.hpp") +
+         section<infty::LocalAdaptationConfig>("LocalAdaptationConfig",
+                                               "lifelong/local_adaptation.hpp") +
          section<infty::Sampling>("Sampling", "nn/sampling.hpp") +
          section<infty::BeamSearchConfig>("BeamSearchConfig", "nn/beam_search.hpp") +
          section<infty::AdamConfig>("AdamConfig", "train/adam_config.hpp") +
@@ -244,7 +255,8 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::MemoryTokensConfig, infty::RecurrentTokensConfig,
                    infty::MemoryEncoderConfig, infty::Gpt2Config, infty::SlidingWindowConfig,
                    infty::KnnConfig, infty::ContinuousCacheConfig, infty::IndexConfig,
-                   infty::MixedConfig<infty::LongTermConfig>) {
+                   infty::EpisodicConfig, infty::SparseReplayConfig, infty::OnlineEwcConfig,
+                   infty::LocalAdaptationConfig, infty::MixedConfig<infty::LongTermConfig>) {
   CHECK(settings_of<TestType>() + unsaid<TestType> == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());
@@ -302,6 +314,8 @@ TEST_CASE("settings: the names of values are theirs") {
   CHECK(infty::name_of(infty::LaMemoPositions::transformer_xl) == "transformer_xl");
   CHECK(infty::name_of(infty::ProductKeyOutput::silu_gated) == "silu_gated");
   CHECK(infty::name_of(infty::FeatureMap::elu_plus_one) == "elu_plus_one");
+  CHECK(infty::name_of(infty::WriteRule::score) == "score");
+  CHECK(infty::name_of(infty::Replacement::oldest) == "oldest");
   CHECK(infty::name_of(infty::RateSchedule::constant) == "constant");
   CHECK(infty::name_of(infty::RateSchedule::linear) == "linear");
 }

@@ -68,8 +68,8 @@ struct EpisodicConfig {
 template <class See>
 void describe(EpisodicConfig& c, See&& see) {
   see("capacity", c.capacity, "examples that are held at most");
-  see("replacement", c.replacement, "what goes when there are more: reservoir, oldest or nothing");
-  see("rule", c.rule, "which examples are written: probability, diversity or score");
+  see("replacement", c.replacement, "what goes when there are more");
+  see("rule", c.rule, "which examples are written");
   see("rate", c.rate, "share of the stream that is written");
   see("beta", c.beta, "distance that makes an example e times as likely, of the rule diversity");
   see("seed", c.seed, "of what is drawn by writing");

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 
 namespace infty {

@@ -30,9 +30,9 @@ struct LearnerConfig {
 template <class Model>
 class Learner {
  public:
-  using T = typename Model::Scalar;
-  using B = typename Model::BackendType;
-  using ModelType = Model;
+  using T = typename Model::Scalar;       ///< of the numbers
+  using B = typename Model::BackendType;  ///< of the parameters
+  using ModelType = Model;                ///< the predictor
 
   Model model;                  ///< learns
   Adam<T, B> adam;              ///< of the model's parameters

@@ -53,9 +53,9 @@ void describe(LocalAdaptationConfig& c, See&& see) {
 template <class Model>
 class LocalAdaptation {
  public:
-  using T = typename Model::Scalar;
-  using B = typename Model::BackendType;
-  using Parameters = std::vector<NamedParameter<T, B>>;
+  using T = typename Model::Scalar;                      ///< of the numbers
+  using B = typename Model::BackendType;                 ///< of the parameters
+  using Parameters = std::vector<NamedParameter<T, B>>;  ///< of a model, with names
 
   /// Makes the copy. @param model  whose parameters are shared with this object: it begins again
   /// where these are then

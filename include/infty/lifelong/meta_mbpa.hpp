@@ -18,8 +18,8 @@ namespace infty {
 template <class Model>
 class MetaMbpa {
  public:
-  using T = typename Model::Scalar;
-  using B = typename Model::BackendType;
+  using T = typename Model::Scalar;       ///< of the numbers
+  using B = typename Model::BackendType;  ///< of the parameters
 
   /// @param together  examples that adapt together while it learns, to the neighbours of all of
   /// them: 1 is the paper's, more costs less

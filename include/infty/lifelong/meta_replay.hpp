@@ -17,8 +17,8 @@ namespace infty {
 template <class Model>
 class MetaReplay {
  public:
-  using T = typename Model::Scalar;
-  using B = typename Model::BackendType;
+  using T = typename Model::Scalar;       ///< of the numbers
+  using B = typename Model::BackendType;  ///< of the parameters
 
   /// @param inner  of the inner loop: `steps` is m, and `neighbours` the examples of a batch that
   /// is drawn to answer; λ is to be 0

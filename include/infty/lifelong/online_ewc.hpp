@@ -45,8 +45,8 @@ void describe(OnlineEwcConfig& c, See&& see) {
 template <class Model>
 class OnlineEwc : public Sequential {
  public:
-  using T = typename Model::Scalar;
-  using B = typename Model::BackendType;
+  using T = typename Model::Scalar;       ///< of the numbers
+  using B = typename Model::BackendType;  ///< of the parameters
 
   /// @throws infty::ValueError for a bad configuration
   explicit OnlineEwc(OnlineEwcConfig config) : config_((config.validate(), std::move(config))) {}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <string>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "io/temporary_folder.hpp"
+#include "lifelong/episodic_case.hpp"
+#include "support/catch.hpp"
+
+using infty::EpisodicMemory;
+using infty::tests::TemporaryFolder;
+
+TEST_CASE("EpisodicMemory: a damaged or foreign file is refused, and nothing changes") {
+  using namespace infty::tests::episodes;
+  const TemporaryFolder folder;
+  const auto path = folder / "memory.safetensors";
+  Memory memory(2, {.capacity = 9}), other(2, {.capacity = 9});
+  offer(memory, 0, 12);
+  memory.save(path);
+  offer(other, 50, 4);
+  const auto before = held(other);
+  const std::string bytes = infty::tests::read_text(path);
+  for (std::size_t i = 0; i < bytes.size(); i += i < 8 ? 1 : 7) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    infty::tests::write_text(path, damaged);
+    try {
+      other.load(path);  // a changed space of the header may be none
+      CHECK(held(other) == held(memory));
+      other = Memory(2, {.capacity = 9});
+      offer(other, 50, 4);
+    } catch (const infty::Error&) {
+      CHECK(held(other) == before);
+    }
+    infty::tests::write_text(path, bytes.substr(0, i));
+    CHECK_THROWS_AS(other.load(path), infty::IoError);
+  }
+  infty::tests::write_text(path, bytes);
+  CHECK_THROWS_AS(Memory(3, {.capacity = 9}).load(path), infty::IoError);
+  CHECK_THROWS_AS(Memory(2, {.capacity = 8}).load(path), infty::ValueError);
+  CHECK_THROWS_AS(EpisodicMemory<double>(2, {.capacity = 9}).load(path), infty::IoError);
+  CHECK_THROWS_AS(other.load(folder / "none"), infty::IoError);
+  CHECK(held(other) == before);
+  other.load(path);
+  CHECK(held(other) == held(memory));
+}
+
+TEST_CASE("EpisodicMemory: killed while it saves, it is one that was saved") {
+  using namespace infty::tests::episodes;
+  const TemporaryFolder folder;
+  const auto path = folder / "memory.safetensors";
+  Memory(2).save(path);
+  for (int kill = 0; kill < 8; ++kill) {
+    Memory before(2);
+    before.load(path);
+    const ::pid_t child = ::fork();
+    if (child == 0) {
+      Memory memory(2);
+      memory.load(path);
+      for (;;) {
+        offer(memory, memory.offered(), 25);
+        memory.save(path);
+      }
+    }
+    REQUIRE(child > 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3 + 7 * kill));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    Memory found(2), whole(2);
+    found.load(path);
+    CHECK(found.offered() >= before.offered());
+    CHECK(found.offered() % 25 == 0);
+    offer(whole, 0, found.offered());
+    CHECK(held(found) == held(whole));
+  }
+}
