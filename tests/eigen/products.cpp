@@ -155,6 +155,39 @@ TEST_CASE("products in bfloat16: the same bits by any number of threads") {
   }
 }
 
+TEST_CASE("products in bfloat16: matrices that tasks share are rounded as those of one task are") {
+  const bool fast = infty::detail::has_dot_instruction();
+  for (const bool transpose_a : {false, true})
+    for (const bool transpose_b : {false, true}) {
+      const Sizes s{300, 270, 301, transpose_a, transpose_b};
+      const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
+      const Floats one = by_pairs(s, a, b, fast, 1, 0);
+      CAPTURE(transpose_a, transpose_b);
+      CHECK(multiplied(s, a, b, Products::bfloat16) == one);
+      // Three products of one right factor, and of left ones that stand behind each other.
+      Floats lefts = a;
+      for (const std::uint64_t seed : {3u, 4u}) {
+        const Floats more = drawn(s.m * s.k, Random(seed));
+        lefts.insert(lefts.end(), more.begin(), more.end());
+      }
+      const Index part = s.m * s.k;
+      Matmul product = product_of(s);
+      product.outer = 3;
+      product.a.outer = part;
+      product.c.outer = s.m * s.n;
+      Floats c(static_cast<std::size_t>(3 * s.m * s.n));
+      const ProductsScope scope(Products::bfloat16);
+      infty::EigenBackend::matmul(product, 1.f, lefts.data(), b.data(), 0.f, c.data());
+      Floats wanted = one;
+      for (const Index at : {1, 2}) {
+        const Floats left(lefts.begin() + at * part, lefts.begin() + (at + 1) * part);
+        const Floats next = by_pairs(s, left, b, fast, 1, 0);
+        wanted.insert(wanted.end(), next.begin(), next.end());
+      }
+      CHECK(c == wanted);
+    }
+}
+
 TEST_CASE("products in bfloat16: a row is the same alone and among others") {
   const Sizes s{45, 50, 131};
   const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));

@@ -25,7 +25,7 @@ struct FusedExpectation {
                       T* out) {
     const Index e = s.heads * s.head_dim, N = s.basis, width = s.head_dim;
     const Index tiles = (s.queries + tile - 1) / tile;
-    const QueryOrder<D, T, Psi> order(s, psi, density);
+    const QueryOrder<D, T, Psi> order(s, psi, density, tile);
     parallel_for(s.batch * s.heads * tiles, 1, [&](Index begin, Index end) {
       Scratch<T> scratch(tile * (block + width) + Tile<T, Psi>::size(psi));
       T *const r = scratch.data(), *const sum = r + tile * block;  // [block, tile], [D, tile]
@@ -54,7 +54,7 @@ struct FusedExpectation {
                        const T* d_out, T* d_density, T* d_values) {
     const Index e = s.heads * s.head_dim, N = s.basis, width = s.head_dim;
     const Index wide = padded<T>(width), all = s.batch * s.heads * s.queries;
-    const QueryOrder<D, T, Psi> order(s, psi, density);
+    const QueryOrder<D, T, Psi> order(s, psi, density, tile);
     // Tiles of one row and head add to the same values: they run one after the other.
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
       Scratch<T> scratch(tile * (2 * block + width + wide) + N * wide + Tile<T, Psi>::size(psi));

@@ -67,12 +67,14 @@ inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool 
   return tile;
 }
 
-/// One product in one thread; `rounded`, with factors in bfloat16, if they are floats.
+/// One product in one thread; `rounded`, with factors in bfloat16, if they are floats, which may be
+/// pairs already.
 template <class T>
-void multiply(bool rounded, Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b,
-              T beta, T* c, Index ldc) {
+void multiply(bool rounded, InPairs in_pairs, Index m, Index n, Index k, T alpha, GemmOperand<T> a,
+              GemmOperand<T> b, T beta, T* c, Index ldc) {
   if constexpr (std::is_same_v<T, float>)
-    if (rounded) return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc);
+    if (rounded)
+      return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc, has_dot_instruction(), in_pairs);
   gemm(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
@@ -88,6 +90,15 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   const Index parts = tile.inner > 0 ? (p.k + tile.inner - 1) / tile.inner : 1;
   const Index tiles = row_tiles * col_tiles, area = p.m * p.n;
   const bool rounded = p.roundable && infty::products() == Products::bfloat16;
+  // A matrix that several tasks multiply is rounded once, for all of them.
+  const auto one = [&](const Matmul::Operand& o) {
+    return products == 1 || (o.outer == 0 && o.inner == 0);
+  };
+  const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, p.m, p.k, a,
+                               p.a.leading, !p.a.transposed),
+      pairs_b(rounded && one(p.b) && products * row_tiles > 1, p.n, p.k, b, p.b.leading,
+              p.b.transposed);
+  const InPairs in_pairs{static_cast<bool>(pairs_a), static_cast<bool>(pairs_b)};
   // Part 0 goes to C itself, the others are added to it at the end.
   Scratch<T> partial(products * (parts - 1) * area);
   // Of few rows it is reading and turning B that takes the time.
@@ -108,12 +119,15 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
                                   (o.transposed ? j * o.leading + i : i * o.leading + j),
                               o.leading, o.transposed};
       };
-      const GemmOperand<T> left = operand(a, p.a, row, first), right = operand(b, p.b, first, col);
+      const GemmOperand<T> left = pairs_a ? pairs_a.from(row, first, p.a.transposed)
+                                          : operand(a, p.a, row, first),
+                           right = pairs_b ? pairs_b.from(col, first, p.b.transposed)
+                                           : operand(b, p.b, first, col);
       if (part == 0)
-        multiply(rounded, rows, cols, depth, alpha, left, right, beta,
+        multiply(rounded, in_pairs, rows, cols, depth, alpha, left, right, beta,
                  c + outer * p.c.outer + inner * p.c.inner + row * p.c.leading + col, p.c.leading);
       else
-        multiply(rounded, rows, cols, depth, alpha, left, right, T(0),
+        multiply(rounded, in_pairs, rows, cols, depth, alpha, left, right, T(0),
                  partial.data() + (product * (parts - 1) + part - 1) * area + row * p.n + col, p.n);
     }
   });

@@ -25,17 +25,21 @@ struct FunctionRange {
 /// fallen to `tail` times its largest value. What is left out of one result is then less than
 /// N tail = epsilon / 64 of the largest value that the expectation of one function can have, times
 /// the largest of the values: below the rounding of the sum. Without `reach`, or if `skip_tails` is
-/// off, all functions count, and the queries stay in their order.
+/// off, all functions count, and the queries stay in their order, as they do where one tile holds
+/// them all.
 template <class D, class T, class Psi>
 class QueryOrder {
  public:
-  QueryOrder(const ReadSize& s, const Psi& psi, const T* density)
+  /// Orders queries by their mu.
+  /// @param tile  how many queries a tile holds
+  QueryOrder(const ReadSize& s, const Psi& psi, const T* density, Index tile = 1)
       : queries_(s.queries),
         size_(psi.size()),
         tail_(std::numeric_limits<T>::epsilon() / (64 * static_cast<T>(psi.size()))),
         skips_(has_reach && s.skip_tails),
-        order_(skips_ ? s.batch * s.heads * s.queries : s.queries) {
-    if (!skips_) {
+        sorts_(skips_ && s.queries > tile),
+        order_(sorts_ ? s.batch * s.heads * s.queries : s.queries) {
+    if (!sorts_) {
       std::iota(order_.data(), order_.data() + queries_, Index{0});
       return;
     }
@@ -47,7 +51,7 @@ class QueryOrder {
 
   /// The numbers of the queries of a row and head, [Q].
   const Index* queries(Index row_and_head) const {
-    return order_.data() + (skips_ ? row_and_head * queries_ : 0);
+    return order_.data() + (sorts_ ? row_and_head * queries_ : 0);
   }
 
   /// The functions that count for some densities.
@@ -90,7 +94,7 @@ class QueryOrder {
 
   Index queries_, size_;
   T tail_;
-  bool skips_;
+  bool skips_, sorts_;
   Scratch<Index> order_;
 };
 

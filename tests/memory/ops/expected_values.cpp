@@ -120,6 +120,31 @@ TEMPLATE_TEST_CASE("expected_values: functions are left out where their share is
   }
 }
 
+TEST_CASE("expected_values: queries are put in order where they fill more than a tile") {
+  const infty::ReadSize s{2, 40, 32, 2, 3, true};
+  const GaussianBasis<float> psi(s.basis, {.01});
+  Random random(infty::tests::seed);
+  const auto density = some_densities<float>(s, random);
+  using Order = infty::detail::QueryOrder<GaussianDensity, float, GaussianBasis<float>>;
+  const Order one(s, psi, density.data(), s.queries), more(s, psi, density.data(), s.queries - 1);
+  for (Index row = 0; row < s.batch * s.heads; ++row) {
+    std::vector<Index> seen;
+    for (Index i = 0; i < s.queries; ++i) {
+      CHECK(one.queries(row)[i] == i);
+      seen.push_back(more.queries(row)[i]);
+      if (i == 0) continue;
+      // By 256 places; the order within one is that of the queries.
+      const float* const mu = density.data() + row * s.queries;
+      const auto place = [&](Index query) {
+        return std::clamp(static_cast<int>(mu[query] * 256), 0, 255);
+      };
+      CHECK(place(more.queries(row)[i - 1]) <= place(more.queries(row)[i]));
+    }
+    std::sort(seen.begin(), seen.end());
+    for (Index i = 0; i < s.queries; ++i) CHECK(seen[static_cast<std::size_t>(i)] == i);
+  }
+}
+
 TEST_CASE("expected_values: a density that is no number spoils its query and no other") {
   const infty::ReadSize s{1, 70, 8, 1, 2};
   const GaussianBasis<float> psi(8, {.05});
