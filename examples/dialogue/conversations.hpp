@@ -43,7 +43,8 @@ inline std::string one_line(std::string_view text) {
     out += word;
   }
   for (const std::string_view mark : {"Document:", "Dialog:"})
-    for (std::size_t at; (at = out.find(mark)) != out.npos;) out.insert(at + mark.size() - 1, 1, ' ');
+    for (std::size_t at; (at = out.find(mark)) != out.npos;)
+      out.insert(at + mark.size() - 1, 1, ' ');
   return out;
 }
 
