@@ -191,4 +191,11 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   support::write_file(options.out / "results.json", results.dump(2) + '\n');
 }
 
+/// The same on one rank.
+inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& options,
+                  const support::Lock& lock) {
+  infty::AnyCommunicator alone;
+  train(s, corpus, options, alone, &lock);
+}
+
 }  // namespace language_model
