@@ -161,9 +161,9 @@ struct Mirror {
   }
 };
 
-constexpr Index batches = 8, size = 4;
+constexpr Index batches = 8, batch_size = 4;
 inline std::vector<Example> batch(Index i) {
-  return tiny_examples(size, 100 + static_cast<std::uint64_t>(i));
+  return tiny_examples(batch_size, 100 + static_cast<std::uint64_t>(i));
 }
 
 /// The K examples nearest to one under the frozen embedding, by hand.

@@ -52,7 +52,8 @@ TEST_CASE("MetaMbpa: the first-order gradient of the meta-loss by hand, and a wh
       adam.step(hand.w, meta_step(examples));
       for (const Example& e : examples) held.push_back(e);
       mirror.learner.write(examples);
-      if ((i + 1) * size / 10 > i * size / 10) adam.step(hand.w, meta_step(mirror.draw(3)));
+      if ((i + 1) * batch_size / 10 > i * batch_size / 10)
+        adam.step(hand.w, meta_step(mirror.draw(3)));
       CHECK(farthest(numbers_of(learner.model), hand.w) < 1e-9);
     }
     const Numbers start = numbers_of(learner.model);
@@ -79,7 +80,7 @@ TEST_CASE("MetaReplay: episodes, their replay, and first-order gradients by hand
     auto learner = tiny_learner();
     // ⌈(16 / 4 + 1) / 3⌉ = 2: every second episode replays, behind two batches of support.
     infty::MetaReplay<TinyModel> method({.interval = 16, .rate = .2}, inner);
-    REQUIRE(method.episodes(size) == 2);
+    REQUIRE(method.episodes(batch_size) == 2);
     ByHand hand{numbers_of(learner.model)};
     AdamByHand adam;
     Mirror mirror;

@@ -27,10 +27,10 @@ using infty::Random;
 TEST_CASE("project_gradients: what is left does the reference no harm, by hand") {
   using namespace infty::tests;
   int projected = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t draw = 0; draw < 20; ++draw) {
     auto learner = tiny_learner();
     const ByHand hand{numbers_of(learner.model)};
-    const auto one = tiny_examples(2, seed), other = tiny_examples(2, 50 + seed);
+    const auto one = tiny_examples(2, draw), other = tiny_examples(2, 50 + draw);
     learner.differentiate(other);
     const auto reference = infty::copy_gradients(learner.adam.parameters());
     learner.differentiate(one);
@@ -81,7 +81,7 @@ TEST_CASE("Sequential, ExperienceReplay, AGem and OnlineEwc: whole runs equal th
     with_replay.learn(replayed, examples);
     replay_adam.step(of_replay.w, of_replay.gradient(examples));
     replay_memory.learner.write(examples);
-    if ((i + 1) * size / 10 > i * size / 10)
+    if ((i + 1) * batch_size / 10 > i * batch_size / 10)
       replay_adam.step(of_replay.w, of_replay.gradient(replay_memory.draw(3)));
 
     a_gem.learn(held, examples);
@@ -100,7 +100,7 @@ TEST_CASE("Sequential, ExperienceReplay, AGem and OnlineEwc: whole runs equal th
       g[j] += ewc.lambda * importance[j] * (of_ewc.w[j] - anchor[j]);
     ewc_adam.step(of_ewc.w, g);
     seen.insert(seen.end(), examples.begin(), examples.end());
-    if ((i + 1) * size / 10 > i * size / 10) {
+    if ((i + 1) * batch_size / 10 > i * batch_size / 10) {
       for (double& f : importance) f *= ewc.gamma;
       for (std::size_t n = seen.size() - 6; n < seen.size(); ++n) {
         const Numbers one = of_ewc.gradient({seen[n]});
