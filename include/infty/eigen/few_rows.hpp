@@ -26,7 +26,8 @@ struct FewRowsWeights {
 
 /// A square of W rows and columns [p, p + W), turned: vector q has column p + q.
 template <class T>
-void load_turned(const FewRowsWeights<T>& b, Index p, typename Simd<T>::Vector* square) {
+[[gnu::always_inline]] inline void load_turned(const FewRowsWeights<T>& b, Index p,
+                                               typename Simd<T>::Vector* square) {
   INFTY_UNROLL(16)
   for (Index r = 0; r < Simd<T>::width; ++r) square[r] = Simd<T>::load(b.row[r] + p);
   transpose_steps<1, T>(square);
