@@ -77,12 +77,19 @@ template <int rows, class T>
   }
 }
 
-/// C (m, W) = or += A B of at most `most_few_rows` rows.
-template <int rows, class T>
+/// C (m, W) = or += A B of at most `most_few_rows` rows, by tiles of so many rows that there are
+/// few to compile: a second one finds the weights in cache.
+template <class T>
 void few_rows(Index m, Index k, const T* a, Index lda, const FewRowsWeights<T>& b, bool add, T* c,
               Index ldc) {
-  if (m == rows) return few_rows_tile<rows>(k, a, lda, b, add, c, ldc);
-  if constexpr (rows > 1) few_rows<rows - 1>(m, k, a, lda, b, add, c, ldc);
+  if (m == most_few_rows) return few_rows_tile<most_few_rows>(k, a, lda, b, add, c, ldc);
+  if (m >= 4) {
+    few_rows_tile<4>(k, a, lda, b, add, c, ldc);
+    m -= 4, a += 4 * lda, c += 4 * ldc;
+  }
+  if (m == 3) few_rows_tile<3>(k, a, lda, b, add, c, ldc);
+  if (m == 2) few_rows_tile<2>(k, a, lda, b, add, c, ldc);
+  if (m == 1) few_rows_tile<1>(k, a, lda, b, add, c, ldc);
 }
 
 #endif

@@ -143,8 +143,8 @@ template <class T>
       for (Index r = 0; r < wide; ++r)
         right.row[r] = b + (j + (std::min)(r, columns - 1)) * ldb + first;
       const bool direct = plain && columns == wide;
-      few_rows<most_few_rows>(m, deep, a + first, lda, right, direct && keep == T(1),
-                              direct ? c + j : sums, direct ? ldc : wide);
+      few_rows(m, deep, a + first, lda, right, direct && keep == T(1), direct ? c + j : sums,
+               direct ? ldc : wide);
       if (!direct) scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
     }
   }
