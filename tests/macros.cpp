@@ -10,11 +10,13 @@
 #include <chrono>
 #include <cmath>
 #include <concepts>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -38,6 +40,7 @@
 #include <ostream>
 #include <queue>
 #include <ranges>
+#include <ratio>
 #include <set>
 #include <span>
 #include <sstream>
@@ -45,6 +48,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <typeinfo>
@@ -56,6 +60,7 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

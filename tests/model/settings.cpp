@@ -222,7 +222,7 @@ std::string page() {
          section<infty::AdamConfig>("AdamConfig", "train/adam_config.hpp") +
          declared("TrainStepConfig", "train/train_step.hpp") +
          section<infty::TrainerConfig>("TrainerConfig", "train/trainer_config.hpp") +
-         declared("TrainerRun", "train/trainer.hpp") +
+         declared("TrainerRun", "train/trainer_run.hpp") +
          declared("CosineSchedule", "train/schedule.hpp") +
          declared("LinearSchedule", "train/schedule.hpp") +
          declared("ConstantSchedule", "train/schedule.hpp") +

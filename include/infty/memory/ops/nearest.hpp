@@ -58,7 +58,10 @@ struct ComposedNearest {
   /// Searches each row by itself.
   template <class T>
   static void search(const NearestSize& s, const NearestRow<T>* rows, Index batch) {
-    const Index n = s.queries * s.heads, D = s.head_dim, width = s.k + s.block;
+    const Index n = s.queries * s.heads, D = s.head_dim;
+    Index longest = 0;
+    for (Index b = 0; b < batch; ++b) longest = (std::max)(longest, rows[b].count);
+    const Index width = s.k + (std::min)(s.block, longest);
     const bool shared = s.key_heads == 1;  // then all heads' queries are rows of one product
     Tensor<T, B> seen(Shape{n, width});
     Tensor<Index, B> order(Shape{n, s.k}), names(Shape{n, s.k});
