@@ -50,16 +50,18 @@ using Writes = std::vector<Written>;
 /// cleared it.
 inline void note_writes(Writes& blocks, const std::vector<support::LongTermView>& views,
                         bool sticky, Index tokens) {
+  tokens = std::max<Index>(tokens, 0);
   blocks.resize(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {
     Written& block = blocks[i];
-    const Index first = tokens - views[i].written;
+    // A state from a file may claim anything.
+    const Index written = std::clamp<Index>(views[i].written, 0, tokens), first = tokens - written;
     if (first != block.first) block = {.first = first, .writes = {}};
     Index before = 0;
     for (const Write& write : block.writes) before += write.count;
-    if (views[i].written > before)
-      block.writes.push_back({views[i].written - before,
-                              sticky && before > 0 ? views[i].locations : std::vector<float>()});
+    if (written > before)
+      block.writes.push_back(
+          {written - before, sticky && before > 0 ? views[i].locations : std::vector<float>()});
   }
 }
 

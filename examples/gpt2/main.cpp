@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -224,8 +225,9 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
       ->required()
       ->check(CLI::ExistingDirectory);
   if (const auto code = support::parse(app, argc, argv)) return code;
-  for (const CLI::App* const command : {pretrain, finetune})
-    infty::require(command->count("--steps") == 0 || command->count("--hours") == 0, "gpt2",
+  for (const auto& [command, hours] : {std::pair{pretrain, options.pretraining.hours},
+                                       std::pair{finetune, options.finetuning.hours}})
+    infty::require(command->count("--steps") == 0 || hours == 0, "gpt2",
                    "--steps and --hours do not go together: each says how many steps there are");
   // Who asks for steps or hours wants no epochs.
   if (finetune->count("--steps") + finetune->count("--hours") > 0 &&

@@ -33,7 +33,8 @@ class Writer {
       : neighbours_(s.spalm_neighbours), model_(model), state_(model.make_state(1)) {
     if (looks_up(look_up)) look_up_.emplace(look_up, tokenizer, model);
     if (!s.spalm.empty())
-      spalm_.emplace(s.spalm, infty::SearchMetric::squared_l2, IndexOptions{}, tokenizer, nullptr);
+      spalm_.emplace(s.spalm, infty::SearchMetric::squared_l2, IndexOptions{.kind = s.spalm_index},
+                     tokenizer, nullptr);
   }
 
   const support::Model::State& state() const { return state_; }
@@ -74,7 +75,7 @@ class Writer {
     if (first_) batch.reset = {0};
     first_ = false;
     if (!spalm_) return batch;
-    const auto found = spalm_->search(spalm_->queries(batch, {}), neighbours_);
+    const auto found = spalm_->find(spalm_->queries(batch, {}), neighbours_);
     batch.retrieved = spalm_->store().tokens(found.indices).to_vector();
     return batch;
   }

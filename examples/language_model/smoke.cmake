@@ -353,6 +353,16 @@ same("SPALM's test" "${trained}" "${again}")
 run(0 printed evaluate --model spalm)
 string(REGEX MATCH "test .*" again "${printed}")
 same("SPALM's test again" "${trained}" "${again}")
+if(FAISS)
+  run(0 printed build-datastore --model none --out ivf-store --index ivf --lists 8)
+  run(0 printed train ${tiny} --memory xl --level word --data text --spalm ivf-store --spalm-index ivf
+      --out spalm-ivf)
+  run(0 printed generate --model spalm-ivf --tokens 4)
+  # A list that has too few keys for a token.
+  run(0 printed build-datastore --model none --out few-store --index ivf --lists 64 --probes 1)
+  refused("probes finds fewer than" train ${tiny} --memory xl --level word --data text
+          --spalm few-store --spalm-index ivf --spalm-neighbours 64 --out spalm-few)
+endif()
 run(0 printed evaluate --model spalm --knn store --cache linear --split valid)
 run(0 printed generate --model spalm --knn store --tokens 4)
 run(0 printed generate --model spalm --prompt "The caf" --tokens 4)

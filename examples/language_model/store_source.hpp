@@ -126,7 +126,11 @@ class StoreSource {
   }
 
   /// The token behind the key of an entry, what stands around it, and where.
+  /// @throws infty::IoError if the text has no such entry
   Context context(Index entry, Index words) {
+    infty::require<infty::IoError>(entry >= 0 && entry < std::ssize(entries_), "language_model",
+                                   "the datastore has entry ", entry, ", its text ",
+                                   entries_.size(), " of them: it is damaged");
     const Index at = entries_[static_cast<std::size_t>(entry)];
     const auto next = std::upper_bound(stream_.documents.begin(), stream_.documents.end(), at);
     const auto document = numbers_[static_cast<std::size_t>(next - 1 - stream_.documents.begin())];

@@ -125,6 +125,15 @@ class Retriever {
   infty::Neighbours<float> search(const infty::Tensor<float>& queries, Index k) const {
     return index_->search(queries, k);
   }
+  /// The same where there is no place for none: for each query k neighbours.
+  /// @throws infty::ValueError if the index does not find that many
+  infty::Neighbours<float> find(const infty::Tensor<float>& queries, Index k) const {
+    auto found = search(queries, k);
+    for (const Index at : found.indices.to_vector())
+      infty::require(at >= 0, "language_model", index_->said(), " finds fewer than ", k,
+                     " neighbours of a token: take exact, or fewer neighbours");
+    return found;
+  }
   StoreIndex& index() { return *index_; }
   const StoreIndex& index() const { return *index_; }
 

@@ -42,7 +42,7 @@ RetrievedTokens look_up_tokens(const Settings& s, const Tokenizer& tokenizer, co
        .start = tokenizer.start(),
        .reset_documents = origin.documents},
       [&](const TextBatch& batch) {
-        const auto found = retriever.search(retriever.queries(batch, {}), asked);
+        const auto found = retriever.find(retriever.queries(batch, {}), asked);
         const std::vector<Index> entries = found.indices.to_vector();
         for (Index place = 0; place < batch.batch * batch.length; ++place) {
           if (batch.targets[static_cast<std::size_t>(place)] < 0) continue;

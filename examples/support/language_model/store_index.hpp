@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -81,9 +82,12 @@ inline infty::FaissIndex open_index(const infty::Datastore<float>& store,
       index.config().kind == config.kind && index.metric() == config.metric, "language_model",
       path.string(), " holds an index ", name_of(index.config().kind), " of ",
       name_of(index.metric()), ", not ", name_of(config.kind), " of ", name_of(config.metric));
-  if (there) same("lists", index.config().lists, options.lists);
-  if (there) same("code", index.config().code, options.code);
   const Index before = there ? index.size() : 0;
+  const bool coded = config.kind == infty::IndexKind::ivfpq;
+  // There are no more lists than there were keys.
+  if (there && (coded || config.kind == infty::IndexKind::ivf))
+    same("lists", index.config().lists, std::min(options.lists, before));
+  if (there && coded) same("code", index.config().code, options.code);
   if (there) index.update(progress);
   if (before < store.size()) {
     index.save(path);

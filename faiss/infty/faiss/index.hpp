@@ -120,8 +120,10 @@ class FaissIndex {
                      ": not an index of this program");
     require(D == store.dim(), "FaissIndex", where, ": keys have ", D,
             " numbers, those of the datastore ", store.dim());
-    require(n <= store.size() && (header.keys == 0 || header.keys == store.keys_checksum(n)),
-            "FaissIndex", where, ": it is of another datastore, of ", n, " keys");
+    require(n <= store.size(), "FaissIndex", where, ": it has ", n, " keys, the datastore ",
+            store.size());
+    require(header.keys == 0 || header.keys == store.keys_checksum(n), "FaissIndex", where,
+            ": it is of another datastore, of ", n, " keys");
     FaissIndex out(store);
     out.config_.kind = static_cast<IndexKind>(header.kind);
     out.config_.metric = static_cast<SearchMetric>(header.metric);
