@@ -12,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <infty/core/utf8.hpp>
+
 #include "../support/html.hpp"
 #include "store_source.hpp"
 
@@ -97,17 +99,28 @@ window.addEventListener('hashchange', fromAddress);
 fromAddress();
 )js";
 
+/// Whether these bytes are the beginning of a UTF-8 sequence that goes on.
+inline bool begins_character(std::string_view bytes) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  if (bytes.empty() || byte(0) < 0xc2 || byte(0) > 0xf4) return false;
+  const std::size_t length = byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : 4;
+  for (std::size_t i = 1; i < bytes.size(); ++i)
+    if (byte(i) >> 6 != 2) return false;
+  return bytes.size() < length;
+}
+
 }  // namespace detail
 
 /// A page of its own, without any other file, that shows a text: behind each word are the
 /// neighbours by which it was predicted, with what stands around each, its weight, file and place.
-/// A word that they made likelier is green, one that they made less likely orange.
+/// A word that they made likelier is green, one that they made less likely orange. A character
+/// whose bytes are of several words stands in the last of them.
 /// @param said   lines about the model and the datastore
 inline std::string neighbours_page(const std::vector<ShownWord>& words,
                                    const std::vector<std::string>& said) {
   nlohmann::json data = {{"words", nlohmann::json::array()}, {"files", nlohmann::json::array()}};
   std::map<std::string, std::size_t> files;
-  std::string text;
+  std::string text, bytes;  // of a character that the next word ends
   for (std::size_t i = 0; i < words.size(); ++i) {
     const ShownWord& word = words[i];
     auto nearest = nlohmann::json::array();
@@ -131,7 +144,12 @@ inline std::string neighbours_page(const std::vector<ShownWord>& words,
     std::snprintf(style, sizeof style,
                   "<span tabindex=\"0\" id=\"w%zu\" style=\"background:rgba(%s,%.2f)\">", i,
                   gain > 0 ? "22,163,74" : "234,88,12", std::min(.8, 2 * std::abs(gain)));
-    text += style + support::html_escaped(word.text) + "</span>";
+    bytes += word.text;
+    std::size_t shown = infty::detail::utf8_prefix(bytes);
+    if (i + 1 == words.size() || !detail::begins_character(bytes.substr(shown)))
+      shown = bytes.size();
+    text += style + support::html_escaped(bytes.substr(0, shown)) + "</span>";
+    bytes.erase(0, shown);
   }
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
