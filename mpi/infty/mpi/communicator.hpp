@@ -26,9 +26,11 @@ namespace infty {
 ///
 /// No call of it blocks in MPI: every wait asks again and again, ever more slowly, and throws
 /// infty::CommunicationError when a rank has been given up, for it shows no sign of life
-/// (`MpiConfig::silence`). For that a second thread calls MPI, one at a time
-/// (MPI_THREAD_SERIALIZED): where a user has initialised MPI for less, or there is one rank alone,
-/// no rank is ever given up.
+/// (`MpiConfig::silence`). For that a second thread calls MPI, and this asks for
+/// MPI_THREAD_MULTIPLE. It never calls MPI from both at once; where MPI offers no more than
+/// MPI_THREAD_SERIALIZED there may be one of these, and no calls of the user's own beside it. Where
+/// a user has initialised MPI for less than MPI_THREAD_MULTIPLE, or there is one rank alone, no
+/// rank is ever given up.
 ///
 /// All ranks destroy it together, as they made it. Where an exception destroys it, the program is
 /// aborted: the others would wait for ever.
