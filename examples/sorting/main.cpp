@@ -145,8 +145,8 @@ std::string device_of(const Options& options) {
   return options.backend == "eigen" || options.backend == "thrust" ? "CPU" : "";
 }
 
-void run(Options options, Settings settings) {
-  infty::AnyCommunicator& ranks = options.ranks;
+void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
+  options.ranks = ranks;
   const bool first = ranks.rank() == 0;  // which alone writes
   const auto require_runners = [&] {
     for (const std::string& name : settings.models) runner_of(options, settings, name);
@@ -186,7 +186,6 @@ void run(Options options, Settings settings) {
   if (of_checkpoint)
     of_checkpoint->remove_unfinished({std::filesystem::path(options.save).filename().string()});
   const support::InterruptGuard interrupt;
-  if (options.threads > 0) infty::set_num_threads(options.threads);
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
     if (const auto memory = memory_config(settings, name).memory;
@@ -311,10 +310,10 @@ int main(int argc, char** argv) {
       line.settings = sorting::paper_settings(line.options.paper);
       if (const auto code = sorting::parse(argc, argv, line)) return *code;
     }
+    if (line.options.threads > 0) infty::set_num_threads(line.options.threads);
     return support::on_ranks("sorting", line.silence, line.options.threads,
                              [&](infty::AnyCommunicator& ranks) {
-                               line.options.ranks = ranks;
-                               sorting::run(line.options, line.settings);
+                               sorting::run(line.options, line.settings, ranks);
                                return 0;
                              });
   });
