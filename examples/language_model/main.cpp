@@ -78,7 +78,8 @@ void train(Settings s, const Options& options, infty::AnyCommunicator& ranks) {
     require_same_run(s, corpus, out);
     results = finished_results(out, s);
   }
-  infty::require_same(ranks, "the results in " + out.string(), results.dump());
+  if (ranks.size() > 1)
+    infty::require_same(ranks, "the results in " + out.string(), results.dump());
   if (results.is_null()) {
     describe(corpus);
     warn_of_memory(s);
@@ -207,9 +208,8 @@ int main(int argc, char** argv) {
     // A token at a time is too little to share out.
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
-    options.train.again = support::command_line(argc, argv, {"--fresh"});
-    if (const int ranks = support::ranks_started(); ranks > 1)
-      options.train.again = "mpirun -n " + std::to_string(ranks) + ' ' + options.train.again;
+    options.train.again = support::command_on(support::ranks_started(),
+                                              support::command_line(argc, argv, {"--fresh"}));
     options.compare.again = options.train.again;
     if (job == "train" || job == "compare") lm::validate(settings);
     if (job == "train") lm::check_model(settings, true);

@@ -32,7 +32,7 @@ inline std::filesystem::path interrupted_of(const Options& options) {
   return std::filesystem::path(options.out) / "interrupted.safetensors";
 }
 
-/// The command that goes on with a run that was stopped.
+/// The command that goes on with a run that was stopped, on as many ranks.
 inline std::string command_to_go_on(const Options& options) {
   std::vector<std::string> words{
       "--resume", options.save.empty() ? interrupted_of(options).string() : options.save, "--out",
@@ -45,7 +45,8 @@ inline std::string command_to_go_on(const Options& options) {
     words.insert(words.end(), {"--save-every", std::to_string(options.saving.every)});
   if (options.saving.minutes != support::Saving{}.minutes)
     words.insert(words.end(), {"--save-minutes", nlohmann::json(options.saving.minutes).dump()});
-  return options.program + ' ' + support::command_line(words);
+  return support::command_on(options.ranks.size(),
+                             options.program + ' ' + support::command_line(words));
 }
 
 /// The models that are done, and their parameters.

@@ -145,8 +145,8 @@ std::string device_of(const Options& options) {
   return options.backend == "eigen" || options.backend == "thrust" ? "CPU" : "";
 }
 
-void run(Options options, Settings settings) {
-  infty::AnyCommunicator& ranks = options.ranks;
+void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
+  options.ranks = ranks;
   const bool first = ranks.rank() == 0;  // which alone writes
   const auto require_runners = [&] {
     for (const std::string& name : settings.models) runner_of(options, settings, name);
@@ -175,16 +175,17 @@ void run(Options options, Settings settings) {
   if (!options.resume.empty()) finished = load_checkpoint(options, settings);
   require_runners();
   support::require_shards("sorting", ranks, settings.shards);
-  infty::require_same(ranks, "the program", support::program_fingerprint());
-  infty::require_same(ranks, "the settings", support::to_json(settings).dump());
-  infty::require_same(ranks, "the checkpoint",
-                      options.resume.empty() ? "" : infty::MappedFile(options.resume).text());
+  if (ranks.size() > 1) {
+    infty::require_same(ranks, "the program", support::program_fingerprint());
+    infty::require_same(ranks, "the settings", support::to_json(settings).dump());
+    infty::require_same(ranks, "the checkpoint",
+                        options.resume.empty() ? "" : infty::MappedFile(options.resume).text());
+  }
   const std::string device = device_of(options);
   if (first) lock->remove_unfinished({"results.json", "curves.csv", "attention.csv", "figure.gp"});
   if (of_checkpoint)
     of_checkpoint->remove_unfinished({std::filesystem::path(options.save).filename().string()});
   const support::InterruptGuard interrupt;
-  if (options.threads > 0) infty::set_num_threads(options.threads);
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
     if (const auto memory = memory_config(settings, name).memory;
@@ -309,10 +310,10 @@ int main(int argc, char** argv) {
       line.settings = sorting::paper_settings(line.options.paper);
       if (const auto code = sorting::parse(argc, argv, line)) return *code;
     }
+    if (line.options.threads > 0) infty::set_num_threads(line.options.threads);
     return support::on_ranks("sorting", line.silence, line.options.threads,
                              [&](infty::AnyCommunicator& ranks) {
-                               line.options.ranks = ranks;
-                               sorting::run(line.options, line.settings);
+                               sorting::run(line.options, line.settings, ranks);
                                return 0;
                              });
   });

@@ -83,16 +83,24 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
     std::fprintf(stderr, "%s\n", where.c_str());
     return false;
   }
-  if (options.ranks.rank() > 0) return true;  // the first evaluates
-  {
+  infty::AnyCommunicator ranks = options.ranks;
+  bool stopped = false;
+  if (ranks.rank() == 0) {  // which evaluates alone, while the others wait
     support::ProgressLine evaluating(name + " evaluated", settings.evaluation_sequences, 0,
                                      "sequence");
-    finished.results.push_back(training.result([&](Index done) {
-      evaluating.update(done);
-      support::stop_if_interrupted(
-          [&] { return "stopped evaluating " + name + ", which is trained" + go_on(); });
-    }));
+    try {
+      finished.results.push_back(training.result([&](Index done) {
+        evaluating.update(done);
+        support::stop_if_interrupted([] { return std::string(); });
+      }));
+    } catch (const support::Interrupted&) {
+      stopped = true;
+    }
   }
+  if (infty::any_rank(ranks, stopped))
+    throw support::Interrupted(support::signal_of_all(ranks),
+                               "stopped evaluating " + name + ", which is trained" + go_on());
+  if (ranks.rank() > 0) return true;
   finished.results.back().peak_tensor_bytes = Pool::instance().statistics().peak_bytes_in_use;
   training.save_model(finished.parameters);
   if (!options.save.empty())

@@ -32,4 +32,9 @@ inline std::string command_line(int argc, const char* const* argv,
   return command_line(words);
 }
 
+/// A command on so many ranks.
+inline std::string command_on(int ranks, const std::string& command) {
+  return (ranks > 1 ? "mpirun -n " + std::to_string(ranks) + ' ' : "") + command;
+}
+
 }  // namespace support

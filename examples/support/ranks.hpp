@@ -28,6 +28,7 @@
 #include "fingerprint.hpp"
 #include "interrupt.hpp"
 #include "options.hpp"
+#include "processors.hpp"
 #include "signals.hpp"
 
 // Programs that train on the ranks that `mpirun` has started them on, where they were built with
@@ -47,11 +48,14 @@ inline void add_ranks(CLI::App& app, double& silence) {
       ->capture_default_str();
 }
 
-/// How many ranks a launcher says that it has started: 0 if none has, 1 also where it does not say.
+/// How many ranks a launcher says that it has started: mpirun, or Slurm's srun by PMIx. 1 if none
+/// has.
 inline int ranks_started() {
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const char* const size = std::getenv(name)) return std::max(1, std::atoi(size));
-  return std::getenv("PMIX_RANK") != nullptr ? 1 : 0;
+  const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");
+  const bool started = tasks != nullptr && std::getenv("PMIX_RANK") != nullptr;
+  return started ? std::max(1, std::atoi(tasks)) : 1;
 }
 
 /// Throws infty::ValueError unless each rank has a shard.
@@ -121,10 +125,11 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
                                 MPI_Abort(MPI_COMM_WORLD, 1);
                               }});
   if (mpi.rank() > 0) speaks.be_silent();
-  if (threads == 0) infty::set_num_threads(std::max(1, infty::num_threads() / mpi.local_size()));
-  if (mpi.size() > 1)
-    std::fprintf(stderr, "%d ranks, %d on this machine, of %d threads each\n", mpi.size(),
-                 mpi.local_size(), infty::num_threads());
+  const int sharing = ranks_on_processors(mpi);
+  if (threads == 0 && std::getenv("OMP_NUM_THREADS") == nullptr)
+    infty::set_num_threads(std::max(1, infty::num_threads() / sharing));
+  std::fprintf(stderr, "%d ranks, %d on this machine, of %d threads each\n", mpi.size(),
+               mpi.local_size(), infty::num_threads());
   const auto fail = [&](const std::string& why) {
     // What all ranks find wrong at once, the first says alone.
     if (mpi.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -155,14 +160,15 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
 
 /// Does a job, which returns the status that the program ends with, on the ranks that it was
 /// started on.
-/// @param threads  of each rank; 0: those of the machine, shared out
+/// @param threads  of each rank, which the caller has set; 0: OMP_NUM_THREADS, or else those of the
+/// processors that it may use, shared out among the ranks that may use the same
 /// @throws infty::ValueError where there are several, and the program was built without MPI; alone,
 /// what the job throws
 template <class Job>
 int on_ranks(const std::string& program, [[maybe_unused]] double silence,
              [[maybe_unused]] int threads, Job&& job) {
 #if defined(INFTY_MPI)
-  if (ranks_started() > 0) return on_mpi_ranks(program, silence, threads, job);
+  if (ranks_started() > 1) return on_mpi_ranks(program, silence, threads, job);
 #else
   infty::require(ranks_started() <= 1, program, "there are ", ranks_started(),
                  " ranks, and it was built without MPI: install Open MPI or MPICH, and build it "

@@ -62,6 +62,13 @@ TEST_CASE("MpiCommunicator: what all take part in") {
   CHECK_FALSE(infty::any_rank(ranks, false));
 }
 
+TEST_CASE("MpiCommunicator: asks for calls of several threads, for the user has some, too") {
+  world();
+  int level = MPI_THREAD_SINGLE;
+  REQUIRE(MPI_Query_thread(&level) == MPI_SUCCESS);
+  CHECK(level == MPI_THREAD_MULTIPLE);  // Open MPI and MPICH give what they are asked for
+}
+
 TEST_CASE("MpiCommunicator: long messages and those of no bytes") {
   MpiCommunicator ranks = world();
   if (ranks.size() == 1) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "../run.hpp"
 
+#include <infty/eigen/parallel.hpp>
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/truncated_parabola.hpp>
 #include <infty/thrust/host.hpp>
@@ -18,7 +19,7 @@ template <class Density>
 bool run_thrust(const sorting::Options& options, const sorting::Settings& settings,
                 const std::string& name, sorting::Finished& finished) {
 #if defined(_OPENMP)
-  if (options.threads > 0) omp_set_num_threads(options.threads);
+  omp_set_num_threads(infty::num_threads());  // --threads, or a rank's share
 #endif
   return sorting::run_model<Density, infty::ThrustBackend<System>, infty::HostPool>(
       options, settings, name, finished);

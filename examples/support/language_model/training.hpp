@@ -145,6 +145,7 @@ inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOpt
 /// settings, the text and its vocabulary, or where the run in the folder stands.
 inline void require_same_on_all(infty::AnyCommunicator& ranks, const Settings& s,
                                 const Corpus& corpus, const TrainOptions& options) {
+  if (ranks.size() == 1) return;
   infty::require_same(ranks, "the program", support::program_fingerprint());
   infty::require_same(ranks, "the settings", support::to_json(s).dump());
   infty::require_same(ranks, "the vocabulary", corpus.tokenizer.fingerprint());

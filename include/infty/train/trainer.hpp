@@ -212,7 +212,8 @@ class Trainer {
   /// Adds all of it to the first rank's writer; others get what is their own. @throws likewise
   template <Communicator C>
   void save(SafetensorsWriter& writer, C& ranks) const {
-    require_same(ranks, "the parameters", detail::fingerprint_of(adam_.parameters()));
+    if (ranks.size() > 1)
+      require_same(ranks, "the parameters", detail::fingerprint_of(adam_.parameters()));
     save_own(writer);
     gather_tensors(ranks, writer);
     if (ranks.rank() == 0) save_shared(writer);

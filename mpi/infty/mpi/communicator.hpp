@@ -26,12 +26,14 @@ namespace infty {
 ///
 /// No call of it blocks in MPI: every wait asks again and again, ever more slowly, and throws
 /// infty::CommunicationError when a rank has been given up, for it shows no sign of life
-/// (`MpiConfig::silence`). For that a second thread calls MPI, one at a time
-/// (MPI_THREAD_SERIALIZED): where a user has initialised MPI for less, or there is one rank alone,
-/// no rank is ever given up.
+/// (`MpiConfig::silence`). For that a second thread calls MPI, and this asks for
+/// MPI_THREAD_MULTIPLE. It never calls MPI from both at once; where MPI offers no more than
+/// MPI_THREAD_SERIALIZED there may be one of these, and no calls of the user's own beside it. Where
+/// a user has initialised MPI for less than MPI_THREAD_MULTIPLE, or there is one rank alone, no
+/// rank is ever given up.
 ///
-/// All ranks destroy it together, as they made it. Where an exception destroys it, the program is
-/// aborted: the others would wait for ever.
+/// All ranks destroy it together, as they made it. Where an exception destroys it, or a rank has
+/// been given up, the program is aborted: the others would wait for ever.
 class MpiCommunicator {
  public:
   /// Talks to all processes that were started together.
@@ -90,10 +92,7 @@ class MpiCommunicator {
   /// Waits for all, by MPI_Ibarrier. @throws infty::CommunicationError
   void barrier() { state_->barrier(); }
   /// Ends all processes at once, by MPI_Abort with status 1: `why` is for the caller to say.
-  void abort(const std::string& /*why*/) {
-    const std::lock_guard lock(state_->mpi);
-    MPI_Abort(state_->talk, 1);
-  }
+  void abort(const std::string& /*why*/) { state_->abort(); }
 
  private:
   struct State {
@@ -117,7 +116,9 @@ class MpiCommunicator {
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
-      if (std::uncaught_exceptions() > exceptions || !all_have_come()) MPI_Abort(talk, 1);
+      if (std::uncaught_exceptions() > exceptions || !all_have_come()) abort();
+      if (beat) beat->stop();
+      if (lost() >= 0) abort();  // meanwhile: what is freed next, all free together
       beat.reset();
       if (ring != MPI_COMM_NULL) MPI_Comm_free(&ring);
       MPI_Comm_free(&talk);
@@ -126,6 +127,20 @@ class MpiCommunicator {
     static void check(const MpiConfig& config) {
       require(math::is_finite(config.silence) && config.silence >= 0, "MpiCommunicator",
               "silence is ", config.silence, ": it must be finite and at least 0");
+    }
+
+    void abort() {
+      const std::lock_guard lock(mpi);
+      MPI_Abort(talk, 1);
+    }
+
+    int lost() const { return beat ? beat->lost() : -1; }
+
+    /// Throws where a rank has been given up. Called while the mutex is held, behind which MPI is
+    /// not called any more.
+    void require_all(const char* call) const {
+      require<CommunicationError>(lost() < 0, call, "rank ", lost(), " of ", size,
+                                  " shows no sign of life: it was killed, stopped, or cut off");
     }
 
     void barrier() {
@@ -152,6 +167,7 @@ class MpiCommunicator {
       MPI_Request request = MPI_REQUEST_NULL;
       {
         const std::lock_guard lock(mpi);
+        require_all(call);
         detail::check_mpi(begin(&request), call);
       }
       wait(call, &request, 1, MPI_STATUSES_IGNORE);
@@ -164,12 +180,10 @@ class MpiCommunicator {
         int done = 0;
         {
           const std::lock_guard lock(mpi);
+          require_all(call);
           detail::check_mpi(MPI_Testall(count, requests, &done, found), call);
         }
         if (done != 0) return;
-        if (const int lost = beat ? beat->lost() : -1; lost >= 0)
-          raise<CommunicationError>(call, "rank ", lost, " of ", size,
-                                    " shows no sign of life: it was killed, stopped, or cut off");
         patience.wait();
       }
     }
@@ -191,6 +205,7 @@ class MpiCommunicator {
       const auto in = into.first((std::min)(into.size(), detail::most_at_once));
       {
         const std::lock_guard lock(state_->mpi);
+        state_->require_all(receives ? "MPI_Irecv" : "MPI_Isend");
         if (receives)
           detail::check_mpi(MPI_Irecv(in.data(), static_cast<int>(in.size()), MPI_BYTE, from, 0,
                                       state_->talk, &requests[0]),
@@ -203,7 +218,10 @@ class MpiCommunicator {
       MPI_Status found[2];
       state_->wait("MPI_Testall", requests, 2, found);
       int got = static_cast<int>(in.size());
-      if (receives) detail::check_mpi(MPI_Get_count(&found[0], MPI_BYTE, &got), "MPI_Get_count");
+      if (receives) {
+        const std::lock_guard lock(state_->mpi);
+        detail::check_mpi(MPI_Get_count(&found[0], MPI_BYTE, &got), "MPI_Get_count");
+      }
       require<CommunicationError>(got == static_cast<int>(in.size()), "receive", "rank ", from,
                                   " sends ", got, " bytes, rank ", rank(), " waits for ",
                                   in.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -17,8 +18,9 @@ namespace infty {
 struct MpiConfig {
   /// Seconds without a sign of life behind which a rank is given up; 0: never.
   double silence = 7;
-  /// Called then, once, with the rank and the seconds, on a thread of its own, which may call MPI:
-  /// MPI_Abort, say. Without it, the next wait of this rank throws.
+  /// Called then, once, with the rank and the seconds, on a thread of its own. It holds the lock
+  /// that every call of the communicator takes: it may call MPI itself, MPI_Abort, say, and nothing
+  /// of the communicator, which would wait for ever. Without it, the next wait of this rank throws.
   std::function<void(int rank, double seconds)> lost = {};
 };
 
@@ -26,7 +28,9 @@ namespace detail {
 
 /// Signs of life: a thread that sends one to the next rank every now and then, and listens to the
 /// one before it, in a ring. What the rank itself computes meanwhile does not matter; a process
-/// that is stopped, or gone, falls silent. It calls MPI only while it holds the mutex.
+/// that is stopped, or gone, falls silent. It calls MPI only while it holds the mutex, and not at
+/// all any more once a rank is lost: so the next rank gives this one up, and no rank waits for
+/// ever.
 class Heartbeat {
   using Clock = std::chrono::steady_clock;
 
@@ -51,7 +55,6 @@ class Heartbeat {
   }
 
  private:
-  static constexpr std::chrono::milliseconds pause{50}, interval{500};
   enum Sign : char { alive, goodbye };
 
   static double seconds(Clock::duration time) {
@@ -83,17 +86,22 @@ class Heartbeat {
   }
 
   void run() {
-    auto heard = Clock::now(), spoken = heard - interval, looked = heard;
+    // Of a short silence there are several signs, too.
+    const double silence = config_.silence;
+    const double interval = (std::min)(.5, silence / 4), pause = interval / 10;
+    auto heard = Clock::now(), looked = heard;
+    auto spoken = heard - std::chrono::seconds(1);
     bool said_goodbye = false;
     for (;;) {
       bool news = false;
       {
         const std::lock_guard lock(mpi_);
         const auto now = Clock::now();
-        if (stopping_ && !said_goodbye)
-          said_goodbye = send(goodbye);
-        else if (now - spoken >= interval && send(alive))
+        if (stopping_) {  // goodbye is the last word: nobody hears another one
+          if (!said_goodbye) said_goodbye = send(goodbye);
+        } else if (seconds(now - spoken) >= interval && send(alive)) {
           spoken = now;
+        }
         news = hear();
         if (said_goodbye && left_) {
           MPI_Wait(&request_, MPI_STATUS_IGNORE);
@@ -102,15 +110,15 @@ class Heartbeat {
       }
       const auto now = Clock::now();
       // Who was stopped itself has heard nothing meanwhile, and begins to count anew.
-      if (news || left_ || now - looked > 10 * interval) heard = now;
+      if (news || left_ || seconds(now - looked) > (std::min)(5., silence / 2)) heard = now;
       looked = now;
-      if (lost_ < 0 && seconds(now - heard) > config_.silence) {
-        lost_ = (rank_ + size_ - 1) % size_;
+      if (seconds(now - heard) > silence) {
         const std::lock_guard lock(mpi_);
+        lost_ = (rank_ + size_ - 1) % size_;
         if (config_.lost) config_.lost(lost_, seconds(now - heard));
+        return;
       }
-      if (stopping_ && (lost_ >= 0 || (left_ && said_goodbye))) return;
-      std::this_thread::sleep_for(pause);
+      std::this_thread::sleep_for(std::chrono::duration<double>(pause));
     }
   }
 

@@ -11,7 +11,7 @@ namespace infty::detail {
 /// MPI itself, for as long as there is one of these: initialised if nobody has, and finalised then.
 class MpiSession {
  public:
-  /// @param threaded  whether another thread than this one is to call MPI, one at a time
+  /// @param threaded  whether another thread than this one is to call MPI
   explicit MpiSession(bool threaded) {
     int begun = 0, ended = 0;
     check_mpi(MPI_Initialized(&begun), "MPI_Initialized");
@@ -19,7 +19,7 @@ class MpiSession {
     require<CommunicationError>(ended == 0, "MpiCommunicator",
                                 "MPI has been finalised: it cannot be begun twice");
     if (begun == 0) {
-      const int wanted = threaded ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED;
+      const int wanted = threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
       check_mpi(MPI_Init_thread(nullptr, nullptr, wanted, &level_), "MPI_Init_thread");
       own_ = true;
     } else {
@@ -32,8 +32,8 @@ class MpiSession {
     if (own_) MPI_Finalize();
   }
 
-  /// Whether another thread may call MPI, one at a time where nobody else calls it. A user who has
-  /// initialised it does not ask us before.
+  /// Whether another thread may call MPI: a user who has initialised it calls it, too, and does not
+  /// ask us before. Where this one has, and MPI offers no more, one call at a time will do.
   bool threaded() const { return level_ >= (own_ ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE); }
 
  private:
