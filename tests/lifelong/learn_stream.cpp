@@ -134,6 +134,7 @@ TEST_CASE("learn_stream: every method gives the same bits with any number of thr
   CHECK(same_with_threads(infty::Mbpa(replay, local, true)));
   CHECK(same_with_threads(infty::MetaMbpa<Model>(replay, local, 2)));
   CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2, .part = "head."})));
+  CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2})));
 }
 
 TEST_CASE("learn_stream: answering leaves a transformer and its optimiser bit for bit") {
