@@ -51,6 +51,7 @@ struct Cell {
   Index held = 0, bytes = 0;                       ///< examples of the memory, and bytes
   double question_seconds = 0;  ///< for a question behind the last task, by the clock
   double seconds = 0;           ///< of computing
+  std::string texts = {};       ///< the fingerprint of those that are given
   std::vector<std::string> tasks = {};
   std::vector<std::vector<double>> matrix = {};  ///< row t behind task t
 
@@ -68,6 +69,7 @@ void each_field(Cell& cell, See&& see) {
   see("bytes", cell.bytes);
   see("question_seconds", cell.question_seconds);
   see("seconds", cell.seconds);
+  see("texts", cell.texts);
   see("tasks", cell.tasks);
   see("matrix", cell.matrix);
 }
@@ -144,6 +146,7 @@ Cell cell_of(const Run& run, const Settings& s, Done&& done) {
   const Stream stream = stream_of(s, run.seed, run.order);
   Learner learner = learner_of(s, stream, run);
   Cell cell{.run = run, .parameters = infty::count_parameters(learner.model)};
+  cell.texts = stream.texts;
   for (const auto& task : stream.tasks) cell.tasks.push_back(task.name);
   with_method(s, run.method, [&]<class M>(M made) {
     Interruptible<M> method{std::move(made)};

@@ -117,9 +117,11 @@ class EpisodicMemory {
     file.save(path, settings_json(config_));
   }
 
-  /// Takes what was saved by a memory of the same configuration.
-  /// @throws infty::IoError for a missing, foreign or damaged file; infty::ValueError for one of
-  /// another configuration; then nothing has changed
+  /// Takes what was saved by a memory of the same configuration: examples, keys, places and counts
+  /// are those that it had, bit for bit. Keys that were replaced are not among them, so where
+  /// distances differ by less than rounding the k-th nearest may be another (`ExactIndex`).
+  /// @throws infty::IoError for a missing, foreign or damaged file, or one that contradicts itself;
+  /// infty::ValueError for one of another configuration; then nothing has changed
   void load(const std::filesystem::path& path) {
     const auto file =
         detail::EpisodicFile<T>::load(path, settings_json(config_), key_dim(), config_.capacity);
