@@ -29,6 +29,7 @@ inline double bytes_of(const Settings& s) {
   const double texts = 2 * tasks * (number(s.training) + number(s.test)) * tokens * sizeof(Index);
   const double parameters = (words + tokens + classes) * width +
                             number(s.layers) * (4 * width * width + 2 * width * inner);
+  // With the frozen encoder of anml-er's gates as many again, in the model and its copies.
   // No more is drawn at a time than the memory holds; neighbours of several may be the same ones.
   const double held = std::min(tasks * number(s.training), number(s.memory.capacity));
   const double together = number(std::min(s.together, std::max(s.batch, s.replay.drawn())));
@@ -37,7 +38,7 @@ inline double bytes_of(const Settings& s) {
                                 std::min(number(s.adaptation.neighbours), held) * together});
   const double kept =
       rows * tokens * number(s.layers) * (12 * width + 2 * inner + number(s.heads) * tokens);
-  return texts + sizeof(float) * (7 * parameters + kept);
+  return texts + sizeof(float) * (11 * parameters + kept);
 }
 
 }  // namespace lifelong

@@ -23,8 +23,9 @@ struct LocalAdaptationConfig {
   Index steps = 30;           ///< L
   double learning_rate = .1;  ///< of gradient descent, >= 0
   double lambda = .001;       ///< λ >= 0, how much it costs to go away from the model
-  std::string part = {};  ///< in the names of parameters that adapt, such as "head."; empty: all
-                          ///< that are not frozen
+  std::string part = {};     ///< in the names of parameters that adapt, such as "head."; empty: all
+                             ///< that are not frozen
+  std::string without = {};  ///< in the names of those that stay all the same; empty: none
 
   /// Checks all constants. @throws infty::ValueError that names the first out of its range
   void validate() const {
@@ -46,6 +47,7 @@ void describe(LocalAdaptationConfig& c, See&& see) {
   see("learning_rate", c.learning_rate, "of these steps");
   see("lambda", c.lambda, "how much it costs to go away from the model");
   see("part", c.part, "in the names of parameters that adapt; empty: all");
+  see("without", c.without, "in the names of those that stay all the same; empty: none");
 }
 
 /// A copy of a model that goes a few steps down the loss of examples of the memory, and begins
@@ -61,7 +63,7 @@ class LocalAdaptation {
   /// Makes the copy. @param model  whose parameters are shared with this object: it begins again
   /// where these are then
   /// @throws infty::ValueError for a bad configuration, or if no parameter that takes a gradient
-  /// has `part` in its name
+  /// has `part` in its name and not `without`
   LocalAdaptation(const Model& model, LocalAdaptationConfig config)
       : config_((config.validate(), std::move(config))),
         model_(model),
@@ -71,7 +73,9 @@ class LocalAdaptation {
     bool any = false;
     for (std::size_t i = 0; i < to_.size(); ++i) any = any || adapts(i);
     require(any, "LocalAdaptation", "no parameter has '", config_.part,
-            "' in its name and takes a gradient");
+            "' in its name and takes a gradient",
+            config_.without.empty() ? "" : " but those with '", config_.without,
+            config_.without.empty() ? "" : "'");
   }
 
   /// The constants as given.
@@ -133,8 +137,9 @@ class LocalAdaptation {
 
  private:
   bool adapts(std::size_t i) const {
-    return from_[i].variable.requires_grad() &&
-           from_[i].name.find(config_.part) != std::string::npos;
+    const std::string& name = from_[i].name;
+    return from_[i].variable.requires_grad() && name.find(config_.part) != std::string::npos &&
+           (config_.without.empty() || name.find(config_.without) == std::string::npos);
   }
 
   LocalAdaptationConfig config_;

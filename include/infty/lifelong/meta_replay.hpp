@@ -14,7 +14,9 @@ namespace infty {
 /// the support set, a step of gradient descent each on a copy, and the next batch, or in every
 /// R_F-th episode examples of the memory, is the query set, whose gradient at the copy is the
 /// model's (first order). With the head adapting alone (`part` "head.") this is OML-ER, with all
-/// parameters MAML-ER. Questions are answered behind m such steps on random batches of the memory.
+/// parameters MAML-ER, and with all but the gates (`without` "gate.") of a model that has a
+/// `Neuromodulator` ANML-ER. Questions are answered behind m such steps on random batches of the
+/// memory.
 template <class Model>
 class MetaReplay {
  public:
