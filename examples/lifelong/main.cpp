@@ -61,8 +61,11 @@ std::size_t do_missing(const Settings& s, Index tasks, const Options& options, R
   return failed.size();
 }
 
-/// Throws infty::IoError that names the first run whose accuracies are none of so many tasks.
-void require_whole(const Results& results, Index tasks, const std::filesystem::path& folder) {
+/// Throws infty::IoError that names the first run whose accuracies are none of the stream's tasks,
+/// or which read other texts.
+void require_whole(const Results& results, const Stream& stream,
+                   const std::filesystem::path& folder) {
+  const auto tasks = std::ssize(stream.tasks);
   for (const auto& [name, cell] : results.all()) {
     bool whole = std::ssize(cell.tasks) == tasks && std::ssize(cell.matrix) == tasks;
     for (const auto& row : cell.matrix) {
@@ -71,6 +74,10 @@ void require_whole(const Results& results, Index tasks, const std::filesystem::p
     }
     infty::require<infty::IoError>(whole, "lifelong", (folder / (name + ".json")).string(),
                                    ": its accuracies are not ", tasks, " of ", tasks, " tasks");
+    infty::require<infty::IoError>(cell.texts == stream.texts, "lifelong",
+                                   (folder / (name + ".json")).string(),
+                                   ": its texts were not those of --texts now, of fingerprint '",
+                                   cell.texts, "', not '", stream.texts, "': give another --out");
   }
 }
 
@@ -85,12 +92,13 @@ bool compare(const Settings& s, const Options& options) {
   const auto lock = support::Lock::folder(options.out);
   support::require_same_settings("lifelong", s, options.out, {"methods", "orders", "seeds"});
   Results results("lifelong", options.out / "runs");
-  require_whole(results, tasks, options.out / "runs");
+  require_whole(results, first, options.out / "runs");
   lock.remove_unfinished(
       {"settings.json", "runs.csv", "table.md", "costs.md", "matrix.csv", "matrix.gp"});
   results.clean();
   support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
   const std::size_t failed = do_missing(s, tasks, options, results);
+  require_whole(results, first, options.out / "runs");
   results.clean();  // of what runs that were killed have left
   const std::string text = table(s, tasks, first.classes, results), cost = costs(s, results);
   support::write_file(options.out / "table.md", text);

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include <infty/data/text.hpp>
 
 #include "../support/need.hpp"
 #include "settings.hpp"
@@ -14,20 +18,27 @@ inline double bytes_of(const Settings& s) {
   const auto number = [](Index n) { return static_cast<double>(n); };
   const double tokens = number(s.length) + 1, width = number(s.width),
                inner = number(s.feed_forward);
-  const double tasks = s.texts.empty() ? number(s.tasks) : 1;
+  // A text a class: what there are of them say how many tasks.
+  const double classes = s.texts.empty() ? number(s.tasks) * number(s.classes)
+                                         : number(std::ssize(infty::text_files(s.texts)));
+  const double tasks = std::ceil(classes / number(s.classes));
   const double words = s.texts.empty()
                            ? tasks * number(s.topic_words) +
                                  number(s.classes) * number(s.class_words) + number(s.fillers)
                            : number(s.max_vocabulary);
   const double texts = 2 * tasks * (number(s.training) + number(s.test)) * tokens * sizeof(Index);
-  const double parameters = (words + tokens + tasks * number(s.classes)) * width +
+  const double parameters = (words + tokens + classes) * width +
                             number(s.layers) * (4 * width * width + 2 * width * inner);
-  const double rows = number(std::max(
-      {s.batch, s.test, s.agem_sample, s.replay.drawn(),
-       std::min(s.adaptation.neighbours * std::min(s.together, s.batch), s.tasks * s.training)}));
+  // With the frozen encoder of anml-er's gates as many again, in the model and its copies.
+  // No more is drawn at a time than the memory holds; neighbours of several may be the same ones.
+  const double held = std::min(tasks * number(s.training), number(s.memory.capacity));
+  const double together = number(std::min(s.together, std::max(s.batch, s.replay.drawn())));
+  const double rows = std::max({number(s.batch), number(s.test),
+                                std::min(number(std::max(s.agem_sample, s.replay.drawn())), held),
+                                std::min(number(s.adaptation.neighbours), held) * together});
   const double kept =
       rows * tokens * number(s.layers) * (12 * width + 2 * inner + number(s.heads) * tokens);
-  return texts + sizeof(float) * (7 * parameters + kept);
+  return texts + sizeof(float) * (11 * parameters + kept);
 }
 
 }  // namespace lifelong

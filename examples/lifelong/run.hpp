@@ -14,6 +14,7 @@
 #include <infty/lifelong/meta_mbpa.hpp>
 #include <infty/lifelong/meta_replay.hpp>
 #include <infty/lifelong/multitask.hpp>
+#include <infty/lifelong/neuromodulator.hpp>
 #include <infty/lifelong/online_ewc.hpp>
 #include <infty/lifelong/predictor.hpp>
 #include <infty/model/blocks.hpp>
@@ -51,6 +52,7 @@ struct Cell {
   Index held = 0, bytes = 0;                       ///< examples of the memory, and bytes
   double question_seconds = 0;  ///< for a question behind the last task, by the clock
   double seconds = 0;           ///< of computing
+  std::string texts = {};       ///< the fingerprint of those that are given
   std::vector<std::string> tasks = {};
   std::vector<std::vector<double>> matrix = {};  ///< row t behind task t
 
@@ -68,6 +70,7 @@ void each_field(Cell& cell, See&& see) {
   see("bytes", cell.bytes);
   see("question_seconds", cell.question_seconds);
   see("seconds", cell.seconds);
+  see("texts", cell.texts);
   see("tasks", cell.tasks);
   see("matrix", cell.matrix);
 }
@@ -75,7 +78,12 @@ void each_field(Cell& cell, See&& see) {
 using Model = infty::Predictor<infty::PositionedEmbedding<float>,
                                infty::Layers<infty::Block<infty::SelfAttention<float>>>,
                                infty::ClassHead<float>>;
-using Learner = infty::Learner<Model>;
+/// The same behind gates, for anml-er.
+using Gate = infty::Neuromodulator<infty::PositionedEmbedding<float>,
+                                   infty::Layers<infty::Block<infty::SelfAttention<float>>>>;
+using GatedModel = infty::Predictor<infty::PositionedEmbedding<float>,
+                                    infty::Layers<infty::Block<infty::SelfAttention<float>>>,
+                                    infty::ClassHead<float>, Gate>;
 
 inline Model model_of(const Settings& s, const Stream& stream, std::uint64_t seed) {
   const infty::Random random(seed, 20);
@@ -91,7 +99,14 @@ inline Model model_of(const Settings& s, const Stream& stream, std::uint64_t see
           infty::ClassHead<float>(s.width, stream.classes, random.split(2))};
 }
 
-inline Learner learner_of(const Settings& s, const Stream& stream, const Run& run) {
+/// The gates are made by a frozen copy of the encoder as it is at first.
+inline GatedModel gated_model_of(const Settings& s, const Stream& stream, std::uint64_t seed) {
+  const Model plain = model_of(s, stream, seed);
+  return {plain.embedding, plain.body, plain.head,
+          Gate(plain.embedding, plain.body, s.width, s.width, infty::Random(seed, 21))};
+}
+
+inline infty::LearnerConfig learner_config(const Settings& s, const Run& run) {
   infty::LearnerConfig config{.adam = {.learning_rate = s.rate},
                               .max_norm = s.clip,
                               .memory = s.memory,
@@ -102,19 +117,22 @@ inline Learner learner_of(const Settings& s, const Stream& stream, const Run& ru
                        : s.writing == "uncertainty" ? infty::WriteRule::score
                                                     : infty::WriteRule::probability;
   config.memory.seed = config.seed;
-  return {model_of(s, stream, run.seed), s.width, config};
+  return config;
 }
 
-/// Calls f(method) with the method of this name.
+/// The constants of the inner loop of oml-er, maml-er and anml-er.
+inline infty::LocalAdaptationConfig inner_of(const Settings& s, const std::string& name) {
+  infty::LocalAdaptationConfig inner{
+      .neighbours = s.batch, .steps = s.support, .learning_rate = s.inner_rate, .lambda = 0};
+  if (name == "oml-er") inner.part = "head.";
+  if (name == "anml-er") inner.without = "gate.";
+  return inner;
+}
+
+/// Calls f(method) with the method of this name, but for anml-er.
 template <class F>
 auto with_method(const Settings& s, const std::string& name, F&& f) {
   const auto without_replay = infty::SparseReplayConfig{.interval = s.replay.interval, .rate = 0};
-  auto inner = s.adaptation;
-  inner.steps = s.support;
-  inner.neighbours = s.batch;
-  inner.learning_rate = s.inner_rate;
-  inner.lambda = 0;
-  inner.part = name == "oml-er" ? "head." : "";
   if (name == "ewc") return f(infty::OnlineEwc<Model>(s.ewc));
   if (name == "a-gem") return f(infty::AGem(s.agem_sample));
   if (name == "replay") return f(infty::ExperienceReplay(s.replay));
@@ -122,7 +140,8 @@ auto with_method(const Settings& s, const std::string& name, F&& f) {
   if (name == "mbpa++-random") return f(infty::Mbpa(s.replay, s.adaptation, true));
   if (name == "mbpa++") return f(infty::Mbpa(s.replay, s.adaptation));
   if (name == "meta-mbpa") return f(infty::MetaMbpa<Model>(s.replay, s.adaptation, s.together));
-  if (name == "oml-er" || name == "maml-er") return f(infty::MetaReplay<Model>(s.replay, inner));
+  if (name == "oml-er" || name == "maml-er")
+    return f(infty::MetaReplay<Model>(s.replay, inner_of(s, name)));
   if (name == "multitask") return f(infty::Multitask());
   return f(infty::Sequential());
 }
@@ -130,38 +149,54 @@ auto with_method(const Settings& s, const std::string& name, F&& f) {
 /// A method that stops between batches where a signal came.
 template <class M>
 struct Interruptible : M {
-  void learn(Learner& learner, std::span<const infty::Example> batch) {
+  template <class L>
+  void learn(L& learner, std::span<const infty::Example> batch) {
     support::stop_if_interrupted([] { return "stopped"; });
     M::learn(learner, batch);
   }
 };
 
-/// Learns the stream and asks about it. Calls done(1) behind each task.
+/// Learns the stream with a model and a method, and asks about it. Calls done(1) behind each task.
+/// @throws support::Interrupted where a signal came
+template <class M, class Learned, class Done>
+Cell learned_by(M made, Learned model, const Stream& stream, const Run& run, const Settings& s,
+                Done&& done) {
+  infty::Learner<Learned> learner(std::move(model), s.width, learner_config(s, run));
+  Cell cell{.run = run, .parameters = infty::count_parameters(learner.model)};
+  cell.texts = stream.texts;
+  for (const auto& task : stream.tasks) cell.tasks.push_back(task.name);
+  Interruptible<M> method{std::move(made)};
+  const auto matrix =
+      infty::learn_stream(method, learner, stream.tasks, s.batch, learner.config().seed,
+                          [&](Index, const infty::AccuracyMatrix&) { done(1); });
+  for (Index t = 0; t < matrix.rows(); ++t) cell.matrix.push_back(matrix.row(t));
+  cell.accuracy = matrix.mean();
+  cell.forgetting = matrix.forgetting();
+  cell.ahead = matrix.ahead();
+  const auto& questions = stream.tasks.front().test;
+  const auto begin = std::chrono::steady_clock::now();
+  method.answer(learner, questions);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  cell.question_seconds = took.count() / static_cast<double>(questions.size());
+  cell.held = learner.memory.size();
+  cell.bytes = learner.memory.bytes();
+  return cell;
+}
+
+/// Does a run. Calls done(1) behind each task.
 /// @throws support::Interrupted where a signal came
 template <class Done>
 Cell cell_of(const Run& run, const Settings& s, Done&& done) {
   const double start = support::computed();
   const Stream stream = stream_of(s, run.seed, run.order);
-  Learner learner = learner_of(s, stream, run);
-  Cell cell{.run = run, .parameters = infty::count_parameters(learner.model)};
-  for (const auto& task : stream.tasks) cell.tasks.push_back(task.name);
-  with_method(s, run.method, [&]<class M>(M made) {
-    Interruptible<M> method{std::move(made)};
-    const auto matrix =
-        infty::learn_stream(method, learner, stream.tasks, s.batch, learner.config().seed,
-                            [&](Index, const infty::AccuracyMatrix&) { done(1); });
-    for (Index t = 0; t < matrix.rows(); ++t) cell.matrix.push_back(matrix.row(t));
-    cell.accuracy = matrix.mean();
-    cell.forgetting = matrix.forgetting();
-    cell.ahead = matrix.ahead();
-    const auto& questions = stream.tasks.front().test;
-    const auto begin = std::chrono::steady_clock::now();
-    method.answer(learner, questions);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    cell.question_seconds = took.count() / static_cast<double>(questions.size());
-  });
-  cell.held = learner.memory.size();
-  cell.bytes = learner.memory.bytes();
+  Cell cell;
+  if (run.method == "anml-er")
+    cell = learned_by(infty::MetaReplay<GatedModel>(s.replay, inner_of(s, run.method)),
+                      gated_model_of(s, stream, run.seed), stream, run, s, done);
+  else
+    with_method(s, run.method, [&](auto method) {
+      cell = learned_by(std::move(method), model_of(s, stream, run.seed), stream, run, s, done);
+    });
   cell.seconds = support::computed() - start;
   return cell;
 }

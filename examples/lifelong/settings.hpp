@@ -20,8 +20,8 @@ using infty::Index;
 
 /// The words that stand for methods, in the order of the table.
 inline const std::vector<std::string> method_names{
-    "sequential", "ewc",       "a-gem",  "replay",  "mbpa",     "mbpa++-random",
-    "mbpa++",     "meta-mbpa", "oml-er", "maml-er", "multitask"};
+    "sequential", "ewc",       "a-gem",  "replay",  "mbpa",    "mbpa++-random",
+    "mbpa++",     "meta-mbpa", "oml-er", "maml-er", "anml-er", "multitask"};
 
 /// Everything that decides which numbers come out.
 struct Settings {
@@ -103,7 +103,7 @@ void each_setting(Settings& s, See&& see) {
                        see);
   see(methods, "agem-sample", s.agem_sample, "examples that a step of A-GEM is held against");
   see(methods, "together", s.together, "examples of meta-mbpa that adapt together in training");
-  see(methods, "support", s.support, "batches of an episode of oml-er and maml-er");
+  see(methods, "support", s.support, "batches of an episode of oml-er, maml-er and anml-er");
   see(methods, "inner-rate", s.inner_rate, "of their inner loop");
 }
 

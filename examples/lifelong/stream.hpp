@@ -14,6 +14,7 @@
 #include <infty/io/mapped_file.hpp>
 #include <infty/lifelong/learn_stream.hpp>
 
+#include "../support/fingerprint.hpp"
 #include "settings.hpp"
 
 namespace lifelong {
@@ -21,9 +22,10 @@ namespace lifelong {
 /// Tasks of texts in their order, all classes of which are known beforehand.
 struct Stream {
   std::vector<infty::LifelongTask> tasks = {};
-  Index vocabulary = 0;  ///< tokens; token 0 stands in front of every text
-  Index classes = 0;     ///< of all tasks together
-  Index longest = 0;     ///< tokens of a text, with the one in front
+  Index vocabulary = 0;    ///< tokens; token 0 stands in front of every text
+  Index classes = 0;       ///< of all tasks together
+  Index longest = 0;       ///< tokens of a text, with the one in front
+  std::string texts = {};  ///< a fingerprint of the texts that are given, their names and bytes
 };
 
 /// Puts elements in a drawn order.
@@ -78,8 +80,11 @@ inline Stream text_stream(const Settings& s, std::uint64_t seed) {
   std::vector<infty::MappedFile> texts;
   std::vector<std::vector<std::string_view>> words;
   infty::TokenCounts counts;
+  support::Fingerprint fingerprint;
   for (const auto& file : files) {
     texts.emplace_back(file);
+    fingerprint.add_text(file.filename().string());
+    fingerprint.add_text(texts.back().text());
     auto& own = words.emplace_back();
     infty::for_each_token(texts.back().text(), infty::TextUnit::word, [&](std::string_view word) {
       if (word != infty::end_of_line) own.push_back(word);
@@ -93,7 +98,10 @@ inline Stream text_stream(const Settings& s, std::uint64_t seed) {
   }
   const infty::Vocabulary vocabulary(counts, {.max_size = s.max_vocabulary});
   const Index unknown = vocabulary.find(infty::unknown_word).value();
-  Stream out{.vocabulary = 1 + vocabulary.size(), .classes = classes, .longest = 1 + s.length};
+  Stream out{.vocabulary = 1 + vocabulary.size(),
+             .classes = classes,
+             .longest = 1 + s.length,
+             .texts = support::as_hex(fingerprint.bits())};
   for (Index c = 0; c < classes; ++c) {
     if (c % s.classes == 0) out.tasks.emplace_back();
     infty::LifelongTask& task = out.tasks.back();

@@ -96,6 +96,7 @@
 #include <infty/lifelong/meta_mbpa.hpp>
 #include <infty/lifelong/meta_replay.hpp>
 #include <infty/lifelong/multitask.hpp>
+#include <infty/lifelong/neuromodulator.hpp>
 #include <infty/lifelong/online_ewc.hpp>
 #include <infty/lifelong/predictor.hpp>
 #include <infty/lifelong/sequential.hpp>

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,6 +49,40 @@ TEST_CASE("EpisodicMemory: a damaged or foreign file is refused, and nothing cha
   CHECK(held(other) == before);
   other.load(path);
   CHECK(held(other) == held(memory));
+}
+
+TEST_CASE("EpisodicMemory: a file that contradicts itself is refused, whatever its checksum") {
+  using namespace infty::tests::episodes;
+  using File = infty::detail::EpisodicFile<float>;
+  const TemporaryFolder folder;
+  const auto path = folder / "memory.safetensors";
+  const infty::EpisodicConfig config{.capacity = 4};
+  const auto loads = [&](auto&& change) {
+    File file{.dim = 2, .offered = 9, .chosen = 3};
+    for (infty::Index i = 0; i < 3; ++i) file.add(i, key<float>(i).data(), stream(i, 1).front());
+    change(file);
+    file.save(path, infty::settings_json(config));
+    Memory memory(2, config);
+    offer(memory, 50, 2);
+    try {
+      memory.load(path);
+      return true;
+    } catch (const infty::IoError&) {
+      CHECK(held(memory) == std::vector<infty::Index>{50, 51});
+      return false;
+    }
+  };
+  CHECK(loads([](File&) {}));
+  CHECK_FALSE(loads([](File& file) { file.chosen = 2; }));  // fewer than are held
+  CHECK_FALSE(loads([](File& file) { file.chosen = 4; }));  // more, and there is room
+  CHECK_FALSE(loads([](File& file) { file.offered = 2; }));
+  CHECK_FALSE(loads([](File& file) { file.offered = -9; }));
+  CHECK_FALSE(loads([](File& file) { file.offered = (infty::Index{1} << 53) + 1; }));
+  CHECK_FALSE(loads([](File& file) { file.examples[1].tokens.clear(); }));
+  CHECK_FALSE(loads([](File& file) { file.keys[3] = infty::math::not_a_number<float>; }));
+  CHECK_FALSE(loads([](File& file) { file.keys[3] = infty::math::infinity<float>; }));
+  CHECK_FALSE(loads([](File& file) { file.places[1] = 0; }));
+  CHECK_FALSE(loads([](File& file) { file.places[1] = 3; }));
 }
 
 TEST_CASE("EpisodicMemory: killed while it saves, it is one that was saved") {

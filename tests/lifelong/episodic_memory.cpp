@@ -159,6 +159,8 @@ TEMPLATE_LIST_TEST_CASE(
     }
   }
   CHECK(memory.nearest(keys<T, B>(0, 2), 100)[1].size() == 60);
+  CHECK(memory.nearest(keys<T, B>(0, 2), Index{1} << 60)[1] ==
+        memory.nearest(keys<T, B>(0, 2), 60)[1]);
 }
 
 TEMPLATE_LIST_TEST_CASE("EpisodicMemory: restored it goes on as if it had never stopped", "",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/lifelong/a_gem.hpp>
@@ -12,6 +13,7 @@
 #include <infty/lifelong/meta_mbpa.hpp>
 #include <infty/lifelong/meta_replay.hpp>
 #include <infty/lifelong/multitask.hpp>
+#include <infty/lifelong/neuromodulator.hpp>
 #include <infty/lifelong/online_ewc.hpp>
 
 #include "lifelong/predictor_case.hpp"
@@ -36,14 +38,15 @@ std::vector<LifelongTask> tasks() {
   return out;
 }
 
-Learner learner() {
-  return {infty::tests::small_classifier<float>(), 4, {.adam = {.learning_rate = .01}, .seed = 2}};
+template <class M = Model>
+infty::Learner<M> learner(M model = infty::tests::small_classifier<float>()) {
+  return {std::move(model), 4, {.adam = {.learning_rate = .01}, .seed = 2}};
 }
 
 /// All accuracies and, behind them, all parameters, of a method that learns the tasks.
-template <class Method>
-std::vector<double> run(Method method) {
-  Learner model = learner();
+template <class Method, class M>
+std::vector<double> run(Method method, M begun) {
+  auto model = learner(std::move(begun));
   const AccuracyMatrix matrix = infty::learn_stream(method, model, tasks(), 6);
   std::vector<double> out;
   for (Index t = 0; t < 3; ++t) out.insert(out.end(), matrix.row(t).begin(), matrix.row(t).end());
@@ -52,11 +55,15 @@ std::vector<double> run(Method method) {
   return out;
 }
 
-/// Whether a method gives the same bits with any number of threads.
+/// Whether a method gives the same bits with any number of threads. @param make  a fresh model
+template <class Method, class Make>
+bool same_with_threads(const Method& method, const Make& make) {
+  return infty::tests::with_threads(1, [&] { return run(method, make()); }) ==
+         infty::tests::with_threads(3, [&] { return run(method, make()); });
+}
 template <class Method>
 bool same_with_threads(const Method& method) {
-  return infty::tests::with_threads(1, [&] { return run(method); }) ==
-         infty::tests::with_threads(3, [&] { return run(method); });
+  return same_with_threads(method, [] { return infty::tests::small_classifier<float>(); });
 }
 
 /// Notes what it is given, and answers with the class of the question's own label, but for those of
@@ -134,6 +141,15 @@ TEST_CASE("learn_stream: every method gives the same bits with any number of thr
   CHECK(same_with_threads(infty::Mbpa(replay, local, true)));
   CHECK(same_with_threads(infty::MetaMbpa<Model>(replay, local, 2)));
   CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2, .part = "head."})));
+  CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2})));
+  const auto gated = [] {
+    const auto plain = infty::tests::small_classifier<float>();
+    return infty::Predictor(
+        plain.embedding, plain.body, plain.head,
+        infty::Neuromodulator(plain.embedding, plain.body, 4, 4, infty::Random(8)));
+  };
+  CHECK(same_with_threads(
+      infty::MetaReplay<decltype(gated())>(replay, {.steps = 2, .without = "gate."}), gated));
 }
 
 TEST_CASE("learn_stream: answering leaves a transformer and its optimiser bit for bit") {

@@ -73,7 +73,11 @@ TEST_CASE("MetaReplay: episodes, their replay, and first-order gradients by hand
   using namespace infty::tests;
   CHECK(infty::MetaReplay<TinyModel>({.interval = 9600}, {.steps = 5}).episodes(16) == 101);
   CHECK(infty::MetaReplay<TinyModel>({.interval = 1600}, {.steps = 5}).episodes(4) == 67);
-  CHECK_THROWS_AS(infty::MetaReplay<TinyModel>({}, {.steps = 0}), infty::ValueError);
+  CHECK(infty::MetaReplay<TinyModel>({.interval = Index{1} << 53}, {.steps = Index{1} << 53})
+            .episodes(1) == 1);
+  for (const Index wrong : {Index{0}, (Index{1} << 53) + 1})
+    CHECK_THROWS_AS(infty::MetaReplay<TinyModel>({}, {.steps = wrong}), infty::ValueError);
+  CHECK_THROWS_AS(infty::MetaReplay<TinyModel>({}, {.steps = 5}).episodes(0), infty::ValueError);
   for (const bool head : {true, false}) {
     const LocalAdaptationConfig inner{
         .neighbours = 4, .steps = 2, .learning_rate = .3, .lambda = 0, .part = head ? "head." : ""};
@@ -84,6 +88,12 @@ TEST_CASE("MetaReplay: episodes, their replay, and first-order gradients by hand
     ByHand hand{numbers_of(learner.model)};
     AdamByHand adam;
     Mirror mirror;
+    // The last batch of a task is smaller: R_F is that of the others.
+    const auto batch = [](Index i) {
+      auto examples = infty::tests::batch(i);
+      if (i == 4) examples.resize(1);
+      return examples;
+    };
     const auto episode = [&](Index first, const std::vector<Example>& query) {
       ByHand copy = hand;
       for (Index i = first; i < first + 2; ++i)

@@ -24,6 +24,83 @@ using infty::LocalAdaptation;
 using infty::LocalAdaptationConfig;
 using infty::Random;
 
+namespace methods_tests {
+
+/// A learner whose embedding is frozen.
+Learner<infty::tests::TinyModel> frozen_learner() {
+  auto model = infty::tests::tiny_model();
+  model.embedding.table.weight.set_requires_grad(false);
+  return {model, infty::tests::tiny_width, {.adam = {.learning_rate = .01}, .seed = 5}};
+}
+
+/// Whether a method that learns and answers leaves the frozen embedding bit for bit, and the head
+/// not.
+template <class Method>
+bool keeps_frozen(Method method) {
+  using namespace infty::tests;
+  auto learner = frozen_learner();
+  const Numbers start = numbers_of(learner.model);
+  for (Index i = 0; i < batches; ++i) method.learn(learner, batch(i));
+  method.answer(learner, tiny_examples(3, 77));
+  const Numbers now = numbers_of(learner.model);
+  const auto head = static_cast<std::ptrdiff_t>(ByHand::map);
+  return std::equal(start.begin(), start.begin() + head, now.begin()) &&
+         !std::equal(start.begin() + head, start.end(), now.begin() + head);
+}
+
+}  // namespace methods_tests
+
+TEST_CASE("Methods: what is frozen stays bit for bit, whatever learns and adapts") {
+  using namespace infty::tests;
+  const infty::SparseReplayConfig replay{.interval = 8, .rate = .5};
+  const LocalAdaptationConfig local{.neighbours = 3, .steps = 2, .learning_rate = .3, .lambda = .4};
+  CHECK(methods_tests::keeps_frozen(infty::Sequential()));
+  CHECK(methods_tests::keeps_frozen(infty::ExperienceReplay(replay)));
+  CHECK(methods_tests::keeps_frozen(infty::AGem(3)));
+  CHECK(methods_tests::keeps_frozen(
+      infty::OnlineEwc<TinyModel>({.lambda = 30, .interval = 8, .sample = 4})));
+  CHECK(methods_tests::keeps_frozen(infty::Mbpa(replay, local)));
+  CHECK(methods_tests::keeps_frozen(infty::MetaMbpa<TinyModel>(replay, local)));
+  CHECK(methods_tests::keeps_frozen(infty::MetaReplay<TinyModel>(replay, local)));
+
+  auto learner = methods_tests::frozen_learner();
+  const Numbers start = numbers_of(learner.model);
+  LocalAdaptation adaptation(learner.model, local);
+  const auto examples = tiny_examples(5, 9);
+  adaptation.step(examples);
+  ByHand hand{start};
+  hand.descend(examples, start, .3, .4, ByHand::map);
+  auto adapted = adaptation.adapted();
+  CHECK(farthest(numbers_of(adapted), hand.w) < 1e-9);
+  CHECK_THROWS_AS(LocalAdaptation(learner.model, {.part = "embedding."}), infty::ValueError);
+
+  // The reference has no part of the frozen ones, whatever it says of them.
+  learner.differentiate(examples);
+  auto reference = infty::copy_gradients(learner.adam.parameters());
+  for (auto& tensor : reference) tensor.fill(-1);
+  const Numbers g = ByHand{start}.gradient(examples);
+  double harm = 0;
+  for (std::size_t i = ByHand::map; i < g.size(); ++i) harm -= g[i];
+  const auto live = static_cast<double>(g.size() - ByHand::map);
+  CHECK(infty::project_gradients(learner.adam.parameters(), reference) == (harm < 0));
+  CHECK_FALSE(learner.adam.parameters().front().variable.has_grad());
+  const Numbers left = numbers_of(learner.model, true);
+  for (std::size_t i = ByHand::map; i < g.size(); ++i)
+    CHECK(std::abs(left[i] - (g[i] + (harm < 0 ? harm / live : 0))) < 1e-12);
+}
+
+TEST_CASE("SparseReplayConfig: so many are drawn as a decimal rate says") {
+  CHECK(infty::SparseReplayConfig{.interval = 100, .rate = .29}.drawn() == 29);
+  CHECK(infty::SparseReplayConfig{.interval = 1000, .rate = .019}.drawn() == 19);
+  CHECK(infty::SparseReplayConfig{.interval = 100, .rate = .299}.drawn() == 29);
+  CHECK(infty::SparseReplayConfig{.interval = Index{1} << 53, .rate = 1}.drawn() == Index{1} << 53);
+  for (const Index n : {1, 7, 1000})
+    for (Index k = 0; k <= n; ++k)
+      CHECK(infty::SparseReplayConfig{.interval = n,
+                                      .rate = static_cast<double>(k) / static_cast<double>(n)}
+                .drawn() == k);
+}
+
 TEST_CASE("project_gradients: what is left does the reference no harm, by hand") {
   using namespace infty::tests;
   int projected = 0;
@@ -188,13 +265,17 @@ TEST_CASE("Mbpa: each question is answered by a model adapted to its neighbours,
 TEST_CASE("Methods: settings out of their range are refused") {
   using namespace infty::tests;
   CHECK_THROWS_AS(infty::ExperienceReplay({.interval = 0}), infty::ValueError);
+  CHECK_THROWS_AS(infty::ExperienceReplay({.interval = (Index{1} << 53) + 1}), infty::ValueError);
   CHECK_THROWS_AS(infty::ExperienceReplay({.rate = 1.5}), infty::ValueError);
   CHECK_THROWS_AS(infty::AGem(0), infty::ValueError);
   CHECK_THROWS_AS(infty::AGem(1, 0), infty::ValueError);
   CHECK_THROWS_AS(infty::Mbpa({.rate = -1}, {}), infty::ValueError);
   CHECK_THROWS_AS(infty::MetaMbpa<infty::tests::TinyModel>({}, {}, 0), infty::ValueError);
-  for (const infty::OnlineEwcConfig& wrong :
-       {infty::OnlineEwcConfig{.lambda = -1}, {.gamma = 2}, {.interval = 0}, {.sample = 0}})
+  for (const infty::OnlineEwcConfig& wrong : {infty::OnlineEwcConfig{.lambda = -1},
+                                              {.gamma = 2},
+                                              {.interval = 0},
+                                              {.sample = 0},
+                                              {.interval = (Index{1} << 53) + 1}})
     CHECK_THROWS_AS(infty::OnlineEwc<infty::tests::TinyModel>(wrong), infty::ValueError);
   infty::OnlineEwc<infty::tests::TinyModel> ewc({});
   auto learner = tiny_learner();

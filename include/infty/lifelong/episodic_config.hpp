@@ -11,6 +11,19 @@
 
 namespace infty {
 
+namespace detail {
+
+/// Examples of a stream, at most: a `double` still tells them apart.
+inline constexpr Index most_counted = Index{1} << 53;
+
+/// ⌊rate n⌋ for a rate in [0, 1], and not one less where a decimal rate is rounded down.
+inline Index share_of(double rate, Index n) {
+  const double share = rate * static_cast<double>(n) * (1 + 1e-12);
+  return share < static_cast<double>(n) ? static_cast<Index>(share) : n;
+}
+
+}  // namespace detail
+
 /// Which of the examples of a stream an `EpisodicMemory` writes.
 enum class WriteRule {
   probability,  ///< each by itself, with probability `rate` (MbPA++)

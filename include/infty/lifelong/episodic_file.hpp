@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <infty/core/number.hpp>
 #include <infty/io/fingerprint.hpp>
 #include <infty/io/safetensors.hpp>
+#include <infty/lifelong/episodic_config.hpp>
 #include <infty/lifelong/example.hpp>
 
 namespace infty::detail {
@@ -108,9 +110,14 @@ struct EpisodicFile {
                        where, ": place ", place, " of ", n, " is there twice or is none");
       taken[static_cast<std::size_t>(place)] = true;
     }
-    require<IoError>(n <= capacity && n <= out.chosen && out.chosen <= out.offered, op, where,
-                     " counts ", out.offered, " offered, ", out.chosen, " chosen and ", n,
-                     " held of at most ", capacity);
+    require<IoError>(n == (std::min)(capacity, out.chosen) && out.chosen <= out.offered &&
+                         out.offered <= most_counted,
+                     op, where, " counts ", out.offered, " offered, ", out.chosen, " chosen and ",
+                     n, " held of at most ", capacity);
+    for (const Example& e : out.examples)
+      require<IoError>(!e.tokens.empty(), op, where, ": an example has no tokens");
+    for (const T key : out.keys)
+      require<IoError>(math::is_finite(key), op, where, ": a key has a number that is ", key);
     require<IoError>(file.metadata("checksum") == as_hex(out.checksum()), op, where,
                      ": the checksum does not fit: it was changed or damaged");
     return out;

@@ -117,9 +117,11 @@ class EpisodicMemory {
     file.save(path, settings_json(config_));
   }
 
-  /// Takes what was saved by a memory of the same configuration.
-  /// @throws infty::IoError for a missing, foreign or damaged file; infty::ValueError for one of
-  /// another configuration; then nothing has changed
+  /// Takes what was saved by a memory of the same configuration: examples, keys, places and counts
+  /// are those that it had, bit for bit. Keys that were replaced are not among them, so where
+  /// distances differ by less than rounding the k-th nearest may be another (`ExactIndex`).
+  /// @throws infty::IoError for a missing, foreign or damaged file, or one that contradicts itself;
+  /// infty::ValueError for one of another configuration; then nothing has changed
   void load(const std::filesystem::path& path) {
     const auto file =
         detail::EpisodicFile<T>::load(path, settings_json(config_), key_dim(), config_.capacity);
@@ -142,15 +144,14 @@ class EpisodicMemory {
   struct Found {
     explicit Found(Index dim) : keys(dim, block), index(keys) {}
 
-    /// Takes n more keys in.
+    /// Takes n more keys in. Where memory runs out no place has another key than before.
     void take(const T* from, const Index* places, Index n) {
+      const Index last = n > 0 ? *std::max_element(places, places + n) : -1;
+      if (last >= std::ssize(entry_of)) entry_of.resize(static_cast<std::size_t>(last) + 1, -1);
       keys.append(from, places, n);
       index.update();
-      for (Index i = 0, entry = keys.size() - n; i < n; ++i, ++entry) {
-        const auto place = static_cast<std::size_t>(places[i]);
-        if (place >= entry_of.size()) entry_of.resize(place + 1, -1);
-        entry_of[place] = entry;
-      }
+      for (Index i = 0, entry = keys.size() - n; i < n; ++i, ++entry)
+        entry_of[static_cast<std::size_t>(places[i])] = entry;
     }
 
     Datastore<T> keys;
@@ -166,6 +167,7 @@ class EpisodicMemory {
   /// The k living keys nearest to each query.
   std::vector<Scored> search(const Tensor<T, Backend>& queries, Index k) const {
     const Index all = found_->keys.size();
+    k = (std::min)(k, (std::max)(size(), Index{1}));
     for (Index asked = k;; asked = (std::min)(2 * asked, all)) {
       const auto hits = found_->index.search(queries, asked);
       const std::vector<Index> entries = hits.indices.to_vector();
@@ -222,9 +224,7 @@ std::vector<Index> EpisodicMemory<T, Backend>::choose(const Tensor<T, Backend>& 
     }
     order.emplace_back(-weight, i);
   }
-  const auto due = [&](Index examples) {
-    return static_cast<Index>(config_.rate * static_cast<double>(examples));
-  };
+  const auto due = [&](Index examples) { return detail::share_of(config_.rate, examples); };
   std::sort(order.begin(), order.end());
   order.resize(static_cast<std::size_t>(due(offered_ + n) - due(offered_)));
   for (const auto& [weight, i] : order) out.push_back(i);
@@ -275,7 +275,8 @@ Index EpisodicMemory<T, Backend>::write(const Tensor<T, Backend>& keys,
     written.insert(written.end(), numbers.begin() + i * D, numbers.begin() + (i + 1) * D);
   std::vector<Example> copies;
   for (const Index i : from) copies.push_back(examples[static_cast<std::size_t>(i)]);
-  examples_.reserve(static_cast<std::size_t>(size_now));
+  const auto room = static_cast<std::size_t>(size_now);
+  if (room > examples_.capacity()) examples_.reserve((std::max)(room, 2 * examples_.capacity()));
   found_->take(written.data(), places.data(), std::ssize(places));
   examples_.resize(static_cast<std::size_t>(size_now));
   for (std::size_t i = 0; i < places.size(); ++i)

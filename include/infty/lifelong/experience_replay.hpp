@@ -11,11 +11,11 @@ namespace infty {
 /// How seldom examples of the memory are replayed. The papers draw 100 of every 10,000 [de Masson
 /// d'Autume et al. 2019] or 96 of 9,600 [Holla et al. 2020], one in a hundred.
 struct SparseReplayConfig {
-  Index interval = 10'000;  ///< R_I >= 1, examples of the stream between two draws
+  Index interval = 10'000;  ///< R_I in [1, 2^53], examples of the stream between two draws
   double rate = .01;        ///< r in [0, 1]: ⌊r R_I⌋ are drawn
 
   /// How many are drawn at a time.
-  Index drawn() const { return static_cast<Index>(rate * static_cast<double>(interval)); }
+  Index drawn() const { return detail::share_of(rate, interval); }
 
   /// How many times to draw while the stream goes from `before` to `after` examples.
   Index times(Index before, Index after) const {
@@ -25,6 +25,8 @@ struct SparseReplayConfig {
   /// Checks all constants. @throws infty::ValueError that names the first out of its range
   void validate() const {
     require_at_least("SparseReplayConfig", "interval", interval, 1);
+    require(interval <= detail::most_counted, "SparseReplayConfig", "interval is ", interval,
+            ": it must be at most 2^53");
     require(rate >= 0 && rate <= 1, "SparseReplayConfig", "rate is ", rate,
             ": it must lie in [0, 1]");
   }

@@ -49,18 +49,19 @@ void add_scaled(Tensor<T, B>& to, const Tensor<T, B>& from, double factor) {
 }  // namespace detail
 
 /// Adds `factor` times the gradients of one model to those of another with the same parameters, as
-/// a first-order meta-gradient does with those of an adapted copy [Finn et al. 2017, §5.2].
+/// a first-order meta-gradient does with those of an adapted copy [Finn et al. 2017, §5.2]. Frozen
+/// parameters get none.
 template <class T, class B>
 void add_gradients(const std::vector<NamedParameter<T, B>>& to,
                    const std::vector<NamedParameter<T, B>>& from, double factor) {
   for (std::size_t i = 0; i < to.size(); ++i)
-    if (from[i].variable.has_grad())
+    if (to[i].variable.requires_grad() && from[i].variable.has_grad())
       detail::add_scaled(to[i].variable.grad(), from[i].variable.grad(), factor);
 }
 
 /// Takes out of the gradients g what would make a reference loss worse: g - (g · r / r · r) r where
 /// g · r < 0, r being the gradients of that loss [Chaudhry et al. 2019, Eq. 11]. Returns whether
-/// anything was taken out; where r is 0 nothing is.
+/// anything was taken out; where r is 0 nothing is. Frozen parameters have no part in it.
 /// @param reference  r, one tensor a parameter, as `copy_gradients` makes them
 template <class T, class B>
 bool project_gradients(const std::vector<NamedParameter<T, B>>& parameters,
@@ -73,12 +74,14 @@ bool project_gradients(const std::vector<NamedParameter<T, B>>& parameters,
     require<ShapeError>(reference[i].shape() == variable.shape(), "project_gradients",
                         "the reference of ", parameters[i].name, " is ", reference[i].shape(),
                         ": the parameter is ", variable.shape());
+    if (!variable.requires_grad()) continue;
     rr += detail::inner_product(reference[i], reference[i]);
     if (variable.has_grad()) gr += detail::inner_product<T, B>(variable.grad(), reference[i]);
   }
   if (!(gr < 0) || !(rr > 0)) return false;
   for (std::size_t i = 0; i < parameters.size(); ++i)
-    detail::add_scaled(parameters[i].variable.grad(), reference[i], -gr / rr);
+    if (parameters[i].variable.requires_grad())
+      detail::add_scaled(parameters[i].variable.grad(), reference[i], -gr / rr);
   return true;
 }
 

@@ -88,13 +88,11 @@ class Learner {
     memory.write(key_network.keys(examples), examples, scores);
   }
 
-  /// The k examples of the memory that are nearest to each one. @throws likewise
-  std::vector<std::vector<Example>> neighbours(std::span<const Example> examples, Index k) const {
-    std::vector<std::vector<Example>> out;
-    if (examples.empty()) return out;
-    for (const auto& places : memory.nearest(key_network.keys(examples), k))
-      out.push_back(memory.examples(places));
-    return out;
+  /// The places in the memory of the k examples that are nearest to each one, the nearest first.
+  /// @throws likewise
+  std::vector<std::vector<Index>> nearest(std::span<const Example> examples, Index k) const {
+    if (examples.empty()) return {};
+    return memory.nearest(key_network.keys(examples), k);
   }
 
  private:

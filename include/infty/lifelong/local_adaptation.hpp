@@ -23,7 +23,9 @@ struct LocalAdaptationConfig {
   Index steps = 30;           ///< L
   double learning_rate = .1;  ///< of gradient descent, >= 0
   double lambda = .001;       ///< λ >= 0, how much it costs to go away from the model
-  std::string part = {};  ///< in the names of parameters that adapt, such as "head."; empty: all
+  std::string part = {};     ///< in the names of parameters that adapt, such as "head."; empty: all
+                             ///< that are not frozen
+  std::string without = {};  ///< in the names of those that stay all the same; empty: none
 
   /// Checks all constants. @throws infty::ValueError that names the first out of its range
   void validate() const {
@@ -45,6 +47,7 @@ void describe(LocalAdaptationConfig& c, See&& see) {
   see("learning_rate", c.learning_rate, "of these steps");
   see("lambda", c.lambda, "how much it costs to go away from the model");
   see("part", c.part, "in the names of parameters that adapt; empty: all");
+  see("without", c.without, "in the names of those that stay all the same; empty: none");
 }
 
 /// A copy of a model that goes a few steps down the loss of examples of the memory, and begins
@@ -59,7 +62,8 @@ class LocalAdaptation {
 
   /// Makes the copy. @param model  whose parameters are shared with this object: it begins again
   /// where these are then
-  /// @throws infty::ValueError for a bad configuration, or if no parameter has `part` in its name
+  /// @throws infty::ValueError for a bad configuration, or if no parameter that takes a gradient
+  /// has `part` in its name and not `without`
   LocalAdaptation(const Model& model, LocalAdaptationConfig config)
       : config_((config.validate(), std::move(config))),
         model_(model),
@@ -67,8 +71,11 @@ class LocalAdaptation {
         from_(named_parameters<T, B>(model_)),
         to_(named_parameters<T, B>(copy_)) {
     bool any = false;
-    for (const auto& parameter : to_) any = any || adapts(parameter.name);
-    require(any, "LocalAdaptation", "no parameter has '", config_.part, "' in its name");
+    for (std::size_t i = 0; i < to_.size(); ++i) any = any || adapts(i);
+    require(any, "LocalAdaptation", "no parameter has '", config_.part,
+            "' in its name and takes a gradient",
+            config_.without.empty() ? "" : " but those with '", config_.without,
+            config_.without.empty() ? "" : "'");
   }
 
   /// The constants as given.
@@ -84,12 +91,13 @@ class LocalAdaptation {
       to_[i].variable.value().copy_from(from_[i].variable.value());
   }
 
-  /// One step of gradient descent on the mean loss of examples and λ|W̃ - W|².
+  /// One step of gradient descent on the mean loss of examples and λ|W̃ - W|²; what is frozen in the
+  /// model stays.
   /// @throws what `Predictor::loss` does
   void step(std::span<const Example> examples) {
-    for (auto& [name, variable] : to_) {
-      variable.zero_grad();
-      variable.set_requires_grad(adapts(name));
+    for (std::size_t i = 0; i < to_.size(); ++i) {
+      to_[i].variable.zero_grad();
+      to_[i].variable.set_requires_grad(adapts(i));
     }
     {
       Tape tape;
@@ -98,7 +106,7 @@ class LocalAdaptation {
     const T rate = static_cast<T>(config_.learning_rate);
     const T twice = static_cast<T>(2 * config_.lambda);
     for (std::size_t i = 0; i < to_.size(); ++i) {
-      if (!adapts(to_[i].name)) continue;
+      if (!adapts(i)) continue;
       const T *const g = to_[i].variable.grad().data(),
                      *const w = std::as_const(from_[i]).variable.value().data();
       T* const to = to_[i].variable.value().data();
@@ -128,8 +136,10 @@ class LocalAdaptation {
   }
 
  private:
-  bool adapts(const std::string& name) const {
-    return name.find(config_.part) != std::string::npos;
+  bool adapts(std::size_t i) const {
+    const std::string& name = from_[i].name;
+    return from_[i].variable.requires_grad() && name.find(config_.part) != std::string::npos &&
+           (config_.without.empty() || name.find(config_.without) == std::string::npos);
   }
 
   LocalAdaptationConfig config_;

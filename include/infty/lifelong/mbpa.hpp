@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include <infty/lifelong/experience_replay.hpp>
 #include <infty/lifelong/local_adaptation.hpp>
@@ -27,14 +28,13 @@ class Mbpa : public ExperienceReplay {
   Answers answer(L& learner, std::span<const Example> examples) {
     LocalAdaptation local(learner.model, adaptation_);
     const Index k = adaptation_.neighbours;
-    const auto nearest =
-        random_ ? std::vector<std::vector<Example>>() : learner.neighbours(examples, k);
+    const auto nearest = random_ ? std::vector<std::vector<Index>>() : learner.nearest(examples, k);
     Answers out;
     for (std::size_t i = 0; i < examples.size(); ++i) {
       // By the number of the question alone, so that answering moves nothing on.
       Random draws = learner.random.split(static_cast<std::uint64_t>(i));
       const auto& adapted = local.adapt(
-          random_ ? learner.memory.examples(learner.memory.draw(k, draws)) : nearest[i]);
+          learner.memory.examples(random_ ? learner.memory.draw(k, draws) : nearest[i]));
       out.push_back(adapted.answers(examples.subspan(i, 1)).front());
     }
     return out;

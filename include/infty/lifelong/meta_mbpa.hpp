@@ -57,15 +57,14 @@ class MetaMbpa {
   void differentiate(Learner<Model>& learner, std::span<const Example> examples) {
     LocalAdaptation<Model> local(learner.model, adaptation_);
     learner.adam.zero_grad();
-    const auto nearest = learner.neighbours(examples, adaptation_.neighbours);
+    const auto nearest = learner.nearest(examples, adaptation_.neighbours);
     const auto n = static_cast<Index>(examples.size());
     for (Index begin = 0, size; begin < n; begin += size) {
       size = (std::min)(together_, n - begin);
       std::vector<Example> context;
-      for (Index i = begin; i < begin + size; ++i) {
-        const auto& own = nearest[static_cast<std::size_t>(i)];
-        context.insert(context.end(), own.begin(), own.end());
-      }
+      for (Index i = begin; i < begin + size; ++i)
+        for (const Index place : nearest[static_cast<std::size_t>(i)])
+          context.push_back(learner.memory.example(place));
       local.reset();
       if (!context.empty()) local.step(context);
       local.differentiate(

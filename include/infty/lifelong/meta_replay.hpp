@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,9 @@ namespace infty {
 /// the support set, a step of gradient descent each on a copy, and the next batch, or in every
 /// R_F-th episode examples of the memory, is the query set, whose gradient at the copy is the
 /// model's (first order). With the head adapting alone (`part` "head.") this is OML-ER, with all
-/// parameters MAML-ER. Questions are answered behind m such steps on random batches of the memory.
+/// parameters MAML-ER, and with all but the gates (`without` "gate.") of a model that has a
+/// `Neuromodulator` ANML-ER. Questions are answered behind m such steps on random batches of the
+/// memory.
 template <class Model>
 class MetaReplay {
  public:
@@ -22,30 +25,34 @@ class MetaReplay {
 
   /// @param inner  of the inner loop: `steps` is m, and `neighbours` the examples of a batch that
   /// is drawn to answer; λ is to be 0
-  /// @throws infty::ValueError for a bad configuration, or without steps
+  /// @throws infty::ValueError for a bad configuration, or unless 1 <= steps <= 2^53
   MetaReplay(SparseReplayConfig replay, LocalAdaptationConfig inner)
       : replay_((replay.validate(), std::move(replay))),
         inner_((inner.validate(), std::move(inner))) {
     require_at_least("MetaReplay", "steps", inner_.steps, 1);
+    require(inner_.steps <= detail::most_counted, "MetaReplay", "steps is ", inner_.steps,
+            ": it must be at most 2^53");
   }
 
   /// R_F = ⌈(R_I / b + 1) / (m + 1)⌉, episodes from one replay to the next, of batches of b
-  /// examples.
+  /// examples. @throws infty::ValueError unless b >= 1
   Index episodes(Index b) const {
-    const Index m = inner_.steps, batches = replay_.interval + b;  // times b
-    return (batches + b * (m + 1) - 1) / (b * (m + 1));
+    require_at_least("MetaReplay::episodes", "b", b, 1);
+    return ((replay_.interval - 1) / b + 1) / (inner_.steps + 1) + 1;
   }
 
   /// Keeps a batch for the support set, or ends the episode with it as the query set: with a step
   /// of the model. An episode of replay ends when its support set is full. Every batch is offered
-  /// to the memory. @throws what model and memory do
+  /// to the memory. b is the largest batch so far: the last one of a task may be smaller.
+  /// @throws what model and memory do
   void learn(Learner<Model>& learner, std::span<const Example> batch) {
     learner.write(batch);
+    batch_ = (std::max)(batch_, std::ssize(batch));
     const bool full = std::ssize(support_) == inner_.steps;
     if (!full) support_.emplace_back(batch.begin(), batch.end());
     if (std::ssize(support_) < inner_.steps) return;
-    const bool replays = replay_.drawn() > 0 && learner.memory.size() > 0 &&
-                         (episode_ + 1) % episodes(std::ssize(batch)) == 0;
+    const bool replays =
+        replay_.drawn() > 0 && learner.memory.size() > 0 && (episode_ + 1) % episodes(batch_) == 0;
     if (!full && !replays) return;
     if (full)
       differentiate(learner, support_, batch);
@@ -82,7 +89,7 @@ class MetaReplay {
   SparseReplayConfig replay_;
   LocalAdaptationConfig inner_;
   std::vector<std::vector<Example>> support_;
-  Index episode_ = 0;
+  Index episode_ = 0, batch_ = 1;
 };
 
 }  // namespace infty

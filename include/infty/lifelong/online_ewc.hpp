@@ -13,10 +13,10 @@ namespace infty {
 
 /// Constants of `OnlineEwc`.
 struct OnlineEwcConfig {
-  double lambda = 100;     ///< λ >= 0, weight of the penalty
+  double lambda = 100;     ///< λ >= 0, weight of the penalty; the paper's λ γ, see `OnlineEwc`
   double gamma = .95;      ///< γ in [0, 1], what is left of importance at the next estimate
-  Index interval = 1'000;  ///< examples of the stream from one estimate to the next
-  Index sample = 100;      ///< the last examples of these, of which it is made
+  Index interval = 1'000;  ///< examples of the stream from one estimate to the next, at most 2^53
+  Index sample = 100;      ///< examples of an estimate: the last that came, all if there are fewer
 
   /// Checks all constants. @throws infty::ValueError that names the first out of its range
   void validate() const {
@@ -25,6 +25,8 @@ struct OnlineEwcConfig {
             ": it must be finite and at least 0");
     require(gamma >= 0 && gamma <= 1, op, "gamma is ", gamma, ": it must lie in [0, 1]");
     require_at_least(op, "interval", interval, 1);
+    require(interval <= detail::most_counted, op, "interval is ", interval,
+            ": it must be at most 2^53");
     require_at_least(op, "sample", sample, 1);
   }
 };
@@ -35,13 +37,15 @@ void describe(OnlineEwcConfig& c, See&& see) {
   see("lambda", c.lambda, "weight of the penalty");
   see("gamma", c.gamma, "what is left of importance at the next estimate");
   see("interval", c.interval, "examples of the stream from one estimate to the next");
-  see("sample", c.sample, "the last examples of these, of which it is made");
+  see("sample", c.sample, "examples of an estimate: the last that came");
 }
 
 /// Holds parameters where they were by how much they mattered: Online EWC [Schwarz et al. 2018,
 /// §4.1], the penalty λ/2 Σ F_i (θ_i - θ*_i)². F is the diagonal of the empirical Fisher
 /// information, the mean over examples of the squared gradient of log p(y | x), of which γ is left
 /// when the next is added. It is estimated at intervals of the stream, which has no marks of tasks.
+/// The paper weighs the penalty by γ F as well: that γ is a part of λ here. Frozen parameters have
+/// no penalty.
 template <class Model>
 class OnlineEwc : public Sequential {
  public:
@@ -57,6 +61,7 @@ class OnlineEwc : public Sequential {
     learner.differentiate(batch);
     const auto& parameters = learner.adam.parameters();
     for (std::size_t i = 0; i < importance_.size(); ++i) {
+      if (!parameters[i].variable.requires_grad()) continue;
       const T *const f = std::as_const(importance_[i]).data(),
                      *const w = parameters[i].variable.value().data();
       const T* const old = std::as_const(anchor_[i]).data();

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,12 +19,30 @@
 
 namespace infty {
 
+namespace detail {
+
+/// What an encoder makes of texts of one length, each read behind a fresh state: [n, L] -> [n, L,
+/// d].
+template <class Embedding, class Body, class B>
+auto read_texts(const Embedding& embedding, const Body& body, const Tensor<Index, B>& words) {
+  Pass<typename Body::Scalar, B> pass{.words = words};
+  auto state = make_state(body, words.dim(0));
+  return run_layer(body, state, embedding.forward(words, pass), pass);
+}
+
+}  // namespace detail
+
+/// The gate of a `Predictor` that has none.
+struct Ungated {};
+
 /// A model that answers about a text: an embedding, tokens [n, L] -> [n, L, d], as a
-/// `LanguageModel` has it; an encoder, which is any `SequenceLayer`; and a head, `ClassHead` or
-/// `SpanHead`. Each text is read by itself, behind a fresh state.
+/// `LanguageModel` has it; an encoder, which is any `SequenceLayer`; a head, `ClassHead` or
+/// `SpanHead`; and maybe a gate, by whose answer for a text, tokens [n, L] -> [n, 1, d], all its
+/// vectors are multiplied before the head sees them: a `Neuromodulator`. Each text is read by
+/// itself, behind a fresh state.
 ///
 /// Texts may be of several lengths: those of one length are computed together, and none is padded.
-template <class Embedding, class Body, class Head>
+template <class Embedding, class Body, class Head, class Gate = Ungated>
 class Predictor {
  public:
   using Scalar = typename Body::Scalar;
@@ -32,19 +51,24 @@ class Predictor {
   static_assert(SequenceLayer<Body>, "Predictor: the encoder is no SequenceLayer");
   static_assert(!remembers<Embedding>, "Predictor: the embedding must not remember anything");
 
-  Embedding embedding;  ///< tokens [n, L] -> [n, L, d]
-  Body body;            ///< [n, L, d] -> [n, L, d]
-  Head head;            ///< what is answered of it
+  Embedding embedding;              ///< tokens [n, L] -> [n, L, d]
+  Body body;                        ///< [n, L, d] -> [n, L, d]
+  Head head;                        ///< what is answered of it
+  [[no_unique_address]] Gate gate;  ///< tokens [n, L] -> [n, 1, d], or none
 
-  /// Takes the three parts, which must be of one width d; copies of a part share its weights.
-  Predictor(Embedding embedding_, Body body_, Head head_)
-      : embedding(std::move(embedding_)), body(std::move(body_)), head(std::move(head_)) {}
+  /// Takes the parts, which must be of one width d; copies of a part share its weights.
+  Predictor(Embedding embedding_, Body body_, Head head_, Gate gate_ = Gate())
+      : embedding(std::move(embedding_)),
+        body(std::move(body_)),
+        head(std::move(head_)),
+        gate(std::move(gate_)) {}
 
   template <class Visitor>
   void visit(Visitor&& see) {
     see("embedding", embedding);
     see("body", body);
     see("head", head);
+    if constexpr (gated) see("gate", gate);
   }
 
   /// The mean of -log p(labels) over examples, as a scalar to go backward from.
@@ -86,13 +110,14 @@ class Predictor {
   }
 
   /// The keys of examples for an `EpisodicMemory`, [n, d]: what the encoder makes of the first
-  /// token of each. @throws as `answers`, and infty::ValueError if there are no examples
+  /// token of each, before any gate. @throws as `answers`, and infty::ValueError if there are no
+  /// examples
   Tensor<Scalar, BackendType> keys(std::span<const Example> examples) const {
     require(!examples.empty(), "Predictor::keys", "there are no examples");
     const auto guard = no_grad();
     std::vector<Scalar> out;
     Index d = 0;
-    each_length(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
+    each_length<false>(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
       const auto first = narrow(hidden, 0, 1).value().to_vector();
       d = hidden.dim(2);
       out.resize(examples.size() * static_cast<std::size_t>(d));
@@ -104,8 +129,10 @@ class Predictor {
   }
 
  private:
-  /// Calls f(hidden [n, L, d], rows) with the examples of each length.
-  template <class F>
+  static constexpr bool gated = !std::is_same_v<Gate, Ungated>;
+
+  /// Calls f(hidden [n, L, d], rows) with the examples of each length, behind the gate or not.
+  template <bool behind_gate = gated, class F>
   void each_length(std::span<const Example> examples, F&& f) const {
     std::map<std::size_t, std::vector<std::size_t>> of_length;
     for (std::size_t i = 0; i < examples.size(); ++i) {
@@ -119,9 +146,9 @@ class Predictor {
       const Index n = std::ssize(rows);
       const auto words =
           Tensor<Index, BackendType>::from(Shape{n, static_cast<Index>(length)}, tokens);
-      Pass<Scalar, BackendType> pass{.words = words};
-      auto state = make_state(body, n);
-      f(run_layer(body, state, embedding.forward(words, pass), pass), rows);
+      V hidden = detail::read_texts(embedding, body, words);
+      if constexpr (behind_gate) hidden = hidden * gate.forward(words);
+      f(hidden, rows);
     }
   }
 
