@@ -66,8 +66,8 @@ inline Stream set_stream(const Settings& s, std::uint64_t seed) {
              .longest = 1 + s.length,
              .texts = support::as_hex(fingerprint.bits())};
   for (std::size_t t = 0; t < training.size(); ++t) {
-    infty::LifelongTask task{
-        .name = std::filesystem::path(s.sets[t]).lexically_normal().filename().string()};
+    const auto folder = std::filesystem::path(s.sets[t] + '/').lexically_normal().parent_path();
+    infty::LifelongTask task{.name = folder.filename().string()};
     Index classes = 0;
     for (const auto& one : training[t]) classes = std::max(classes, one.label + 1);
     const auto examples = [&](const std::vector<infty::LabelledText>& texts,
