@@ -2,8 +2,8 @@
 """infty's local adaptation beside the same steps in PyTorch, one question at a time, on one thread.
 
 A classifier adapts a copy of itself to the neighbours of each question by L steps of gradient
-descent on their mean loss and lambda |W~ - W|^2, and answers (MbPA). First it shows that both answer
-the same, then it times them in turns. `./dev bench peers adaptation` runs it.
+descent on their mean loss and lambda |W~ - W|^2, and answers (MbPA). First it shows that both
+answer the same, then it times them in turns. `./dev bench peers adaptation` runs it.
 """
 
 import argparse
@@ -135,7 +135,8 @@ def make_case(s: dict, path: Path) -> tuple[nn.Module, dict[str, Tensor]]:
     torch.manual_seed(1)
     model = Classifier(s)
     given = {}
-    for name, n in (("questions", s["questions"]), ("neighbours", s["questions"] * s["neighbours"])):
+    questions = s["questions"]
+    for name, n in (("questions", questions), ("neighbours", questions * s["neighbours"])):
         given[name] = torch.randint(s["vocabulary"], (n, s["length"]))
         given[f"{name}.labels"] = torch.randint(s["classes"], (n,))
     weights = {renamed(k): v for k, v in model.state_dict().items()}
@@ -207,8 +208,8 @@ def report(results: dict) -> str:
         f"{results['machine']}, one thread each, PyTorch {results['pytorch']}, infty "
         f"{results['commit']}, {results['date']}, load {results['load'][0]:.1f} at the beginning "
         f"and {results['load'][1]:.1f} at the end\n\n"
-        f"Milliseconds of processor time a question: medians of {results['rounds']} rounds in turns "
-        "(and the best); medians (quartiles) of each round's ratio; the largest difference of "
+        f"Milliseconds of processor time a question: medians of {results['rounds']} rounds in "
+        "turns (and the best); medians (quartiles) of each round's ratio; the largest difference of "
         "-log p of an answer.\n\n"
         + table(["", "infty", "PyTorch", "PyTorch / infty", "apart"], rows)
     )

@@ -12,7 +12,9 @@
 #include <ctime>
 #include <exception>
 #include <iostream>
+#include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
