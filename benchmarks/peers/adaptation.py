@@ -209,8 +209,8 @@ def report(results: dict) -> str:
         f"{results['commit']}, {results['date']}, load {results['load'][0]:.1f} at the beginning "
         f"and {results['load'][1]:.1f} at the end\n\n"
         f"Milliseconds of processor time a question: medians of {results['rounds']} rounds in "
-        "turns (and the best); medians (quartiles) of each round's ratio; the largest difference of "
-        "-log p of an answer.\n\n"
+        "turns (and the best); medians (quartiles) of each round's ratio; the largest difference "
+        "of -log p of an answer.\n\n"
         + table(["", "infty", "PyTorch", "PyTorch / infty", "apart"], rows)
     )
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/data/labelled_text.hpp>
 
-#include "io/temporary_folder.hpp"
+#include "data/refusal.hpp"
 #include "support/catch.hpp"
 
 namespace labelled_text {
@@ -13,22 +15,15 @@ using Rows = std::vector<std::pair<infty::Index, std::string>>;
 
 /// Labels and texts of a file with these bytes.
 Rows read(const std::string& bytes) {
-  const infty::tests::TemporaryFolder folder;
-  infty::tests::write_text(folder / "train.csv", bytes);
   Rows out;
-  for (const auto& row : infty::read_labelled_texts(folder / "train.csv"))
+  for (const auto& row : infty::tests::read_bytes("train.csv", bytes, infty::read_labelled_texts))
     out.emplace_back(row.label, row.text);
   return out;
 }
 
 /// What is said of such a file.
 std::string refused(const std::string& bytes) {
-  try {
-    read(bytes);
-  } catch (const infty::IoError& error) {
-    return error.what();
-  }
-  return "";
+  return infty::tests::refusal("train.csv", bytes, infty::read_labelled_texts);
 }
 
 }  // namespace labelled_text

@@ -5,7 +5,7 @@
 
 #include <infty/data/relation_mention.hpp>
 
-#include "io/temporary_folder.hpp"
+#include "data/refusal.hpp"
 #include "support/catch.hpp"
 
 using infty::Index;
@@ -13,18 +13,11 @@ using infty::Index;
 namespace relation_mention {
 
 std::vector<infty::RelationMention> read(const std::string& bytes) {
-  const infty::tests::TemporaryFolder folder;
-  infty::tests::write_text(folder / "train_wiki.json", bytes);
-  return infty::read_relation_mentions(folder / "train_wiki.json");
+  return infty::tests::read_bytes("train_wiki.json", bytes, infty::read_relation_mentions);
 }
 
 std::string refused(const std::string& bytes) {
-  try {
-    read(bytes);
-  } catch (const infty::IoError& error) {
-    return error.what();
-  }
-  return "";
+  return infty::tests::refusal("train_wiki.json", bytes, infty::read_relation_mentions);
 }
 
 const std::string entity = R"(["b", "Q1", [[1]]])";

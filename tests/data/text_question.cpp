@@ -5,24 +5,17 @@
 
 #include <infty/data/text_question.hpp>
 
-#include "io/temporary_folder.hpp"
+#include "data/refusal.hpp"
 #include "support/catch.hpp"
 
 namespace text_question {
 
 infty::TextQuestions read(const std::string& bytes) {
-  const infty::tests::TemporaryFolder folder;
-  infty::tests::write_text(folder / "train.json", bytes);
-  return infty::read_text_questions(folder / "train.json");
+  return infty::tests::read_bytes("train.json", bytes, infty::read_text_questions);
 }
 
 std::string refused(const std::string& bytes) {
-  try {
-    read(bytes);
-  } catch (const infty::IoError& error) {
-    return error.what();
-  }
-  return "";
+  return infty::tests::refusal("train.json", bytes, infty::read_text_questions);
 }
 
 }  // namespace text_question
