@@ -19,17 +19,17 @@ inline double bytes_of(const Settings& s) {
   const double tokens = number(s.length) + 1, width = number(s.width),
                inner = number(s.feed_forward);
   // A text a class: what there are of them say how many tasks.
-  const double classes = s.texts.empty() ? number(s.tasks) * number(s.classes)
-                                         : number(std::ssize(infty::text_files(s.texts)));
+  const double classes = !s.sets.empty()   ? number(std::ssize(s.sets)) * number(s.classes)
+                         : s.texts.empty() ? number(s.tasks) * number(s.classes)
+                                           : number(std::ssize(infty::text_files(s.texts)));
   const double tasks = std::ceil(classes / number(s.classes));
-  const double words = s.texts.empty()
+  const double words = s.texts.empty() && s.sets.empty()
                            ? tasks * number(s.topic_words) +
                                  number(s.classes) * number(s.class_words) + number(s.fillers)
                            : number(s.max_vocabulary);
   const double texts = 2 * tasks * (number(s.training) + number(s.test)) * tokens * sizeof(Index);
   const double parameters = (words + tokens + classes) * width +
                             number(s.layers) * (4 * width * width + 2 * width * inner);
-  // With the frozen encoder of anml-er's gates as many again, in the model and its copies.
   // No more is drawn at a time than the memory holds; neighbours of several may be the same ones.
   const double held = std::min(tasks * number(s.training), number(s.memory.capacity));
   const double together = number(std::min(s.together, std::max(s.batch, s.replay.drawn())));
@@ -38,6 +38,7 @@ inline double bytes_of(const Settings& s) {
                                 std::min(number(s.adaptation.neighbours), held) * together});
   const double kept =
       rows * tokens * number(s.layers) * (12 * width + 2 * inner + number(s.heads) * tokens);
+  // Those of a frozen encoder, of anml-er's gates, are in the model and its copies.
   return texts + sizeof(float) * (11 * parameters + kept);
 }
 

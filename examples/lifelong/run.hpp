@@ -24,7 +24,7 @@
 #include "../support/behind.hpp"
 #include "../support/finished_runs.hpp"
 #include "../support/interrupt.hpp"
-#include "stream.hpp"
+#include "set_stream.hpp"
 
 namespace lifelong {
 

@@ -29,7 +29,8 @@ struct Settings {
   std::vector<Index> orders{1, 2};
   std::vector<std::uint64_t> seeds{1, 2, 3};
 
-  std::string texts;  ///< empty: made tasks
+  std::string texts;              ///< empty: made tasks
+  std::vector<std::string> sets;  ///< folders, a task each; none: the texts
   Index tasks = 4, classes = 3, training = 1000, test = 40, length = 16;
   Index topic_words = 12, class_words = 4, fillers = 40, max_vocabulary = 4000;
   double topic_share = .3, class_share = .2;
@@ -58,6 +59,9 @@ void each_setting(Settings& s, See&& see) {
   const char* const stream = "The stream";
   see(stream, "texts", s.texts,
       "a folder with a text a class, of which passages are taken; empty: made texts");
+  see(stream, "sets", s.sets,
+      "folders with train.csv and test.csv of a published set, a task each: lines of "
+      "label,\"title\",\"text\"");
   see(stream, "tasks", s.tasks, "of made texts");
   see(stream, "classes", s.classes, "of a task");
   see(stream, "training", s.training, "examples of a task to learn");
@@ -117,6 +121,8 @@ inline void validate(const Settings& s) {
   s.replay.validate();
   s.adaptation.validate();
   s.ewc.validate();
+  infty::require(s.texts.empty() || s.sets.empty(), "lifelong",
+                 "--texts and --sets are given: they are different streams");
   infty::require(s.width % s.heads == 0, "lifelong", "--width is ", s.width,
                  ": it must be a multiple of --heads ", s.heads);
   infty::require(s.topic_share + s.class_share <= 1, "lifelong",

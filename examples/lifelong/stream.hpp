@@ -126,12 +126,4 @@ inline Stream text_stream(const Settings& s, std::uint64_t seed) {
   return out;
 }
 
-/// The stream of a seed in an order of its tasks.
-inline Stream stream_of(const Settings& s, std::uint64_t seed, Index order) {
-  Stream out = s.texts.empty() ? made_stream(s, seed) : text_stream(s, seed);
-  infty::Random random(static_cast<std::uint64_t>(order), 12);
-  if (order != 1) shuffle(out.tasks, random);
-  return out;
-}
-
 }  // namespace lifelong

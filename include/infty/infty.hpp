@@ -359,9 +359,12 @@
 #include <infty/data/compressed_vocabulary.hpp>
 #include <infty/data/dialogue.hpp>
 #include <infty/data/gpt2_text.hpp>
+#include <infty/data/labelled_text.hpp>
 #include <infty/data/lower_case.hpp>
 #include <infty/data/lower_case_table.hpp>
+#include <infty/data/relation_mention.hpp>
 #include <infty/data/text.hpp>
+#include <infty/data/text_question.hpp>
 #include <infty/data/text_tensors.hpp>
 #include <infty/data/tokenizer_json.hpp>
 #include <infty/data/translation.hpp>
@@ -395,6 +398,7 @@
 #include <infty/eigen/version.hpp>
 #include <infty/io/fingerprint.hpp>
 #include <infty/io/mapped_file.hpp>
+#include <infty/lifelong/span_example.hpp>
 #include <infty/memory/compiled.hpp>
 #include <infty/metrics/dialogue_score.hpp>
 #include <infty/metrics/meteor.hpp>

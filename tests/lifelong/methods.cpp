@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -224,6 +225,26 @@ TEST_CASE("LocalAdaptation: steps and their regulariser by hand; the model stays
   CHECK_THROWS_AS(LocalAdaptation(model, {.steps = -1}), infty::ValueError);
   CHECK_THROWS_AS(LocalAdaptation(model, {.lambda = -1}), infty::ValueError);
   CHECK_THROWS_AS(LocalAdaptation(model, {.learning_rate = -1}), infty::ValueError);
+}
+
+TEST_CASE(
+    "LocalAdaptation: where the head adapts alone, reading once is the same as step by step") {
+  auto model = infty::tests::small_classifier<double>();
+  const auto examples = infty::tests::small_examples(7);
+  for (const std::string part : {"head.", "weight"}) {  // of the second, the encoder has some
+    const LocalAdaptationConfig config{.steps = 4, .learning_rate = .3, .lambda = .4, .part = part};
+    LocalAdaptation once(model, config), steps(model, config);
+    once.adapt(examples);
+    for (int i = 0; i < 4; ++i) steps.step(examples);
+    auto one = once.adapted(), other = steps.adapted();
+    using infty::tests::numbers_of, infty::tests::farthest;
+    CHECK(farthest(numbers_of(one), numbers_of(other)) < 1e-12);
+    CHECK(farthest(numbers_of(one), numbers_of(model)) > 1e-3);
+  }
+  auto learned = model.loss(examples);
+  const auto reading = model.read(examples);
+  CHECK(model.loss(reading, examples).value().item() == learned.value().item());
+  CHECK_THROWS_AS(model.loss(reading, {}), infty::ValueError);
 }
 
 TEST_CASE("Mbpa: each question is answered by a model adapted to its neighbours, by hand") {

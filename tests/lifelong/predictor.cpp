@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/clone.hpp>
+#include <infty/autograd/tape.hpp>
 #include <infty/nn/causal_attention.hpp>
 #include <infty/testing/gradient_check.hpp>
 
@@ -82,6 +83,70 @@ TEST_CASE("Predictor: losses, answers and keys are those of each text by itself"
     mean += losses[i] / 9;
   }
   CHECK(model.loss(examples).value().item() == Approx(mean).epsilon(1e-12));
+}
+
+namespace predictor {
+
+/// A head that reads the first vector, and does not say that it reads no other.
+struct Wasteful : infty::ClassHead<double> {
+  static constexpr bool first_only = false;
+};
+
+}  // namespace predictor
+
+TEST_CASE(
+    "Predictor: answers of first tokens alone, and their gradients, are those of all tokens") {
+  for (const Index layers : {1, 2}) {
+    auto model =
+        infty::tests::small_predictor<infty::ClassHead<double>, infty::SelfAttention<double>>(
+            infty::ClassHead<double>(4, 3, Random(7)), 3, layers);
+    infty::Predictor whole(model.embedding, model.body, predictor::Wasteful{model.head});
+    const auto examples = infty::tests::small_examples(9);
+    CHECK(model.read(examples).hidden.front().dim(1) == 1);
+    CHECK(whole.read(examples).hidden.front().dim(1) > 1);
+    const auto gradients = [&](auto& of) {
+      for (const auto& [name, variable] : infty::named_parameters<double>(of)) {
+        auto handle = variable;
+        handle.zero_grad();
+      }
+      infty::Tape tape;
+      const auto loss = of.loss(examples);
+      std::vector<double> out{loss.value().item()};
+      tape.backward(loss);
+      for (const auto& [name, variable] : infty::named_parameters<double>(of))
+        for (const double x : variable.grad().to_vector()) out.push_back(x);
+      return out;
+    };
+    const auto one = gradients(model), other = gradients(whole);
+    REQUIRE(one.size() == other.size());
+    for (std::size_t i = 0; i < one.size(); ++i) CHECK(std::abs(one[i] - other[i]) < 1e-12);
+    CHECK(model.answers(examples) == whole.answers(examples));
+  }
+}
+
+TEST_CASE("Predictor: layers of several types leave out no vector that is wanted") {
+  using Both = infty::Block<infty::SelfAttention<double>>;
+  using Past = infty::Block<infty::CausalAttention<double>>;
+  static_assert(infty::answers_first<infty::Layers<Past, Both>>);
+  static_assert(!infty::answers_first<infty::Layers<Both, Past>>);
+  static_assert(!infty::answers_first<infty::Layers<Past>>);
+  const infty::TransformerConfig config{
+      .vocabulary = 11, .model_dim = 4, .layers = 1, .heads = 2, .feed_forward = 5};
+  const auto both = infty::blocks<infty::SelfAttention<double>>(config, {}, Random(1)).layers[0];
+  const auto past = infty::blocks<infty::CausalAttention<double>>(config, {}, Random(2)).layers[0];
+  const auto examples = infty::tests::small_examples(9);
+  const infty::PositionedEmbedding<double> embedding(11, 8, 4, Random(3), .7);
+  const infty::ClassHead<double> head(4, 3, Random(4));
+  const auto same = [&](auto first, auto second) {
+    const infty::Layers<decltype(first), decltype(second)> layers(first, second);
+    const infty::Predictor model(embedding, layers, head);
+    const infty::Predictor whole(embedding, layers, predictor::Wasteful{head});
+    const auto one = model.losses(examples), other = whole.losses(examples);
+    for (std::size_t i = 0; i < one.size(); ++i) CHECK(std::abs(one[i] - other[i]) < 1e-12);
+    return model.read(examples).hidden.front().dim(1) == 1;
+  };
+  CHECK(same(past, both));
+  CHECK_FALSE(same(both, past));
 }
 
 TEST_CASE("ClassHead: the softmax of a map of the first vector, by hand") {

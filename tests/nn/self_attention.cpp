@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
+
 #include <infty/autograd/shape.hpp>
 #include <infty/nn/causal_attention.hpp>
 #include <infty/nn/self_attention.hpp>
@@ -22,6 +24,14 @@ TEMPLATE_LIST_TEST_CASE("SelfAttention: every vector sees every other", "", inft
     const auto last = concat(concat(narrow(x, 0, i), narrow(x, i + 1, 5)), narrow(x, i, i + 1));
     CHECK(infty::tests::error(narrow(y, i, i + 1).value().to_vector(),
                               narrow(causal.forward(last), 4, 5).value().to_vector()) <
+          infty::tests::tolerance<T>);
+  }
+  // The first alone answer where no others are wanted, and have seen all the same.
+  for (const infty::Index first : {1, 3, 5, 9}) {
+    const auto some = attention.forward(x, infty::Pass<T, B>{.first = first});
+    REQUIRE(some.dim(1) == std::min<infty::Index>(first, 5));
+    CHECK(infty::tests::error(some.value().to_vector(),
+                              narrow(y, 0, some.dim(1)).value().to_vector()) <
           infty::tests::tolerance<T>);
   }
 }

@@ -17,7 +17,8 @@ namespace infty {
 template <class T, class Backend>
 struct ClassHead {
   using V = Variable<T, Backend>;
-  static constexpr Index labels = 1;  ///< of an example: its class
+  static constexpr Index labels = 1;        ///< of an example: its class
+  static constexpr bool first_only = true;  ///< whether it reads the first vector alone
 
   Linear<T, Backend> map;  ///< d -> classes
 

@@ -95,32 +95,30 @@ class LocalAdaptation {
   /// model stays.
   /// @throws what `Predictor::loss` does
   void step(std::span<const Example> examples) {
-    for (std::size_t i = 0; i < to_.size(); ++i) {
-      to_[i].variable.zero_grad();
-      to_[i].variable.set_requires_grad(adapts(i));
-    }
-    {
-      Tape tape;
-      tape.backward(copy_.loss(examples));
-    }
-    const T rate = static_cast<T>(config_.learning_rate);
-    const T twice = static_cast<T>(2 * config_.lambda);
-    for (std::size_t i = 0; i < to_.size(); ++i) {
-      if (!adapts(i)) continue;
-      const T *const g = to_[i].variable.grad().data(),
-                     *const w = std::as_const(from_[i]).variable.value().data();
-      T* const to = to_[i].variable.value().data();
-      B::for_each(to_[i].variable.size(), [=] INFTY_HOST_DEVICE(Index j) {
-        to[j] -= rate * (g[j] + twice * (to[j] - w[j]));
-      });
-    }
+    step_down([&] { return copy_.loss(examples); });
   }
 
   /// Begins again and goes all L steps down the loss of the same examples; without any it stays
-  /// where the model is. Returns the copy. @throws as `step`
+  /// where the model is. Returns the copy. Where the head adapts alone the examples are read once.
+  /// @throws as `step`
   const Model& adapt(std::span<const Example> examples) {
     reset();
-    for (Index i = 0; i < config_.steps && !examples.empty(); ++i) step(examples);
+    if (config_.steps == 0 || examples.empty()) return copy_;
+    if constexpr (requires { copy_.loss(copy_.read(examples), examples); }) {
+      bool reads_on = true;
+      for (std::size_t i = 0; i < to_.size(); ++i)
+        reads_on = reads_on && !(adapts(i) && Model::reads_by(to_[i].name));
+      if (reads_on) {
+        const auto reading = [&] {
+          const auto guard = no_grad();
+          return copy_.read(examples);
+        }();
+        for (Index i = 0; i < config_.steps; ++i)
+          step_down([&] { return copy_.loss(reading, examples); });
+        return copy_;
+      }
+    }
+    for (Index i = 0; i < config_.steps; ++i) step(examples);
     return copy_;
   }
 
@@ -136,6 +134,30 @@ class LocalAdaptation {
   }
 
  private:
+  /// One step down a loss of the copy and λ|W̃ - W|².
+  template <class Loss>
+  void step_down(Loss&& loss) {
+    for (std::size_t i = 0; i < to_.size(); ++i) {
+      to_[i].variable.zero_grad();
+      to_[i].variable.set_requires_grad(adapts(i));
+    }
+    {
+      Tape tape;
+      tape.backward(loss());
+    }
+    const T rate = static_cast<T>(config_.learning_rate);
+    const T twice = static_cast<T>(2 * config_.lambda);
+    for (std::size_t i = 0; i < to_.size(); ++i) {
+      if (!adapts(i)) continue;
+      const T *const g = to_[i].variable.grad().data(),
+                     *const w = std::as_const(from_[i]).variable.value().data();
+      T* const to = to_[i].variable.value().data();
+      B::for_each(to_[i].variable.size(), [=] INFTY_HOST_DEVICE(Index j) {
+        to[j] -= rate * (g[j] + twice * (to[j] - w[j]));
+      });
+    }
+  }
+
   bool adapts(std::size_t i) const {
     const std::string& name = from_[i].name;
     return from_[i].variable.requires_grad() && name.find(config_.part) != std::string::npos &&

@@ -61,7 +61,7 @@ class Neuromodulator {
     V x;  // [n, 1, d]
     {
       const auto guard = no_grad();
-      x = narrow(detail::read_texts(embedding, body, words), 0, 1);
+      x = narrow(detail::read_texts(embedding, body, words, true), 0, 1);
     }
     return sigmoid(second.forward(relu(first.forward(x))));
   }

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -23,9 +24,13 @@ namespace detail {
 
 /// What an encoder makes of texts of one length, each read behind a fresh state: [n, L] -> [n, L,
 /// d].
+/// @param first_only  whether the vector of the first token is wanted alone: then [n, 1, d] where
+/// the encoder's last layer can leave the others out
 template <class Embedding, class Body, class B>
-auto read_texts(const Embedding& embedding, const Body& body, const Tensor<Index, B>& words) {
-  Pass<typename Body::Scalar, B> pass{.words = words};
+auto read_texts(const Embedding& embedding, const Body& body, const Tensor<Index, B>& words,
+                bool first_only) {
+  Pass<typename Body::Scalar, B> pass{.first = answers_first<Body> && first_only ? 1 : 0,
+                                      .words = words};
   auto state = make_state(body, words.dim(0));
   return run_layer(body, state, embedding.forward(words, pass), pass);
 }
@@ -71,17 +76,40 @@ class Predictor {
     if constexpr (gated) see("gate", gate);
   }
 
+  /// What the head reads of examples: vectors of those of each length, behind the gate.
+  struct Reading {
+    std::vector<V> hidden;                       ///< [n, L, d], or [n, 1, d] of first tokens alone
+    std::vector<std::vector<std::size_t>> rows;  ///< which n of the examples these are
+  };
+
+  /// Whether what is read depends on the parameter of this name, and not the head alone.
+  static bool reads_by(std::string_view name) { return !name.starts_with("head."); }
+
+  /// What the head reads of examples. @throws as `answers`
+  Reading read(std::span<const Example> examples) const {
+    Reading out;
+    each_length(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
+      out.hidden.push_back(hidden);
+      out.rows.push_back(rows);
+    });
+    return out;
+  }
+
   /// The mean of -log p(labels) over examples, as a scalar to go backward from.
   /// @throws infty::ValueError if there are none, for one without tokens, or for a token or a label
   /// out of range; infty::ShapeError unless each has as many labels as the head wants
-  V loss(std::span<const Example> examples) const {
+  V loss(std::span<const Example> examples) const { return loss(read(examples), examples); }
+
+  /// The same of examples that were read, of which the head may have changed since. @throws
+  /// likewise
+  V loss(const Reading& reading, std::span<const Example> examples) const {
     require(!examples.empty(), "Predictor::loss", "there are no examples");
     V total;
-    each_length(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
-      const V part = sum(head.losses(hidden, labels_of(examples, rows)),
+    for (std::size_t i = 0; i < reading.rows.size(); ++i) {
+      const V part = sum(head.losses(reading.hidden[i], labels_of(examples, reading.rows[i])),
                          Scalar(1) / static_cast<Scalar>(examples.size()));
       total = total.size() == 0 ? part : total + part;
-    });
+    }
     return total;
   }
 
@@ -117,7 +145,7 @@ class Predictor {
     const auto guard = no_grad();
     std::vector<Scalar> out;
     Index d = 0;
-    each_length<false>(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
+    each_length<false, true>(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
       const auto first = narrow(hidden, 0, 1).value().to_vector();
       d = hidden.dim(2);
       out.resize(examples.size() * static_cast<std::size_t>(d));
@@ -132,7 +160,7 @@ class Predictor {
   static constexpr bool gated = !std::is_same_v<Gate, Ungated>;
 
   /// Calls f(hidden [n, L, d], rows) with the examples of each length, behind the gate or not.
-  template <bool behind_gate = gated, class F>
+  template <bool behind_gate = gated, bool first_only = false, class F>
   void each_length(std::span<const Example> examples, F&& f) const {
     std::map<std::size_t, std::vector<std::size_t>> of_length;
     for (std::size_t i = 0; i < examples.size(); ++i) {
@@ -146,7 +174,8 @@ class Predictor {
       const Index n = std::ssize(rows);
       const auto words =
           Tensor<Index, BackendType>::from(Shape{n, static_cast<Index>(length)}, tokens);
-      V hidden = detail::read_texts(embedding, body, words);
+      // Keys are made of the first token, too.
+      V hidden = detail::read_texts(embedding, body, words, Head::first_only || first_only);
       if constexpr (behind_gate) hidden = hidden * gate.forward(words);
       f(hidden, rows);
     }

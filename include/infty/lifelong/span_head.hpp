@@ -16,7 +16,8 @@ namespace infty {
 template <class T, class Backend>
 struct SpanHead {
   using V = Variable<T, Backend>;
-  static constexpr Index labels = 2;  ///< of an example: the first and the last token
+  static constexpr Index labels = 2;         ///< of an example: the first and the last token
+  static constexpr bool first_only = false;  ///< whether it reads the first vector alone
 
   Linear<T, Backend> map;  ///< d -> 2, without a bias, which a softmax over tokens does not see
 

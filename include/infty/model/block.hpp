@@ -59,6 +59,10 @@ struct Block {
     see("feed_norm", feed_norm);
   }
 
+  /// Whether it leaves out what `pass.first` does not want: the mixer says so; a feed that
+  /// remembers wants all.
+  static constexpr bool answers_first = infty::answers_first<Mixer> && !remembers<Feed>;
+
   /// Whether padding changes no answer: the mixer says so; a feed goes vector by vector unless it
   /// remembers.
   bool reads_padded() const { return infty::reads_padded(mixer) && !remembers<Feed>; }
@@ -80,7 +84,10 @@ struct Block {
     V y;
     if (answer || remembers<Feed>) {
       const Index left_out = x.dim(1) - mixed.dim(1);
-      const V input = left_out > 0 ? narrow(x, left_out, x.dim(1)) : x;
+      const bool none_in_front = answers_first && pass.first > 0;
+      const V input = left_out == 0   ? x
+                      : none_in_front ? narrow(x, 0, mixed.dim(1))
+                                      : narrow(x, left_out, x.dim(1));
       const V sum = pass.add_dropped(input, mixed);
       y = behind(mixer_norm, sum);
       if (pass.keep != FeedInput::none && answer)

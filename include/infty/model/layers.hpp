@@ -89,6 +89,8 @@ class Layers<L> {
   using V = Variable<Scalar, BackendType>;
   using State = StackState<StateOf<L>>;
 
+  static constexpr bool answers_first = infty::answers_first<L>;  ///< see `Pass::first`
+
   std::vector<L> layers;  ///< the lowest first; one at least
 
   template <class Visitor>
@@ -122,12 +124,15 @@ class Layers<L> {
     State next = state;
     V y = x;
     const bool answer = pass.answer, answer_before = pass.answer_before;
+    const Index first = std::exchange(pass.first, 0);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const bool last = i + 1 == layers.size();
       pass.answer = answer || !last;
       pass.answer_before = answer_before || !last;
+      if (answers_first && last) pass.first = first;
       y = detail::run_layer_of(i, layers[i], next.layers[i], y, pass);
     }
+    pass.first = first;
     state = std::move(next);
     return y;
   }
@@ -152,6 +157,10 @@ class Layers<First, Second, More...> {
   static_assert(detail::runs<First> && (detail::runs<Second, Scalar, BackendType> && ... &&
                                         detail::runs<More, Scalar, BackendType>),
                 "Layers: one of the layers" INFTY_NO_FORWARD);
+
+  /// See `Pass::first`.
+  static constexpr bool answers_first = infty::answers_first<
+      std::tuple_element_t<1 + sizeof...(More), std::tuple<First, Second, More...>>>;
 
   std::tuple<First, Second, More...> layers;  ///< the lowest first
 
@@ -186,6 +195,7 @@ class Layers<First, Second, More...> {
     State next = state;
     V y = x;
     const bool answer = pass.answer, answer_before = pass.answer_before;
+    const Index first = std::exchange(pass.first, 0);
     each([&]<std::size_t At>(std::integral_constant<std::size_t, At>) {
       if (!answer && At > last_that_remembers) {
         y = V();
@@ -193,10 +203,12 @@ class Layers<First, Second, More...> {
       }
       pass.answer = answer || At < last_that_remembers;
       pass.answer_before = answer_before || At + 1 < count;
+      if (answers_first && At + 1 == count) pass.first = first;
       y = detail::run_layer_of(At, std::get<At>(layers), std::get<At>(next.layers), y, pass);
     });
     pass.answer = answer;
     pass.answer_before = answer_before;
+    pass.first = first;
     state = std::move(next);
     return y;
   }

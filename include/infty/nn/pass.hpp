@@ -46,6 +46,9 @@ struct Pass {
   /// Whether anybody wants a layer's answer. Without it a layer moves its state on and may return
   /// nothing.
   bool answer = true;
+  /// Of how many vectors, the first of the segment, anybody wants the answers, where it is not 0:
+  /// a layer that `answers_first` may leave the others out.
+  Index first = 0;
   Index before = 0;  ///< first vectors of the segment that are memory tokens
   Index behind = 0;  ///< last ones that are
   /// Whether anybody wants the answers of the first `before` vectors. Without it a mixer may leave

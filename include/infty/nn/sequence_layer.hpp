@@ -51,6 +51,16 @@ inline constexpr bool state_takes_gradient = [] {
     return true;
 }();
 
+/// Whether a layer goes by `pass.first` and gives no more answers than are wanted: what its member
+/// `static constexpr bool answers_first` says; without one, it does not.
+template <class L>
+inline constexpr bool answers_first = [] {
+  if constexpr (requires { L::answers_first; })
+    return L::answers_first;
+  else
+    return false;
+}();
+
 /// Whether a layer goes by `pass.visible`, so that padding in front of a row's words changes none
 /// of their answers: what its member of this name says; without one, it does not.
 template <class L>
