@@ -38,6 +38,8 @@ namespace support {
 
 /// Seconds without a sign of life behind which a rank is given up, if nobody says otherwise.
 inline constexpr double default_silence = 7;
+/// So many times as long may MPI take to start, which on many machines is longer.
+inline constexpr double start_silences = 10;
 
 /// The option that says so.
 inline void add_ranks(CLI::App& app, double& silence) {
@@ -97,12 +99,13 @@ class FirstRankSpeaks {
 };
 
 #if defined(INFTY_MPI)
-/// Ends the program if it has not ended in so many seconds, rounded up; 0: never. For MPI_Finalize,
-/// in which a rank that was stopped a moment ago keeps all others, and nobody listens any more.
+/// Ends the program in so many seconds, rounded up, unless it is called again; 0: never. For
+/// MPI_Init and MPI_Finalize, in which a rank that is stopped keeps all others, and nobody listens.
 inline void end_within(double seconds) {
+  ::alarm(0);
   if (seconds == 0) return;
   std::signal(SIGALRM, [](int) {
-    constexpr char text[] = "another rank does not end: it was stopped, or cut off\n";
+    constexpr char text[] = "another rank does not start or end: it was stopped, or cut off\n";
     [[maybe_unused]] const auto put = ::write(STDERR_FILENO, text, sizeof text - 1);
     ::_exit(1);
   });
@@ -114,6 +117,7 @@ inline void end_within(double seconds) {
 template <class Job>
 int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& job) {
   const FirstRankSpeaks speaks;
+  end_within(start_silences * silence);
   infty::MpiCommunicator mpi({.silence = silence, .lost = [&](int rank, double seconds) {
                                 char text[16];
                                 std::snprintf(text, sizeof text, "%.1f", seconds);
@@ -124,6 +128,7 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
                                            "are started again");
                                 MPI_Abort(MPI_COMM_WORLD, 1);
                               }});
+  end_within(0);
   if (mpi.rank() > 0) speaks.be_silent();
   const int sharing = ranks_on_processors(mpi);
   if (threads == 0 && std::getenv("OMP_NUM_THREADS") == nullptr)
