@@ -20,7 +20,8 @@ namespace infty {
 struct RelationMention {
   /// One of the two things.
   struct Entity {
-    std::string name, id;
+    std::string name;                        ///< as the sentence has it
+    std::string id;                          ///< in the knowledge base, such as Q42
     std::vector<std::vector<Index>> places;  ///< words of the sentence, of each time it is named
   };
 
