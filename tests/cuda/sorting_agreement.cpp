@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <infty/nn/dropout.hpp>
@@ -71,19 +72,19 @@ Run trained() {
 
 // Backends differ by the order in which kernels sum. Measured over all steps: 4.8e-7 in float and
 // 8.9e-16 in double, four units in the last place of losses between 1 and 2, in step 9 as in step
-// 99; what is allowed is some 100 units, as for any few hundred rounded operations.
+// 99; what is allowed is some 100 units, as for any few hundred rounded operations. Each scalar
+// trains on one of Thrust's backends, to spare the compiler.
 TEMPLATE_TEST_CASE("sorting: backends train alike from one seed", "", float, double) {
   const Run eigen = trained<TestType, EigenBackend>();
   REQUIRE(eigen.losses.size() == 100);
   CHECK(eigen.losses.back() < eigen.losses.front());
-  const Run cpp = trained<TestType, OnCpp>(), threads = trained<TestType, OnThreads>();
-  for (const Run* const run : {&cpp, &threads}) {
-    CHECK(run->parameters == eigen.parameters);
-    REQUIRE(run->losses.size() == eigen.losses.size());
-    for (std::size_t step = 0; step < eigen.losses.size(); ++step) {
-      INFO("step " << step);
-      CHECK(std::abs(run->losses[step] - eigen.losses[step]) <= tolerance<TestType>);
-    }
+  using OnThrust = std::conditional_t<std::is_same_v<TestType, float>, OnThreads, OnCpp>;
+  const Run thrust = trained<TestType, OnThrust>();
+  CHECK(thrust.parameters == eigen.parameters);
+  REQUIRE(thrust.losses.size() == eigen.losses.size());
+  for (std::size_t step = 0; step < eigen.losses.size(); ++step) {
+    INFO("step " << step);
+    CHECK(std::abs(thrust.losses[step] - eigen.losses[step]) <= tolerance<TestType>);
   }
 }
 
