@@ -13,7 +13,8 @@
 namespace lifelong {
 
 /// Bytes that a run needs, about: texts and those that the memory holds, the parameters with their
-/// gradients, moments and copies, and what the largest batch keeps for the way back.
+/// gradients, moments and copies, and what the largest batch keeps for the way back; or what
+/// reading beforehand needs, if it is more.
 inline double bytes_of(const Settings& s) {
   const auto number = [](Index n) { return static_cast<double>(n); };
   const double tokens = number(s.length) + 1, width = number(s.width),
@@ -36,8 +37,14 @@ inline double bytes_of(const Settings& s) {
   const double rows = std::max({number(s.batch), number(s.test),
                                 std::min(number(std::max(s.agem_sample, s.replay.drawn())), held),
                                 std::min(number(s.adaptation.neighbours), held) * together});
-  const double kept =
-      rows * tokens * number(s.layers) * (12 * width + 2 * inner + number(s.heads) * tokens);
+  const auto of_rows = [&](double n) {
+    return n * tokens * number(s.layers) * (12 * width + 2 * inner + number(s.heads) * tokens);
+  };
+  // Of a word in seven that is masked, the logits, their probabilities and their gradient.
+  const double reading = s.pretrain > 0 ? of_rows(number(s.pretrain_batch)) +
+                                              number(s.pretrain_batch) * tokens / 7 * 3 * words
+                                        : 0;
+  const double kept = std::max(of_rows(rows), reading);
   // Those of a frozen encoder, of anml-er's gates, are in the model and its copies.
   return texts + sizeof(float) * (11 * parameters + kept);
 }

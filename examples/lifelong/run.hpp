@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,17 +15,11 @@
 #include <infty/lifelong/meta_mbpa.hpp>
 #include <infty/lifelong/meta_replay.hpp>
 #include <infty/lifelong/multitask.hpp>
-#include <infty/lifelong/neuromodulator.hpp>
 #include <infty/lifelong/online_ewc.hpp>
-#include <infty/lifelong/predictor.hpp>
-#include <infty/model/blocks.hpp>
-#include <infty/nn/positioned_embedding.hpp>
-#include <infty/nn/self_attention.hpp>
 
-#include "../support/behind.hpp"
 #include "../support/finished_runs.hpp"
 #include "../support/interrupt.hpp"
-#include "set_stream.hpp"
+#include "model.hpp"
 
 namespace lifelong {
 
@@ -73,37 +68,6 @@ void each_field(Cell& cell, See&& see) {
   see("texts", cell.texts);
   see("tasks", cell.tasks);
   see("matrix", cell.matrix);
-}
-
-using Model = infty::Predictor<infty::PositionedEmbedding<float>,
-                               infty::Layers<infty::Block<infty::SelfAttention<float>>>,
-                               infty::ClassHead<float>>;
-/// The same behind gates, for anml-er.
-using Gate = infty::Neuromodulator<infty::PositionedEmbedding<float>,
-                                   infty::Layers<infty::Block<infty::SelfAttention<float>>>>;
-using GatedModel = infty::Predictor<infty::PositionedEmbedding<float>,
-                                    infty::Layers<infty::Block<infty::SelfAttention<float>>>,
-                                    infty::ClassHead<float>, Gate>;
-
-inline Model model_of(const Settings& s, const Stream& stream, std::uint64_t seed) {
-  const infty::Random random(seed, 20);
-  const infty::TransformerConfig config{.vocabulary = stream.vocabulary,
-                                        .model_dim = s.width,
-                                        .layers = s.layers,
-                                        .heads = s.heads,
-                                        .feed_forward = s.feed_forward};
-  // Wider than GPT-2's at first: keys are what an encoder makes of words that it has not learned.
-  return {infty::PositionedEmbedding<float>(stream.vocabulary, stream.longest, s.width,
-                                            random.split(0), 1),
-          infty::blocks<infty::SelfAttention<float>>(config, {}, random.split(1)),
-          infty::ClassHead<float>(s.width, stream.classes, random.split(2))};
-}
-
-/// The gates are made by a frozen copy of the encoder as it is at first.
-inline GatedModel gated_model_of(const Settings& s, const Stream& stream, std::uint64_t seed) {
-  const Model plain = model_of(s, stream, seed);
-  return {plain.embedding, plain.body, plain.head,
-          Gate(plain.embedding, plain.body, s.width, s.width, infty::Random(seed, 21))};
 }
 
 inline infty::LearnerConfig learner_config(const Settings& s, const Run& run) {
@@ -183,19 +147,20 @@ Cell learned_by(M made, Learned model, const Stream& stream, const Run& run, con
   return cell;
 }
 
-/// Does a run. Calls done(1) behind each task.
-/// @throws support::Interrupted where a signal came
+/// Does a run, with the encoder of the folder if one has read beforehand. Calls done(1) behind each
+/// task. @throws support::Interrupted where a signal came
 template <class Done>
-Cell cell_of(const Run& run, const Settings& s, Done&& done) {
+Cell cell_of(const Run& run, const Settings& s, const std::filesystem::path& out, Done&& done) {
   const double start = support::computed();
   const Stream stream = stream_of(s, run.seed, run.order);
   Cell cell;
   if (run.method == "anml-er")
     cell = learned_by(infty::MetaReplay<GatedModel>(s.replay, inner_of(s, run.method)),
-                      gated_model_of(s, stream, run.seed), stream, run, s, done);
+                      gated_model_of(s, stream, run.seed, out), stream, run, s, done);
   else
     with_method(s, run.method, [&](auto method) {
-      cell = learned_by(std::move(method), model_of(s, stream, run.seed), stream, run, s, done);
+      cell =
+          learned_by(std::move(method), model_of(s, stream, run.seed, out), stream, run, s, done);
     });
   cell.seconds = support::computed() - start;
   return cell;

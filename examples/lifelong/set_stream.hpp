@@ -15,17 +15,20 @@
 namespace lifelong {
 
 /// Draws `wanted` texts of a file of a published set evenly, in the order of the file where there
-/// are no more, and adds its name and bytes to a fingerprint.
+/// are no more, and adds its name and bytes to a fingerprint. Calls see(text) for every one there
+/// is.
 /// @throws infty::IoError as `for_each_labelled_text`, or if there is no text in it
-inline std::vector<infty::LabelledText> draw_texts(const std::filesystem::path& file, Index wanted,
-                                                   infty::Random random,
-                                                   support::Fingerprint& fingerprint) {
+template <class See>
+std::vector<infty::LabelledText> draw_texts(const std::filesystem::path& file, Index wanted,
+                                            infty::Random random, support::Fingerprint& fingerprint,
+                                            See&& see) {
   const infty::MappedFile mapped(file);
   fingerprint.add_text(file.filename().string());
   fingerprint.add_text(mapped.text());
   std::vector<infty::LabelledText> out;
   Index seen = 0;
   infty::for_each_labelled_text(mapped.text(), file.string(), [&](infty::LabelledText&& text) {
+    see(text.text);
     const Index place = seen < wanted ? seen : random.below(seen + 1);
     if (seen++ < wanted)
       out.push_back(std::move(text));
@@ -38,7 +41,8 @@ inline std::vector<infty::LabelledText> draw_texts(const std::filesystem::path& 
 
 /// A task a folder of --sets, with its `train.csv` and `test.csv`: so many texts of each, drawn by
 /// the seed, or all that there are. Classes of a set are its own. A text is its first `length`
-/// words; those that are not among the `max_vocabulary` most frequent to learn from are one token.
+/// words; those that are not among the `max_vocabulary` most frequent of all `train.csv` are one
+/// token, whatever is drawn.
 /// @throws infty::IoError for a file that is none of such a set; infty::ValueError for a test with
 /// a class that nothing to learn from has
 inline Stream set_stream(const Settings& s, std::uint64_t seed) {
@@ -55,10 +59,12 @@ inline Stream set_stream(const Settings& s, std::uint64_t seed) {
   for (const std::string& folder : s.sets) {
     const auto draws = random.split(training.size());
     const std::filesystem::path at = folder;
-    training.push_back(draw_texts(at / "train.csv", s.training, draws.split(0), fingerprint));
-    test.push_back(draw_texts(at / "test.csv", s.test, draws.split(1), fingerprint));
-    for (const auto& one : training.back())
-      each_word(one.text, [&](std::string_view word) { counts.add(word); });
+    training.push_back(draw_texts(
+        at / "train.csv", s.training, draws.split(0), fingerprint, [&](std::string_view text) {
+          each_word(text, [&](std::string_view word) { counts.add(word); });
+        }));
+    test.push_back(
+        draw_texts(at / "test.csv", s.test, draws.split(1), fingerprint, [](std::string_view) {}));
   }
   const infty::Vocabulary vocabulary(counts, {.max_size = s.max_vocabulary});
   const Index unknown = vocabulary.find(infty::unknown_word).value();
@@ -92,13 +98,34 @@ inline Stream set_stream(const Settings& s, std::uint64_t seed) {
   return out;
 }
 
+/// The stream of a seed in the order of its tasks as they are.
+/// @param reading  whether what there is to read beforehand is wanted, too, if it is not what there
+/// is to learn
+inline Stream unshuffled_stream_of(const Settings& s, std::uint64_t seed, bool reading = false) {
+  return !s.sets.empty()   ? set_stream(s, seed)
+         : s.texts.empty() ? made_stream(s, seed)
+                           : text_stream(s, seed, reading);
+}
+
 /// The stream of a seed in an order of its tasks.
 inline Stream stream_of(const Settings& s, std::uint64_t seed, Index order) {
-  Stream out = !s.sets.empty()   ? set_stream(s, seed)
-               : s.texts.empty() ? made_stream(s, seed)
-                                 : text_stream(s, seed);
+  Stream out = unshuffled_stream_of(s, seed);
   infty::Random random(static_cast<std::uint64_t>(order), 12);
   if (order != 1) shuffle(out.tasks, random);
+  return out;
+}
+
+/// What an encoder reads before any stream is learned: the first nine tenths of the texts of a
+/// folder; or else what a stream of a seed of its own has to learn, without the answers.
+inline Stream reading_of(const Settings& s) {
+  constexpr std::uint64_t seed = ~std::uint64_t{0};
+  Stream out = unshuffled_stream_of(s, seed, true);
+  if (!out.reading.empty()) return out;
+  for (const infty::LifelongTask& task : out.tasks)
+    for (const infty::Example& example : task.training)
+      if (example.tokens.size() > 1)
+        out.reading.emplace_back(example.tokens.begin() + 1, example.tokens.end());
+  infty::require(!out.reading.empty(), "lifelong", "there is no word to be read beforehand");
   return out;
 }
 

@@ -35,6 +35,9 @@ struct Settings {
   Index topic_words = 12, class_words = 4, fillers = 40, max_vocabulary = 4000;
   double topic_share = .3, class_share = .2;
 
+  Index pretrain = 0, pretrain_batch = 32;
+  double pretrain_rate = 1e-3;
+
   Index width = 32, layers = 1, heads = 2, feed_forward = 64, batch = 10;
   double rate = 3e-3, clip = 1;
 
@@ -73,6 +76,13 @@ void each_setting(Settings& s, See&& see) {
   see(stream, "topic-share", s.topic_share, "of the words of a text that tell the task");
   see(stream, "class-share", s.class_share, "that tell the class");
   see(stream, "max-vocabulary", s.max_vocabulary, "different words of given texts; 0: all");
+
+  const char* const reading = "Reading beforehand";
+  see(reading, "pretrain", s.pretrain,
+      "steps in which the encoder learns to guess masked words, before it is asked anything; 0: it "
+      "begins from nothing");
+  see(reading, "pretrain-batch", s.pretrain_batch, "texts of such a step");
+  see(reading, "pretrain-rate", s.pretrain_rate, "of Adam in these steps, at most");
 
   const char* const model = "The model";
   see(model, "width", s.width, "of vectors");

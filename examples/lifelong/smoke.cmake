@@ -96,6 +96,31 @@ foreach(task ag_news_csv dbpedia_csv)
     message(FATAL_ERROR "no task ${task}:\n${run}")
   endif()
 endforeach()
+# An encoder that reads beforehand: once, for all runs. Those of a folder are of other weights then.
+set(readers ${shape} --pretrain 12 --pretrain-batch 2 --orders 1 --seeds 4,5 --methods sequential,mbpa,anml-er)
+foreach(stream "" "--texts;texts;--rate;.02" "--sets;sets/ag_news_csv,sets/dbpedia_csv")
+  file(REMOVE_RECURSE "${FOLDER}/readers")
+  run(0 ignored ${readers} ${stream} --out readers)
+  if(NOT errors MATCHES "read beforehand: 12 steps, [0-9.]+ nats a masked word")
+    message(FATAL_ERROR "it does not say what has been read:\n${errors}")
+  endif()
+  file(READ "${FOLDER}/readers/table.md" whole)
+  # The encoder is made anew, and two of the runs.
+  file(REMOVE "${FOLDER}/readers/encoder.safetensors" "${FOLDER}/readers/runs/mbpa-1-5.json"
+       "${FOLDER}/readers/runs/anml-er-1-4.json")
+  run(0 ignored ${readers} ${stream} --out readers --jobs 1)
+  file(READ "${FOLDER}/readers/table.md" parts)
+  same("the table of runs with an encoder made again" "${whole}" "${parts}")
+  # What has been read is not read again.
+  run(0 ignored ${readers} ${stream} --out readers)
+  if(errors MATCHES "read beforehand")
+    message(FATAL_ERROR "it has read again:\n${errors}")
+  endif()
+endforeach()
+string(REPLACE "--pretrain;12" "--pretrain;13" more "${readers}")
+refused("holds a comparison with --pretrain 12, not 13" ${more} ${stream} --out readers)
+
+# What is no such set.
 refused("--texts and --sets are given" ${of_sets} --texts texts --out other)
 refused("sets/none/train.csv" ${shape} --sets sets/none --out other)
 file(APPEND "${FOLDER}/sets/ag_news_csv/test.csv" "\"3\",\"of 3\"\n")
