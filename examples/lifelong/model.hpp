@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <infty/lifelong/candidate_predictor.hpp>
 #include <infty/lifelong/masked_language_model.hpp>
 #include <infty/lifelong/neuromodulator.hpp>
 #include <infty/lifelong/predictor.hpp>
@@ -21,7 +22,7 @@
 
 #include "../support/behind.hpp"
 #include "../support/interrupt.hpp"
-#include "set_stream.hpp"
+#include "streams.hpp"
 
 namespace lifelong {
 
@@ -31,6 +32,9 @@ using Model = infty::Predictor<Embedding, Body, infty::ClassHead<float>>;
 /// The same behind gates, for anml-er.
 using Gate = infty::Neuromodulator<Embedding, Body>;
 using GatedModel = infty::Predictor<Embedding, Body, infty::ClassHead<float>, Gate>;
+/// Those that say which candidate fits.
+using CandidateModel = infty::CandidatePredictor<Embedding, Body>;
+using GatedCandidateModel = infty::CandidatePredictor<Embedding, Body, Gate>;
 /// What reads beforehand.
 using Reader = infty::MaskedLanguageModel<Embedding, Body>;
 
@@ -88,7 +92,8 @@ inline void read_beforehand(const Settings& s, const std::filesystem::path& file
           const Index at = draws.below(std::ssize(all) - length + 1);
           std::vector<Index> tokens{0};
           tokens.insert(tokens.end(), all.begin() + at, all.begin() + at + length);
-          texts.push_back(infty::mask_text(tokens, 1, stream.vocabulary, {}, draws));
+          texts.push_back(
+              infty::mask_text(tokens, stream.first_word, stream.vocabulary, {}, draws));
         }
         return loss = reader.loss(texts);
       },
@@ -115,19 +120,25 @@ inline Reader encoder_of(const Settings& s, const Stream& stream, std::uint64_t 
   return reader;
 }
 
-inline Model model_of(const Settings& s, const Stream& stream, std::uint64_t seed,
-                      const std::filesystem::path& out) {
+/// The model of a run: with a head for the classes of the stream, or for candidates.
+template <class Made>
+Made model_of(const Settings& s, const Stream& stream, std::uint64_t seed,
+              const std::filesystem::path& out) {
   const Reader encoder = encoder_of(s, stream, seed, out);
-  return {encoder.embedding, encoder.body,
-          infty::ClassHead<float>(s.width, stream.classes, infty::Random(seed, 20).split(2))};
-}
-
-/// The gates are made by a frozen copy of the encoder as it is at first.
-inline GatedModel gated_model_of(const Settings& s, const Stream& stream, std::uint64_t seed,
-                                 const std::filesystem::path& out) {
-  const Model plain = model_of(s, stream, seed, out);
-  return {plain.embedding, plain.body, plain.head,
-          Gate(plain.embedding, plain.body, s.width, s.width, infty::Random(seed, 21))};
+  const infty::Random random = infty::Random(seed, 20).split(2);
+  const auto made = [&](auto&&... gate) -> Made {
+    if constexpr (requires(Made m) { m.head.first_only; })
+      return {encoder.embedding, encoder.body,
+              infty::ClassHead<float>(s.width, stream.classes, random), gate...};
+    else
+      return {encoder.embedding, encoder.body, infty::Linear<float>(s.width, 1, random, false), 1,
+              gate...};
+  };
+  // The gates are made by a frozen copy of the encoder as it is at first.
+  if constexpr (requires(Made m) { m.gate.first; })
+    return made(Gate(encoder.embedding, encoder.body, s.width, s.width, infty::Random(seed, 21)));
+  else
+    return made();
 }
 
 }  // namespace lifelong

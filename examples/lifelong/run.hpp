@@ -93,17 +93,39 @@ inline infty::LocalAdaptationConfig inner_of(const Settings& s, const std::strin
   return inner;
 }
 
-/// Calls f(method) with the method of this name, but for anml-er.
-template <class F>
+/// Learns as one method and answers as another.
+template <class Learns, class Answers>
+struct Crossed {
+  Learns learns;
+  Answers answers;
+
+  template <class L>
+  void learn(L& learner, std::span<const infty::Example> batch) {
+    learns.learn(learner, batch);
+  }
+  template <class L>
+  infty::Answers answer(L& learner, std::span<const infty::Example> examples) {
+    return answers.answer(learner, examples);
+  }
+};
+template <class Learns, class Answers>
+Crossed(Learns, Answers) -> Crossed<Learns, Answers>;
+
+/// Calls f(method) with the method of this name, but for anml-er, for a model.
+template <class Model, class F>
 auto with_method(const Settings& s, const std::string& name, F&& f) {
   const auto without_replay = infty::SparseReplayConfig{.interval = s.replay.interval, .rate = 0};
+  const infty::Mbpa mbpa(s.replay, s.adaptation);
+  const infty::MetaMbpa<Model> meta(s.replay, s.adaptation, s.together);
   if (name == "ewc") return f(infty::OnlineEwc<Model>(s.ewc));
   if (name == "a-gem") return f(infty::AGem(s.agem_sample));
   if (name == "replay") return f(infty::ExperienceReplay(s.replay));
   if (name == "mbpa") return f(infty::Mbpa(without_replay, s.adaptation));
   if (name == "mbpa++-random") return f(infty::Mbpa(s.replay, s.adaptation, true));
-  if (name == "mbpa++") return f(infty::Mbpa(s.replay, s.adaptation));
-  if (name == "meta-mbpa") return f(infty::MetaMbpa<Model>(s.replay, s.adaptation, s.together));
+  if (name == "mbpa++") return f(mbpa);
+  if (name == "mbpa++-once") return f(Crossed{mbpa, meta});
+  if (name == "meta-mbpa") return f(meta);
+  if (name == "meta-mbpa-each") return f(Crossed{meta, mbpa});
   if (name == "oml-er" || name == "maml-er")
     return f(infty::MetaReplay<Model>(s.replay, inner_of(s, name)));
   if (name == "multitask") return f(infty::Multitask());
@@ -147,21 +169,28 @@ Cell learned_by(M made, Learned model, const Stream& stream, const Run& run, con
   return cell;
 }
 
+/// Does a run with a model of its stream, or with the same behind gates.
+template <class Model, class GatedModel, class Done>
+Cell cell_with(const Run& run, const Stream& stream, const Settings& s,
+               const std::filesystem::path& out, Done&& done) {
+  if (run.method == "anml-er")
+    return learned_by(infty::MetaReplay<GatedModel>(s.replay, inner_of(s, run.method)),
+                      model_of<GatedModel>(s, stream, run.seed, out), stream, run, s, done);
+  return with_method<Model>(s, run.method, [&](auto method) {
+    return learned_by(std::move(method), model_of<Model>(s, stream, run.seed, out), stream, run, s,
+                      done);
+  });
+}
+
 /// Does a run, with the encoder of the folder if one has read beforehand. Calls done(1) behind each
 /// task. @throws support::Interrupted where a signal came
 template <class Done>
 Cell cell_of(const Run& run, const Settings& s, const std::filesystem::path& out, Done&& done) {
   const double start = support::computed();
   const Stream stream = stream_of(s, run.seed, run.order);
-  Cell cell;
-  if (run.method == "anml-er")
-    cell = learned_by(infty::MetaReplay<GatedModel>(s.replay, inner_of(s, run.method)),
-                      gated_model_of(s, stream, run.seed, out), stream, run, s, done);
-  else
-    with_method(s, run.method, [&](auto method) {
-      cell =
-          learned_by(std::move(method), model_of(s, stream, run.seed, out), stream, run, s, done);
-    });
+  Cell cell = s.candidates > 0
+                  ? cell_with<CandidateModel, GatedCandidateModel>(run, stream, s, out, done)
+                  : cell_with<Model, GatedModel>(run, stream, s, out, done);
   cell.seconds = support::computed() - start;
   return cell;
 }

@@ -26,6 +26,7 @@ struct Stream {
   Index classes = 0;       ///< of all tasks together
   Index longest = 0;       ///< tokens of a text, with the one in front
   std::string texts = {};  ///< a fingerprint of the texts that are given, their names and bytes
+  Index first_word = 1;    ///< the first token that is a word
   std::vector<std::vector<Index>> reading = {};  ///< what an encoder may read beforehand: words
 };
 

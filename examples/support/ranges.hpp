@@ -168,6 +168,7 @@ Range<T> range_of(std::string_view name) {
                                                                {"classes", from(1)},
                                                                {"fillers", from(1)},
                                                                {"orders", from(1)},
+                                                               {"candidates", from(0)},
                                                                {"pretrain", from(0)},
                                                                {"pretrain-batch", from(1)},
                                                                {"support", from(1)},
