@@ -26,7 +26,7 @@ inline double bytes_of(const Settings& s) {
                          : s.texts.empty() ? number(s.tasks) * number(s.classes)
                                            : number(std::ssize(infty::text_files(s.texts)));
   const double tasks = std::ceil(classes / number(s.classes));
-  const double words = s.texts.empty() && s.sets.empty()
+  const double words = s.texts.empty() && s.sets.empty() && s.relations.empty()
                            ? tasks * number(s.topic_words) +
                                  number(s.classes) * number(s.class_words) + number(s.fillers)
                            : number(s.max_vocabulary);

@@ -191,6 +191,7 @@ Range<T> range_of(std::string_view name) {
       {"epsilon", not_negative},
       {"hours", {0, 10000}},
       {"kl-weight", not_negative},
+      {"pretrain-rate", positive},
       {"last-rate", not_negative},
       {"memory-rate", not_negative},
       {"power", {.01, 100}},  // where shares of a past in double are neither 0 nor 1
