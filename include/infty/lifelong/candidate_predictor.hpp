@@ -151,25 +151,11 @@ class CandidatePredictor {
   /// are no examples, for one that begins with a separator, or for a token out of range
   Tensor<Scalar, BackendType> keys(std::span<const Example> examples) const {
     require(!examples.empty(), "CandidatePredictor::keys", "there are no examples");
-    const auto guard = no_grad();
     std::vector<std::vector<Index>> texts;
     for (const Example& e : examples)
       texts.emplace_back(e.tokens.begin(), std::find(e.tokens.begin(), e.tokens.end(), separator_));
-    std::vector<Scalar> out;
-    Index d = 0;
-    const auto tokens_of = [&](std::size_t i) -> const auto& { return texts[i]; };
-    detail::each_length<BackendType>(
-        "CandidatePredictor", "example", texts.size(), tokens_of,
-        [&](const Tensor<Index, BackendType>& words, const std::vector<std::size_t>& rows) {
-          const V first = narrow(detail::read_texts(embedding, body, words, true), 0, 1);
-          const auto all = first.value().to_vector();
-          d = first.dim(2);
-          out.resize(texts.size() * static_cast<std::size_t>(d));
-          for (std::size_t i = 0; i < rows.size(); ++i)
-            std::copy_n(all.begin() + static_cast<Index>(i) * d, d,
-                        out.begin() + static_cast<Index>(rows[i]) * d);
-        });
-    return Tensor<Scalar, BackendType>::from(Shape{std::ssize(examples), d}, out);
+    return detail::first_vectors("CandidatePredictor", "example", embedding, body, texts.size(),
+                                 [&](std::size_t i) -> const auto& { return texts[i]; });
   }
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <span>
@@ -125,33 +124,23 @@ class Predictor {
   /// examples
   Tensor<Scalar, BackendType> keys(std::span<const Example> examples) const {
     require(!examples.empty(), "Predictor::keys", "there are no examples");
-    const auto guard = no_grad();
-    std::vector<Scalar> out;
-    Index d = 0;
-    each_length<false, true>(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
-      const auto first = narrow(hidden, 0, 1).value().to_vector();
-      d = hidden.dim(2);
-      out.resize(examples.size() * static_cast<std::size_t>(d));
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        std::copy_n(first.begin() + static_cast<Index>(i) * d, d,
-                    out.begin() + static_cast<Index>(rows[i]) * d);
-    });
-    return Tensor<Scalar, BackendType>::from(Shape{std::ssize(examples), d}, out);
+    return detail::first_vectors("Predictor", "example", embedding, body, examples.size(),
+                                 [&](std::size_t i) -> const auto& { return examples[i].tokens; });
   }
 
  private:
   static constexpr bool gated = !std::is_same_v<Gate, Ungated>;
 
-  /// Calls f(hidden [n, L, d], rows) with the examples of each length, behind the gate or not.
-  template <bool behind_gate = gated, bool first_only = false, class F>
+  /// Calls f(hidden [n, L, d], rows) with the examples of each length, behind the gate if there is
+  /// one.
+  template <class F>
   void each_length(std::span<const Example> examples, F&& f) const {
     const auto tokens_of = [&](std::size_t i) -> const auto& { return examples[i].tokens; };
     detail::each_length<BackendType>(
         "Predictor", "example", examples.size(), tokens_of,
         [&](const Tensor<Index, BackendType>& words, const std::vector<std::size_t>& rows) {
-          // Keys are made of the first token, too.
-          V hidden = detail::read_texts(embedding, body, words, Head::first_only || first_only);
-          if constexpr (behind_gate) hidden = hidden * gate.forward(words);
+          V hidden = detail::read_texts(embedding, body, words, Head::first_only);
+          if constexpr (gated) hidden = hidden * gate.forward(words);
           f(hidden, rows);
         });
   }

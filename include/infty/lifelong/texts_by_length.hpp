@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/shape.hpp>
+#include <infty/autograd/tape.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
@@ -47,6 +50,29 @@ auto read_texts(const Embedding& embedding, const Body& body, const Tensor<Index
                                       .words = words};
   auto state = make_state(body, words.dim(0));
   return run_layer(body, state, embedding.forward(words, pass), pass);
+}
+
+/// What an encoder makes of the first token of each text, [n, d], as a value. @throws as
+/// `each_length`, and what the encoder does
+template <class Embedding, class Body, class TokensOf>
+auto first_vectors(const char* op, const char* what, const Embedding& embedding, const Body& body,
+                   std::size_t texts, const TokensOf& tokens_of) {
+  using T = typename Body::Scalar;
+  using B = typename Body::BackendType;
+  const auto guard = no_grad();
+  std::vector<T> out;
+  Index d = 0;
+  each_length<B>(op, what, texts, tokens_of,
+                 [&](const Tensor<Index, B>& words, const std::vector<std::size_t>& rows) {
+                   const auto first = narrow(read_texts(embedding, body, words, true), 0, 1);
+                   const auto all = first.value().to_vector();
+                   d = first.dim(2);
+                   out.resize(texts * static_cast<std::size_t>(d));
+                   for (std::size_t i = 0; i < rows.size(); ++i)
+                     std::copy_n(all.begin() + static_cast<Index>(i) * d, d,
+                                 out.begin() + static_cast<Index>(rows[i]) * d);
+                 });
+  return Tensor<T, B>::from(Shape{static_cast<Index>(texts), d}, out);
 }
 
 }  // namespace infty::detail
