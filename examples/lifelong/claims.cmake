@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/claims.cmake")
 set(options --tasks 2 --classes 2 --training 8 --test 4 --length 4 --width 4 --heads 2 --feed-forward 4 --batch 4
-            --methods sequential,replay --orders 1 --seeds 4,5 --out a)
+            --methods sequential,replay --orders 1 --seeds 4,5 --pretrain 5 --pretrain-batch 2 --out a)
 run(0 whole ${options})
 held(a/.lock a ${options})
 
@@ -21,6 +21,19 @@ field(${name} "matrix\": [" "matrix\": [[], " ": its accuracies are not 2 of 2 t
 damaged(a/settings.json "a/settings.json is damaged" "{")
 damaged(a/settings.json "a/settings.json: there are no settings" "[]")
 field(a/settings.json "batch\": 4" "botch\": 4" " lacks the setting --batch: it was written by another")
+
+# An encoder that is none, or has read something else.
+set(encoder a/encoder.safetensors)
+file(COPY_FILE "${FOLDER}/${encoder}" "${FOLDER}/good")
+file(WRITE "${FOLDER}/${encoder}" "")
+unchanged("reading beforehand: " ${options})
+unchanged("${encoder}" ${options})
+edited(good ${encoder} "\\\"pretrain\\\":5" "\\\"pretrain\\\":6")
+unchanged("pretrain" ${options})
+edited(good ${encoder} "model.transform.weight" "model.transform.height")
+unchanged("model.transform.weight" ${options})
+file(COPY_FILE "${FOLDER}/good" "${FOLDER}/${encoder}")
+
 run(0 again ${options})
 string(REGEX REPLACE "\n\\| method \\| a question.*" "" whole "${whole}")
 string(REGEX REPLACE "\n\\| method \\| a question.*" "" again "${again}")

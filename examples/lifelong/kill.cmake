@@ -4,7 +4,7 @@ cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
 set(options --tasks 3 --classes 2 --training 60 --test 10 --length 5 --width 8 --heads 2 --feed-forward 8 --batch 4
             --interval 8 --neighbours 3 --adaptation-steps 2 --seeds 4,5 --orders 1
-            --methods sequential,replay,mbpa++,meta-mbpa)
+            --methods sequential,replay,mbpa++,meta-mbpa --pretrain 300 --pretrain-batch 4)
 
 function(words out threads)
   keeps_runs(parts)

@@ -3,7 +3,7 @@
 // Learning a life long: a classifier of texts learns one task behind the other, in one pass, and is
 // asked about all of them behind each. Every method learns the same streams, in several orders of
 // their tasks and by several seeds. Texts are made, with known answers, or passages of the texts of
-// a folder.
+// a folder. The encoder begins from nothing, or has read such texts before, without answers.
 //
 // Runs go side by side, each in a process of its own. What is finished is in a file: the same
 // command goes on wherever it was stopped, and begins those runs anew that were not finished.
@@ -21,6 +21,7 @@
 #include <infty/eigen/parallel.hpp>
 
 #include "../support/command.hpp"
+#include "../support/farm.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
@@ -54,11 +55,29 @@ std::size_t do_missing(const Settings& s, Index tasks, const Options& options, R
   std::set<std::string> failed;
   support::do_runs(
       results, names, options.jobs, line, failed,
-      [&](std::size_t i, const auto& done) { return cell_of(runs[i], s, done); },
+      [&](std::size_t i, const auto& done) { return cell_of(runs[i], s, options.out, done); },
       [&](std::size_t, Index more) { line.update(learned += more); }, [](std::size_t) {});
   line.clear();
   support::stop_if_interrupted(options.out, options.again);
   return failed.size();
+}
+
+/// Has the encoder of the folder read what is left to read. Returns whether it has; where it has
+/// not, it has said why. Throws support::Interrupted where a signal came.
+bool read_first(const Settings& s, const Options& options) {
+  if (s.pretrain == 0) return true;
+  const support::InterruptGuard interrupt;
+  support::ProgressLine line("reading", s.pretrain, 0);
+  Index read = 0;
+  std::string failed;
+  support::farm(
+      {[&](const auto& done) { read_beforehand(s, encoder_file(options.out), done); }}, 1,
+      [&](std::size_t, Index more) { line.update(read += more); },
+      [&](std::size_t, const std::string& why) { failed = why; });
+  line.clear();
+  support::stop_if_interrupted(options.out, options.again);
+  if (!failed.empty()) std::fprintf(stderr, "lifelong: reading beforehand: %s\n", failed.c_str());
+  return failed.empty();
 }
 
 /// Throws infty::IoError that names the first run whose accuracies are none of the stream's tasks,
@@ -93,10 +112,11 @@ bool compare(const Settings& s, const Options& options) {
   support::require_same_settings("lifelong", s, options.out, {"methods", "orders", "seeds"});
   Results results("lifelong", options.out / "runs");
   require_whole(results, first, options.out / "runs");
-  lock.remove_unfinished(
-      {"settings.json", "runs.csv", "table.md", "costs.md", "matrix.csv", "matrix.gp"});
+  lock.remove_unfinished({"settings.json", "runs.csv", "table.md", "costs.md", "matrix.csv",
+                          "matrix.gp", "encoder.safetensors"});
   results.clean();
   support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
+  if (!read_first(s, options)) return false;
   const std::size_t failed = do_missing(s, tasks, options, results);
   require_whole(results, first, options.out / "runs");
   results.clean();  // of what runs that were killed have left

@@ -52,10 +52,11 @@ inline std::vector<double> by_seed(const Settings& s, const std::vector<const Ce
 /// What the papers say is better than what, fixed beforehand: of mean accuracy.
 inline std::vector<std::pair<std::string, std::string>> fixed_pairs(const Settings& s) {
   const std::vector<std::pair<std::string, std::string>> all{
-      {"ewc", "sequential"},       {"a-gem", "sequential"}, {"replay", "sequential"},
-      {"mbpa", "sequential"},      {"mbpa++", "replay"},    {"mbpa++", "mbpa"},
-      {"mbpa++", "mbpa++-random"}, {"meta-mbpa", "mbpa++"}, {"oml-er", "replay"},
-      {"maml-er", "replay"},       {"anml-er", "replay"},   {"multitask", "meta-mbpa"}};
+      {"ewc", "sequential"},       {"a-gem", "sequential"},      {"replay", "sequential"},
+      {"mbpa", "sequential"},      {"mbpa++", "replay"},         {"mbpa++", "mbpa"},
+      {"mbpa++", "mbpa++-random"}, {"meta-mbpa", "mbpa++"},      {"oml-er", "replay"},
+      {"maml-er", "replay"},       {"anml-er", "replay"},        {"multitask", "meta-mbpa"},
+      {"mbpa++-once", "mbpa++"},   {"meta-mbpa", "mbpa++-once"}, {"meta-mbpa-each", "mbpa++"}};
   std::vector<std::pair<std::string, std::string>> pairs;
   const auto has = [&](const std::string& name) {
     return std::find(s.methods.begin(), s.methods.end(), name) != s.methods.end();

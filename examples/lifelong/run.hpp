@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,17 +15,11 @@
 #include <infty/lifelong/meta_mbpa.hpp>
 #include <infty/lifelong/meta_replay.hpp>
 #include <infty/lifelong/multitask.hpp>
-#include <infty/lifelong/neuromodulator.hpp>
 #include <infty/lifelong/online_ewc.hpp>
-#include <infty/lifelong/predictor.hpp>
-#include <infty/model/blocks.hpp>
-#include <infty/nn/positioned_embedding.hpp>
-#include <infty/nn/self_attention.hpp>
 
-#include "../support/behind.hpp"
 #include "../support/finished_runs.hpp"
 #include "../support/interrupt.hpp"
-#include "set_stream.hpp"
+#include "model.hpp"
 
 namespace lifelong {
 
@@ -75,37 +70,6 @@ void each_field(Cell& cell, See&& see) {
   see("matrix", cell.matrix);
 }
 
-using Model = infty::Predictor<infty::PositionedEmbedding<float>,
-                               infty::Layers<infty::Block<infty::SelfAttention<float>>>,
-                               infty::ClassHead<float>>;
-/// The same behind gates, for anml-er.
-using Gate = infty::Neuromodulator<infty::PositionedEmbedding<float>,
-                                   infty::Layers<infty::Block<infty::SelfAttention<float>>>>;
-using GatedModel = infty::Predictor<infty::PositionedEmbedding<float>,
-                                    infty::Layers<infty::Block<infty::SelfAttention<float>>>,
-                                    infty::ClassHead<float>, Gate>;
-
-inline Model model_of(const Settings& s, const Stream& stream, std::uint64_t seed) {
-  const infty::Random random(seed, 20);
-  const infty::TransformerConfig config{.vocabulary = stream.vocabulary,
-                                        .model_dim = s.width,
-                                        .layers = s.layers,
-                                        .heads = s.heads,
-                                        .feed_forward = s.feed_forward};
-  // Wider than GPT-2's at first: keys are what an encoder makes of words that it has not learned.
-  return {infty::PositionedEmbedding<float>(stream.vocabulary, stream.longest, s.width,
-                                            random.split(0), 1),
-          infty::blocks<infty::SelfAttention<float>>(config, {}, random.split(1)),
-          infty::ClassHead<float>(s.width, stream.classes, random.split(2))};
-}
-
-/// The gates are made by a frozen copy of the encoder as it is at first.
-inline GatedModel gated_model_of(const Settings& s, const Stream& stream, std::uint64_t seed) {
-  const Model plain = model_of(s, stream, seed);
-  return {plain.embedding, plain.body, plain.head,
-          Gate(plain.embedding, plain.body, s.width, s.width, infty::Random(seed, 21))};
-}
-
 inline infty::LearnerConfig learner_config(const Settings& s, const Run& run) {
   infty::LearnerConfig config{.adam = {.learning_rate = s.rate},
                               .max_norm = s.clip,
@@ -129,17 +93,39 @@ inline infty::LocalAdaptationConfig inner_of(const Settings& s, const std::strin
   return inner;
 }
 
-/// Calls f(method) with the method of this name, but for anml-er.
-template <class F>
+/// Learns as one method and answers as another.
+template <class Learns, class Answers>
+struct Crossed {
+  Learns learns;
+  Answers answers;
+
+  template <class L>
+  void learn(L& learner, std::span<const infty::Example> batch) {
+    learns.learn(learner, batch);
+  }
+  template <class L>
+  infty::Answers answer(L& learner, std::span<const infty::Example> examples) {
+    return answers.answer(learner, examples);
+  }
+};
+template <class Learns, class Answers>
+Crossed(Learns, Answers) -> Crossed<Learns, Answers>;
+
+/// Calls f(method) with the method of this name, but for anml-er, for a model.
+template <class Model, class F>
 auto with_method(const Settings& s, const std::string& name, F&& f) {
   const auto without_replay = infty::SparseReplayConfig{.interval = s.replay.interval, .rate = 0};
+  const infty::Mbpa mbpa(s.replay, s.adaptation);
+  const infty::MetaMbpa<Model> meta(s.replay, s.adaptation, s.together);
   if (name == "ewc") return f(infty::OnlineEwc<Model>(s.ewc));
   if (name == "a-gem") return f(infty::AGem(s.agem_sample));
   if (name == "replay") return f(infty::ExperienceReplay(s.replay));
   if (name == "mbpa") return f(infty::Mbpa(without_replay, s.adaptation));
   if (name == "mbpa++-random") return f(infty::Mbpa(s.replay, s.adaptation, true));
-  if (name == "mbpa++") return f(infty::Mbpa(s.replay, s.adaptation));
-  if (name == "meta-mbpa") return f(infty::MetaMbpa<Model>(s.replay, s.adaptation, s.together));
+  if (name == "mbpa++") return f(mbpa);
+  if (name == "mbpa++-once") return f(Crossed{mbpa, meta});
+  if (name == "meta-mbpa") return f(meta);
+  if (name == "meta-mbpa-each") return f(Crossed{meta, mbpa});
   if (name == "oml-er" || name == "maml-er")
     return f(infty::MetaReplay<Model>(s.replay, inner_of(s, name)));
   if (name == "multitask") return f(infty::Multitask());
@@ -183,20 +169,28 @@ Cell learned_by(M made, Learned model, const Stream& stream, const Run& run, con
   return cell;
 }
 
-/// Does a run. Calls done(1) behind each task.
-/// @throws support::Interrupted where a signal came
+/// Does a run with a model of its stream, or with the same behind gates.
+template <class Model, class GatedModel, class Done>
+Cell cell_with(const Run& run, const Stream& stream, const Settings& s,
+               const std::filesystem::path& out, Done&& done) {
+  if (run.method == "anml-er")
+    return learned_by(infty::MetaReplay<GatedModel>(s.replay, inner_of(s, run.method)),
+                      model_of<GatedModel>(s, stream, run.seed, out), stream, run, s, done);
+  return with_method<Model>(s, run.method, [&](auto method) {
+    return learned_by(std::move(method), model_of<Model>(s, stream, run.seed, out), stream, run, s,
+                      done);
+  });
+}
+
+/// Does a run, with the encoder of the folder if one has read beforehand. Calls done(1) behind each
+/// task. @throws support::Interrupted where a signal came
 template <class Done>
-Cell cell_of(const Run& run, const Settings& s, Done&& done) {
+Cell cell_of(const Run& run, const Settings& s, const std::filesystem::path& out, Done&& done) {
   const double start = support::computed();
   const Stream stream = stream_of(s, run.seed, run.order);
-  Cell cell;
-  if (run.method == "anml-er")
-    cell = learned_by(infty::MetaReplay<GatedModel>(s.replay, inner_of(s, run.method)),
-                      gated_model_of(s, stream, run.seed), stream, run, s, done);
-  else
-    with_method(s, run.method, [&](auto method) {
-      cell = learned_by(std::move(method), model_of(s, stream, run.seed), stream, run, s, done);
-    });
+  Cell cell = s.candidates > 0
+                  ? cell_with<CandidateModel, GatedCandidateModel>(run, stream, s, out, done)
+                  : cell_with<Model, GatedModel>(run, stream, s, out, done);
   cell.seconds = support::computed() - start;
   return cell;
 }

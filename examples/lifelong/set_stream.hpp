@@ -15,17 +15,20 @@
 namespace lifelong {
 
 /// Draws `wanted` texts of a file of a published set evenly, in the order of the file where there
-/// are no more, and adds its name and bytes to a fingerprint.
+/// are no more, and adds its name and bytes to a fingerprint. Calls see(text) for every one there
+/// is.
 /// @throws infty::IoError as `for_each_labelled_text`, or if there is no text in it
-inline std::vector<infty::LabelledText> draw_texts(const std::filesystem::path& file, Index wanted,
-                                                   infty::Random random,
-                                                   support::Fingerprint& fingerprint) {
+template <class See>
+std::vector<infty::LabelledText> draw_texts(const std::filesystem::path& file, Index wanted,
+                                            infty::Random random, support::Fingerprint& fingerprint,
+                                            See&& see) {
   const infty::MappedFile mapped(file);
   fingerprint.add_text(file.filename().string());
   fingerprint.add_text(mapped.text());
   std::vector<infty::LabelledText> out;
   Index seen = 0;
   infty::for_each_labelled_text(mapped.text(), file.string(), [&](infty::LabelledText&& text) {
+    see(text.text);
     const Index place = seen < wanted ? seen : random.below(seen + 1);
     if (seen++ < wanted)
       out.push_back(std::move(text));
@@ -38,7 +41,8 @@ inline std::vector<infty::LabelledText> draw_texts(const std::filesystem::path& 
 
 /// A task a folder of --sets, with its `train.csv` and `test.csv`: so many texts of each, drawn by
 /// the seed, or all that there are. Classes of a set are its own. A text is its first `length`
-/// words; those that are not among the `max_vocabulary` most frequent to learn from are one token.
+/// words; those that are not among the `max_vocabulary` most frequent of all `train.csv` are one
+/// token, whatever is drawn.
 /// @throws infty::IoError for a file that is none of such a set; infty::ValueError for a test with
 /// a class that nothing to learn from has
 inline Stream set_stream(const Settings& s, std::uint64_t seed) {
@@ -55,10 +59,12 @@ inline Stream set_stream(const Settings& s, std::uint64_t seed) {
   for (const std::string& folder : s.sets) {
     const auto draws = random.split(training.size());
     const std::filesystem::path at = folder;
-    training.push_back(draw_texts(at / "train.csv", s.training, draws.split(0), fingerprint));
-    test.push_back(draw_texts(at / "test.csv", s.test, draws.split(1), fingerprint));
-    for (const auto& one : training.back())
-      each_word(one.text, [&](std::string_view word) { counts.add(word); });
+    training.push_back(draw_texts(
+        at / "train.csv", s.training, draws.split(0), fingerprint, [&](std::string_view text) {
+          each_word(text, [&](std::string_view word) { counts.add(word); });
+        }));
+    test.push_back(
+        draw_texts(at / "test.csv", s.test, draws.split(1), fingerprint, [](std::string_view) {}));
   }
   const infty::Vocabulary vocabulary(counts, {.max_size = s.max_vocabulary});
   const Index unknown = vocabulary.find(infty::unknown_word).value();
@@ -89,16 +95,6 @@ inline Stream set_stream(const Settings& s, std::uint64_t seed) {
     out.classes += classes;
     out.tasks.push_back(std::move(task));
   }
-  return out;
-}
-
-/// The stream of a seed in an order of its tasks.
-inline Stream stream_of(const Settings& s, std::uint64_t seed, Index order) {
-  Stream out = !s.sets.empty()   ? set_stream(s, seed)
-               : s.texts.empty() ? made_stream(s, seed)
-                                 : text_stream(s, seed);
-  infty::Random random(static_cast<std::uint64_t>(order), 12);
-  if (order != 1) shuffle(out.tasks, random);
   return out;
 }
 

@@ -23,6 +23,9 @@ inline const std::vector<std::string> method_names{
     "sequential", "ewc",       "a-gem",  "replay",  "mbpa",    "mbpa++-random",
     "mbpa++",     "meta-mbpa", "oml-er", "maml-er", "anml-er", "multitask"};
 
+/// Those that learn as one of them and answer as another, which are compared where they are named.
+inline const std::vector<std::string> crossed_names{"mbpa++-once", "meta-mbpa-each"};
+
 /// Everything that decides which numbers come out.
 struct Settings {
   std::vector<std::string> methods = method_names;
@@ -31,9 +34,14 @@ struct Settings {
 
   std::string texts;              ///< empty: made tasks
   std::vector<std::string> sets;  ///< folders, a task each; none: the texts
+  std::string relations, relation_names;
+  Index candidates = 0;
   Index tasks = 4, classes = 3, training = 1000, test = 40, length = 16;
   Index topic_words = 12, class_words = 4, fillers = 40, max_vocabulary = 4000;
   double topic_share = .3, class_share = .2;
+
+  Index pretrain = 0, pretrain_batch = 32;
+  double pretrain_rate = 1e-3;
 
   Index width = 32, layers = 1, heads = 2, feed_forward = 64, batch = 10;
   double rate = 3e-3, clip = 1;
@@ -52,7 +60,11 @@ struct Settings {
 template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to compare";
-  see(run, "methods", s.methods, "in this order", method_names);
+  see(run, "methods", s.methods, "in this order", [] {
+    auto all = method_names;
+    all.insert(all.end(), crossed_names.begin(), crossed_names.end());
+    return all;
+  }());
   see(run, "orders", s.orders, "of the tasks: 1 as they are, others shuffled by this number");
   see(run, "seeds", s.seeds, "of weights, made texts, and what methods draw");
 
@@ -62,7 +74,16 @@ void each_setting(Settings& s, See&& see) {
   see(stream, "sets", s.sets,
       "folders with train.csv and test.csv of a published set, a task each: lines of "
       "label,\"title\",\"text\"");
-  see(stream, "tasks", s.tasks, "of made texts");
+  see(stream, "candidates", s.candidates,
+      "other relations that stand behind each sentence with its own, which is to be found: "
+      "relation "
+      "extraction, of made sentences or of --relations; 0: none");
+  see(stream, "relations", s.relations,
+      "FewRel's file of sentences by relation, such as train_wiki.json; empty: made sentences");
+  see(stream, "relation-names", s.relation_names,
+      "their names and descriptions, such as pid2name.json; empty: what the sentences' file calls "
+      "them");
+  see(stream, "tasks", s.tasks, "of made texts, or clusters of relations");
   see(stream, "classes", s.classes, "of a task");
   see(stream, "training", s.training, "examples of a task to learn");
   see(stream, "test", s.test, "others to ask about");
@@ -73,6 +94,13 @@ void each_setting(Settings& s, See&& see) {
   see(stream, "topic-share", s.topic_share, "of the words of a text that tell the task");
   see(stream, "class-share", s.class_share, "that tell the class");
   see(stream, "max-vocabulary", s.max_vocabulary, "different words of given texts; 0: all");
+
+  const char* const reading = "Reading beforehand";
+  see(reading, "pretrain", s.pretrain,
+      "steps in which the encoder learns to guess masked words, before it is asked anything; 0: it "
+      "begins from nothing");
+  see(reading, "pretrain-batch", s.pretrain_batch, "texts of such a step");
+  see(reading, "pretrain-rate", s.pretrain_rate, "of Adam in these steps, at most");
 
   const char* const model = "The model";
   see(model, "width", s.width, "of vectors");
@@ -123,6 +151,12 @@ inline void validate(const Settings& s) {
   s.ewc.validate();
   infty::require(s.texts.empty() || s.sets.empty(), "lifelong",
                  "--texts and --sets are given: they are different streams");
+  infty::require(s.candidates > 0 || (s.relations.empty() && s.relation_names.empty()), "lifelong",
+                 "--relations and --relation-names go with --candidates, 1 or more");
+  infty::require(s.candidates == 0 || (s.texts.empty() && s.sets.empty()), "lifelong",
+                 "--candidates is relation extraction, which --texts and --sets are not");
+  infty::require(s.relation_names.empty() || !s.relations.empty(), "lifelong",
+                 "--relation-names goes with --relations");
   infty::require(s.width % s.heads == 0, "lifelong", "--width is ", s.width,
                  ": it must be a multiple of --heads ", s.heads);
   infty::require(s.topic_share + s.class_share <= 1, "lifelong",

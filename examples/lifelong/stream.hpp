@@ -26,6 +26,8 @@ struct Stream {
   Index classes = 0;       ///< of all tasks together
   Index longest = 0;       ///< tokens of a text, with the one in front
   std::string texts = {};  ///< a fingerprint of the texts that are given, their names and bytes
+  Index first_word = 1;    ///< the first token that is a word
+  std::vector<std::vector<Index>> reading = {};  ///< what an encoder may read beforehand: words
 };
 
 /// Puts elements in a drawn order.
@@ -70,9 +72,10 @@ inline Stream made_stream(const Settings& s, std::uint64_t seed) {
 /// of them a task. A passage is so many words in a row; those to learn from are spread over the
 /// first nine tenths of each text, and come in a drawn order, and those of the test over the last.
 /// Words that are not among the `max_vocabulary` most frequent of these nine tenths are one token.
+/// @param reading  whether these nine tenths are wanted, too, to be read beforehand
 /// @throws infty::IoError for a folder without texts; infty::ValueError for a text that is too
 /// short
-inline Stream text_stream(const Settings& s, std::uint64_t seed) {
+inline Stream text_stream(const Settings& s, std::uint64_t seed, bool reading) {
   const auto files = infty::text_files(s.texts);
   const Index classes = std::ssize(files);
   const Index training = (s.training + s.classes - 1) / s.classes;  // of a class
@@ -109,12 +112,18 @@ inline Stream text_stream(const Settings& s, std::uint64_t seed) {
         (task.name.empty() ? "" : ", ") + files[static_cast<std::size_t>(c)].stem().string();
     const auto& own = words[static_cast<std::size_t>(c)];
     const Index tenth = std::ssize(own) / 10;
+    const auto token = [&](Index word) {
+      return 1 + vocabulary.find(own[static_cast<std::size_t>(word)]).value_or(unknown);
+    };
+    if (reading) {
+      auto& read = out.reading.emplace_back();
+      for (Index word = 0; word < 9 * tenth; ++word) read.push_back(token(word));
+    }
     const auto passages = [&](Index begin, Index end, Index n, std::vector<infty::Example>& to) {
       for (Index i = 0; i < n; ++i) {
         infty::Example example{.tokens = {0}, .labels = {c}};
         for (Index at = begin + (end - begin) / n * i, word = 0; word < s.length; ++word)
-          example.tokens.push_back(
-              1 + vocabulary.find(own[static_cast<std::size_t>(at + word)]).value_or(unknown));
+          example.tokens.push_back(token(at + word));
         to.push_back(std::move(example));
       }
     };

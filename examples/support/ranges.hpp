@@ -168,6 +168,9 @@ Range<T> range_of(std::string_view name) {
                                                                {"classes", from(1)},
                                                                {"fillers", from(1)},
                                                                {"orders", from(1)},
+                                                               {"candidates", from(0)},
+                                                               {"pretrain", from(0)},
+                                                               {"pretrain-batch", from(1)},
                                                                {"support", from(1)},
                                                                {"tasks", from(1)},
                                                                {"test", from(1)},
@@ -188,6 +191,7 @@ Range<T> range_of(std::string_view name) {
       {"epsilon", not_negative},
       {"hours", {0, 10000}},
       {"kl-weight", not_negative},
+      {"pretrain-rate", positive},
       {"last-rate", not_negative},
       {"memory-rate", not_negative},
       {"power", {.01, 100}},  // where shares of a past in double are neither 0 nor 1

@@ -61,6 +61,7 @@
 #include <infty/data/associative_recall.hpp>
 #include <infty/data/copy.hpp>
 #include <infty/data/draws.hpp>
+#include <infty/data/k_means.hpp>
 #include <infty/data/multi_query_recall.hpp>
 #include <infty/data/needle.hpp>
 #include <infty/data/ranking.hpp>
@@ -80,6 +81,7 @@
 #include <infty/io/settings.hpp>
 #include <infty/lifelong/a_gem.hpp>
 #include <infty/lifelong/accuracy_matrix.hpp>
+#include <infty/lifelong/candidate_predictor.hpp>
 #include <infty/lifelong/class_head.hpp>
 #include <infty/lifelong/episodic_config.hpp>
 #include <infty/lifelong/episodic_file.hpp>
@@ -92,6 +94,8 @@
 #include <infty/lifelong/learn_stream.hpp>
 #include <infty/lifelong/learner.hpp>
 #include <infty/lifelong/local_adaptation.hpp>
+#include <infty/lifelong/masked_language_model.hpp>
+#include <infty/lifelong/masking.hpp>
 #include <infty/lifelong/mbpa.hpp>
 #include <infty/lifelong/meta_mbpa.hpp>
 #include <infty/lifelong/meta_replay.hpp>
@@ -101,6 +105,7 @@
 #include <infty/lifelong/predictor.hpp>
 #include <infty/lifelong/sequential.hpp>
 #include <infty/lifelong/span_head.hpp>
+#include <infty/lifelong/texts_by_length.hpp>
 #include <infty/memory/associative_layer.hpp>
 #include <infty/memory/associative_memory.hpp>
 #include <infty/memory/attention_cache.hpp>
@@ -363,11 +368,14 @@
 #include <infty/data/lower_case.hpp>
 #include <infty/data/lower_case_table.hpp>
 #include <infty/data/relation_mention.hpp>
+#include <infty/data/relation_names.hpp>
 #include <infty/data/text.hpp>
 #include <infty/data/text_question.hpp>
 #include <infty/data/text_tensors.hpp>
+#include <infty/data/text_vectors.hpp>
 #include <infty/data/tokenizer_json.hpp>
 #include <infty/data/translation.hpp>
+#include <infty/data/trivia_question.hpp>
 #include <infty/data/unicode.hpp>
 #include <infty/data/unicode_table.hpp>
 #include <infty/data/vocabulary.hpp>

@@ -15,6 +15,7 @@
 #include <infty/lifelong/episodic_config.hpp>
 #include <infty/lifelong/experience_replay.hpp>
 #include <infty/lifelong/local_adaptation.hpp>
+#include <infty/lifelong/masking.hpp>
 #include <infty/lifelong/online_ewc.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/model/family_settings.hpp>
@@ -217,6 +218,7 @@ std::string page() {
          section<infty::OnlineEwcConfig>("OnlineEwcConfig", "lifelong/online_ewc.hpp") +
          section<infty::LocalAdaptationConfig>("LocalAdaptationConfig",
                                                "lifelong/local_adaptation.hpp") +
+         section<infty::MaskingConfig>("MaskingConfig", "lifelong/masking.hpp") +
          section<infty::Sampling>("Sampling", "nn/sampling.hpp") +
          section<infty::BeamSearchConfig>("BeamSearchConfig", "nn/beam_search.hpp") +
          section<infty::AdamConfig>("AdamConfig", "train/adam_config.hpp") +
@@ -256,7 +258,8 @@ TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once"
                    infty::MemoryEncoderConfig, infty::Gpt2Config, infty::SlidingWindowConfig,
                    infty::KnnConfig, infty::ContinuousCacheConfig, infty::IndexConfig,
                    infty::EpisodicConfig, infty::SparseReplayConfig, infty::OnlineEwcConfig,
-                   infty::LocalAdaptationConfig, infty::MixedConfig<infty::LongTermConfig>) {
+                   infty::LocalAdaptationConfig, infty::MaskingConfig,
+                   infty::MixedConfig<infty::LongTermConfig>) {
   CHECK(settings_of<TestType>() + unsaid<TestType> == fields_of<TestType>());
   CHECK(distinct<TestType>());
   CHECK(in_order<TestType>());

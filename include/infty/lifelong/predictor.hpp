@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <map>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -16,26 +14,10 @@
 #include <infty/lifelong/class_head.hpp>
 #include <infty/lifelong/example.hpp>
 #include <infty/lifelong/span_head.hpp>
+#include <infty/lifelong/texts_by_length.hpp>
 #include <infty/nn/sequence_layer.hpp>
 
 namespace infty {
-
-namespace detail {
-
-/// What an encoder makes of texts of one length, each read behind a fresh state: [n, L] -> [n, L,
-/// d].
-/// @param first_only  whether the vector of the first token is wanted alone: then [n, 1, d] where
-/// the encoder's last layer can leave the others out
-template <class Embedding, class Body, class B>
-auto read_texts(const Embedding& embedding, const Body& body, const Tensor<Index, B>& words,
-                bool first_only) {
-  Pass<typename Body::Scalar, B> pass{.first = answers_first<Body> && first_only ? 1 : 0,
-                                      .words = words};
-  auto state = make_state(body, words.dim(0));
-  return run_layer(body, state, embedding.forward(words, pass), pass);
-}
-
-}  // namespace detail
 
 /// The gate of a `Predictor` that has none.
 struct Ungated {};
@@ -142,43 +124,25 @@ class Predictor {
   /// examples
   Tensor<Scalar, BackendType> keys(std::span<const Example> examples) const {
     require(!examples.empty(), "Predictor::keys", "there are no examples");
-    const auto guard = no_grad();
-    std::vector<Scalar> out;
-    Index d = 0;
-    each_length<false, true>(examples, [&](const V& hidden, const std::vector<std::size_t>& rows) {
-      const auto first = narrow(hidden, 0, 1).value().to_vector();
-      d = hidden.dim(2);
-      out.resize(examples.size() * static_cast<std::size_t>(d));
-      for (std::size_t i = 0; i < rows.size(); ++i)
-        std::copy_n(first.begin() + static_cast<Index>(i) * d, d,
-                    out.begin() + static_cast<Index>(rows[i]) * d);
-    });
-    return Tensor<Scalar, BackendType>::from(Shape{std::ssize(examples), d}, out);
+    return detail::first_vectors("Predictor", "example", embedding, body, examples.size(),
+                                 [&](std::size_t i) -> const auto& { return examples[i].tokens; });
   }
 
  private:
   static constexpr bool gated = !std::is_same_v<Gate, Ungated>;
 
-  /// Calls f(hidden [n, L, d], rows) with the examples of each length, behind the gate or not.
-  template <bool behind_gate = gated, bool first_only = false, class F>
+  /// Calls f(hidden [n, L, d], rows) with the examples of each length, behind the gate if there is
+  /// one.
+  template <class F>
   void each_length(std::span<const Example> examples, F&& f) const {
-    std::map<std::size_t, std::vector<std::size_t>> of_length;
-    for (std::size_t i = 0; i < examples.size(); ++i) {
-      require(!examples[i].tokens.empty(), "Predictor", "example ", i, " has no tokens");
-      of_length[examples[i].tokens.size()].push_back(i);
-    }
-    for (const auto& [length, rows] : of_length) {
-      std::vector<Index> tokens;
-      for (const std::size_t row : rows)
-        tokens.insert(tokens.end(), examples[row].tokens.begin(), examples[row].tokens.end());
-      const Index n = std::ssize(rows);
-      const auto words =
-          Tensor<Index, BackendType>::from(Shape{n, static_cast<Index>(length)}, tokens);
-      // Keys are made of the first token, too.
-      V hidden = detail::read_texts(embedding, body, words, Head::first_only || first_only);
-      if constexpr (behind_gate) hidden = hidden * gate.forward(words);
-      f(hidden, rows);
-    }
+    const auto tokens_of = [&](std::size_t i) -> const auto& { return examples[i].tokens; };
+    detail::each_length<BackendType>(
+        "Predictor", "example", examples.size(), tokens_of,
+        [&](const Tensor<Index, BackendType>& words, const std::vector<std::size_t>& rows) {
+          V hidden = detail::read_texts(embedding, body, words, Head::first_only);
+          if constexpr (gated) hidden = hidden * gate.forward(words);
+          f(hidden, rows);
+        });
   }
 
   static Tensor<Index, BackendType> labels_of(std::span<const Example> examples,

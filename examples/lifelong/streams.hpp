@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "relation_stream.hpp"
+#include "set_stream.hpp"
+
+namespace lifelong {
+
+/// The stream of a seed in the order of its tasks as they are.
+/// @param reading  whether what there is to read beforehand is wanted, too, if it is not what there
+/// is to learn
+inline Stream unshuffled_stream_of(const Settings& s, std::uint64_t seed, bool reading = false) {
+  return s.candidates > 0  ? relation_stream(s, seed)
+         : !s.sets.empty() ? set_stream(s, seed)
+         : s.texts.empty() ? made_stream(s, seed)
+                           : text_stream(s, seed, reading);
+}
+
+/// The stream of a seed in an order of its tasks.
+inline Stream stream_of(const Settings& s, std::uint64_t seed, Index order) {
+  Stream out = unshuffled_stream_of(s, seed);
+  infty::Random random(static_cast<std::uint64_t>(order), 12);
+  if (order != 1) shuffle(out.tasks, random);
+  return out;
+}
+
+/// What an encoder reads before any stream is learned: the first nine tenths of the texts of a
+/// folder; or else what a stream of a seed of its own has to learn, without the answers.
+inline Stream reading_of(const Settings& s) {
+  constexpr std::uint64_t seed = ~std::uint64_t{0};
+  Stream out = unshuffled_stream_of(s, seed, true);
+  if (!out.reading.empty()) return out;
+  for (const infty::LifelongTask& task : out.tasks)
+    for (const infty::Example& example : task.training)
+      if (example.tokens.size() > 1)
+        out.reading.emplace_back(example.tokens.begin() + 1, example.tokens.end());
+  infty::require(!out.reading.empty(), "lifelong", "there is no word to be read beforehand");
+  return out;
+}
+
+}  // namespace lifelong
