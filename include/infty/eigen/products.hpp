@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
@@ -14,6 +15,8 @@ enum class Products {
   full,      ///< factors as they are
   bfloat16,  ///< factors rounded to bfloat16, products summed in float
 };
+/// The names of ways to multiply.
+constexpr std::array<std::string_view, 2> names_of(Products) { return {"float32", "bfloat16"}; }
 
 namespace detail {
 
