@@ -8,7 +8,7 @@
 #include <infty/core/math.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
-#include <infty/eigen/gemm.hpp>
+#include <infty/eigen/few_queries.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/query_tile.hpp>
@@ -30,7 +30,7 @@ struct FusedAttention : private AttentionTiling {
 
   template <class T>
   static void forward(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
-    if (s.queries <= few) return forward_few(s, in, y, log_sum);
+    if (s.queries <= few) return attend_few(s, in, y, log_sum);
     with_factors<T>(true, [&](auto how) { forward_by(how, s, in, y, log_sum); });
   }
 
@@ -123,43 +123,6 @@ struct FusedAttention : private AttentionTiling {
   }
 
  private:
-  /// Query by query, with keys and values where they stand: they are read once and little else is
-  /// done.
-  template <class T>
-  static void forward_few(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
-    const Index e = s.model(), D = s.head_dim;
-    using Row = Eigen::Map<Eigen::Matrix<T, 1, Eigen::Dynamic>>;
-    using Column = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, 1>>;
-    const T factor = T(1) / std::sqrt(static_cast<T>(D));
-    parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      Scratch<T> scratch(2 * s.keys + 2 * D);
-      T *const p = scratch.data(), *const distant = p + s.keys, *const qu = distant + s.keys,
-               *const qw = qu + D;
-      for (Index job = begin; job < end; ++job) {
-        const Index head = job % s.heads, row = job / s.heads, first = in.first_key(s, row);
-        for (Index i = 0; i < s.queries; ++i) {
-          const Index at = (row * s.queries + i) * e + head * D, n = s.memory() + i + 1 - first;
-          for (Index d = 0; d < D; ++d) {
-            qu[d] = (in.q[at + d] + in.u[head * D + d]) * factor;
-            qw[d] = (in.q[at + d] + in.w[head * D + d]) * factor;
-          }
-          const auto rows = [&](const T* x, Index begin_row) {
-            return ConstStrided<T>(x + begin_row * e + head * D, n, D, Eigen::OuterStride<>(e));
-          };
-          Column(p, n).noalias() = rows(in.k, row * s.keys + first) * Column(qu, D);
-          Column(distant, n).noalias() = rows(in.r, s.queries - 1 - i + first) * Column(qw, D);
-          for (Index j = 0; j < n; ++j) p[j] += distant[j];
-          const T top = row_max<T>(n, [=](Index j) { return p[j]; });
-          for (Index j = 0; j < n; ++j) p[j] = math::exp_decay(p[j] - top);
-          const T sum = row_sum<T>(n, [=](Index j) { return p[j]; });
-          Row(y + at, D).noalias() = Row(p, n) * rows(in.v, row * s.keys + first);
-          Row(y + at, D) /= sum;
-          log_sum[(row * s.queries + i) * s.heads + head] = top + std::log(sum);
-        }
-      }
-    });
-  }
-
   /// What a backward pass is given of one row and head.
   template <class T>
   struct Known {
