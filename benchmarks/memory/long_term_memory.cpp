@@ -53,14 +53,15 @@ void read(benchmark::State& run) {
   against_matrix_product<T>(run, c.size.read(), [&] { c.memory.read(c.state, c.queries.value()); });
 }
 
-template <class T, class B>
-void forward_and_backward(benchmark::State& run, bool exact) {
+/// Calls measure(run, flops, body) for a write, a read and the way back.
+template <class T, class B, class Measure>
+void forward_and_backward(benchmark::State& run, bool exact, const Measure& measure) {
   Case<T, B> c(run, exact);
   const double flops =
       c.size.write() + c.size.read() + c.size.write_backward() + c.size.read_backward();
   const auto seed = normal<T, B>({c.size.batch, c.size.length, dim});
   const auto sigma0 = static_cast<T>(c.memory.config().sigma0);
-  against_matrix_product<T>(run, flops, [&] {
+  measure(run, flops, [&] {
     infty::zero_grad(c.memory);
     c.x.zero_grad();
     c.queries.zero_grad();
@@ -75,13 +76,25 @@ void forward_and_backward(benchmark::State& run, bool exact) {
 
 template <class T, class B>
 void both_and_backward(benchmark::State& run) {
-  forward_and_backward<T, B>(run, false);
+  forward_and_backward<T, B>(run, false, [](auto&&... of) { against_matrix_product<T>(of...); });
 }
 
 /// Without leaving out what is lost in rounding.
 template <class T, class B>
 void both_and_backward_exact(benchmark::State& run) {
-  forward_and_backward<T, B>(run, true);
+  forward_and_backward<T, B>(run, true, [](auto&&... of) { against_matrix_product<T>(of...); });
+}
+
+/// With factors in bfloat16, against the same in full.
+void both_and_backward_rounded(benchmark::State& run) {
+  forward_and_backward<float, EigenBackend>(run, false,
+                                            [](auto&&... of) { rounded_against_full(of...); });
+}
+
+/// Likewise.
+void read_rounded(benchmark::State& run) {
+  Case<float, EigenBackend> c(run);
+  rounded_against_full(run, c.size.read(), [&] { c.memory.read(c.state, c.queries.value()); });
 }
 
 /// The write as the paper has it: the old signal sampled and fitted again beside the new vectors.
@@ -178,6 +191,8 @@ BENCHMARK_TEMPLATE(both_and_backward, float, EigenBackend)->Apply(sizes)->MinTim
 BENCHMARK_TEMPLATE(both_and_backward_exact, float, EigenBackend)->Apply(largest);
 BENCHMARK_TEMPLATE(both_and_backward, float, Composed)->Apply(largest);
 BENCHMARK_TEMPLATE(both_and_backward, double, EigenBackend)->Apply(sizes);
+BENCHMARK(read_rounded)->Apply(sizes);
+BENCHMARK(both_and_backward_rounded)->Apply(sizes)->MinTime(2);
 #if defined(INFTY_WITH_THRUST)
 using ThrustOmp = infty::ThrustBackend<infty::Omp>;
 BENCHMARK_TEMPLATE(both_and_backward, float, ThrustOmp)->Args({8, 256, 256})->UseManualTime();

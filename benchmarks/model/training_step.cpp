@@ -57,8 +57,9 @@ Task paper() {
   return task;
 }
 
-template <class B>
-void step(benchmark::State& run, const Task& task) {
+/// Calls measure(run, flops, body) for a step.
+template <class B, class Measure>
+void measured_step(benchmark::State& run, const Task& task, const Measure& measure) {
   using Model = infty::TransformerLM<infty::InftyMemory<float, B>>;
   const Index batch = run.range(0), symbol = task.model.vocabulary / 2;
   Model model(task.model, task.memory, infty::Random(1));
@@ -67,7 +68,7 @@ void step(benchmark::State& run, const Task& task) {
   const auto answer = Tensor<Index, B>::full({batch, task.answer}, symbol);
   const double flops =
       training_step_flops(task.model, task.memory, batch, task.segment, task.segments, task.answer);
-  against_matrix_product<float>(run, flops, [&] {
+  measure(run, flops, [&] {
     auto state = model.make_state(batch);
     model.observe(state, tokens, task.segment);
     train_step(optimizer, {.learning_rate = 1e-4, .max_norm = 1}, [&] {
@@ -77,6 +78,16 @@ void step(benchmark::State& run, const Task& task) {
              infty::scale(loss_named(pass, "divergence"), 1e-6F);
     });
   });
+}
+
+template <class B>
+void step(benchmark::State& run, const Task& task) {
+  measured_step<B>(run, task, [](auto&&... of) { against_matrix_product<float>(of...); });
+}
+
+/// With factors in bfloat16, against the same in full.
+void rounded_step(benchmark::State& run, const Task& task) {
+  measured_step<EigenBackend>(run, task, [](auto&&... of) { rounded_against_full(of...); });
 }
 
 template <class B>
@@ -96,6 +107,9 @@ void paper_sorting(benchmark::State& run) {
   step<B>(run, paper());
 }
 
+void demo_with_memory_rounded(benchmark::State& run) { rounded_step(run, demo(true)); }
+void paper_sorting_rounded(benchmark::State& run) { rounded_step(run, paper()); }
+
 }  // namespace
 
 BENCHMARK_TEMPLATE(demo_with_memory, EigenBackend)->Arg(1)->Arg(12)->UseManualTime();
@@ -103,3 +117,5 @@ BENCHMARK_TEMPLATE(demo_with_memory, Composed)->Arg(12)->UseManualTime();
 BENCHMARK_TEMPLATE(demo_without_memory, EigenBackend)->Arg(12)->UseManualTime();
 BENCHMARK_TEMPLATE(small_with_memory, EigenBackend)->Arg(16)->UseManualTime();
 BENCHMARK_TEMPLATE(paper_sorting, EigenBackend)->Arg(8)->UseManualTime()->MinTime(4);
+BENCHMARK(demo_with_memory_rounded)->Arg(12)->UseManualTime();
+BENCHMARK(paper_sorting_rounded)->Arg(8)->UseManualTime()->MinTime(4);

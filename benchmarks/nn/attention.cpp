@@ -2,6 +2,7 @@
 // Attention over segment and short-term memory: the fused kernel, the composition that defines it,
 // and plain Eigen. Arguments: rows of the batch, queries, keys, heads, their width; the demo's
 // size, a middle one and the paper's. The scores that a backward pass computes again do not count.
+// With factors in bfloat16 the limit is the same kernel in full.
 
 #include <infty/nn/attention.hpp>
 
@@ -64,6 +65,18 @@ void backward(benchmark::State& run) {
   against_matrix_product<T>(run, c.flops.backward(), [&] { c.backward(); });
 }
 
+void forward_rounded(benchmark::State& run) {
+  Case<float, EigenBackend> c(run);
+  rounded_against_full(run, c.flops.forward(), [&] { c.forward(); });
+}
+
+void backward_rounded(benchmark::State& run) {
+  Case<float, EigenBackend> c(run);
+  const infty::ProductsScope scope(infty::Products::bfloat16);
+  c.forward();
+  rounded_against_full(run, c.flops.backward(), [&] { c.backward(); });
+}
+
 /// A head at a time, all scores of it at once.
 template <class T>
 void forward_plain_eigen(benchmark::State& run) {
@@ -114,3 +127,5 @@ BENCHMARK_TEMPLATE(forward, double, EigenBackend)->Apply(middle);
 BENCHMARK_TEMPLATE(backward, float, EigenBackend)->Apply(sizes);
 BENCHMARK_TEMPLATE(backward, float, Composed)->Apply(sizes);
 BENCHMARK_TEMPLATE(backward, double, EigenBackend)->Apply(middle);
+BENCHMARK(forward_rounded)->Apply(sizes);
+BENCHMARK(backward_rounded)->Apply(sizes);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include <benchmark/benchmark.h>
+
+#include <infty/eigen/products.hpp>
 
 #include "limits.hpp"
 
@@ -45,6 +48,34 @@ template <class T, class Body>
 void against_matrix_product(benchmark::State& run, double flops, Body&& body) {
   static MatrixProduct<T> limit;
   against(run, flops, limit, body);
+}
+
+/// A body of so many FLOPs, with factors as they are.
+template <class Body>
+struct InFull {
+  static constexpr const char* unit = "GFLOP/s";
+  double flops;
+  Body& body;
+
+  double work() const { return flops; }
+  void operator()() {
+    const ProductsScope scope(Products::full);
+    body();
+  }
+};
+
+/// A body of so many FLOPs with factors in bfloat16 against itself with factors as they are: its
+/// share is how often it is done in the time that the other takes. Only where an instruction
+/// multiplies them.
+template <class Body>
+void rounded_against_full(benchmark::State& run, double flops, Body&& body) {
+  if (!infty::detail::has_dot_instruction()) return run.SkipWithError("no such instruction here");
+  InFull<std::remove_reference_t<Body>> full{flops, body};
+  full();
+  against(run, flops, full, [&] {
+    const ProductsScope scope(Products::bfloat16);
+    body();
+  });
 }
 
 /// A body that has to read and write so many bytes, of arrays that are `footprint` bytes large,

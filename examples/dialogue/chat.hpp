@@ -171,6 +171,7 @@ class Chat {
 inline void chat(const ChatOptions& options) {
   options.sampling.validate();
   const Trained trained = open_trained(options.model);
+  support::use_products(trained.settings.products);
   infty::require(options.longest < trained.model->memory().segment, "chat", "--longest is ",
                  options.longest, ": it must be below the segment, ",
                  trained.model->memory().segment);

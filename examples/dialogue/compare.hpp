@@ -160,6 +160,7 @@ inline std::string figure(const CompareOptions& options) {
 inline bool compare(const Settings& s, const CompareOptions& options) {
   support::require_some_once("dialogue", "forms", options.forms);
   support::require_some_once("dialogue", "seeds", options.seeds);
+  support::use_products(s.products);
   const auto lock = support::Lock::folder(options.out);
   support::require_same_settings("dialogue", s, options.out, {"form", "seed"});
   const Corpus corpus = read_corpus(options.files, s);

@@ -70,6 +70,7 @@ struct Options {
 void evaluate(const EvaluateOptions& options, const Settings& asked) {
   Trained trained = open_trained(options.model);
   Settings& s = trained.settings;
+  support::use_products(s.products);
   s.scored = asked.scored;
   s.answers = asked.answers;
   s.longest = asked.longest;

@@ -14,6 +14,7 @@
 
 #include "../support/dialogue/sequences.hpp"
 #include "../support/gpt2/memory.hpp"
+#include "../support/products.hpp"
 #include "../support/ranges.hpp"
 #include "../support/settings.hpp"
 
@@ -40,6 +41,7 @@ struct Settings {
   support::gpt2::LossWeights weights{.kl = infty::presets::gpt2_cmu_dog().kl_weight};
   Index epochs = static_cast<Index>(infty::presets::gpt2_cmu_dog().epochs);
   Index dialogues = 0, evaluate_every = 0;
+  std::string products = support::products_now();
 
   Index scored = 0, answers = 0, longest = 50;
   infty::Sampling sampling{.top_p = .9};
@@ -95,6 +97,7 @@ void each_setting(Settings& s, See&& see) {
   see(training, "drop", s.dropout, "share in training; -1: as the base's config.json says");
   see(training, "kl-weight", s.weights.kl, "lambda, of the KL divergence of densities");
   see(training, "compression-weight", s.weights.compression, "of the compressive memory's loss");
+  support::each_products_setting(training, s.products, see);
   each_answer_setting(s, see);
 }
 

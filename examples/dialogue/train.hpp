@@ -104,6 +104,7 @@ inline void train_to_end(Training& training, const Corpus& corpus, const TrainOp
 /// Trains in a folder until all steps are done, from its checkpoint on if there is one; writes the
 /// model there and scores it.
 inline void train(const Settings& s, const TrainOptions& options) {
+  support::use_products(s.products);
   constexpr const char* header = "dialogue,epoch,tokens,loss,grad_norm,learning_rate,valid\n";
   const auto checkpoint = options.out / "checkpoint.safetensors";
   const auto results = options.out / "results.json";

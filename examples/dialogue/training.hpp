@@ -62,7 +62,8 @@ class Training {
                                               .save_minutes = saving.minutes}) {
     if (s.memory_rate > 0 && !is_plain(s.form) && s.adam.learning_rate > 0)
       trainer_.scale_rate(".mixer.memory.", s.memory_rate / s.adam.learning_rate);
-    trainer_.keep_settings(support::to_json(s).dump()).keep("dropout", dropout_);
+    trainer_.keep_settings(support::to_json(s).dump(), support::before_they_were().dump())
+        .keep("dropout", dropout_);
     trainer_.keep_text(
         "position", [this] { return support::json_of(here_).dump(); },
         [this](const std::string& text) {

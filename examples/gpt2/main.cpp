@@ -48,6 +48,7 @@ struct Options {
   PerplexityOptions perplexity;
   GenerateOptions generate;
   std::filesystem::path runs;
+  std::string products = support::products_now();
   int threads = 0;
 };
 
@@ -178,6 +179,8 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
   for (CLI::App* const command : {pretrain, finetune, evaluate, perplexity, generate})
     add_option(*command, "--threads", options.threads, "results do not depend on it",
                {1, most_at_once});
+  for (CLI::App* const command : {evaluate, perplexity, generate})
+    support::add_products(*command, options.products, "float32");
   const auto add_model = [](CLI::App& command, std::filesystem::path& model) {
     command.add_option("--model", model, "folder of a GPT-2 in Hugging Face's files")
         ->required()
@@ -248,6 +251,7 @@ int main(int argc, char** argv) {
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
     options.run.again = support::command_line(argc, argv, {"--fresh"});
+    support::use_products(options.products);
     if (job == "pretrain") gpt2::pretrain(options);
     if (job == "finetune") gpt2::finetune(options);
     if (job == "evaluate") gpt2::evaluate(options.evaluate);

@@ -233,6 +233,7 @@ std::optional<Job> settings_there(const Job& s, const Material& material,
 template <class Job>
 void train(const Job& asked, const Material& material, const RunOptions& options,
            const support::Lock& lock) {
+  support::use_products(asked.products);
   for (const auto& [name, part] :
        {std::pair("train", &material.corpus.train), std::pair("valid", &material.corpus.valid),
         std::pair("test", &material.corpus.test)})

@@ -47,6 +47,7 @@ struct Settings {
   std::string schedule = "linear";
   Index warmup = 0;
   double last_rate = 0, clip = 1;
+  std::string products = support::products_now();
   Index evaluate_every = 0, evaluation_batch = 8;
 };
 

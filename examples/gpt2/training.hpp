@@ -79,7 +79,8 @@ class Training {
     if constexpr (std::is_same_v<Job, Finetuning>)
       if (s.memory.memory != "none")
         trainer_.scale_rate(".mixer.memory.", s.memory_rate / s.adam.learning_rate);
-    trainer_.keep_settings(support::to_json(s).dump()).keep("dropout", dropout_);
+    trainer_.keep_settings(support::to_json(s).dump(), support::before_they_were().dump())
+        .keep("dropout", dropout_);
     trainer_.keep_tensors(
         [this](infty::SafetensorsWriter& writer) { model_->save_state(writer, state_); },
         [this](infty::CheckpointLoader& loader) { model_->load_state(loader, state_); });

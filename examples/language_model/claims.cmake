@@ -24,6 +24,25 @@ file(WRITE "${FOLDER}/text" "${text}")
 run(0 again evaluate --model a)
 same("the evaluation" "${evaluated}" "${again}")
 
+# Products in bfloat16 are another training, and what it made is evaluated so, unless something else is asked for. What
+# was saved before there was a choice goes on in full.
+unchanged("a holds a run with --products \"float32\", not \"bfloat16\"" train ${tiny} --products bfloat16 --out a)
+run(0 rounded train ${tiny} --products bfloat16 --out rounded)
+run(0 evaluated_rounded evaluate --model rounded)
+run(0 evaluated_full evaluate --model rounded --products float32)
+if(evaluated_rounded STREQUAL evaluated_full OR evaluated_rounded STREQUAL evaluated)
+  message(FATAL_ERROR "nothing was rounded:\n${evaluated_rounded}\n${evaluated_full}")
+endif()
+file(MAKE_DIRECTORY "${FOLDER}/older")
+foreach(name vocabulary.txt log.csv)
+  file(COPY_FILE "${FOLDER}/a/${name}" "${FOLDER}/older/${name}")
+endforeach()
+edited(a/checkpoint.safetensors older/checkpoint.safetensors "\\\"products\\\":\\\"float32\\\"," "")
+run(0 older evaluate --model older)
+same("the evaluation of an older checkpoint" "${evaluated}" "${older}")
+unchanged("older holds a run with --products \"float32\", not \"bfloat16\"" train ${tiny} --products bfloat16 --out older)
+run(0 ignored train ${tiny} --out older)
+
 # What cannot be trained is not begun anew, either.
 unchanged("none: no such file" train ${sizes} --data none --out a --fresh)
 unchanged("dropout is 2" train ${tiny} --dropout 2 --out a --fresh)

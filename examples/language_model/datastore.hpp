@@ -24,6 +24,7 @@ struct BuildOptions {
 inline void build_datastore(const BuildOptions& build) {
   const EvaluateOptions& options = build.of;
   const auto [s, group] = changed_settings(options);
+  support::use_products(s.products);
   infty::require(s.spalm.empty(), "build-datastore",
                  "the model was trained with --spalm, and looks things up itself: keys are those "
                  "of a model that does not");

@@ -21,7 +21,7 @@ namespace language_model {
 
 struct EvaluateOptions {
   std::filesystem::path model = "language-model";
-  std::string split = "test", text;
+  std::string split = "test", text, products = "";
   Index segment = 0, group = 0, memory_length = -1, compressed = -1, batch = 0;
   LookUpOptions look_up;
 };
@@ -55,6 +55,7 @@ inline Changed changed_settings(const EvaluateOptions& options, Index shortest =
   }
   if (options.compressed >= 0) s.compressed = options.compressed;
   if (options.batch > 0) s.evaluation_batch = options.batch;
+  if (!options.products.empty()) s.products = options.products;
   validate(s);
   const bool shorter = (shortest > 0 ? shortest : s.segment) < trained;
   return {s, options.group > 0 ? options.group : shorter ? trained : 1};
@@ -83,6 +84,7 @@ inline NamedSplit named_split(const Settings& s, const Tokenizer& tokenizer,
 
 inline void evaluate(const EvaluateOptions& options) {
   const auto [s, group] = changed_settings(options);
+  support::use_products(s.products);
   warn_of_memory(s, group);
   const Tokenizer tokenizer(s.level, options.model);
   auto [split, name] = named_split(s, tokenizer, options.split, options.text);

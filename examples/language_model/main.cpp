@@ -65,6 +65,7 @@ struct Options {
 
 void train(Settings s, const Options& options, infty::AnyCommunicator& ranks) {
   const auto& out = options.train.out;
+  support::use_products(s.products);
   support::require_shards("language_model", ranks, s.shards);
   infty::require(ranks.size() == 1 || s.spalm.empty(), "language_model",
                  "--spalm goes with one rank");
@@ -100,6 +101,7 @@ void train(Settings s, const Options& options, infty::AnyCommunicator& ranks) {
 
 void generate(const EvaluateOptions& model, const GenerateOptions& options) {
   const auto [s, group] = changed_settings(model, 1);
+  support::use_products(s.products);
   const Tokenizer tokenizer(s.level, model.model);
   generate(s, *load_model(s, tokenizer, model.model, group), tokenizer, model.look_up, options);
 }
@@ -156,6 +158,8 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   add_model(*evaluate, e);
   add_text(*evaluate, e);
   add_look_up(*evaluate, e.look_up);
+  for (CLI::App* const command : {evaluate, generate})
+    support::add_products(*command, e.products, "as the model was trained");
   add_build(*build, options.build);
   add_tune(*tune, options.tune);
   add_hits(*hits, options.hits);

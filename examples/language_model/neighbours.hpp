@@ -91,6 +91,7 @@ inline void show_neighbours(const ShowOptions& show) {
   infty::require(o.cache == "none", "show-neighbours", "--cache is ", o.cache,
                  ": what is shown is a datastore's");
   auto [s, group] = changed_settings(options);
+  support::use_products(s.products);
   s.evaluation_batch = 1;  // the text in its order
   const Tokenizer tokenizer(s.level, options.model);
   auto [split, name] = named_split(s, tokenizer, options.split, options.text);

@@ -115,6 +115,7 @@ inline void tune_datastore(const TuneOptions& tune) {
   const auto& o = options.look_up;
   infty::require(!o.knn.empty(), "tune-datastore", "it needs --knn, a datastore's folder");
   const auto [s, group] = changed_settings(options);
+  support::use_products(s.products);
   const Tokenizer tokenizer(s.level, options.model);
   auto [split, name] = named_split(s, tokenizer, options.split, options.text);
   const auto model = load_model(s, tokenizer, options.model, group);

@@ -103,6 +103,7 @@ void require_whole(const Results& results, const Stream& stream,
 /// Returns whether all runs are done.
 bool compare(const Settings& s, const Options& options) {
   validate(s);
+  support::use_products(s.products);
   support::require_memory("lifelong", s, bytes_of);
   infty::set_num_threads(1);
   const Stream first =

@@ -11,6 +11,7 @@
 #include <infty/lifelong/local_adaptation.hpp>
 #include <infty/lifelong/online_ewc.hpp>
 
+#include "../support/products.hpp"
 #include "../support/ranges.hpp"
 #include "../support/settings.hpp"
 
@@ -45,6 +46,7 @@ struct Settings {
 
   Index width = 32, layers = 1, heads = 2, feed_forward = 64, batch = 10;
   double rate = 3e-3, clip = 1;
+  std::string products = support::products_now();
 
   infty::EpisodicConfig memory{.capacity = 100'000};
   std::string writing = "usual";
@@ -110,6 +112,7 @@ void each_setting(Settings& s, See&& see) {
   see(model, "batch", s.batch, "examples a step");
   see(model, "rate", s.rate, "of Adam");
   see(model, "clip", s.clip, "greatest global norm of the gradients");
+  support::each_products_setting(model, s.products, see);
 
   const char* const memory = "The episodic memory";
   see(memory, "writing", s.writing,

@@ -147,6 +147,7 @@ void study_text(const Options& options) {
   if (is_gpt2(options.model)) return study_gpt2(options);
   const auto folder = train_if_none(options);
   lm::Settings s = lm::settings_of(folder);
+  support::use_products(s.products);
   if (!options.data.empty()) s.data = options.data, s.valid = s.test = "";
   const lm::Tokenizer tokenizer(s.level, folder);
   const lm::Texts from = lm::open_texts(s);

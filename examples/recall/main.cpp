@@ -114,6 +114,7 @@ void warn(const Settings& s, const Sizes& sizes) {
 /// Returns whether all runs are done.
 bool compare(const Settings& s, const Options& options) {
   validate(s);
+  support::use_products(s.products);
   check_memory(s, "xl");  // by whose state all are measured
   for (const std::string& memory : s.memories) check_memory(s, memory);
   infty::require(vectors_of(s, s.bytes) >= 1, "recall", "--bytes is ", s.bytes,

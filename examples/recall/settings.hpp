@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../support/model.hpp"
+#include "../support/products.hpp"
 #include "../support/ranges.hpp"
 #include "../support/settings.hpp"
 #include "../support/transformer.hpp"
@@ -78,6 +79,7 @@ struct Settings {
   Index batch = 16, steps = 800, warmup = 50;
   std::vector<double> rates{1e-3, 3e-3, 1e-2, 3e-2};
   double clip = 1;
+  std::string products = support::products_now();
   std::vector<std::uint64_t> seeds{1, 2, 3};
   Index evaluation_sequences = 256;
 };
@@ -160,6 +162,7 @@ void each_setting(Settings& s, See&& see) {
   see(training, "steps", s.steps, "in all");
   see(training, "warmup", s.warmup, "steps in which the rate rises; then it falls to 0");
   see(training, "clip", s.clip, "greatest global norm of the gradients");
+  support::each_products_setting(training, s.products, see);
   see(training, "evaluation-sequences", s.evaluation_sequences,
       "to choose a rate by, and as many others to report");
 }

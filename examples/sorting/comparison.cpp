@@ -71,6 +71,7 @@ void run_all(const char* name, const ComparisonSettings& s, std::vector<Run> pla
 
 bool compare(const ComparisonSettings& s, const ComparisonOptions& options) {
   validate(s);
+  support::use_products(s.base.products);
   infty::set_num_threads(1);
   // What cannot be made is told before anything is trained.
   for (const Index length : s.compared.lengths)

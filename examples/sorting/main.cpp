@@ -149,6 +149,8 @@ void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
   options.ranks = ranks;
   const bool first = ranks.rank() == 0;  // which alone writes
   const auto require_runners = [&] {
+    infty::require(settings.products == "float32" || options.backend == "eigen", "sorting",
+                   "--products bfloat16 goes with --backend eigen: others multiply in full");
     for (const std::string& name : settings.models) runner_of(options, settings, name);
   };
   if (options.resume.empty()) {
@@ -174,6 +176,7 @@ void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
   Finished finished;
   if (!options.resume.empty()) finished = load_checkpoint(options, settings);
   require_runners();
+  support::use_products(settings.products);
   support::require_shards("sorting", ranks, settings.shards);
   if (ranks.size() > 1) {
     infty::require_same(ranks, "the program", support::program_fingerprint());

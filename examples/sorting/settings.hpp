@@ -49,6 +49,7 @@ struct Settings {
   std::string schedule = "cosine";
   Index warmup = 150;
   double last_rate = 0, clip = 1, kl_weight = 1e-6;
+  std::string products = support::products_now();
   Index shards = 0;
   std::string reduce = "tree";
 

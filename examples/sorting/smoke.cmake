@@ -48,6 +48,7 @@ refused("--functions fourier is in this program for --density gaussian" --functi
 refused("--parameters moments is for functions with centres: --functions is power" --functions power
         --parameters moments)
 refused("--functions power is in this program for --backend eigen" --functions power --backend cuda)
+refused("--products bfloat16 goes with --backend eigen" --products bfloat16 --backend cuda)
 
 # Other contractions: a word is the option, and what is written by blocks goes on where it was.
 set(contracted infty-power,infty-uniform,infty-mixed,infty-learned)

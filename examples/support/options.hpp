@@ -127,6 +127,14 @@ inline void add_sampling(CLI::App& app, infty::Sampling& sampling) {
       ->capture_default_str();
 }
 
+/// How what runs a trained model multiplies; see products.hpp.
+/// @param otherwise  how it does without the option, in words
+inline void add_products(CLI::App& app, std::string& products, const std::string& otherwise) {
+  add_option(app, "--products", products,
+             "factors of the model's matrix products, as in training; without: " + otherwise, {},
+             {"float32", "bfloat16"});
+}
+
 /// Reads the command line and calls `check`, which may throw CLI::ParseError. The status to end
 /// with, if the program is to end: 0 behind --help and --version, 1 behind a message on standard
 /// error.

@@ -7,10 +7,11 @@
 #include <infty/model/settings.hpp>
 #include <infty/train/trainer_config.hpp>
 
+#include "products.hpp"
 #include "settings.hpp"
 
 // What programs that train share of their settings: any struct with the members `steps`, `adam`,
-// `schedule`, `warmup`, `last_rate` and `clip`.
+// `schedule`, `warmup`, `last_rate`, `clip` and `products`.
 
 namespace support {
 
@@ -25,6 +26,7 @@ void each_training_setting(const char* group, Settings& s, See&& see) {
   see(group, "clip", s.clip, "greatest global norm of the gradients; 0: any");
   each_chosen(group, s.adam, {{"beta1"}, {"beta2"}, {"epsilon"}, {"weight_decay", "weight-decay"}},
               see);
+  each_products_setting(group, s.products, see);
 }
 
 /// The same for how a batch is shared out over ranks: the members `shards`, 0 for none, and

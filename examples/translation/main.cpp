@@ -71,6 +71,7 @@ std::size_t run_all(const Settings& s, const Options& options, Runs& runs) {
 /// Returns whether all runs are done.
 bool compare(const Settings& s, const Options& options) {
   validate(s);
+  support::use_products(s.products);
   const auto lock = support::Lock::folder(options.out);
   support::require_same_settings("translation", s, options.out, {"forms", "seeds"});
   Runs runs("translation", options.out / "runs");

@@ -8,6 +8,7 @@
 #include <infty/data/translation.hpp>
 #include <infty/nn/beam_search.hpp>
 
+#include "../support/products.hpp"
 #include "../support/ranges.hpp"
 #include "../support/settings.hpp"
 #include "../support/transformer.hpp"
@@ -32,6 +33,7 @@ struct Settings {
 
   Index batch = 32, steps = 1000, warmup = 100;
   double rate = 3e-3, clip = 1;
+  std::string products = support::products_now();
 
   Index evaluation_sequences = 256;
   infty::BeamSearchConfig search;
@@ -64,6 +66,7 @@ void each_setting(Settings& s, See&& see) {
   see(training, "warmup", s.warmup, "steps in which the rate rises; then it falls to 0");
   see(training, "rate", s.rate, "learning rate of Adam, at its peak");
   see(training, "clip", s.clip, "greatest global norm of the gradients");
+  support::each_products_setting(training, s.products, see);
   see(training, "evaluation-sequences", s.evaluation_sequences, "sentences that are translated");
   see(training, "beam", s.search.beam, "hypotheses that are held, beside one");
   see(training, "alpha", s.search.alpha, "of the length penalty, ((5 + n) / 6)^alpha");

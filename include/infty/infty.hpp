@@ -382,6 +382,7 @@
 #include <infty/data/word_table.hpp>
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/compiled.hpp>
+#include <infty/eigen/few_queries.hpp>
 #include <infty/eigen/few_rows.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
@@ -397,11 +398,13 @@
 #include <infty/eigen/nearest_candidates.hpp>
 #include <infty/eigen/nearest_scores.hpp>
 #include <infty/eigen/panel.hpp>
+#include <infty/eigen/plain_query_tile.hpp>
 #include <infty/eigen/query_order.hpp>
 #include <infty/eigen/query_tile.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/rounded_gemm.hpp>
 #include <infty/eigen/rounded_tile.hpp>
+#include <infty/eigen/tile_factors.hpp>
 #include <infty/eigen/transpose.hpp>
 #include <infty/eigen/version.hpp>
 #include <infty/io/fingerprint.hpp>

@@ -83,11 +83,13 @@ TEST_CASE("settings_from: what is newer than a file is what it was before it cou
   recall::Settings s;
   s.contraction = {.name = "mixed", .power = 2, .powers = {1}, .block = 3};
   s.test_lengths = {9};
+  s.products = "bfloat16";
   auto json = support::to_json(s);
   CHECK(support::settings_from<recall::Settings>(json, "x").contraction.name == "mixed");
   for (const auto& [name, value] : support::before_they_were().items()) json.erase(name);
   const auto older = support::settings_from<recall::Settings>(json, "x");
   CHECK(older.contraction.name == "fixed");
+  CHECK(older.products == "float32");
   CHECK(support::to_json(older) == support::to_json(recall::Settings{}));
   json.erase("tau");
   CHECK_THROWS_WITH(support::settings_from<recall::Settings>(json, "x"),

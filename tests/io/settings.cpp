@@ -109,6 +109,18 @@ TEST_CASE("require_same_settings: the first difference, by name") {
         "[settings] run.safetensors lacks the setting 'steps'");
   CHECK(message_of(R"({"steps":3,"x":1})", R"({"steps":3})") ==
         "[settings] run.safetensors has the unknown setting 'x'");
+  // What is newer than the file, by what it was before it could be set.
+  const auto older = [](const char* asked) {
+    return [asked] {
+      infty::require_same_settings(R"({"steps":3})", asked, "run.safetensors",
+                                   R"({"products":"float32","y":1})");
+    };
+  };
+  CHECK_NOTHROW(older(R"({"steps":3,"products":"float32"})")());
+  CHECK_THROWS_WITH(older(R"({"steps":3,"products":"bfloat16"})")(),
+                    "[settings] run.safetensors has products '\"float32\"', and \"bfloat16\" is "
+                    "asked for");
+  CHECK_THROWS_AS(older(R"({"steps":3,"z":1})")(), infty::IoError);
   CHECK(message_of("[]", "{}").find("[json] run.safetensors: settings: byte 0") == 0);
   CHECK(message_of(R"({"a":1} 2)", "{}").find("something follows") != std::string::npos);
 }

@@ -55,10 +55,11 @@ struct Halving {
   std::vector<double> losses;
   Trainer<T, B> trainer;
 
-  explicit Halving(TrainerConfig config = ten_steps, const std::string& settings = "")
+  explicit Halving(TrainerConfig config = ten_steps, const std::string& settings = "",
+                   const std::string& before = "{}")
       : trainer(model, std::move(config)) {
     trainer.keep("numbers", numbers)
-        .keep_settings(settings)
+        .keep_settings(settings, before)
         .keep_text(
             "place", [this] { return std::to_string(seen); },
             [this](const std::string& text) {
@@ -271,6 +272,17 @@ TEST_CASE("Trainer: a checkpoint of other settings is refused by name, and nothi
   Small same(ten_steps, R"({"steps":10,"tau":0.75})");
   CHECK_NOTHROW(same.trainer.load(folder / "run"));
   CHECK(same.trainer.steps() == 3);
+
+  // A setting that is newer than the checkpoint has the value that it had before it was one.
+  const std::string newer = R"({"tau":0.75,"steps":10,"products":"float32"})";
+  Small later(ten_steps, newer, R"({"products":"float32"})");
+  CHECK_NOTHROW(later.trainer.load(folder / "run"));
+  CHECK(later.trainer.steps() == 3);
+  for (const char* const was : {"{}", R"({"products":"bfloat16"})"}) {
+    Small not_so(ten_steps, newer, was);
+    CHECK_THROWS_AS(not_so.trainer.load(folder / "run"), infty::IoError);
+    CHECK(not_so.trainer.steps() == 0);
+  }
 
   Small other(ten_steps, R"({"tau":0.5,"steps":10})");
   const auto before = other.model.first.weight.value().to_vector();

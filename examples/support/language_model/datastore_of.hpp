@@ -116,6 +116,7 @@ class Retriever {
   /// @param reading  the own model's; not looked at where another model reads along
   infty::Tensor<float> queries(const TextBatch& batch, const support::Reading& reading) {
     if (own_) return reading.keys;
+    const infty::ProductsScope as_trained(products_);
     keys_by_->reset_rows(state_, batch);
     TextBatch plain = batch;
     plain.retrieved.clear();
@@ -145,6 +146,7 @@ class Retriever {
     s.compressed = origin_.compressed;
     infty::require(s.spalm.empty(), "knn", folder.string(), " was made by a model with --spalm");
     keys_by_ = load_model(s, tokenizer, origin_.model, origin_.group);
+    products_ = infty::value_of<infty::Products>(s.products);
     infty::require<infty::IoError>(
         fingerprint_of(*keys_by_) == origin_.weights, "knn", origin_.model,
         " holds another model than the one that made the keys of ", folder.string());
@@ -155,7 +157,8 @@ class Retriever {
   std::optional<StoreIndex> index_;
   bool own_ = false;
   std::unique_ptr<support::Model> keys_by_;
-  support::Model::State state_;  ///< of the model that reads along
+  support::Model::State state_;                       ///< of the model that reads along
+  infty::Products products_ = infty::Products::full;  ///< how it was trained
 };
 
 }  // namespace language_model

@@ -54,6 +54,7 @@ struct Settings {
   std::string schedule = "cosine";
   Index warmup = 100;
   double last_rate = 0, clip = 1;
+  std::string products = support::products_now();
 
   Index shards = 0;
   std::string reduce = "tree";

@@ -54,7 +54,7 @@ class Training {
                           dropout.split(static_cast<std::uint64_t>(shard))});
       }
     }
-    trainer_.keep_settings(support::to_json(s).dump());
+    trainer_.keep_settings(support::to_json(s).dump(), support::before_they_were().dump());
     trainer_.keep_own(
         [this](infty::SafetensorsWriter& writer) {
           for (const Part& part : parts_) {

@@ -8,12 +8,13 @@
 #include <infty/core/math.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
-#include <infty/eigen/gemm.hpp>
+#include <infty/eigen/few_queries.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/query_tile.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
+#include <infty/eigen/tile_factors.hpp>
 #include <infty/eigen/transpose.hpp>
 
 namespace infty::detail {
@@ -29,16 +30,32 @@ struct FusedAttention : private AttentionTiling {
 
   template <class T>
   static void forward(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
-    if (s.queries <= few) return forward_few(s, in, y, log_sum);
+    if (s.queries <= few) return attend_few(s, in, y, log_sum);
+    with_factors<T>(true, [&](auto how) { forward_by(how, s, in, y, log_sum); });
+  }
+
+  /// The same by tiles of such factors, however few queries there are.
+  template <class Factors, class T>
+  static void forward_by(Factors how, const AttentionSize& s, const AttentionInputs<T>& in, T* y,
+                         T* log_sum) {
     const Index tiles = (s.queries + query_tile - 1) / query_tile, heads = s.batch * s.heads;
-    const Panels<T> r(s, in.r, s.heads, pack_across<T>), k(s, in.k, heads, pack_across<T>),
-        v(s, in.v, heads, pack_along<T>);
+    const auto across = [=](auto... of) { return how.across(of...); };
+    const auto along = [=](auto... of) { return how.along(of...); };
+    const Index across_size = how.rows(s.head_dim) * panel_stride<T>(s.keys),
+                along_size = how.rows(s.keys) * padded<T>(s.head_dim);
+    const Panels<T> r(s, in.r, s.heads, across_size, across),
+        k(s, in.k, heads, across_size, across),
+        v(s, in.v, heads, along_size, along,
+          [&](Index pair) { return in.first_key(s, pair / s.heads) % how.together; });
     parallel_for(heads * tiles, 1, [&](Index begin, Index end) {
-      Scratch<T> scratch(QueryTile<T>::size(s.head_dim));
+      Scratch<T> scratch(QueryTile<Factors>::size(s.head_dim) +
+                         how.room(query_tile, AttentionTiling::key_tile));
       for (Index job = begin; job < end; ++job) {
         const Index pair = job / tiles, head = pair % s.heads, row = pair / s.heads;
-        const QueryTile<T> tile(s, in, row, head, job % tiles * query_tile, scratch.data());
-        forward_tile(s, in, tile, k[pair], v[pair], r[head], y, log_sum);
+        const QueryTile<Factors> tile(how, s, in, row, head, job % tiles * query_tile,
+                                      scratch.data());
+        forward_tile(s, in, tile, k[pair], v[pair], r[head], y, log_sum,
+                     scratch.data() + tile.size(s.head_dim));
       }
     });
   }
@@ -46,36 +63,54 @@ struct FusedAttention : private AttentionTiling {
   template <class T>
   static void backward(const AttentionSize& s, const AttentionInputs<T>& in, const T* y,
                        const T* log_sum, const T* dy, const AttentionGradients<T>& to) {
+    with_factors<T>(s.queries > few,
+                    [&](auto how) { backward_by(how, s, in, y, log_sum, dy, to); });
+  }
+
+  /// The same by tiles of such factors, whose forward pass was by them, too.
+  template <class Factors, class T>
+  static void backward_by(Factors how, const AttentionSize& s, const AttentionInputs<T>& in,
+                          const T* y, const T* log_sum, const T* dy,
+                          const AttentionGradients<T>& to) {
     const Index e = s.model(), D = s.head_dim, part = s.keys * e;
-    const Panels<T> r_across(s, in.r, s.heads, pack_across<T>),
-        r_along(s, in.r, s.heads, pack_along<T>);
+    const auto pack_across = [=](auto... of) { return how.across(of...); };
+    const auto pack_along = [=](auto... of) { return how.along(of...); };
+    const Index stride = panel_stride<T>(s.keys), across = how.rows(D) * stride,
+                along = how.rows(s.keys) * padded<T>(D);
+    // Where elements stand in pairs, these begin at an even row of r or at an odd one.
+    constexpr bool pairs = how.together == 2;
+    const Panels<T> r_across(s, in.r, s.heads, across, pack_across),
+        r_along(s, in.r, s.heads, along, pack_along),
+        r_from_odd(s, in.r, pairs ? s.heads : 0, along, pack_along, [](Index) { return Index{1}; });
     // Rows of the batch add to the same r, u and w: each has a part of its own.
     Scratch<T> dr(to.r ? s.batch * part : 0), du(s.batch * e), dw(s.batch * e);
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      const Index stride = panel_stride<T>(s.keys), across = D * stride;
-      Scratch<T> scratch(QueryTile<T>::size(D) + 5 * across + s.keys * padded<T>(D));
+      Scratch<T> scratch(QueryTile<Factors>::size(D) + 2 * across + 3 * D * stride + along +
+                         Turned<Factors>::size(D));
       for (Index job = begin; job < end; ++job) {
         const Index head = job % s.heads, row = job / s.heads, column = head * D;
         const T *const keys = in.k + row * part + column, *const values =
                                                               in.v + row * part + column;
-        T* const memory = scratch.data() + QueryTile<T>::size(D);
-        const Known<T> known{pack_across(s.keys, D, keys, e, memory),
-                             pack_across(s.keys, D, values, e, memory + across),
+        T* const memory = scratch.data() + QueryTile<Factors>::size(D);
+        T *const sums = memory + 2 * across, *const of_keys = sums + 3 * D * stride;
+        const Index odd = in.first_key(s, row) % how.together;
+        const Known<T> known{how.across(s.keys, D, keys, e, memory),
+                             how.across(s.keys, D, values, e, memory + across),
                              r_across[head],
-                             pack_along(s.keys, D, keys, e, memory + 5 * across),
-                             r_along[head],
+                             how.along(s.keys - odd, D, keys + odd * e, e, of_keys),
+                             {r_along[head], pairs ? r_from_odd[head] : Panel<T>{}},
+                             odd,
                              y,
                              log_sum,
                              dy};
-        T* const sums = memory + 2 * across;
-        std::fill_n(sums, 3 * across, T(0));
+        std::fill_n(sums, 3 * D * stride, T(0));
         T *const d_u = du.data() + row * e + column, *const d_w = dw.data() + row * e + column;
         std::fill_n(d_u, D, T(0));
         std::fill_n(d_w, D, T(0));
-        const Sums<T> d{sums, sums + across, sums + 2 * across, stride, to.q, d_u, d_w};
+        const Sums<T> d{sums, sums + D * stride, sums + 2 * D * stride, stride, to.q, d_u, d_w};
         for (Index first = 0; first < s.queries; first += query_tile) {
-          const QueryTile<T> tile(s, in, row, head, first, scratch.data());
-          backward_tile(s, in, tile, known, d);
+          const QueryTile<Factors> tile(how, s, in, row, head, first, scratch.data());
+          backward_tile(s, in, tile, known, d, of_keys + along);
         }
         if (to.k) add_across(s.keys, D, d.k, stride, to.k + row * part + column, e);
         if (to.v) add_across(s.keys, D, d.v, stride, to.v + row * part + column, e);
@@ -88,47 +123,11 @@ struct FusedAttention : private AttentionTiling {
   }
 
  private:
-  /// Query by query, with keys and values where they stand: they are read once and little else is
-  /// done.
-  template <class T>
-  static void forward_few(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* log_sum) {
-    const Index e = s.model(), D = s.head_dim;
-    using Row = Eigen::Map<Eigen::Matrix<T, 1, Eigen::Dynamic>>;
-    using Column = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, 1>>;
-    const T factor = T(1) / std::sqrt(static_cast<T>(D));
-    parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      Scratch<T> scratch(2 * s.keys + 2 * D);
-      T *const p = scratch.data(), *const distant = p + s.keys, *const qu = distant + s.keys,
-               *const qw = qu + D;
-      for (Index job = begin; job < end; ++job) {
-        const Index head = job % s.heads, row = job / s.heads, first = in.first_key(s, row);
-        for (Index i = 0; i < s.queries; ++i) {
-          const Index at = (row * s.queries + i) * e + head * D, n = s.memory() + i + 1 - first;
-          for (Index d = 0; d < D; ++d) {
-            qu[d] = (in.q[at + d] + in.u[head * D + d]) * factor;
-            qw[d] = (in.q[at + d] + in.w[head * D + d]) * factor;
-          }
-          const auto rows = [&](const T* x, Index begin_row) {
-            return ConstStrided<T>(x + begin_row * e + head * D, n, D, Eigen::OuterStride<>(e));
-          };
-          Column(p, n).noalias() = rows(in.k, row * s.keys + first) * Column(qu, D);
-          Column(distant, n).noalias() = rows(in.r, s.queries - 1 - i + first) * Column(qw, D);
-          for (Index j = 0; j < n; ++j) p[j] += distant[j];
-          const T top = row_max<T>(n, [=](Index j) { return p[j]; });
-          for (Index j = 0; j < n; ++j) p[j] = math::exp_decay(p[j] - top);
-          const T sum = row_sum<T>(n, [=](Index j) { return p[j]; });
-          Row(y + at, D).noalias() = Row(p, n) * rows(in.v, row * s.keys + first);
-          Row(y + at, D) /= sum;
-          log_sum[(row * s.queries + i) * s.heads + head] = top + std::log(sum);
-        }
-      }
-    });
-  }
-
   /// What a backward pass is given of one row and head.
   template <class T>
   struct Known {
-    Panel<T> k_across, v_across, r_across, k_along, r_along;
+    Panel<T> k_across, v_across, r_across, k_along, r_along[2];
+    Index first;  ///< key of k_along
     const T *y, *log_sum, *dy;
   };
 
@@ -141,16 +140,46 @@ struct FusedAttention : private AttentionTiling {
     T *q, *u, *w;
   };
 
-  template <class T>
+  /// The factors that a tile of queries is in a backward pass, beside those of its scores.
+  template <class Factors>
+  struct Turned {
+    using T = typename Factors::Scalar;
+    TileView<T> d_out, d_out_across, qu, qw;  ///< [count, D], and [D, count] for the others
+    T* room;                                  ///< for those of a tile of keys
+
+    static Index size(Index head_dim) {
+      return Factors::room(query_tile, head_dim) + 3 * Factors::room(head_dim, query_tile) +
+             Factors::room(band, query_tile) + Factors::room(query_tile, band);
+    }
+
+    Turned(const QueryTile<Factors>& tile, const T* dy, T* memory) {
+      const Index D = tile.head_dim, e = tile.model, n = tile.count;
+      T* to = memory;
+      const auto next = [&](Index m, Index k, TileView<T> view) {
+        T* const here = to;
+        to += Factors::room(m, k);
+        return Factors::left(m, k, view, here);
+      };
+      d_out = next(n, D, {dy, e, 1});
+      d_out_across = next(D, n, {dy, 1, e});
+      qu = next(D, n, {tile.qu, 1, D});
+      qw = next(D, n, {tile.qw, 1, D});
+      room = to;
+    }
+  };
+
+  template <class Factors, class T>
   static void forward_tile(const AttentionSize& s, const AttentionInputs<T>& in,
-                           const QueryTile<T>& tile, Panel<T> k, Panel<T> v, Panel<T> r, T* y,
-                           T* log_sum) {
+                           const QueryTile<Factors>& tile, Panel<T> k, Panel<T> v, Panel<T> r, T* y,
+                           T* log_sum, T* room) {
+    const Factors how = tile.factors;
+    const Index first = in.first_key(s, tile.batch_row), odd = first % how.together;
     const Index end = s.memory() + tile.first + tile.count;
     std::fill_n(tile.out, tile.count * tile.width, T(0));
     std::fill_n(tile.top, tile.count, -math::infinity<T>);
     std::fill_n(tile.sum, tile.count, T(0));
-    for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const KeyTile<T> with(s, tile, key, end);
+    for (Index key = first; key < end; key += key_tile) {
+      const KeyTile<Factors> with(s, tile, key, end);
       with.products(tile, k, r);
       for (Index i = 0; i < tile.count; ++i) {
         T* const x = tile.scores + i * key_tile;
@@ -172,8 +201,9 @@ struct FusedAttention : private AttentionTiling {
         }
         std::fill(x + whole, x + (std::max)(whole, with.count), T(0));
       }
-      product_in_cache(tile.count, tile.head_dim, with.count, TileView<T>{tile.scores, key_tile, 1},
-                       v.data + with.begin * v.stride, v.stride, true, tile.out, tile.width);
+      how.multiply(tile.count, tile.head_dim, with.count,
+                   how.left(tile.count, with.count, {tile.scores, key_tile, 1}, room),
+                   {v.data + how.rows(key - odd) * v.stride, v.stride}, true, tile.out, tile.width);
     }
     T *const to = tile.of_queries(y), *const logs = log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i) {
@@ -184,9 +214,11 @@ struct FusedAttention : private AttentionTiling {
     }
   }
 
-  template <class T>
+  template <class Factors, class T>
   static void backward_tile(const AttentionSize& s, const AttentionInputs<T>& in,
-                            const QueryTile<T>& tile, const Known<T>& known, const Sums<T>& to) {
+                            const QueryTile<Factors>& tile, const Known<T>& known,
+                            const Sums<T>& to, T* memory) {
+    const Factors how = tile.factors;
     const Index e = tile.model, D = tile.head_dim, end = s.memory() + tile.first + tile.count;
     T *const content = tile.out, *const position = tile.position;  // d(q + u) and d(q + w)
     std::fill_n(content, tile.count * tile.width, T(0));
@@ -201,8 +233,9 @@ struct FusedAttention : private AttentionTiling {
     // first key stands, the same memory is by key.
     const Index shifted = band - 1;
     T* const d_scores = tile.distance + tile.count - 1;
+    const Turned<Factors> turned(tile, d_out, memory);
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const KeyTile<T> with(s, tile, key, end);
+      const KeyTile<Factors> with(s, tile, key, end);
       with.products(tile, known.k_across, known.r_across);
       for (Index i = 0; i < tile.count; ++i) {
         T* const x = tile.scores + i * key_tile;
@@ -215,9 +248,9 @@ struct FusedAttention : private AttentionTiling {
         }
         std::fill(x + whole, x + (std::max)(whole, with.wide), T(0));
       }
-      product_in_cache(tile.count, with.count, D, TileView<T>{d_out, e, 1},
-                       known.v_across.data + with.begin, known.v_across.stride, false, d_scores,
-                       shifted);
+      how.multiply(tile.count, with.count, D, turned.d_out,
+                   {known.v_across.data + with.begin, known.v_across.stride}, false, d_scores,
+                   shifted);
       for (Index i = 0; i < tile.count; ++i) {
         const T* const x = tile.scores + i * key_tile;
         T *const g = d_scores + i * shifted, *const distant = tile.distance + i * band;
@@ -228,18 +261,24 @@ struct FusedAttention : private AttentionTiling {
       }
       const Index keys = with.count, begin = with.begin, distant = with.distances,
                   distance = with.distance;
-      product_in_cache(D, keys, tile.count, TileView<T>{d_out, 1, e}, tile.scores, key_tile, true,
-                       to.v + begin, to.stride);
-      product_in_cache(D, keys, tile.count, TileView<T>{tile.qu, 1, D}, d_scores, shifted, true,
-                       to.k + begin, to.stride);
-      product_in_cache(D, distant, tile.count, TileView<T>{tile.qw, 1, D}, tile.distance, band,
-                       true, to.r + distance, to.stride);
-      product_in_cache(tile.count, D, keys, TileView<T>{d_scores, shifted, 1},
-                       known.k_along.data + begin * known.k_along.stride, known.k_along.stride,
-                       true, content, tile.width);
-      product_in_cache(tile.count, D, distant, TileView<T>{tile.distance, band, 1},
-                       known.r_along.data + distance * known.r_along.stride, known.r_along.stride,
-                       true, position, tile.width);
+      T *const for_right = turned.room, *const for_left = for_right + how.room(band, query_tile);
+      // += the product of what stands across and a tile's gradient, or of that and a panel.
+      const auto add_across = [&](TileView<T> left, Index n, Panel<T> right, T* sum) {
+        how.multiply(D, n, tile.count, left, how.right(tile.count, n, right, for_right), true, sum,
+                     to.stride);
+      };
+      const auto add_along = [&](Index n, Panel<T> left, Panel<T> panel, Index row, T* sum) {
+        how.multiply(
+            tile.count, D, n, how.left(tile.count, n, {left.data, left.stride, 1}, for_left),
+            {panel.data + how.rows(row) * panel.stride, panel.stride}, true, sum, tile.width);
+      };
+      const Panel<T> by_key{d_scores, shifted}, by_distance{tile.distance, band};
+      add_across(turned.d_out_across, keys, {tile.scores, key_tile}, to.v + begin);
+      add_across(turned.qu, keys, by_key, to.k + begin);
+      add_across(turned.qw, distant, by_distance, to.r + distance);
+      add_along(keys, by_key, known.k_along, begin - known.first, content);
+      const Index odd = distance % how.together;
+      add_along(distant, by_distance, known.r_along[odd], distance - odd, position);
     }
     T* const d_query = to.q ? tile.of_queries(to.q) : nullptr;
     for (Index i = 0; i < tile.count; ++i)

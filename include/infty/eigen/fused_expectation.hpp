@@ -8,6 +8,7 @@
 #include <infty/eigen/query_order.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
+#include <infty/eigen/tile_factors.hpp>
 #include <infty/signal/density.hpp>
 
 namespace infty::detail {
@@ -23,23 +24,32 @@ struct FusedExpectation {
   template <class T, class Psi>
   static void forward(const ReadSize& s, const Psi& psi, const T* density, const T* values,
                       T* out) {
+    with_factors<T>(true, [&](auto how) { forward_by(how, s, psi, density, values, out); });
+  }
+
+  /// The same by tiles of such factors.
+  template <class Factors, class T, class Psi>
+  static void forward_by(Factors how, const ReadSize& s, const Psi& psi, const T* density,
+                         const T* values, T* out) {
     const Index e = s.heads * s.head_dim, N = s.basis, width = s.head_dim;
+    const Index of_values = how.room(width, block), of_block = how.room(tile, block);
     const Index tiles = (s.queries + tile - 1) / tile;
     const QueryOrder<D, T, Psi> order(s, psi, density, tile);
     parallel_for(s.batch * s.heads * tiles, 1, [&](Index begin, Index end) {
-      Scratch<T> scratch(tile * (block + width) + Tile<T, Psi>::size(psi));
+      Scratch<T> scratch(tile * (block + width) + of_values + of_block + Tile<T, Psi>::size(psi));
       T *const r = scratch.data(), *const sum = r + tile * block;  // [block, tile], [D, tile]
+      T *const left = sum + width * tile, *const right = left + of_values;
       for (Index job = begin; job < end; ++job) {
         const Index head = job / tiles % s.heads, row = job / tiles / s.heads;
         const Tile<T, Psi> at(s, psi, order, density, job / tiles, job % tiles * tile,
-                              sum + width * tile);
+                              right + of_block);
         const T* const v = values + row * N * e + head * width;
         std::fill_n(sum, width * tile, T(0));
         for (Index j = at.functions.begin; j < at.functions.end; j += block) {
           const Index n = (std::min)(block, at.functions.end - j);
           at.each(psi, j, n, [=](Index k, Index, Expectation<T> x) { r[k] = x.value; });
-          product_in_cache(width, at.count, n, TileView<T>{v + j * e, 1, e}, r, tile, true, sum,
-                           tile);
+          how.multiply(width, at.count, n, how.left(width, n, {v + j * e, 1, e}, left),
+                       how.right(n, at.count, {r, tile}, right), true, sum, tile);
         }
         for (Index i = 0; i < at.count; ++i) {
           T* const to = out + (row * s.queries + at.query[i]) * e + head * width;
@@ -52,32 +62,48 @@ struct FusedExpectation {
   template <class T, class Psi>
   static void backward(const ReadSize& s, const Psi& psi, const T* density, const T* values,
                        const T* d_out, T* d_density, T* d_values) {
+    with_factors<T>(true, [&](auto how) {
+      backward_by(how, s, psi, density, values, d_out, d_density, d_values);
+    });
+  }
+
+  /// The same by tiles of such factors.
+  template <class Factors, class T, class Psi>
+  static void backward_by(Factors how, const ReadSize& s, const Psi& psi, const T* density,
+                          const T* values, const T* d_out, T* d_density, T* d_values) {
     const Index e = s.heads * s.head_dim, N = s.basis, width = s.head_dim;
     const Index wide = padded<T>(width), all = s.batch * s.heads * s.queries;
     const QueryOrder<D, T, Psi> order(s, psi, density, tile);
     // Tiles of one row and head add to the same values: they run one after the other.
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      Scratch<T> scratch(tile * (2 * block + width + wide) + N * wide + Tile<T, Psi>::size(psi));
+      const Index of_left = (std::max)(how.room(block, width), how.room(block, tile)),
+                  of_across = how.room(tile, width), of_along = how.room(wide, tile);
+      Scratch<T> scratch(tile * (2 * block + width + wide) + N * wide + of_left + of_across +
+                         of_along + Tile<T, Psi>::size(psi));
       T *const r = scratch.data(), *const dr = r + tile * block;                // [block, tile]
       T* const across = dr + tile * block;                                      // d_out, [D, tile]
       T *const along = across + tile * width, *const dv = along + tile * wide;  // [tile, D], [N, D]
+      T* const left = dv + N * wide;
+      T *const for_across = left + of_left, *const for_along = for_across + of_across;
       std::fill_n(along, tile * wide, T(0));
       for (Index job = begin; job < end; ++job) {
         const Index head = job % s.heads, row = job / s.heads;
         const T* const v = values + row * N * e + head * width;
         if (d_values) std::fill_n(dv, N * wide, T(0));
         for (Index first = 0; first < s.queries; first += tile) {
-          const Tile<T, Psi> at(s, psi, order, density, job, first, dv + N * wide);
+          const Tile<T, Psi> at(s, psi, order, density, job, first, for_along + of_along);
           for (Index i = 0; i < at.count; ++i) {
             const T* const from = d_out + (row * s.queries + at.query[i]) * e + head * width;
             for (Index d = 0; d < width; ++d) along[i * wide + d] = across[d * tile + i] = from[d];
           }
+          const Panel<T> right_across = how.right(width, at.count, {across, tile}, for_across),
+                         right_along = how.right(at.count, width, {along, wide}, for_along);
           T d_mu[tile] = {}, d_var[tile] = {};
           for (Index j = at.functions.begin; j < at.functions.end; j += block) {
             const Index n = (std::min)(block, at.functions.end - j);
             if (d_density) {
-              product_in_cache(n, at.count, width, TileView<T>{v + j * e, e, 1}, across, tile,
-                               false, dr, tile);
+              how.multiply(n, at.count, width, how.left(n, width, {v + j * e, e, 1}, left),
+                           right_across, false, dr, tile);
               at.each(
                   psi, j, n,
                   [=, to_mu = &d_mu[0], to_var = &d_var[0]](Index k, Index i, Expectation<T> x) {
@@ -89,8 +115,8 @@ struct FusedExpectation {
               at.each(psi, j, n, [=](Index k, Index, Expectation<T> x) { r[k] = x.value; });
             }
             if (d_values)
-              product_in_cache(n, width, at.count, TileView<T>{r, tile, 1}, along, wide, true,
-                               dv + j * wide, wide);
+              how.multiply(n, width, at.count, how.left(n, at.count, {r, tile, 1}, left),
+                           right_along, true, dv + j * wide, wide);
           }
           if (d_density)
             for (Index i = 0; i < at.count; ++i) {

@@ -53,23 +53,29 @@ Panel<T> pack_along(Index rows, Index head_dim, const T* x, Index leading, T* to
 template <class T>
 class Panels {
  public:
+  /// @param each  elements that one takes
+  /// @param pack  pack(rows, D, x, leading, to)
   template <class Pack>
-  Panels(const AttentionSize& s, const T* x, Index count, const Pack& pack)
-      : each_((std::max)(s.head_dim * panel_stride<T>(s.keys), s.keys * padded<T>(s.head_dim))),
-        memory_(count * each_),
-        panels_(count) {
+  Panels(const AttentionSize& s, const T* x, Index count, Index each, const Pack& pack)
+      : Panels(s, x, count, each, pack, [](Index) { return Index{0}; }) {}
+  /// The same without the first(i) first keys of panel i.
+  template <class Pack, class First>
+  Panels(const AttentionSize& s, const T* x, Index count, Index each, const Pack& pack,
+         const First& first)
+      : memory_(count * each), panels_(count) {
     const Index e = s.model(), heads = s.heads;
     parallel_for(count, 1, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i)
-        panels_.data()[i] =
-            pack(s.keys, s.head_dim, x + i / heads * s.keys * e + i % heads * s.head_dim, e,
-                 memory_.data() + i * each_);
+      for (Index i = begin; i < end; ++i) {
+        const Index from = first(i);
+        panels_.data()[i] = pack(s.keys - from, s.head_dim,
+                                 x + (i / heads * s.keys + from) * e + i % heads * s.head_dim, e,
+                                 memory_.data() + i * each);
+      }
     });
   }
   Panel<T> operator[](Index i) const { return panels_.data()[i]; }
 
  private:
-  Index each_;
   Scratch<T> memory_;
   Scratch<Panel<T>> panels_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
@@ -9,11 +10,14 @@
 
 namespace infty {
 
-/// How EigenBackend multiplies matrices of floats where layers map vectors (`Matmul::roundable`).
+/// How EigenBackend multiplies matrices of floats where layers map vectors (`Matmul::roundable`),
+/// and what its kernels of attention and of long-term memories' reads multiply.
 enum class Products {
   full,      ///< factors as they are
   bfloat16,  ///< factors rounded to bfloat16, products summed in float
 };
+/// The names of ways to multiply.
+constexpr std::array<std::string_view, 2> names_of(Products) { return {"float32", "bfloat16"}; }
 
 namespace detail {
 
@@ -27,11 +31,11 @@ inline std::atomic<Products>& products_setting() {
 
 }  // namespace detail
 
-/// Returns how maps are multiplied; until set, in full, or in bfloat16 if the environment has
+/// Returns how they are multiplied; until set, in full, or in bfloat16 if the environment has
 /// INFTY_BF16_PRODUCTS=1.
 inline Products products() { return detail::products_setting().load(std::memory_order_relaxed); }
 
-/// Sets how maps are multiplied from now on, in all threads. A training's backward should be as its
+/// Sets how they are multiplied from now on, in all threads. A training's backward should be as its
 /// forward was. Products of infty's own (eigen/gemm.hpp) do not depend on the number of threads or
 /// rows in either way. A processor without an instruction for bfloat16 computes the same bits,
 /// slower than in full, but for sums within a rounding of the least normal number.
@@ -39,11 +43,11 @@ inline void set_products(Products how) {
   detail::products_setting().store(how, std::memory_order_relaxed);
 }
 
-/// Sets how maps are multiplied for as long as it lives, in all threads: scopes of two threads that
+/// Sets how they are multiplied for as long as it lives, in all threads: scopes of two threads that
 /// overlap leave what the last one to end had found.
 class ProductsScope {
  public:
-  /// Sets how maps are multiplied.
+  /// Sets how they are multiplied.
   explicit ProductsScope(Products how) : before_(products()) { set_products(how); }
   ~ProductsScope() { set_products(before_); }
   ProductsScope(const ProductsScope&) = delete;

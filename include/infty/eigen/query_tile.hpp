@@ -10,6 +10,7 @@
 #include <infty/core/row.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/register_tile.hpp>
+#include <infty/eigen/tile_factors.hpp>
 
 namespace infty::detail {
 
@@ -19,24 +20,30 @@ struct AttentionTiling {
 };
 
 /// A tile of queries of one row and head, with the scratch memory that it works in.
-template <class T>
+template <class Factors>
 struct QueryTile : AttentionTiling {
+  using T = typename Factors::Scalar;
+
+  Factors factors;
   Index batch_row, head, first, count;  ///< of its queries
   Index head_dim, model, queries, width;
   T factor;
-  T *qu, *qw;         ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
-  T *out, *position;  ///< [query_tile, width]
-  T* scores;          ///< [query_tile, key_tile]
-  T* distance;        ///< [query_tile, band], scores and then gradients by distance
-  T *top, *sum;       ///< [query_tile]
+  T *qu, *qw;                       ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
+  T *out, *position;                ///< [query_tile, width]
+  T* scores;                        ///< [query_tile, key_tile]
+  T* distance;                      ///< [query_tile, band], scores and then gradients by distance
+  T *top, *sum;                     ///< [query_tile]
+  TileView<T> by_key, by_distance;  ///< qu and qw as left factors
 
   static Index size(Index head_dim) {
-    return query_tile * (2 * head_dim + 2 * padded<T>(head_dim) + key_tile + band + 2);
+    return query_tile * (2 * head_dim + 2 * padded<T>(head_dim) + key_tile + band + 2) +
+           2 * Factors::room(query_tile, head_dim);
   }
 
-  QueryTile(const AttentionSize& s, const AttentionInputs<T>& in, Index row, Index head_,
-            Index first_, T* memory)
-      : batch_row(row),
+  QueryTile(Factors how, const AttentionSize& s, const AttentionInputs<T>& in, Index row,
+            Index head_, Index first_, T* memory)
+      : factors(how),
+        batch_row(row),
         head(head_),
         first(first_),
         count((std::min)(query_tile, s.queries - first_)),
@@ -60,6 +67,10 @@ struct QueryTile : AttentionTiling {
         qu[i * head_dim + d] = (q[i * model + d] + u[d]) * factor;
         qw[i * head_dim + d] = (q[i * model + d] + w[d]) * factor;
       }
+    T* const room = sum + query_tile;
+    by_key = how.left(count, head_dim, {qu, head_dim, 1}, room);
+    by_distance =
+        how.left(count, head_dim, {qw, head_dim, 1}, room + Factors::room(query_tile, head_dim));
   }
 
   /// Its part of a matrix [B, L, H D].
@@ -85,12 +96,14 @@ struct QueryTile : AttentionTiling {
 };
 
 /// Keys [begin, begin + count) as a tile of queries meets them.
-template <class T>
+template <class Factors>
 struct KeyTile : AttentionTiling {
+  using T = typename Factors::Scalar;
+
   Index begin, count, wide;              ///< wide: with padding
   Index distance, distances, wide_band;  ///< rows of r from the last query's first key on
 
-  KeyTile(const AttentionSize& s, const QueryTile<T>& tile, Index first, Index end)
+  KeyTile(const AttentionSize& s, const QueryTile<Factors>& tile, Index first, Index end)
       : begin(first),
         count((std::min)(key_tile, end - first)),
         wide(padded<T>(count)),
@@ -99,17 +112,17 @@ struct KeyTile : AttentionTiling {
         wide_band(padded<T>(distances)) {}
 
   /// How many of the keys query i of the tile sees.
-  Index visible(const AttentionSize& s, const QueryTile<T>& tile, Index i) const {
+  Index visible(const AttentionSize& s, const QueryTile<Factors>& tile, Index i) const {
     return std::clamp<Index>(s.memory() + tile.first + i + 1 - begin, 0, count);
   }
 
   /// The two products of the scores: by key and by distance.
-  void products(const QueryTile<T>& tile, Panel<T> k, Panel<T> r) const {
+  void products(const QueryTile<Factors>& tile, Panel<T> k, Panel<T> r) const {
     const Index D = tile.head_dim;
-    product_in_cache(tile.count, count, D, TileView<T>{tile.qu, D, 1}, k.data + begin, k.stride,
-                     false, tile.scores, key_tile);
-    product_in_cache(tile.count, distances, D, TileView<T>{tile.qw, D, 1}, r.data + distance,
-                     r.stride, false, tile.distance, band);
+    tile.factors.multiply(tile.count, count, D, tile.by_key, {k.data + begin, k.stride}, false,
+                          tile.scores, key_tile);
+    tile.factors.multiply(tile.count, distances, D, tile.by_distance, {r.data + distance, r.stride},
+                          false, tile.distance, band);
   }
 };
 

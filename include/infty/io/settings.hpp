@@ -150,18 +150,21 @@ inline std::vector<std::pair<std::string, std::string>> json_members(std::string
 
 /// Throws infty::IoError that names the first setting in which two JSON objects of settings differ:
 /// those of a file, and those that are asked for.
-/// @param where  begins the message, such as the file's name
+/// @param where   begins the message, such as the file's name
+/// @param before  what settings were that the file may lack, for it is older than they are
 inline void require_same_settings(std::string_view of_file, std::string_view asked,
-                                  const std::string& where) {
+                                  const std::string& where, std::string_view before = "{}") {
   const auto there = detail::json_members(of_file, where + ": settings");
   const auto here = detail::json_members(asked, "the settings that are asked for");
+  const auto older = detail::json_members(before, "the settings from before");
   const auto find = [](const auto& members, const std::string& name) {
     for (const auto& [key, value] : members)
       if (key == name) return &value;
     return static_cast<const std::string*>(nullptr);
   };
   for (const auto& [name, value] : here) {
-    const std::string* const other = find(there, name);
+    const std::string* other = find(there, name);
+    if (!other) other = find(older, name);
     require<IoError>(other, "settings", where, " lacks the setting ", detail::printable(name));
     require<IoError>(*other == value, "settings", where, " has ", name, ' ',
                      detail::printable(*other), ", and ", value, " is asked for");

@@ -92,8 +92,10 @@ class Trainer {
 
   /// Keeps the settings of the program, a JSON object, as the checkpoint's metadata "settings"; a
   /// checkpoint of others is refused by the name of the first that differs.
-  Trainer& keep_settings(std::string json) {
+  /// @param before  what settings were that an older checkpoint may lack, likewise an object
+  Trainer& keep_settings(std::string json, std::string before = "{}") {
     settings_ = std::move(json);
+    settings_before_ = std::move(before);
     return *this;
   }
 
@@ -224,7 +226,8 @@ class Trainer {
   void load(const std::filesystem::path& path) {
     CheckpointLoader loader(path);
     if (!settings_.empty())
-      require_same_settings(loader.file().metadata("settings"), settings_, path.string());
+      require_same_settings(loader.file().metadata("settings"), settings_, path.string(),
+                            settings_before_);
     loader.parameters(handles_, prefix_ + "model.").optimizer(adam_, prefix_ + "optimizer.");
     std::vector<Apply> texts;
     for (const Kept& kept : kept_) texts.push_back(kept.load(loader));
@@ -303,7 +306,7 @@ class Trainer {
   };
 
   TrainerConfig config_;
-  std::string prefix_, settings_;
+  std::string prefix_, settings_, settings_before_;
   Handles handles_;
   Adam<T, Backend> adam_;
   std::vector<Kept> kept_;
