@@ -1,18 +1,63 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <iterator>
 #include <span>
 #include <vector>
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
+#include <infty/parallel/background.hpp>
+#include <infty/parallel/buckets.hpp>
 #include <infty/parallel/shards.hpp>
 #include <infty/train/flat_gradients.hpp>
 #include <infty/train/shard_statistics.hpp>
 #include <infty/train/train_step.hpp>
 
 namespace infty {
+
+namespace detail {
+
+/// The backward pass of a rank's last shard: gradients are added to those of the shards before, and
+/// summed over ranks, bucket by bucket; by another thread as soon as a bucket is complete, where
+/// there are other ranks, and the communicator lets it.
+/// @param out  where the shard's gradients are written, in `shards.gradients()`
+template <class T, class B, Communicator C>
+void last_backward(Tape& tape, const Variable<T, B>& loss, const FlatGradients<T, B>& flat,
+                   const std::vector<NamedParameter<T, B>>& parameters, const Shards<C>& shards,
+                   std::span<T> out) {
+  Buckets buckets(flat.size(), static_cast<std::size_t>(shards.bucket_bytes()) / sizeof(T));
+  for (const Slice place : flat.places()) buckets.add(place);
+  ShardSum<T>& sum = shards.template gradients<T>();
+  const auto reduce = [&](Slice bucket) {
+    sum.add(bucket);
+    sum.reduce(shards.ranks(), bucket);
+  };
+  if (shards.bucket_bytes() == 0 || shards.ranks().size() == 1 || !any_thread(shards.ranks())) {
+    if (loss.requires_grad()) tape.backward(loss);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      flat.take(i, out);
+      buckets.complete(flat.places()[i], reduce);
+    }
+    return;
+  }
+  Background sending(reduce);
+  const auto complete = [&](std::size_t i) {
+    flat.take(i, out);
+    buckets.complete(flat.places()[i], [&](Slice bucket) { sending.push(bucket); });
+  };
+  if (loss.requires_grad()) {
+    std::vector<Variable<T, B>> leaves;
+    for (const auto& parameter : parameters) leaves.push_back(parameter.variable);
+    tape.backward(loss, std::span<const Variable<T, B>>(leaves), complete);
+  } else {
+    for (std::size_t i = 0; i < parameters.size(); ++i) complete(i);
+  }
+  sending.finish();
+}
+
+}  // namespace detail
 
 /// One step of training on a batch that is cut into shards: as `train_step` of the sum of
 /// `loss(shard)` over all shards, of which this rank computes its own, one after the other. Every
@@ -29,6 +74,11 @@ namespace infty {
 /// remembered be the shard's own, too. Statistics that a pass moves, as a `BatchNorm` does, are
 /// those of each shard, and the running ones the mean over shards of what each would have made of
 /// them.
+///
+/// Gradients are sent in buckets (`Shards::bucket_bytes`) while the backward pass of the rank's
+/// last shard goes on, by another thread; until the step returns the communicator is the step's
+/// alone but for what `loss` does with it. The vectors that they are summed in stay with the
+/// `Shards` for the next step.
 /// @throws as `train_step`, by the same words on all ranks but for what `loss` throws, and
 /// infty::CommunicationError; then parameters and moments are as they were, and where only one rank
 /// throws it has to abort the others
@@ -40,20 +90,28 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, const Shar
   const detail::FlatGradients<T, B> flat(parameters);
   detail::ShardStatistics<T, B> statistics(parameters);
   std::vector<double> losses;  // of this rank's shards
-  const std::vector<T> gradient =
-      shards.template sum<T>(flat.size(), [&](Index shard, std::span<T> out) {
-        adam.zero_grad();
-        {
-          Tape tape;
-          const Variable<T, B> value = detail::checked_loss(adam, [&] { return loss(shard); });
-          losses.push_back(static_cast<double>(value.value().item()));
-          if (value.requires_grad()) tape.backward(value);
-        }
+  detail::ShardSum<T>& sum = shards.template gradients<T>();
+  sum.begin(shards.ranks(), shards.count(), flat.size(), shards.reduction());
+  const ShardRange own = shards.own();
+  for (Index shard = own.first; shard < own.last; ++shard) {
+    const std::span<T> out = sum.next();
+    adam.zero_grad();
+    {
+      Tape tape;
+      const Variable<T, B> value = detail::checked_loss(adam, [&] { return loss(shard); });
+      losses.push_back(static_cast<double>(value.value().item()));
+      if (shard + 1 == own.last) {
+        detail::last_backward(tape, value, flat, parameters, shards, out);
+      } else {
+        if (value.requires_grad()) tape.backward(value);
         flat.take(out);
-        statistics.keep();
-      });
+        sum.add(sum.all());
+      }
+    }
+    statistics.keep();
+  }
   adam.zero_grad();
-  require(flat.put(gradient), "train_step", "no gradient flows to the loss of any shard");
+  require(flat.put(sum.sum()), "train_step", "no gradient flows to the loss of any shard");
   TrainStep step{.loss = shards.sum_of(losses), .learning_rate = config.learning_rate};
   Tensor<double, B> measured(Shape{std::ssize(parameters)});
   detail::sums_of_squares(parameters, measured.data());
