@@ -134,7 +134,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
                {1, most_at_once});
 
   train->add_option("--out", options.train.out, "folder of the run")->capture_default_str();
-  support::add_ranks(*train, options.train.silence);
+  support::add_ranks(*train, options.train.sharing);
   train->add_flag("--fresh", options.train.fresh, "begin anew, whatever is in the folder");
   add_option(*train, "--pause", options.train.pause, "seconds to wait behind every step, for tests",
              {0, 3600})
@@ -217,7 +217,7 @@ int main(int argc, char** argv) {
                    "--spalm goes with train, not with compare");
     if (job == "compare") lm::check_models(settings, options.compare.memories);
     if (job == "train")
-      return support::on_ranks("language_model", options.train.silence, options.threads,
+      return support::on_ranks("language_model", options.train.sharing.silence, options.threads,
                                [&](infty::AnyCommunicator& ranks) {
                                  lm::train(settings, options, ranks);
                                  return 0;

@@ -29,6 +29,7 @@
 #include "interrupt.hpp"
 #include "options.hpp"
 #include "processors.hpp"
+#include "sharing.hpp"
 #include "signals.hpp"
 
 // Programs that train on the ranks that `mpirun` has started them on, where they were built with
@@ -36,18 +37,23 @@
 
 namespace support {
 
-/// Seconds without a sign of life behind which a rank is given up, if nobody says otherwise.
-inline constexpr double default_silence = 7;
 /// So many times as long may MPI take to start, which on many machines is longer.
 inline constexpr double start_silences = 10;
 
-/// The option that says so.
-inline void add_ranks(CLI::App& app, double& silence) {
-  add_option(app, "--silence", silence,
+/// Its options.
+inline void add_ranks(CLI::App& app, Sharing& sharing) {
+  add_option(app, "--silence", sharing.silence,
              "on several ranks: seconds without a sign of life behind which one is given up; "
              "0: never",
              {0, 1e6})
       ->capture_default_str();
+  add_option(app, "--bucket", sharing.bucket,
+             "on several ranks: MiB of gradients that are sent while others are computed; "
+             "0: all, behind the backward pass",
+             {0, 1e6})
+      ->capture_default_str();
+  app.add_flag("--zero", sharing.zero,
+               "on several ranks: each has a part of the optimiser's state alone (ZeRO-1)");
 }
 
 /// How many ranks a launcher says that it has started: mpirun, or Slurm's srun by PMIx. 1 if none

@@ -8,56 +8,14 @@
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
-#include <infty/parallel/background.hpp>
-#include <infty/parallel/buckets.hpp>
 #include <infty/parallel/shards.hpp>
 #include <infty/train/flat_gradients.hpp>
+#include <infty/train/last_backward.hpp>
 #include <infty/train/shard_statistics.hpp>
+#include <infty/train/shared_updates.hpp>
 #include <infty/train/train_step.hpp>
 
 namespace infty {
-
-namespace detail {
-
-/// The backward pass of a rank's last shard: gradients are added to those of the shards before, and
-/// summed over ranks, bucket by bucket; by another thread as soon as a bucket is complete, where
-/// there are other ranks, and the communicator lets it.
-/// @param out  where the shard's gradients are written, in `shards.gradients()`
-template <class T, class B, Communicator C>
-void last_backward(Tape& tape, const Variable<T, B>& loss, const FlatGradients<T, B>& flat,
-                   const std::vector<NamedParameter<T, B>>& parameters, const Shards<C>& shards,
-                   std::span<T> out) {
-  Buckets buckets(flat.size(), static_cast<std::size_t>(shards.bucket_bytes()) / sizeof(T));
-  for (const Slice place : flat.places()) buckets.add(place);
-  ShardSum<T>& sum = shards.template gradients<T>();
-  const auto reduce = [&](Slice bucket) {
-    sum.add(bucket);
-    sum.reduce(shards.ranks(), bucket);
-  };
-  if (shards.bucket_bytes() == 0 || shards.ranks().size() == 1 || !any_thread(shards.ranks())) {
-    if (loss.requires_grad()) tape.backward(loss);
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      flat.take(i, out);
-      buckets.complete(flat.places()[i], reduce);
-    }
-    return;
-  }
-  Background sending(reduce);
-  const auto complete = [&](std::size_t i) {
-    flat.take(i, out);
-    buckets.complete(flat.places()[i], [&](Slice bucket) { sending.push(bucket); });
-  };
-  if (loss.requires_grad()) {
-    std::vector<Variable<T, B>> leaves;
-    for (const auto& parameter : parameters) leaves.push_back(parameter.variable);
-    tape.backward(loss, std::span<const Variable<T, B>>(leaves), complete);
-  } else {
-    for (std::size_t i = 0; i < parameters.size(); ++i) complete(i);
-  }
-  sending.finish();
-}
-
-}  // namespace detail
 
 /// One step of training on a batch that is cut into shards: as `train_step` of the sum of
 /// `loss(shard)` over all shards, of which this rank computes its own, one after the other. Every
@@ -86,6 +44,7 @@ template <class T, class B, Communicator C, class Loss>
 TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, const Shards<C>& shards,
                      Loss&& loss) {
   detail::check_max_norm(config.max_norm);
+  detail::require_shared_with(adam, shards.ranks());
   const auto& parameters = adam.parameters();
   const detail::FlatGradients<T, B> flat(parameters);
   detail::ShardStatistics<T, B> statistics(parameters);
@@ -118,6 +77,7 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, const Shar
   detail::Squares squares(parameters.size());
   B::to_host(squares.data(), measured.data(), measured.size());
   detail::finish_step(adam, config, step, squares.data());
+  detail::share_updates(adam, shards.ranks());
   statistics.merge(shards);
   return step;
 }
