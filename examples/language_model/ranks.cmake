@@ -24,8 +24,11 @@ endfunction()
 # Fifty steps, over the end of the text; eight shards of one row or two. A row may come to its end before others do.
 set(sticky train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8)
 run(0 ignored ${sticky} --out one)
+set(with_2 --bucket 0)
+set(with_3 --bucket .003 --zero)
+set(with_4 --bucket .002)
 foreach(ranks IN ITEMS 2 3 4)
-  on_ranks(${ranks} 0 ${sticky} --out on-${ranks})
+  on_ranks(${ranks} 0 ${sticky} ${with_${ranks}} --out on-${ranks})
   compare(one on-${ranks})
 endforeach()
 if(NOT errors MATCHES "4 ranks, 4 on this machine, of [0-9]+ threads each\n")
@@ -41,6 +44,8 @@ refused("--shards is 11: it must lie in [0, --batch = 10]" train ${tiny} --steps
 refused("--reduce fast goes with --shards" train ${tiny} --steps 6 --evaluate-every 0 --reduce fast --out none)
 on_different_ranks(. --seed=2 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
 says("rank 1 of 2 has the settings with the fingerprint")
+on_different_ranks(. --bucket=1 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
+says("rank 1 of 2 has the settings with the fingerprint")
 on_different_ranks(elsewhere "" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
 says("rank 1 of 2 has the text with the fingerprint")
 if(EXISTS "${FOLDER}/none/checkpoint.safetensors")
@@ -52,20 +57,24 @@ foreach(words IN ITEMS "xl" "compressive" "none --mixer gated-delta-net" "xl --f
                        "infty --tokens recurrent --bptt 2 --replay true" "titans" "memformer --documents true")
   separate_arguments(words UNIX_COMMAND "${words}")
   foreach(ranks IN ITEMS 1 4)
-    on_ranks(${ranks} 0 train --memory ${words} ${tiny} --steps 8 --evaluate-every 0 --shards 4 --out kind-${ranks} --fresh)
+    on_ranks(${ranks} 0 train --memory ${words} ${tiny} --steps 8 --evaluate-every 0 --shards 4 --bucket .005
+             --out kind-${ranks} --fresh)
   endforeach()
   compare(kind-1 kind-4)
 endforeach()
 on_ranks(2 0 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 4 --reduce fast --out fast)
 
-# Begun by four, gone on with by two, by one, and by three; SIGTERM to one rank saves and stops all.
+# Begun by four that share the optimiser's state out, gone on with by two, and by three, which do so, too; SIGTERM to one rank saves and stops all.
 set(begun train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8 --out parts --save-every 1000)
+set(zero_4 --zero)
+set(zero_2 "")
 foreach(ranks IN ITEMS 4 2)
-  signal_rank(TERM ${ranks} 1 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt $((40 / ${ranks})) ]" ${begun} --pause .05)
+  signal_rank(TERM ${ranks} 1 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt $((40 / ${ranks})) ]" ${begun} ${zero_${ranks}}
+              --pause .05)
   says("saved in parts; to go on: ")
   nothing_left()
 endforeach()
-on_ranks(3 0 ${begun})
+on_ranks(3 0 ${begun} --zero)
 compare(one parts)
 
 # A rank that is killed, or stopped: all end within ten seconds, the last checkpoint is whole, and any number of ranks
