@@ -79,7 +79,7 @@ TEMPLATE_LIST_TEST_CASE("Tape: says when a gradient is complete, in the order of
   CHECK(order[1] == 3);
   CHECK(seen[2].empty());
   CHECK_FALSE(unused.has_grad());
-  for (std::size_t i : {0, 1, 3}) {
+  for (const std::size_t i : std::vector<std::size_t>{0, 1, 3}) {
     V leaf = leaves[i];
     CHECK(leaf.grad().to_vector() == seen[i]);
     leaf.zero_grad();
@@ -88,7 +88,8 @@ TEMPLATE_LIST_TEST_CASE("Tape: says when a gradient is complete, in the order of
     Tape tape;
     tape.backward(loss());
   }
-  for (std::size_t i : {0, 1, 3}) CHECK(leaves[i].grad().to_vector() == seen[i]);
+  for (const std::size_t i : std::vector<std::size_t>{0, 1, 3})
+    CHECK(leaves[i].grad().to_vector() == seen[i]);
 }
 
 TEST_CASE("Tape: a gradient behind its last use is refused, and welcome behind the pass") {

@@ -29,7 +29,7 @@ TEST_CASE("Buckets: each when its parts are complete and those before it are rea
 }
 
 TEST_CASE("Buckets: all elements once, whatever their length") {
-  for (const std::size_t length : {0, 1, 2, 5, 9, 10, 11, 1000}) {
+  for (const std::size_t length : std::vector<std::size_t>{0, 1, 2, 5, 9, 10, 11, 1000}) {
     CAPTURE(length);
     Buckets buckets(10, length);
     const std::vector<Slice> parts{{0, 2}, {2, 9}, {9, 10}};
