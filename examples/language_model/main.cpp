@@ -203,8 +203,8 @@ int main(int argc, char** argv) {
       settings = lm::presets().at(options.preset);
       if (const auto code = lm::parse(argc, argv, options, settings, job)) return *code;
     }
-    infty::require(job == "train" || support::ranks_started() <= 1, "language_model",
-                   "several ranks train, and do nothing else");
+    infty::require(job == "train" || job == "compare" || support::ranks_started() <= 1,
+                   "language_model", "several ranks train or compare, and do nothing else");
     // A token at a time is too little to share out.
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
@@ -222,7 +222,12 @@ int main(int argc, char** argv) {
                                  lm::train(settings, options, ranks);
                                  return 0;
                                });
-    if (job == "compare") lm::compare(settings, options.compare);
+    if (job == "compare") {
+      options.compare.rank = support::rank_started();
+      options.compare.ranks = support::ranks_started();
+      support::start_alone();
+      lm::compare(settings, options.compare);
+    }
     if (job == "evaluate") lm::evaluate(options.evaluate);
     if (job == "build-datastore") lm::build_datastore(options.build);
     if (job == "tune-datastore") lm::tune_datastore(options.tune);

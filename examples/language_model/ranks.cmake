@@ -39,7 +39,7 @@ endif()
 on_ranks(4 "[1-9][0-9]*" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --out none)
 says("--shards is 0, and there are 4 ranks: each needs one shard")
 on_ranks(2 "[1-9][0-9]*" evaluate --model one)
-says("several ranks train, and do nothing else")
+says("several ranks train or compare, and do nothing else")
 refused("--shards is 11: it must lie in [0, --batch = 10]" train ${tiny} --steps 6 --evaluate-every 0 --shards 11 --out none)
 refused("--reduce fast goes with --shards" train ${tiny} --steps 6 --evaluate-every 0 --reduce fast --out none)
 on_different_ranks(. --seed=2 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
@@ -63,6 +63,15 @@ foreach(words IN ITEMS "xl" "compressive" "none --mixer gated-delta-net" "xl --f
   compare(kind-1 kind-4)
 endforeach()
 on_ranks(2 0 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 4 --reduce fast --out fast)
+
+# A comparison, whose runs are shared out, makes the results of one on a single rank.
+set(compared compare --memories none,xl,infty --seeds 2 --jobs 1 ${tiny} --steps 6 --evaluate-every 0)
+run(0 ignored ${compared} --out runs-1)
+on_ranks(3 0 ${compared} --out runs-3)
+foreach(name IN ITEMS none-1 xl-1 infty-1 none-2 xl-2 infty-2)
+  same_files(runs-1/${name} runs-3/${name} log.csv)
+  same_results(runs-1/${name} runs-3/${name} results.json)
+endforeach()
 
 # Begun by four that share the optimiser's state out, gone on with by two, and by three, which do so, too; SIGTERM to one rank saves and stops all.
 set(begun train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8 --out parts --save-every 1000)

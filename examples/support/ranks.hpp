@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -64,6 +66,25 @@ inline int ranks_started() {
   const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   const bool started = tasks != nullptr && std::getenv("PMIX_RANK") != nullptr;
   return started ? std::max(1, std::atoi(tasks)) : 1;
+}
+
+/// Which of these this process is; 0 if it is alone.
+inline int rank_started() {
+  if (ranks_started() == 1) return 0;
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* const rank = std::getenv(name)) return std::max(0, std::atoi(rank));
+  return 0;
+}
+
+/// Makes programs that this process starts no ranks: each is alone.
+inline void start_alone() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string name(*variable, std::strcspn(*variable, "="));
+    for (const char* const begin : {"OMPI_", "PMI_", "PMIX_"})
+      if (name.starts_with(begin)) names.push_back(name);
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
 }
 
 /// Throws infty::ValueError unless each rank has a shard.
