@@ -309,6 +309,7 @@
 #include <infty/parallel/level_sums.hpp>
 #include <infty/parallel/messages.hpp>
 #include <infty/parallel/rank_sums.hpp>
+#include <infty/parallel/share_by_file.hpp>
 #include <infty/parallel/shard_tree.hpp>
 #include <infty/parallel/shards.hpp>
 #include <infty/parallel/thread_communicator.hpp>
