@@ -309,9 +309,9 @@
 #include <infty/parallel/level_sums.hpp>
 #include <infty/parallel/messages.hpp>
 #include <infty/parallel/rank_sums.hpp>
-#include <infty/parallel/share_by_file.hpp>
 #include <infty/parallel/shard_tree.hpp>
 #include <infty/parallel/shards.hpp>
+#include <infty/parallel/share_by_file.hpp>
 #include <infty/parallel/thread_communicator.hpp>
 #include <infty/parallel/tree_sum.hpp>
 #include <infty/signal/basis.hpp>
@@ -344,8 +344,8 @@
 #include <infty/train/checkpoint_writing.hpp>
 #include <infty/train/clip.hpp>
 #include <infty/train/flat_gradients.hpp>
-#include <infty/train/last_backward.hpp>
 #include <infty/train/fwd.hpp>
+#include <infty/train/last_backward.hpp>
 #include <infty/train/load_report.hpp>
 #include <infty/train/loss_in_parts.hpp>
 #include <infty/train/named_parameters.hpp>

@@ -8,7 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <infty/autograd/variable.hpp>
+#include <infty/autograd/fwd.hpp>
+#include <infty/core/config.hpp>
 
 namespace infty::detail {
 
