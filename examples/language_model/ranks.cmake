@@ -24,7 +24,7 @@ endfunction()
 # Fifty steps, over the end of the text; eight shards of one row or two. A row may come to its end before others do.
 set(sticky train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8)
 run(0 ignored ${sticky} --out one)
-set(with_2 --bucket 0)
+set(with_2 --bucket 25)
 set(with_3 --bucket .003 --zero)
 set(with_4 --bucket .002)
 foreach(ranks IN ITEMS 2 3 4)

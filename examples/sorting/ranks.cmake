@@ -15,7 +15,7 @@ function(compare other)
 endfunction()
 
 run(0 ignored ${sharded} --out one --save one-state)
-set(with_2 --bucket 0)
+set(with_2 --bucket 25)
 set(with_3 --bucket .002 --zero)
 set(with_4 --bucket .003)
 foreach(ranks IN ITEMS 2 3 4)

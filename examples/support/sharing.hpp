@@ -4,7 +4,6 @@
 #include <string>
 
 #include <infty/core/config.hpp>
-#include <infty/parallel/shards.hpp>
 
 namespace support {
 
@@ -13,7 +12,7 @@ struct Sharing {
   /// Seconds without a sign of life behind which a rank is given up; 0: never.
   double silence = 7;
   /// MiB of gradients that are sent at once; 0: all, when the backward pass is done.
-  double bucket = static_cast<double>(infty::default_bucket_bytes) / (1 << 20);
+  double bucket = 0;
   /// Whether each has a part of the optimiser's state alone (ZeRO-1).
   bool zero = false;
 

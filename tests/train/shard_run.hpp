@@ -136,8 +136,7 @@ struct Run {
 
 // What each of `count` ranks has behind `steps` steps.
 template <class T, class B>
-std::vector<std::vector<double>> trained(int count, Index steps,
-                                         Index bucket_bytes = infty::default_bucket_bytes) {
+std::vector<std::vector<double>> trained(int count, Index steps, Index bucket_bytes = 0) {
   std::vector<std::vector<double>> all(static_cast<std::size_t>(count));
   on_threads(count, [&](ThreadCommunicator& ranks) {
     const Shards of(ranks, shards, infty::Reduction::tree, bucket_bytes);

@@ -16,10 +16,6 @@
 
 namespace infty {
 
-/// Bytes of gradients that ranks send each other at once, while more are computed: as many as
-/// torch.nn.parallel.DistributedDataParallel takes.
-inline constexpr Index default_bucket_bytes = Index{25} << 20;
-
 /// A global batch, cut into a fixed number of shards that ranks share out among themselves: rank r
 /// has those of `own()`. What is computed of a shard depends on nothing but the shard, and sums
 /// over shards are those of one tree, so that nothing that comes out depends on the number of
@@ -32,8 +28,7 @@ class Shards {
   /// rank's last shard goes on, on a thread of their own, the same on all ranks; 0: all at once,
   /// behind it. It changes no bit of the tree's sums.
   /// @throws infty::ValueError for fewer shards than ranks, or unless bucket_bytes >= 0
-  Shards(C& ranks, Index count, Reduction reduction = Reduction::tree,
-         Index bucket_bytes = default_bucket_bytes)
+  Shards(C& ranks, Index count, Reduction reduction = Reduction::tree, Index bucket_bytes = 0)
       : ranks_(&ranks),
         count_(count),
         reduction_(reduction),
