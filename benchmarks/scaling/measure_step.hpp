@@ -16,6 +16,7 @@
 #include <infty/parallel/shards.hpp>
 #include <infty/train/shard_step.hpp>
 
+#include "../../examples/support/sharing.hpp"
 #include "../support/clock.hpp"
 #include "step_model.hpp"
 
@@ -29,14 +30,14 @@ struct StepOptions {
   Index rows = 8, segment = 128, shards = 8, steps = 9;
 };
 
-/// Seconds by two clocks: that of the wall, and the time that a processor spends on this thread,
-/// which stands still while others have it.
+/// Seconds by two clocks: that of the wall, and the time that processors spend on this process, the
+/// thread that sends among them, which stands still while others have them.
 struct Seconds {
   double wall = 0, processor = 0;
 
   static Seconds now() {
     timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now().time_since_epoch();
     return {wall.count(), static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec)};
   }
@@ -76,7 +77,8 @@ void each_field(MeasuredStep& measured, See&& see) {
 /// A model in training on random tokens.
 class StepMeasurement {
  public:
-  StepMeasurement(const StepOptions& options, AnyCommunicator& ranks)
+  StepMeasurement(const StepOptions& options, AnyCommunicator& ranks,
+                  const support::Sharing& sharing)
       : options_(options),
         ranks_(ranks),
         model_({.vocabulary = options.vocabulary,
@@ -89,7 +91,9 @@ class StepMeasurement {
                            .memory = LongTermConfig{.basis = options.basis}},
                Random(1)),
         adam_(model_),
-        shards_(ranks_, options.shards) {}
+        shards_(ranks_, options.shards, Reduction::tree, sharing.bucket_bytes()) {
+    if (sharing.zero && ranks.size() > 1) adam_.share_out(ranks.rank(), ranks.size());
+  }
 
   /// Measures all of it; the ranks do so together.
   MeasuredStep measure() {
@@ -151,7 +155,7 @@ class StepMeasurement {
   void take_parts() {
     const auto& parameters = adam_.parameters();
     const detail::FlatGradients<float, EigenBackend> flat(parameters);
-    const auto length = static_cast<std::size_t>(flat.size());
+    const std::size_t length = flat.size();
     const auto timed = [](std::vector<double>& to, auto&& body) {
       const Seconds start = Seconds::now();
       body();
@@ -165,13 +169,14 @@ class StepMeasurement {
         timed(parts_.backward, [&] { tape.backward(loss); });
       });
     }
-    // As on one rank: vectors that stand on all levels of the tree are memory that is new each
-    // time.
-    SelfCommunicator self;
+    SelfCommunicator self;  // as on one rank
     timed(parts_.sums, [&] {
-      const auto sum = tree_sum<float>(self, shards_.own().count(), flat.size(),
-                                       [&](Index, std::span<float> out) { flat.take(out); });
-      flat.put(sum);
+      alone_.begin(self, shards_.own().count(), length, Reduction::tree);
+      for (Index shard = 0; shard < shards_.own().count(); ++shard) {
+        flat.take(alone_.next());
+        alone_.add(alone_.all());
+      }
+      flat.put(alone_.sum());
     });
     std::vector<float> sum(length);
     const std::vector<float> own(length, 1.F);
@@ -233,6 +238,7 @@ class StepMeasurement {
   Model model_;
   Adam<float> adam_;
   Shards<AnyCommunicator> shards_;
+  detail::ShardSum<float> alone_;
   struct Parts {
     std::vector<double> token, backward, sums, add, update;
   } parts_;  // seconds of processors

@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
   CLI::App* const measuring = app.add_subcommand("measure", "what a step and its parts cost here");
   StepOptions options;
   std::string out = "step.json";
-  double silence = support::default_silence;
+  support::Sharing sharing;
   const auto size = [](CLI::App& of, const char* name, Index& field, const char* help) {
     add_option(of, name, field, help, from(1))->capture_default_str();
   };
@@ -180,7 +180,7 @@ int main(int argc, char** argv) {
   size(*measuring, "--segment", options.segment, "tokens of a row");
   size(*measuring, "--shards", options.shards, "that the rows are cut into");
   size(*measuring, "--steps", options.steps, "that are measured, behind one");
-  support::add_ranks(*measuring, silence);
+  support::add_ranks(*measuring, sharing);
   measuring->add_option("--out", out, "JSON file to write")->capture_default_str();
   CLI::App* const predicting = app.add_subcommand("predict", "steps on up to so many ranks");
   Predict asked;
@@ -217,11 +217,12 @@ int main(int argc, char** argv) {
     }
     validate(options);
     infty::set_num_threads(1);
-    return support::on_ranks("ranks_scaling", silence, 1, [&](infty::AnyCommunicator& ranks) {
-      support::require_shards("ranks_scaling", ranks, options.shards);
-      const MeasuredStep found = StepMeasurement(options, ranks).measure();
-      if (ranks.rank() == 0) support::write_file(out, support::json_of(found).dump(2) + '\n');
-      return 0;
-    });
+    return support::on_ranks(
+        "ranks_scaling", sharing.silence, 1, [&](infty::AnyCommunicator& ranks) {
+          support::require_shards("ranks_scaling", ranks, options.shards);
+          const MeasuredStep found = StepMeasurement(options, ranks, sharing).measure();
+          if (ranks.rank() == 0) support::write_file(out, support::json_of(found).dump(2) + '\n');
+          return 0;
+        });
   });
 }

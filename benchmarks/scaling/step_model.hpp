@@ -93,7 +93,7 @@ struct Plan {
   Link link = {};        ///< between any two ranks
   double speed = 1;      ///< of a rank's computing, in times of what was measured
   bool zero = false;     ///< whether each rank updates its part of the parameters alone (ZeRO-1)
-  bool overlap = false;  ///< whether the last shard's backward pass hides what is sent meanwhile
+  bool overlap = false;  ///< whether the last shard's backward pass hides gradients on their way
 };
 
 /// The seconds of a step, by what they are spent on.
@@ -110,9 +110,9 @@ struct StepSeconds {
 inline constexpr double agreements = 2;
 
 /// The seconds of a step. Sums of single numbers over ranks are taken to be as many messages as the
-/// tree's where they are the tree's, and log2(ranks) where MPI sums them. By ZeRO-1 each rank has,
-/// half way through the sum, its part of it, updates its parameters, and sends these in the place
-/// of the sum: as many bytes, and one agreement more, on the norm.
+/// tree's where they are the tree's, and log2(ranks) where MPI sums them. By ZeRO-1 each rank gives
+/// the parameters that it has updated to all others, one after the other; that they are equally
+/// many on all ranks is the best case.
 /// @throws infty::ValueError as `shards_of`
 inline StepSeconds step_seconds(const StepCosts& costs, const Plan& plan) {
   const SumWork work = sum_work(plan.shards, plan.ranks);
@@ -121,11 +121,13 @@ inline StepSeconds step_seconds(const StepCosts& costs, const Plan& plan) {
   StepSeconds time;
   time.compute = work.shards * shard * costs.token / plan.speed;
   time.sums = n * ((work.shards + 1) * costs.copy + work.added * costs.add) / plan.speed;
-  time.sending =
-      n * work.sent * plan.link.byte +
-      (2 * work.messages + (agreements + (plan.zero ? 1 : 0)) * rounds) * plan.link.message;
+  double gradients = n * work.sent * plan.link.byte + work.messages * plan.link.message;
+  if (plan.overlap) gradients -= (std::min)(gradients, shard * costs.backward / plan.speed);
+  time.sending = gradients + (work.messages + agreements * rounds) * plan.link.message;
   time.update = costs.parameters * costs.update / plan.speed / (plan.zero ? plan.ranks : 1);
-  if (plan.overlap) time.sending -= (std::min)(time.sending, shard * costs.backward / plan.speed);
+  if (plan.zero)
+    time.sending += n * (1 - 1 / static_cast<double>(plan.ranks)) * plan.link.byte +
+                    static_cast<double>(plan.ranks - 1) * plan.link.message;
   return time;
 }
 

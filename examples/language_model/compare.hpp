@@ -35,6 +35,7 @@ struct CompareOptions {
   std::filesystem::path out = "language-model-comparison";
   std::vector<std::string> memories = support::memory_names;
   Index seeds = 3, jobs = 2;
+  int rank = 0, ranks = 1;  ///< of those that share the runs out; the first prints the table
   support::Saving saving = {};
   int threads = 1;
   std::string again = "";  ///< the command that goes on
@@ -229,10 +230,24 @@ inline void print_table(const CompareOptions& options, const std::string& level,
   std::printf("%s", support::verdicts(comparisons, true).c_str());
 }
 
+/// Waits for the runs of other ranks. One that fails ends its rank, and so the launcher all of
+/// them. Throws support::Interrupted where a signal comes.
+inline void wait_for(const std::vector<Run>& runs, const CompareOptions& options) {
+  const support::InterruptGuard interrupt;
+  for (const Run& run : runs)
+    while (finished_results(run.folder, run.settings).is_null()) {
+      support::stop_if_interrupted(options.out, options.again);
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+}
+
 /// Trains all memories with all seeds, at as many parameters as the largest has and as many vectors
-/// of memory, and prints the table. What is finished is kept; what was interrupted goes on.
+/// of memory, and prints the table. What is finished is kept; what was interrupted goes on. Ranks
+/// take every so manieth run each, and tell each other by what is in the folder.
 inline void compare(Settings s, const CompareOptions& options) {
-  const auto lock = support::Lock::folder(options.out);
+  std::optional<support::Lock> lock;
+  if (options.rank == 0) lock.emplace(support::Lock::folder(options.out));
+  std::filesystem::create_directories(options.out);
   const Corpus corpus = load_corpus(s);
   if (s.parameters == 0)
     for (const std::string& memory : options.memories) {
@@ -251,6 +266,7 @@ inline void compare(Settings s, const CompareOptions& options) {
       asked.seed = static_cast<std::uint64_t>(seed);
       all.push_back(
           {memory, sized(asked, corpus), options.out / (memory + '-' + std::to_string(seed))});
+      if (static_cast<int>((std::ssize(all) - 1) % options.ranks) != options.rank) continue;
       if (!finished_results(all.back().folder, all.back().settings).is_null()) {
         // One that was killed behind its last file has left its lock, which goes with another.
         if (std::filesystem::exists(all.back().folder / ".lock"))
@@ -261,6 +277,8 @@ inline void compare(Settings s, const CompareOptions& options) {
       settings.push_back(support::to_json(asked));
     }
   run_all(waiting, options, settings);
+  if (options.rank > 0) return;
+  wait_for(all, options);
   std::map<std::string, std::vector<nlohmann::json>> results;
   for (const Run& run : all) {
     results[run.name].push_back(finished_results(run.folder, run.settings));

@@ -136,7 +136,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
                {1, most_at_once});
 
   train->add_option("--out", options.train.out, "folder of the run")->capture_default_str();
-  support::add_ranks(*train, options.train.silence);
+  support::add_ranks(*train, options.train.sharing);
   train->add_flag("--fresh", options.train.fresh, "begin anew, whatever is in the folder");
   add_option(*train, "--pause", options.train.pause, "seconds to wait behind every step, for tests",
              {0, 3600})
@@ -207,8 +207,8 @@ int main(int argc, char** argv) {
       settings = lm::presets().at(options.preset);
       if (const auto code = lm::parse(argc, argv, options, settings, job)) return *code;
     }
-    infty::require(job == "train" || support::ranks_started() <= 1, "language_model",
-                   "several ranks train, and do nothing else");
+    infty::require(job == "train" || job == "compare" || support::ranks_started() <= 1,
+                   "language_model", "several ranks train or compare, and do nothing else");
     // A token at a time is too little to share out.
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
@@ -221,12 +221,17 @@ int main(int argc, char** argv) {
                    "--spalm goes with train, not with compare");
     if (job == "compare") lm::check_models(settings, options.compare.memories);
     if (job == "train")
-      return support::on_ranks("language_model", options.train.silence, options.threads,
+      return support::on_ranks("language_model", options.train.sharing.silence, options.threads,
                                [&](infty::AnyCommunicator& ranks) {
                                  lm::train(settings, options, ranks);
                                  return 0;
                                });
-    if (job == "compare") lm::compare(settings, options.compare);
+    if (job == "compare") {
+      options.compare.rank = support::rank_started();
+      options.compare.ranks = support::ranks_started();
+      support::start_alone();
+      lm::compare(settings, options.compare);
+    }
     if (job == "evaluate") lm::evaluate(options.evaluate);
     if (job == "build-datastore") lm::build_datastore(options.build);
     if (job == "tune-datastore") lm::tune_datastore(options.tune);

@@ -14,7 +14,7 @@ endforeach()
 file(WRITE "${FOLDER}/text" "${text}")
 set(options train --memory infty-sticky --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8
             --widths .1,.2 --samples 8 --sticky-bins 16 --batch 10 --segment 6 --warmup 2 --dropout .1 --data text
-            --steps 50 --evaluate-every 20 --shards 8)
+            --steps 50 --evaluate-every 20 --shards 8 --bucket 25)
 run(0 ignored ${options} --out one)
 
 # What it refuses, and what it does not start again.

@@ -11,6 +11,7 @@
 #include <infty/parallel/any_communicator.hpp>
 
 #include "../support/command.hpp"
+#include "../support/sharing.hpp"
 #include "training.hpp"
 
 namespace sorting {
@@ -25,6 +26,7 @@ struct Options {
   std::string backend = "eigen";
   int device = 0;  ///< of `cuda`
   infty::AnyCommunicator ranks = {};
+  support::Sharing sharing = {};
 };
 
 /// The checkpoint of a run that was stopped without --save.

@@ -180,7 +180,8 @@ void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
   support::require_shards("sorting", ranks, settings.shards);
   if (ranks.size() > 1) {
     infty::require_same(ranks, "the program", support::program_fingerprint());
-    infty::require_same(ranks, "the settings", support::to_json(settings).dump());
+    infty::require_same(ranks, "the settings",
+                        support::to_json(settings).dump() + options.sharing.text());
     infty::require_same(ranks, "the checkpoint",
                         options.resume.empty() ? "" : infty::MappedFile(options.resume).text());
   }
@@ -211,7 +212,7 @@ void require_of_one_kind(const CLI::App& app, bool comparison) {
   for (const char* const name :
        {"--seed", "--length", "--functions", "--density", "--sticky", "--evaluation-seed", "--bins",
         "--paper", "--resume", "--save", "--stop-at", "--threads", "--backend", "--device",
-        "--shards", "--reduce", "--silence"})
+        "--shards", "--reduce", "--silence", "--bucket", "--zero"})
     if (comparison && !app.get_option(name)->empty())
       throw CLI::ValidationError(std::string(name) +
                                  " is not of a comparison at several lengths: leave it out, or "
@@ -226,7 +227,6 @@ struct CommandLine {
   Settings settings;
   Compared compared;
   Index jobs = ComparisonOptions{}.jobs;
-  double silence = support::default_silence;
 };
 
 /// Reads the command line; a number if the program is to end with it.
@@ -247,7 +247,7 @@ std::optional<int> parse(int argc, char** argv, CommandLine& line) {
   app.add_option("--out", options.out, "folder for results")->capture_default_str();
   CLI::Option* const save = app.add_option("--save", options.save, "checkpoint to write");
   support::add_saving(app, options.saving);
-  support::add_ranks(app, line.silence);
+  support::add_ranks(app, options.sharing);
   add_option(app, "--stop-at", options.stop_at, "save and stop before this step of a model",
              from(1));
   add_option(app, "--threads", options.threads, "results do not depend on it",
@@ -314,7 +314,7 @@ int main(int argc, char** argv) {
       if (const auto code = sorting::parse(argc, argv, line)) return *code;
     }
     if (line.options.threads > 0) infty::set_num_threads(line.options.threads);
-    return support::on_ranks("sorting", line.silence, line.options.threads,
+    return support::on_ranks("sorting", line.options.sharing.silence, line.options.threads,
                              [&](infty::AnyCommunicator& ranks) {
                                sorting::run(line.options, line.settings, ranks);
                                return 0;

@@ -15,13 +15,16 @@ function(compare other)
 endfunction()
 
 run(0 ignored ${sharded} --out one --save one-state)
+set(with_2 --bucket 25)
+set(with_3 --bucket .002 --zero)
+set(with_4 --bucket .003)
 foreach(ranks IN ITEMS 2 3 4)
-  on_ranks(${ranks} 0 ${sharded} --out on-${ranks} --save on-${ranks}-state)
+  on_ranks(${ranks} 0 ${sharded} ${with_${ranks}} --out on-${ranks} --save on-${ranks}-state)
   compare(on-${ranks})
 endforeach()
 
 # Begun by four, stopped, and gone on with by two, whom a signal stops, and by one.
-on_ranks(4 0 ${sharded} --out parts --save parts-state --stop-at 20)
+on_ranks(4 0 ${sharded} --out parts --save parts-state --stop-at 20 --zero)
 says("stopped before step 20 of infty; to go on: ")
 file(TOUCH "${FOLDER}/started")
 signal_rank(TERM 2 1 "[ parts-state -nt started ]" --resume parts-state --out parts --save-every 1)

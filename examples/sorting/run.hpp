@@ -52,7 +52,7 @@ bool run_model(const Options& options, const Settings& settings, const std::stri
                Finished& finished) {
   using Training = sorting::Training<float, Density, B, Basis, LongTerm>;
   Pool::instance().reset_peak();
-  Training training(settings, name, options.saving, options.ranks);
+  Training training(settings, name, options.saving, options.ranks, options.sharing);
   if (finished.current == name) training.load(options.resume);
   support::ProgressLine line(name, settings.steps, training.steps());
   const auto save = [&] {

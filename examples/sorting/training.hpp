@@ -20,6 +20,7 @@
 
 #include "../support/contracted.hpp"
 #include "../support/json.hpp"
+#include "../support/sharing.hpp"
 #include "evaluation.hpp"
 
 namespace sorting {
@@ -110,7 +111,7 @@ class Training {
   using Model = infty::TransformerLM<infty::WithMemory<infty::ShortTermMemory<T, B>, LongTerm>>;
 
   Training(const Settings& settings, std::string name, const support::Saving& saving = {},
-           const infty::AnyCommunicator& ranks = {})
+           const infty::AnyCommunicator& ranks = {}, const support::Sharing& sharing = {})
       : settings_(settings),
         name_(std::move(name)),
         task_(settings.task),
@@ -123,12 +124,14 @@ class Training {
     if (settings.shards == 0) {
       parts_.push_back({{0, settings.batch}, name_ + ".dropout", dropout});
     } else {
-      shards_.emplace(ranks_, settings.shards, infty::value_of<infty::Reduction>(settings.reduce));
+      shards_.emplace(ranks_, settings.shards, infty::value_of<infty::Reduction>(settings.reduce),
+                      sharing.bucket_bytes());
       for (Index shard = shards_->own().first; shard < shards_->own().last; ++shard)
         parts_.push_back({shards_->rows_of(shard, settings.batch),
                           name_ + ".shards." + std::to_string(shard) + ".dropout",
                           dropout.split(static_cast<std::uint64_t>(shard))});
     }
+    if (sharing.zero && ranks_.size() > 1) trainer_.share_out(ranks_);
     trainer_.keep("sequences", sequences_);
     trainer_.keep_own(
         [this](infty::SafetensorsWriter& writer) {

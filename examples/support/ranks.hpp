@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@
 #include "interrupt.hpp"
 #include "options.hpp"
 #include "processors.hpp"
+#include "sharing.hpp"
 #include "signals.hpp"
 
 // Programs that train on the ranks that `mpirun` has started them on, where they were built with
@@ -36,18 +39,23 @@
 
 namespace support {
 
-/// Seconds without a sign of life behind which a rank is given up, if nobody says otherwise.
-inline constexpr double default_silence = 7;
 /// So many times as long may MPI take to start, which on many machines is longer.
 inline constexpr double start_silences = 10;
 
-/// The option that says so.
-inline void add_ranks(CLI::App& app, double& silence) {
-  add_option(app, "--silence", silence,
+/// Its options.
+inline void add_ranks(CLI::App& app, Sharing& sharing) {
+  add_option(app, "--silence", sharing.silence,
              "on several ranks: seconds without a sign of life behind which one is given up; "
              "0: never",
              {0, 1e6})
       ->capture_default_str();
+  add_option(app, "--bucket", sharing.bucket,
+             "on several ranks: MiB of gradients that are sent while others are computed; "
+             "0: all, behind the backward pass",
+             {0, 1e6})
+      ->capture_default_str();
+  app.add_flag("--zero", sharing.zero,
+               "on several ranks: each has a part of the optimiser's state alone (ZeRO-1)");
 }
 
 /// How many ranks a launcher says that it has started: mpirun, or Slurm's srun by PMIx. 1 if none
@@ -58,6 +66,25 @@ inline int ranks_started() {
   const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   const bool started = tasks != nullptr && std::getenv("PMIX_RANK") != nullptr;
   return started ? std::max(1, std::atoi(tasks)) : 1;
+}
+
+/// Which of these this process is; 0 if it is alone.
+inline int rank_started() {
+  if (ranks_started() == 1) return 0;
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* const rank = std::getenv(name)) return std::max(0, std::atoi(rank));
+  return 0;
+}
+
+/// Makes programs that this process starts no ranks: each is alone.
+inline void start_alone() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string name(*variable, std::strcspn(*variable, "="));
+    for (const char* const begin : {"OMPI_", "PMI_", "PMIX_"})
+      if (name.starts_with(begin)) names.push_back(name);
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
 }
 
 /// Throws infty::ValueError unless each rank has a shard.

@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/linear.hpp>
+#include <infty/autograd/reduce.hpp>
 #include <infty/core/random.hpp>
 #include <infty/mpi/communicator.hpp>
 #include <infty/parallel/any_communicator.hpp>
 #include <infty/parallel/messages.hpp>
 #include <infty/parallel/shards.hpp>
+#include <infty/train/shard_step.hpp>
 
 #include "support/catch.hpp"
 
@@ -104,6 +108,53 @@ TEST_CASE("MpiCommunicator: sums over shards have the bits that one rank gets") 
       const auto fast = Shards(ranks, count, infty::Reduction::fast).sum<float>(size, draw);
       for (std::size_t i = 0; i < one.size(); i += 97)
         CHECK(fast[i] == Approx(one[i]).epsilon(1e-4).margin(1e-4));
+    }
+}
+
+struct Layer {
+  infty::Variable<float> first, second;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("first", first);
+    see("second", second);
+  }
+};
+
+// What some steps on shards make of a layer.
+template <class C>
+std::vector<float> trained(C& ranks, Index bucket_bytes, bool zero) {
+  std::vector<float> numbers(1200);
+  draw(0, numbers);
+  const auto all = infty::Tensor<float>::from({30, 40}, numbers);
+  Layer layer{infty::Variable<float>(all.clone(), true),
+              infty::Variable<float>(infty::Tensor<float>::full({40, 40}, .125F), true)};
+  infty::Adam<float> adam(layer);
+  if (zero) adam.share_out(ranks.rank(), ranks.size());
+  const Shards shards(ranks, 6, infty::Reduction::tree, bucket_bytes);
+  for (int i = 0; i < 4; ++i)
+    infty::train_step(adam, {.max_norm = 1}, shards, [&](Index shard) {
+      const infty::Variable<float> x(all.slice(shard, shard + 2).clone());
+      const auto y = infty::linear(infty::linear(x, layer.second), layer.first);
+      return infty::sum(y * y);
+    });
+  auto values = layer.first.value().to_vector();
+  const auto more = layer.second.value().to_vector();
+  values.insert(values.end(), more.begin(), more.end());
+  return values;
+}
+
+TEST_CASE(
+    "MpiCommunicator: steps whose gradients a second thread sends have the bits of one rank") {
+  MpiCommunicator ranks = world();
+  CHECK(ranks.any_thread());
+  CHECK(AnyCommunicator(ranks).any_thread());
+  SelfCommunicator self;
+  const auto alone = trained(self, 0, false);
+  for (const Index bucket_bytes : {0, 40, 1000, 4004, 1 << 20})
+    for (const bool zero : {false, true}) {
+      CAPTURE(bucket_bytes, zero);
+      CHECK(trained(ranks, bucket_bytes, zero) == alone);
     }
 }
 

@@ -19,6 +19,7 @@
 
 #include "../json.hpp"
 #include "../settings.hpp"
+#include "../sharing.hpp"
 #include "../training.hpp"
 #include "model.hpp"
 
@@ -30,7 +31,7 @@ namespace language_model {
 class Training {
  public:
   Training(const Settings& s, const Corpus& corpus, const support::Saving& saving,
-           const infty::AnyCommunicator& ranks = {})
+           const infty::AnyCommunicator& ranks = {}, const support::Sharing& sharing = {})
       : settings_(s),
         here_{.next = {}, .text = corpus.fingerprint, .vocabulary = corpus.tokenizer.fingerprint()},
         model_(make_model(s, corpus.tokenizer.size())),
@@ -46,7 +47,8 @@ class Training {
     if (s.shards == 0) {
       parts_.push_back({{0, s.batch}, "", model_->make_state(s.batch), dropout});
     } else {
-      shards_.emplace(ranks_, s.shards, infty::value_of<infty::Reduction>(s.reduce));
+      shards_.emplace(ranks_, s.shards, infty::value_of<infty::Reduction>(s.reduce),
+                      sharing.bucket_bytes());
       for (Index shard = shards_->own().first; shard < shards_->own().last; ++shard) {
         const infty::ShardRange rows = shards_->rows_of(shard, s.batch);
         parts_.push_back({rows, "shards." + std::to_string(shard) + '.',
@@ -54,6 +56,7 @@ class Training {
                           dropout.split(static_cast<std::uint64_t>(shard))});
       }
     }
+    if (sharing.zero && ranks_.size() > 1) trainer_.share_out(ranks_);
     trainer_.keep_settings(support::to_json(s).dump(), support::before_they_were().dump());
     trainer_.keep_own(
         [this](infty::SafetensorsWriter& writer) {

@@ -39,8 +39,7 @@ struct TrainOptions {
   std::filesystem::path out = "language-model";
   support::Saving saving = {};
   double pause = 0;  ///< seconds to wait behind every step
-  /// Seconds without a sign of life behind which a rank is given up; 0: never.
-  double silence = support::default_silence;
+  support::Sharing sharing = {};
   bool fresh = false;      ///< whether what is in the folder is to be replaced
   std::string again = "";  ///< the command that goes on with the run
 };
@@ -147,7 +146,7 @@ inline void require_same_on_all(infty::AnyCommunicator& ranks, const Settings& s
                                 const Corpus& corpus, const TrainOptions& options) {
   if (ranks.size() == 1) return;
   infty::require_same(ranks, "the program", support::program_fingerprint());
-  infty::require_same(ranks, "the settings", support::to_json(s).dump());
+  infty::require_same(ranks, "the settings", support::to_json(s).dump() + options.sharing.text());
   infty::require_same(ranks, "the vocabulary", corpus.tokenizer.fingerprint());
   infty::require_same(ranks, "the text", corpus.fingerprint);
   const auto checkpoint = checkpoint_of(options.out);
@@ -166,7 +165,7 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   if (!options.fresh) require_same_run(s, corpus, options.out);
   require_same_on_all(ranks, s, corpus, options);
   const support::InterruptGuard interrupt;
-  Training training(s, corpus, options.saving, ranks);
+  Training training(s, corpus, options.saving, ranks, options.sharing);
   const bool goes_on = !options.fresh && std::filesystem::exists(checkpoint);
   if (goes_on) training.load(checkpoint);
   ranks.barrier();  // nobody reads any more

@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/last_uses.hpp>
+#include <infty/autograd/no_grad.hpp>
 #include <infty/autograd/recording_scope.hpp>
 #include <infty/autograd/snapshot.hpp>
 #include <infty/autograd/variable.hpp>
@@ -30,6 +33,10 @@ struct Unread {
   /// Whether `Tape::backward` leaves a gradient there.
   bool requires_grad() const { return variable.requires_grad(); }
 };
+
+/// An input of an operation whose backward pass adds to gradients of variables that are none of its
+/// inputs, as one does that records on a tape of its own: for `Tape::push`.
+struct Unlisted {};
 
 /// The record of the operations that a backward pass has to undo.
 ///
@@ -60,17 +67,37 @@ class Tape {
   /// scalar
   template <class T, class B>
   void backward(const Variable<T, B>& output, const Tensor<T, B>& seed) {
-    require<ShapeError>(seed.shape() == output.shape(), "backward", "seed is ", seed.shape(),
-                        ", output is ", output.shape());
-    require(output.requires_grad(), "backward", "no gradient flows to the output, of shape ",
-            output.shape(),
-            ": nothing that it was computed from needs one, or no tape was there to record it");
-    check_recorded(output.body_->recording.get(), output.shape());
-    check_values(output);
-    T* const grad = output.grad().data();
-    const T* const from = seed.data();
-    B::for_each(seed.size(), [=] INFTY_HOST_DEVICE(Index i) { grad[i] += from[i]; });
-    run();
+    begin(output, seed);
+    run([](Index) {});
+  }
+
+  /// The same of a scalar, and calls done(i) when the gradient of leaves[i] is complete: behind the
+  /// last operation that has it as an input, or before all others if none has. Each leaf comes
+  /// once, and may have no gradient. Until this returns, more that would be added to one that is
+  /// complete is refused.
+  /// @throws as above, what `done` throws, and infty::ValueError for such an operation
+  template <class T, class B, class Done>
+  void backward(const Variable<T, B>& loss, std::span<const Variable<T, B>> leaves, Done&& done) {
+    require<ShapeError>(loss.size() == 1, "backward", "loss is ", loss.shape(),
+                        ": it must have one element");
+    begin(loss, Tensor<T, B>::full(loss.shape(), T(1)));
+    detail::LastUses uses(leaves);
+    Index place = 0;
+    for (Node* node = last_; node; node = node->previous) node->note(node, uses, place++);
+    struct Open {
+      std::span<const Variable<T, B>> leaves;
+      ~Open() {
+        for (const Variable<T, B>& leaf : leaves) leaf.body().complete = false;
+      }
+    } open{leaves};
+    const auto complete = [&](Index at) {
+      uses.reached(at, [&](std::size_t i) {
+        done(i);
+        leaves[i].body().complete = true;
+      });
+    };
+    complete(-1);
+    run(complete);
   }
 
   /// Forgets what was recorded.
@@ -109,6 +136,10 @@ class Tape {
       std::apply([&](const auto&... input) { (input.check(++place_of_input, y, pass), ...); },
                  operation->inputs);
     };
+    node->note = [](Node* self, detail::LastUses& uses, Index at) {
+      std::apply([&](const auto&... input) { (input.note(uses, at), ...); },
+                 static_cast<Operation*>(self)->inputs);
+    };
     node->run = [](Node* self) {
       auto* const operation = static_cast<Operation*>(self);
       if (operation->output.has_grad()) operation->backward(operation->output.grad());
@@ -126,9 +157,25 @@ class Tape {
   struct Node {
     Node* previous = nullptr;
     void (*check)(Node*, std::uint64_t) = nullptr;
+    void (*note)(Node*, detail::LastUses&, Index place) = nullptr;
     void (*run)(Node*) = nullptr;
     void (*destroy)(Node*) = nullptr;
   };
+
+  /// Checks what is to go backward, and adds the seed to the gradient of the output.
+  template <class T, class B>
+  void begin(const Variable<T, B>& output, const Tensor<T, B>& seed) {
+    require<ShapeError>(seed.shape() == output.shape(), "backward", "seed is ", seed.shape(),
+                        ", output is ", output.shape());
+    require(output.requires_grad(), "backward", "no gradient flows to the output, of shape ",
+            output.shape(),
+            ": nothing that it was computed from needs one, or no tape was there to record it");
+    check_recorded(output.body_->recording.get(), output.shape());
+    check_values(output);
+    T* const grad = output.grad().data();
+    const T* const from = seed.data();
+    B::for_each(seed.size(), [=] INFTY_HOST_DEVICE(Index i) { grad[i] += from[i]; });
+  }
 
   /// An input as the operation saw it. `check` throws if it is another now, and marks it as reached
   /// by a backward pass.
@@ -175,14 +222,16 @@ class Tape {
     if (variable.requires_grad() && variable.body_->recording) variable.body_->reached = pass;
   }
 
-  /// Runs the operations backward, the last one first, and forgets them.
-  void run() {
+  /// Runs the operations backward, the last one first, and forgets them; calls behind(place) behind
+  /// each.
+  template <class Behind>
+  void run(Behind&& behind) {
     const detail::RecordingScope none(nullptr);  // the gradients themselves are not recorded
     struct Forget {
       Tape* tape;
       ~Forget() { tape->forget(detail::Recording::gone_backward); }
     } forget{this};
-    while (last_) {
+    for (Index place = 0; last_; ++place) {
       Node* const node = std::exchange(last_, last_->previous);
       --size_;
       struct Destroy {
@@ -190,6 +239,7 @@ class Tape {
         ~Destroy() { node->destroy(node); }
       } destroy{node};
       node->run(node);
+      behind(place);
     }
   }
 
@@ -208,81 +258,6 @@ class Tape {
   Node* last_ = nullptr;
   Index size_ = 0;
 };
-
-template <class T, class B>
-struct Tape::Seen<Variable<T, B>> {
-  explicit Seen(const Variable<T, B>& x) : variable(x), then(x) {}
-
-  template <class Output>
-  void check(Index k, const Output& output, std::uint64_t pass) const {
-    require_unchanged(then.holds(variable), k, then.value().shape(), output.shape());
-    reach(variable, pass);
-  }
-
-  Variable<T, B> variable;
-  detail::Snapshot<T, B> then;
-};
-
-template <class T, class B>
-struct Tape::Seen<Unread<T, B>> {
-  explicit Seen(const Unread<T, B>& x) : variable(x.variable), shape(variable.shape()) {}
-
-  template <class Output>
-  void check(Index k, const Output& output, std::uint64_t pass) const {
-    require_unchanged(variable.shape() == shape, k, shape, output.shape());
-    reach(variable, pass);
-  }
-
-  Variable<T, B> variable;
-  Shape shape;
-};
-
-/// A value that the backward pass reads and no gradient flows to, such as its output's.
-template <class T, class B>
-struct Tape::Seen<Tensor<T, B>> {
-  explicit Seen(const Tensor<T, B>& x) : then(x) {}
-
-  template <class Output>
-  void check(Index k, const Output& output, std::uint64_t) const {
-    const bool ok = then.holds(then.value());
-    if constexpr (std::is_same_v<Tensor<T, B>, typename Output::TensorType>)
-      require(ok || !same(then.value(), output.value()), "backward", "the output of an operation, ",
-              output.shape(),
-              ", was written between forward and backward: the gradient needs it as it was");
-    require_unchanged(ok, k, then.value().shape(), output.shape());
-  }
-
-  detail::Snapshot<T, B> then;
-};
-
-/// Inputs whose number is not known beforehand count as one.
-template <class T, class B, class Allocator>
-struct Tape::Seen<std::vector<Variable<T, B>, Allocator>> {
-  explicit Seen(const std::vector<Variable<T, B>, Allocator>& inputs)
-      : all(inputs.begin(), inputs.end()) {}
-
-  template <class Output>
-  void check(Index k, const Output& output, std::uint64_t pass) const {
-    for (const auto& input : all) input.check(k, output, pass);
-  }
-
-  using One = Seen<Variable<T, B>>;
-  std::vector<One, PoolAllocator<One>> all;
-};
-
-/// While it lives, nothing is recorded on this thread.
-class [[nodiscard]] NoGrad {
- public:
-  NoGrad() : scope_(nullptr) {}
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  detail::RecordingScope scope_;
-};
-
-/// `auto guard = no_grad();` records nothing until the guard's scope ends.
-inline NoGrad no_grad() { return NoGrad(); }
 
 namespace detail {
 
@@ -317,3 +292,5 @@ Variable<T, B> record(Variable<T, B> output, Backward backward, const Inputs&...
 }
 
 }  // namespace infty
+
+#include <infty/autograd/seen_inputs.hpp>  // which a tape holds

@@ -93,6 +93,7 @@ class Variable {
   /// need not find zeros, and whoever asks has to write.
   GradTarget<T> grad_target() const {
     Body& to = body();
+    require_open(to);
     if (to.row_grad) [[unlikely]]
       spread_rows();
     const bool add = has_grad();
@@ -118,6 +119,7 @@ class Variable {
     require<ShapeError>(gradient.fits(shape()), "add_row_grad", "the rows are ",
                         gradient.values.shape(), " of ", gradient.count, ", the table is ",
                         shape());
+    require_open(body());
     const RowGradient<T, Backend>* const before = row_grad();
     if (!grad_by_rows() || (has_grad() && !before)) {
       add_to_table(gradient, grad().data());
@@ -175,6 +177,7 @@ class Variable {
     bool requires_grad;
     bool has_grad = false;
     bool by_rows = false;
+    bool complete = false;  // a backward pass goes on that nothing more may arrive of
     std::unique_ptr<RowGradient<T, Backend>> row_grad;  // in the place of grad
     std::shared_ptr<detail::Recording> recording;       // null for what no operation has made
     std::uint64_t reached = 0;                          // by the backward pass of this number
@@ -184,6 +187,13 @@ class Variable {
   Body& body() const {
     if (!body_) body_ = std::allocate_shared<Body>(PoolAllocator<Body>{}, TensorType(), false);
     return *body_;
+  }
+
+  /// Throws where a gradient arrives that a backward pass has said to be complete.
+  static void require_open(const Body& to) {
+    require(!to.complete, "backward", "a gradient of ", to.value.shape(),
+            " arrives behind the last operation that has the variable as an input: one that adds "
+            "to others' gradients must be recorded with Unlisted");
   }
 
   static void add_to_table(const RowGradient<T, Backend>& from, T* table) {

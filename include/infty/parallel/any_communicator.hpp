@@ -46,6 +46,8 @@ class AnyCommunicator {
   void barrier() { held_->barrier(); }
   /// As the one inside.
   void abort(const std::string& why) { held_->abort(why); }
+  /// As the one inside.
+  bool any_thread() const { return held_->any_thread(); }
 
  private:
   struct Base {
@@ -61,6 +63,7 @@ class AnyCommunicator {
     virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
     virtual void barrier() = 0;
     virtual void abort(const std::string& why) = 0;
+    virtual bool any_thread() const = 0;
   };
 
   template <class C>
@@ -79,6 +82,7 @@ class AnyCommunicator {
     void broadcast(std::span<std::byte> bytes, int root) override { ranks.broadcast(bytes, root); }
     void barrier() override { ranks.barrier(); }
     void abort(const std::string& why) override { ranks.abort(why); }
+    bool any_thread() const override { return detail::any_thread(ranks); }
 
     C ranks;
   };

@@ -29,6 +29,9 @@ class CommunicationError : public Error {
 ///     c.broadcast(bytes, root)           // those of one rank
 ///     c.barrier()                        // returns when all have come
 ///     c.abort(why)                       // ends all ranks, or has them throw in their next wait
+///
+/// One thread at a time calls it, whichever; one that is for the thread alone that made it says so
+/// by a `bool any_thread() const` that is false.
 template <class C>
 concept Communicator = requires(C& c, const C& known, int rank, std::span<const std::byte> from,
                                 std::span<std::byte> to, std::span<float> singles,
@@ -46,6 +49,15 @@ concept Communicator = requires(C& c, const C& known, int rank, std::span<const 
 };
 
 namespace detail {
+
+/// Whether other threads than the one that made a communicator may call it, one at a time.
+template <Communicator C>
+bool any_thread(const C& ranks) {
+  if constexpr (requires { ranks.any_thread(); })
+    return ranks.any_thread();
+  else
+    return true;
+}
 
 /// Throws infty::ValueError unless `other` is a rank, and another one than `rank`.
 inline void require_other_rank(const char* op, int other, int rank, int size) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstring>
+#include <memory>
 #include <span>
-#include <type_traits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,12 +16,6 @@
 
 namespace infty {
 
-/// How vectors are summed over ranks.
-enum class Reduction {
-  tree,  ///< `tree_sum`: the same bits on any number of ranks
-  fast,  ///< `fast_sum`: as the communicator's engine likes it
-};
-
 /// A global batch, cut into a fixed number of shards that ranks share out among themselves: rank r
 /// has those of `own()`. What is computed of a shard depends on nothing but the shard, and sums
 /// over shards are those of one tree, so that nothing that comes out depends on the number of
@@ -30,12 +24,18 @@ template <Communicator C>
 class Shards {
  public:
   /// Shares `count` shards out over the ranks of a communicator, which must outlive this.
-  /// @throws infty::ValueError for fewer shards than ranks
-  Shards(C& ranks, Index count, Reduction reduction = Reduction::tree)
+  /// @param bucket_bytes  of gradients that are sent while the rest of the backward pass of a
+  /// rank's last shard goes on, on a thread of their own, the same on all ranks; 0: all at once,
+  /// behind it. It changes no bit of the tree's sums.
+  /// @throws infty::ValueError for fewer shards than ranks, or unless bucket_bytes >= 0
+  Shards(C& ranks, Index count, Reduction reduction = Reduction::tree, Index bucket_bytes = 0)
       : ranks_(&ranks),
         count_(count),
         reduction_(reduction),
-        own_(shards_of(count, ranks.size(), ranks.rank())) {}
+        bucket_bytes_(bucket_bytes),
+        own_(shards_of(count, ranks.size(), ranks.rank())) {
+    require_at_least("Shards", "bucket_bytes", bucket_bytes, 0);
+  }
 
   /// The ranks.
   C& ranks() const { return *ranks_; }
@@ -45,6 +45,8 @@ class Shards {
   ShardRange own() const { return own_; }
   /// How vectors are summed.
   Reduction reduction() const { return reduction_; }
+  /// Bytes of gradients that are sent at once; 0: all.
+  Index bucket_bytes() const { return bucket_bytes_; }
 
   /// The rows of a shard of a batch of `rows`: as many as any other has, or one more or less.
   /// @throws infty::ValueError unless there is such a shard, and a row for each
@@ -54,6 +56,13 @@ class Shards {
     require(rows >= count_, "Shards::rows_of", "there are ", rows, " rows for ", count_,
             " shards: each needs one");
     return {rows * shard / count_, rows * (shard + 1) / count_};
+  }
+
+  /// What the gradients of steps are summed in: memory that stays for the next step, and that
+  /// copies of this share.
+  template <class T>
+  detail::ShardSum<T>& gradients() const {
+    return std::get<detail::ShardSum<T>>(*gradients_);
   }
 
   /// Computes the sum over all shards of `make(shard, out)`, as `tree_sum` or `fast_sum` does.
@@ -82,7 +91,10 @@ class Shards {
   C* ranks_;
   Index count_;
   Reduction reduction_;
+  Index bucket_bytes_;
   ShardRange own_;
+  std::shared_ptr<std::tuple<detail::ShardSum<float>, detail::ShardSum<double>>> gradients_ =
+      std::make_shared<std::tuple<detail::ShardSum<float>, detail::ShardSum<double>>>();
 };
 
 }  // namespace infty

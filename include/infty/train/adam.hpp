@@ -7,59 +7,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
-#include <infty/core/for_each.hpp>
 #include <infty/core/kernel/adam.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/train/adam_config.hpp>
+#include <infty/train/adam_steps.hpp>
 #include <infty/train/named_parameters.hpp>
+#include <infty/train/owners.hpp>
 
 namespace infty {
-
-/// The composition that defines a step of Adam, parameter by parameter. It runs on every backend
-/// and is the oracle of the fused kernel that a backend may bring.
-template <class Backend>
-struct ComposedAdam {
-  template <class Own = Backend>
-  using Kernel = typename Own::FusedAdam;
-
-  /// Updates `count` parameters, listed in host memory.
-  template <class T>
-  static void step(const AdamFactors<T>& factors, const AdamItem<T>* items, Index count) {
-    for (Index k = 0; k < count; ++k) {
-      const AdamItem<T> item = items[k];
-      Backend::for_each(item.size, [=] INFTY_HOST_DEVICE(Index i) { factors(item, i); });
-    }
-  }
-};
-
-/// A step of Adam of a few rows of a table, each as if it were a parameter of its own: its own
-/// count of steps, which advances, makes the factors of its bias correction.
-template <class Backend>
-struct AdamRowSteps {
-  /// Updates the rows that `table` lists.
-  template <class T>
-  static void step(const AdamFactors<T>& factors, const AdamRows<T>& table) {
-    constexpr Index powers = 64;  // what two of them cost, in elements of a loop
-    Backend::for_each_row(table.n, powers, [=] INFTY_HOST_DEVICE(Index u) {
-      const Index row = table.row(u);
-      const T before = table.steps[row] >= T(0) ? table.steps[row] : T(0);  // of a bad file
-      table.steps[row] = before + T(1);
-      const auto t = static_cast<double>(table.steps[row]);
-      table.scratch[2 * u] = static_cast<T>(table.learning_rate / (1 - std::pow(table.beta1, t)));
-      table.scratch[2 * u + 1] = static_cast<T>(1 / std::sqrt(1 - std::pow(table.beta2, t)));
-    });
-    detail::for_each_element<Backend>(
-        table.n, table.width,
-        [=] INFTY_HOST_DEVICE(Index u, Index j) { factors(table.item(u), j); });
-  }
-};
 
 /// Adam with bias correction, the numbers of torch.optim.Adam, and of torch.optim.AdamW with a
 /// weight decay. It holds handles of a layer's parameters and two moments of the same size each.
@@ -147,6 +110,31 @@ class Adam {
   /// Whether parameter i of `parameters()` has a rate of its own: see `fix_rate`.
   bool has_own_rate(std::size_t i) const { return moments_[i].rate.has_value(); }
 
+  /// Leaves the moments and the steps of parameters to other ranks, as ZeRO-1 does [Rajbhandari et
+  /// al. 2020, section 5.1]: the largest first, each goes to the rank that has the fewest elements
+  /// yet. This one forgets what is not its own, and `step` leaves those parameters as they are: a
+  /// `train_step` of shards gets them from their ranks.
+  /// @throws infty::ValueError unless 0 <= rank < ranks, or where a step has been taken
+  void share_out(int rank, int ranks) {
+    require(0 <= rank && rank < ranks, "Adam::share_out", "rank is ", rank, ": it must lie in [0, ",
+            ranks, ')');
+    require(steps_ == 0 && owners_.empty(), "Adam::share_out",
+            "it must come before the first step, and once");
+    owners_ = detail::owners_of(parameters_, ranks);
+    sharing_ = {rank, ranks};
+    for (std::size_t i = 0; i < moments_.size(); ++i)
+      if (owners_[i] != rank) {
+        moments_[i].elsewhere = true;
+        moments_[i].first = moments_[i].second = moments_[i].row_steps = {};
+      }
+  }
+
+  /// Whether moments are shared out, and this is the optimiser of that rank.
+  bool shared_as(int rank, int ranks) const { return sharing_ == std::pair(rank, ranks); }
+
+  /// The rank that has the moments of each parameter; empty unless they are shared out.
+  const std::vector<int>& owners() const { return owners_; }
+
   /// Takes a step along the gradients, with the learning rate of the configuration.
   void step() { step(config_.learning_rate); }
 
@@ -157,6 +145,7 @@ class Adam {
   void step(double learning_rate) {
     check_rate("Adam::step", learning_rate);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (moments_[i].elsewhere) continue;
       if (moments_[i].frozen) {
         require(!parameters_[i].variable.has_grad(), "Adam::step", parameters_[i].name,
                 " has a gradient, and took none when the optimiser was made: make it anew");
@@ -175,12 +164,12 @@ class Adam {
     const std::vector<Rows> tables = rows_of(learning_rate);  // first: it may run out of memory
     items_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i)
-      if (parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && !moments_[i].is_apart())
+      if (steps_whole(i) && !moments_[i].is_apart())
         items_.push_back(item(parameters_[i].variable, moments_[i], learning_rate));
     using Kernel = detail::chosen_t<ComposedAdam<Backend>>;
     Kernel::step(factors(learning_rate), items_.data(), std::ssize(items_));
     for (std::size_t i = 0; i < parameters_.size(); ++i)
-      if (parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && moments_[i].is_apart()) {
+      if (steps_whole(i) && moments_[i].is_apart()) {
         const double rate = moments_[i].rate_of(learning_rate);
         const AdamItem<T> own = item(parameters_[i].variable, moments_[i], rate);
         Kernel::step(factors(rate), &own, 1);
@@ -200,7 +189,7 @@ class Adam {
   void visit(Visitor&& see) {
     see("steps", steps_);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (moments_[i].frozen) continue;
+      if (moments_[i].is_empty()) continue;
       see("first." + parameters_[i].name, moments_[i].first);
       see("second." + parameters_[i].name, moments_[i].second);
       see("steps." + parameters_[i].name, moments_[i].steps);
@@ -208,12 +197,12 @@ class Adam {
     }
   }
 
-  /// Calls see(name) for what `visit` would name of the parameters that take no gradients: what a
-  /// checkpoint may have of a run in which they did.
+  /// Calls see(name) for what `visit` would name of the parameters that take no gradients, or that
+  /// other ranks have: what a checkpoint may have of a run in which they did, or of these.
   template <class See>
   void each_passed_over(See&& see) const {
     for (std::size_t i = 0; i < parameters_.size(); ++i)
-      if (moments_[i].frozen)
+      if (moments_[i].is_empty())
         for (const char* member : {"first.", "second.", "steps.", "row_steps."})
           see(member + parameters_[i].name);
   }
@@ -226,7 +215,9 @@ class Adam {
     std::optional<double> rate = {};    // of its own
     double times = 1;                   // the rate of a step, where it has none of its own
     bool frozen = false;                // takes no gradients: the rest is empty
+    bool elsewhere = false;             // on another rank: the tensors are empty
 
+    bool is_empty() const { return frozen || elsewhere; }
     bool is_apart() const { return rate || times != 1; }
     double rate_of(double of_step) const { return rate.value_or(times * of_step); }
   };
@@ -250,6 +241,11 @@ class Adam {
     Index* steps;
     Tensor<T, Backend> scratch;
   };
+
+  /// Whether a parameter steps, and not by rows.
+  bool steps_whole(std::size_t i) const {
+    return parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && !moments_[i].is_empty();
+  }
 
   static bool by_rows(const Moments& moments) { return moments.row_steps.size() > 0; }
 
@@ -313,7 +309,9 @@ class Adam {
   AdamConfig config_;
   std::vector<NamedParameter<T, Backend>> parameters_;
   std::vector<Moments> moments_;
-  std::vector<AdamItem<T>> items_;  // of one step; kept for its memory
+  std::vector<AdamItem<T>> items_;     // of one step; kept for its memory
+  std::vector<int> owners_;            // of moments, where ranks share them out
+  std::pair<int, int> sharing_{0, 0};  // which rank this is then, and of how many
   Index steps_ = 0;
 };
 

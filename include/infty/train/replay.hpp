@@ -207,7 +207,7 @@ auto replayed_loss(State& state, Index segments, Segment segment, ReplayConfig c
   const auto incoming = replay.incoming();
   tape->push(
       loss, [replay = std::move(replay)](const Tensor<T, B>& dy) mutable { replay.backward(dy); },
-      incoming);
+      incoming, Unlisted{});
   return loss;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <iterator>
 #include <span>
 #include <vector>
@@ -9,7 +10,9 @@
 #include <infty/core/error.hpp>
 #include <infty/parallel/shards.hpp>
 #include <infty/train/flat_gradients.hpp>
+#include <infty/train/last_backward.hpp>
 #include <infty/train/shard_statistics.hpp>
+#include <infty/train/shared_updates.hpp>
 #include <infty/train/train_step.hpp>
 
 namespace infty {
@@ -29,6 +32,11 @@ namespace infty {
 /// remembered be the shard's own, too. Statistics that a pass moves, as a `BatchNorm` does, are
 /// those of each shard, and the running ones the mean over shards of what each would have made of
 /// them.
+///
+/// Gradients are sent in buckets (`Shards::bucket_bytes`) while the backward pass of the rank's
+/// last shard goes on, by another thread; until the step returns the communicator is the step's
+/// alone but for what `loss` does with it. The vectors that they are summed in stay with the
+/// `Shards` for the next step.
 /// @throws as `train_step`, by the same words on all ranks but for what `loss` throws, and
 /// infty::CommunicationError; then parameters and moments are as they were, and where only one rank
 /// throws it has to abort the others
@@ -36,30 +44,40 @@ template <class T, class B, Communicator C, class Loss>
 TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, const Shards<C>& shards,
                      Loss&& loss) {
   detail::check_max_norm(config.max_norm);
+  detail::require_shared_with(adam, shards.ranks());
   const auto& parameters = adam.parameters();
   const detail::FlatGradients<T, B> flat(parameters);
   detail::ShardStatistics<T, B> statistics(parameters);
   std::vector<double> losses;  // of this rank's shards
-  const std::vector<T> gradient =
-      shards.template sum<T>(flat.size(), [&](Index shard, std::span<T> out) {
-        adam.zero_grad();
-        {
-          Tape tape;
-          const Variable<T, B> value = detail::checked_loss(adam, [&] { return loss(shard); });
-          losses.push_back(static_cast<double>(value.value().item()));
-          if (value.requires_grad()) tape.backward(value);
-        }
+  detail::ShardSum<T>& sum = shards.template gradients<T>();
+  sum.begin(shards.ranks(), shards.count(), flat.size(), shards.reduction());
+  const ShardRange own = shards.own();
+  for (Index shard = own.first; shard < own.last; ++shard) {
+    const std::span<T> out = sum.next();
+    adam.zero_grad();
+    {
+      Tape tape;
+      const Variable<T, B> value = detail::checked_loss(adam, [&] { return loss(shard); });
+      losses.push_back(static_cast<double>(value.value().item()));
+      if (shard + 1 == own.last) {
+        detail::last_backward(tape, value, flat, parameters, shards, out);
+      } else {
+        if (value.requires_grad()) tape.backward(value);
         flat.take(out);
-        statistics.keep();
-      });
+        sum.add(sum.all());
+      }
+    }
+    statistics.keep();
+  }
   adam.zero_grad();
-  require(flat.put(gradient), "train_step", "no gradient flows to the loss of any shard");
+  require(flat.put(sum.sum()), "train_step", "no gradient flows to the loss of any shard");
   TrainStep step{.loss = shards.sum_of(losses), .learning_rate = config.learning_rate};
   Tensor<double, B> measured(Shape{std::ssize(parameters)});
   detail::sums_of_squares(parameters, measured.data());
   detail::Squares squares(parameters.size());
   B::to_host(squares.data(), measured.data(), measured.size());
   detail::finish_step(adam, config, step, squares.data());
+  detail::share_updates(adam, shards.ranks());
   statistics.merge(shards);
   return step;
 }

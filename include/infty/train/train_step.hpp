@@ -120,6 +120,8 @@ void finish_step(Adam<T, B>& adam, const TrainStepConfig& config, TrainStep& ste
 template <class T, class B, class Loss>
 TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& loss) {
   detail::check_max_norm(config.max_norm);
+  require(adam.owners().empty(), "train_step",
+          "the moments are shared out over ranks: their steps are those of shards");
   const auto& parameters = adam.parameters();
   adam.zero_grad();
   TrainStep step{.learning_rate = config.learning_rate};

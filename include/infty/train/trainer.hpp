@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <functional>
-#include <ratio>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -87,6 +85,15 @@ class Trainer {
   /// `Adam::scale_rate`. @throws infty::ValueError if there is none, or for a bad number
   Trainer& scale_rate(std::string_view part, double times) {
     adam_.scale_rate(part, times);
+    return *this;
+  }
+
+  /// Shares the optimiser's state out over ranks, of which each has a part, as `Adam::share_out`:
+  /// the bits are the same, and so are checkpoints, which any number of ranks goes on from, with or
+  /// without this. It comes before `load` and the first step. @throws as that
+  template <Communicator C>
+  Trainer& share_out(const C& ranks) {
+    adam_.share_out(ranks.rank(), ranks.size());
     return *this;
   }
 
@@ -173,21 +180,26 @@ class Trainer {
   /// calls: behind NaN, the last checkpoint is the last good one
   template <class Loss>
   bool run(Loss&& loss, const TrainerRun& options = {}) {
-    return run_steps([&] { return step(loss); }, [](bool asked) { return asked; }, options);
+    return detail::run_steps(
+        config_, [this] { return steps(); }, [&] { return step(loss); },
+        [](bool asked) { return asked; }, options);
   }
 
   /// The same on ranks, with `loss(shard)`: all stop, or save, behind the same step, where one of
   /// them is asked to or finds that it is time. @throws as `step`
   template <Communicator C, class Loss>
   bool run(const Shards<C>& shards, Loss&& loss, const TrainerRun& options = {}) {
-    return run_steps([&] { return step(shards, loss); },
-                     [&](bool asked) { return any_rank(shards.ranks(), asked); }, options);
+    return detail::run_steps(
+        config_, [this] { return steps(); }, [&] { return step(shards, loss); },
+        [&](bool asked) { return any_rank(shards.ranks(), asked); }, options);
   }
 
   /// Adds everything to a checkpoint: the parameters as PREFIX"model.", the optimiser as
   /// PREFIX"optimizer.", and what is kept. @throws infty::NonFiniteError that names the first
   /// parameter that is not finite, so that no good checkpoint is replaced; infty::IoError
   void save(SafetensorsWriter& writer) const {
+    require(adam_.owners().empty(), "Trainer::save",
+            "the optimiser's state is shared out over ranks: they save together");
     save_shared(writer);
     save_own(writer);
   }
@@ -217,6 +229,8 @@ class Trainer {
     if (ranks.size() > 1)
       require_same(ranks, "the parameters", detail::fingerprint_of(adam_.parameters()));
     save_own(writer);
+    if (ranks.rank() > 0 && !adam_.owners().empty())
+      save_optimizer(writer, detail::MomentsOf<Adam<T, Backend>>{adam_}, prefix_ + "optimizer.");
     gather_tensors(ranks, writer);
     if (ranks.rank() == 0) save_shared(writer);
   }
@@ -240,37 +254,6 @@ class Trainer {
   /// How the next step is taken.
   TrainStepConfig step_config() const {
     return {.learning_rate = config_.rate(steps()), .max_norm = config_.clipped_norm()};
-  }
-
-  /// Takes all steps that are left by `take()`; whether to stop or to save is asked of `agree`.
-  template <class Take, class Agree>
-  bool run_steps(Take&& take, Agree&& agree, const TrainerRun& options) {
-    require(steps() <= config_.steps, "Trainer::run", steps(), " steps are done, of ",
-            config_.steps);
-    Progress progress(config_.steps, steps());
-    Index saved = -1;
-    auto since = Progress::Clock::now();
-    const auto save = [&] {
-      if (options.save && saved != steps()) options.save();
-      saved = steps();
-      since = Progress::Clock::now();
-    };
-    const auto due = [&] {
-      const std::chrono::duration<double, std::ratio<60>> old = Progress::Clock::now() - since;
-      return steps() % config_.save_every == 0 || steps() == config_.steps ||
-             (config_.save_minutes > 0 && old.count() >= config_.save_minutes);
-    };
-    for (;;) {
-      if (options.stop && agree(options.stop())) {
-        save();
-        return false;
-      }
-      if (steps() == config_.steps) return true;
-      const TrainStep done = take();
-      progress.update(steps());
-      if (options.stepped) options.stepped(done, progress);
-      if (agree(due())) save();
-    }
   }
 
   /// What is the same on all ranks.

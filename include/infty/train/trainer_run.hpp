@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <ratio>
 
+#include <infty/core/error.hpp>
 #include <infty/train/progress.hpp>
 #include <infty/train/train_step.hpp>
+#include <infty/train/trainer_config.hpp>
 
 namespace infty {
 
@@ -19,5 +23,42 @@ struct TrainerRun {
   /// progress.
   std::function<void(const TrainStep&, const Progress&)> stepped = {};
 };
+
+namespace detail {
+
+/// Takes all steps that are left by `take()`; whether to stop or to save is asked of `agree`.
+/// @param steps  steps() that are done
+/// @return  whether all steps are done
+template <class Steps, class Take, class Agree>
+bool run_steps(const TrainerConfig& config, Steps&& steps, Take&& take, Agree&& agree,
+               const TrainerRun& options) {
+  require(steps() <= config.steps, "Trainer::run", steps(), " steps are done, of ", config.steps);
+  Progress progress(config.steps, steps());
+  Index saved = -1;
+  auto since = Progress::Clock::now();
+  const auto save = [&] {
+    if (options.save && saved != steps()) options.save();
+    saved = steps();
+    since = Progress::Clock::now();
+  };
+  const auto due = [&] {
+    const std::chrono::duration<double, std::ratio<60>> old = Progress::Clock::now() - since;
+    return steps() % config.save_every == 0 || steps() == config.steps ||
+           (config.save_minutes > 0 && old.count() >= config.save_minutes);
+  };
+  for (;;) {
+    if (options.stop && agree(options.stop())) {
+      save();
+      return false;
+    }
+    if (steps() == config.steps) return true;
+    const TrainStep done = take();
+    progress.update(steps());
+    if (options.stepped) options.stepped(done, progress);
+    if (agree(due())) save();
+  }
+}
+
+}  // namespace detail
 
 }  // namespace infty

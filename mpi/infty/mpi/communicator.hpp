@@ -52,6 +52,9 @@ class MpiCommunicator {
   int size() const { return state_->size; }
   /// Returns how many of them share this machine.
   int local_size() const { return state_->local_size; }
+  /// Returns whether MPI lets other threads than the one that initialised it call this, one at a
+  /// time.
+  bool any_thread() const { return state_->session.any_thread(); }
 
   /// Sends bytes to another rank. @throws infty::ValueError for a rank that is none or its own;
   /// infty::CommunicationError

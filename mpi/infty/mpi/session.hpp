@@ -11,7 +11,8 @@ namespace infty::detail {
 /// MPI itself, for as long as there is one of these: initialised if nobody has, and finalised then.
 class MpiSession {
  public:
-  /// @param threaded  whether another thread than this one is to call MPI
+  /// @param threaded  whether two threads are to call MPI, whichever comes first; else there is one
+  /// at a time, of those that send gradients while others compute
   explicit MpiSession(bool threaded) {
     int begun = 0, ended = 0;
     check_mpi(MPI_Initialized(&begun), "MPI_Initialized");
@@ -19,7 +20,7 @@ class MpiSession {
     require<CommunicationError>(ended == 0, "MpiCommunicator",
                                 "MPI has been finalised: it cannot be begun twice");
     if (begun == 0) {
-      const int wanted = threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
+      const int wanted = threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
       check_mpi(MPI_Init_thread(nullptr, nullptr, wanted, &level_), "MPI_Init_thread");
       own_ = true;
     } else {
@@ -35,6 +36,9 @@ class MpiSession {
   /// Whether another thread may call MPI: a user who has initialised it calls it, too, and does not
   /// ask us before. Where this one has, and MPI offers no more, one call at a time will do.
   bool threaded() const { return level_ >= (own_ ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE); }
+
+  /// Whether another thread may call MPI while this one does not.
+  bool any_thread() const { return level_ >= MPI_THREAD_SERIALIZED; }
 
  private:
   int level_ = MPI_THREAD_SINGLE;
