@@ -21,10 +21,10 @@ namespace lifelong {
 
 /// A relation with the sentences that tell of it.
 struct Relation {
-  std::string name;                          ///< words that are read
-  std::string description = {};              ///< more words, by which it is clustered alone
-  std::vector<std::vector<Index>> training;  ///< sentences to learn, as words
-  std::vector<std::vector<Index>> test;      ///< others to ask about
+  std::string name;                               ///< words that are read
+  std::string description = {};                   ///< more words, by which it is clustered alone
+  std::vector<std::vector<Index>> training = {};  ///< sentences to learn, as words
+  std::vector<std::vector<Index>> test = {};      ///< others to ask about
 };
 
 /// Relations and the words of their sentences and names. The first word is token 2: token 0 stands
