@@ -34,15 +34,15 @@ inline double squared_distance(const std::vector<double>& a, const std::vector<d
 inline std::vector<std::vector<double>> first_centres(
     const std::vector<std::vector<double>>& points, Index k, Random& random) {
   std::vector<std::vector<double>> centres;
-  std::vector<double> far(points.size(), 1);
+  std::vector<double> gaps(points.size(), 1);
   while (std::ssize(centres) < k) {
     double total = 0;
-    for (const double d : far) total += d;
-    const auto at = total > 0 ? random.categorical(far) : random.below(std::ssize(points));
+    for (const double d : gaps) total += d;
+    const auto at = total > 0 ? random.categorical(gaps) : random.below(std::ssize(points));
     centres.push_back(points[static_cast<std::size_t>(at)]);
     for (std::size_t i = 0; i < points.size(); ++i) {
       const double d = squared_distance(points[i], centres.back());
-      far[i] = centres.size() == 1 ? d : (std::min)(far[i], d);
+      gaps[i] = centres.size() == 1 ? d : (std::min)(gaps[i], d);
     }
   }
   return centres;
@@ -57,14 +57,14 @@ inline Clusters lloyd(const std::vector<std::vector<double>>& points,
   const std::size_t k = out.centres.size();
   for (Index round = 0; round < rounds; ++round) {
     bool moved = false;
-    std::vector<double> far(points.size());
+    std::vector<double> gaps(points.size());
     std::vector<Index> sizes(k, 0);
     for (std::size_t i = 0; i < points.size(); ++i) {
       std::size_t best = 0;
-      far[i] = squared_distance(points[i], out.centres[0]);
+      gaps[i] = squared_distance(points[i], out.centres[0]);
       for (std::size_t c = 1; c < k; ++c)
-        if (const double d = squared_distance(points[i], out.centres[c]); d < far[i]) {
-          far[i] = d;
+        if (const double d = squared_distance(points[i], out.centres[c]); d < gaps[i]) {
+          gaps[i] = d;
           best = c;
         }
       moved = moved || out.of[i] != static_cast<Index>(best);
@@ -76,11 +76,11 @@ inline Clusters lloyd(const std::vector<std::vector<double>>& points,
       std::size_t farthest = points.size();
       for (std::size_t i = 0; i < points.size(); ++i)
         if (sizes[static_cast<std::size_t>(out.of[i])] > 1 &&
-            (farthest == points.size() || far[i] > far[farthest]))
+            (farthest == points.size() || gaps[i] > gaps[farthest]))
           farthest = i;
       --sizes[static_cast<std::size_t>(out.of[farthest])];
       out.of[farthest] = static_cast<Index>(c);
-      far[farthest] = 0;
+      gaps[farthest] = 0;
       sizes[c] = 1;
       moved = true;
     }
