@@ -108,7 +108,7 @@ using Slow = Rounded<Kernel, false>;
 template <class Kernel>
 using AsSet = Kernel;
 
-std::vector<std::uint32_t> bits_of(const Floats& x) {
+std::vector<std::uint32_t> bit_patterns(const Floats& x) {
   std::vector<std::uint32_t> bits;
   for (const float value : x) bits.push_back(std::bit_cast<std::uint32_t>(value));
   return bits;
@@ -173,7 +173,7 @@ TEST_CASE("fused kernels in bfloat16: the instruction and its definition give th
     const Numbers fast = run.template operator()<Fast>(), slow = run.template operator()<Slow>();
     for (std::size_t i = 0; i < fast.size(); ++i) {
       CAPTURE(i);
-      CHECK(bits_of(fast[i]) == bits_of(slow[i]));
+      CHECK(bit_patterns(fast[i]) == bit_patterns(slow[i]));
     }
   });
 }

@@ -53,7 +53,7 @@ TEST_CASE("shards: buckets are sent by the rank's own thread where the communica
   on_threads(2, [&](ThreadCommunicator& ranks) {
     OneThread own(ranks);
     const Shards of(own, shards, infty::Reduction::tree, 64);
-    Run<double, B> run(4);
+    ShardRun<double, B> run(4);
     run.trainer.run(
         of, [&](Index shard) { return run.loss(of, shard); },
         {.stepped = [&](const infty::TrainStep& step, const infty::Progress&) { run.note(step); }});
@@ -71,7 +71,7 @@ TEST_CASE(
   const auto failing = [](int bad) {
     on_threads(3, [&](ThreadCommunicator& ranks) {
       const Shards of(ranks, shards, infty::Reduction::tree, 16);
-      Run<double, infty::EigenBackend> run(2);
+      ShardRun<double, infty::EigenBackend> run(2);
       run.trainer.step(of, [&](Index shard) {
         const auto loss = run.loss(of, shard);
         if (ranks.rank() != bad || shard + 1 != of.own().last) return loss;
@@ -91,7 +91,7 @@ TEST_CASE(
 TEST_CASE("shards: the vectors of gradients stay for the next step") {
   SelfCommunicator self;
   const Shards of(self, shards);
-  Run<double, infty::EigenBackend> run(5);
+  ShardRun<double, infty::EigenBackend> run(5);
   const auto step = [&] { run.trainer.step(of, [&](Index shard) { return run.loss(of, shard); }); };
   step();
   const double* const first = of.gradients<double>().sum().data();

@@ -75,13 +75,14 @@ struct Model {
 
 // A training on some ranks: what one rank keeps, and everything that came of it.
 template <class T, class B>
-struct Run {
+struct ShardRun {
   Model<T, B> model{Random(infty::tests::seed)};
   Trainer<T, B> trainer;
   std::vector<Random> randoms;  // of all shards, though a rank moves its own alone
   std::vector<double> seen = {};
 
-  explicit Run(Index steps) : trainer(model, {.steps = steps, .max_norm = .5, .save_every = 3}) {
+  explicit ShardRun(Index steps)
+      : trainer(model, {.steps = steps, .max_norm = .5, .save_every = 3}) {
     for (Index i = 0; i < shards; ++i)
       randoms.push_back(Random(infty::tests::seed, 1).split(static_cast<std::uint64_t>(i)));
   }
@@ -140,7 +141,7 @@ std::vector<std::vector<double>> trained(int count, Index steps, Index bucket_by
   std::vector<std::vector<double>> all(static_cast<std::size_t>(count));
   on_threads(count, [&](ThreadCommunicator& ranks) {
     const Shards of(ranks, shards, infty::Reduction::tree, bucket_bytes);
-    Run<T, B> run(steps);
+    ShardRun<T, B> run(steps);
     run.trainer.run(
         of, [&](Index shard) { return run.loss(of, shard); },
         {.stepped = [&](const infty::TrainStep& step, const infty::Progress&) { run.note(step); }});

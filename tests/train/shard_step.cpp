@@ -63,7 +63,7 @@ TEST_CASE("shards: a step is that of the batch in one, to the rounding") {
 }
 
 TEST_CASE("shards: statistics are the mean of what each shard would have made of them") {
-  Run<double, infty::EigenBackend> run(1);
+  ShardRun<double, infty::EigenBackend> run(1);
   auto& mean = run.model.norm.running_mean;
   SelfCommunicator self;
   const Shards of(self, shards);
@@ -90,7 +90,7 @@ TEST_CASE("Trainer: one checkpoint of all ranks, which any number of them goes o
     std::vector<std::vector<double>> all(static_cast<std::size_t>(count));
     on_threads(count, [&](ThreadCommunicator& ranks) {
       const Shards of(ranks, shards);
-      Run<double, B> run(10);
+      ShardRun<double, B> run(10);
       run.keep(of);
       if (load) run.trainer.load(path);
       run.trainer.run(
@@ -120,7 +120,7 @@ TEST_CASE("Trainer: ranks whose parameters differ save nothing") {
   const auto path = folder.path() / "checkpoint.safetensors";
   CHECK_THROWS_WITH(on_threads(2,
                                [&](ThreadCommunicator& ranks) {
-                                 Run<double, infty::EigenBackend> run(3);
+                                 ShardRun<double, infty::EigenBackend> run(3);
                                  if (ranks.rank() == 1) run.model.unused.value().fill(.5);
                                  run.trainer.save(path, ranks);
                                }),
@@ -129,7 +129,7 @@ TEST_CASE("Trainer: ranks whose parameters differ save nothing") {
 }
 
 TEST_CASE("shards: a step that throws leaves parameters and optimiser as they were") {
-  Run<double, infty::EigenBackend> run(5);
+  ShardRun<double, infty::EigenBackend> run(5);
   SelfCommunicator self;
   const Shards of(self, shards);
   const auto good = [&](Index shard) { return run.loss(of, shard); };

@@ -42,7 +42,7 @@ TEMPLATE_LIST_TEST_CASE("Trainer: the optimiser's state shared out over ranks ch
     std::vector<Seen> all(static_cast<std::size_t>(count));
     on_threads(count, [&](ThreadCommunicator& ranks) {
       const Shards of(ranks, shards, infty::Reduction::tree, 80);
-      Run<T, B> run(10);
+      ShardRun<T, B> run(10);
       run.trainer.fix_rate("second", .01).scale_rate("first", .5);
       run.keep(of);
       if (shared) run.trainer.share_out(ranks);
@@ -110,7 +110,7 @@ TEST_CASE("Trainer: a shared optimiser's steps, saves and ranks are those of all
   std::vector<std::vector<std::string>> refused(2);
   on_threads(2, [&](ThreadCommunicator& ranks) {
     const Shards of(ranks, shards);
-    Run<double, infty::EigenBackend> run(3);
+    ShardRun<double, infty::EigenBackend> run(3);
     run.trainer.share_out(ranks);
     SelfCommunicator self;
     const Shards alone(self, shards);
@@ -128,7 +128,7 @@ TEST_CASE("Trainer: a shared optimiser's steps, saves and ranks are those of all
     CHECK_THAT(by[3], Contains("shared out over other ranks than rank 0 of 1"));
   }
   CHECK_FALSE(std::filesystem::exists(folder.path() / "alone"));
-  Run<double, infty::EigenBackend> run(3);
+  ShardRun<double, infty::EigenBackend> run(3);
   SelfCommunicator self;
   const Shards alone(self, shards);
   run.trainer.step(alone, [&](Index shard) { return run.loss(alone, shard); });
