@@ -95,7 +95,7 @@ void require_whole(const Results& results, const Stream& stream,
                                    ": its accuracies are not ", tasks, " of ", tasks, " tasks");
     infty::require<infty::IoError>(cell.texts == stream.texts, "lifelong",
                                    (folder / (name + ".json")).string(),
-                                   ": its texts were not those of --texts now, of fingerprint '",
+                                   ": its texts were not those that are given now, of fingerprint '",
                                    cell.texts, "', not '", stream.texts, "': give another --out");
   }
 }

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <iterator>
 
-#include <infty/data/text.hpp>
-
 #include "../support/need.hpp"
-#include "settings.hpp"
+#include "text_streams.hpp"
 
 namespace lifelong {
 
@@ -21,15 +19,19 @@ inline double bytes_of(const Settings& s) {
   const double pairs = 1 + number(s.candidates);
   const double tokens = number(s.length) + 1 + (s.candidates > 0 ? 8 : 0), width = number(s.width),
                inner = number(s.feed_forward);
-  // A text a class: what there are of them say how many tasks.
-  const double classes = !s.sets.empty()   ? number(std::ssize(s.sets)) * number(s.classes)
-                         : s.texts.empty() ? number(s.tasks) * number(s.classes)
-                                           : number(std::ssize(infty::text_files(s.texts)));
+  // A text, a document or a kind a class: what there are of them say how many tasks.
+  const double classes = !s.sets.empty()    ? number(std::ssize(s.sets)) * number(s.classes)
+                         : !s.texts.empty() ? number(std::ssize(infty::text_files(s.texts)))
+                         : !s.dialogues.empty()
+                             ? number(std::ssize(dialogues_by_document(s.dialogues)))
+                         : !s.articles.empty() ? number(std::ssize(s.kinds))
+                                               : number(s.tasks) * number(s.classes);
   const double tasks = std::ceil(classes / number(s.classes));
-  const double words = s.texts.empty() && s.sets.empty() && s.relations.empty()
-                           ? tasks * number(s.topic_words) +
-                                 number(s.classes) * number(s.class_words) + number(s.fillers)
-                           : number(s.max_vocabulary);
+  const bool made = s.texts.empty() && s.dialogues.empty() && s.articles.empty() &&
+                    s.sets.empty() && s.relations.empty();
+  const double words = made ? tasks * number(s.topic_words) +
+                                  number(s.classes) * number(s.class_words) + number(s.fillers)
+                            : number(s.max_vocabulary);
   const double texts =
       pairs * 2 * tasks * (number(s.training) + number(s.test)) * tokens * sizeof(Index);
   const double parameters = (words + tokens + classes) * width +

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/lifelong/episodic_config.hpp>
@@ -33,7 +34,9 @@ struct Settings {
   std::vector<Index> orders{1, 2};
   std::vector<std::uint64_t> seeds{1, 2, 3};
 
-  std::string texts;              ///< empty: made tasks
+  std::string texts, dialogues, articles;  ///< empty: made tasks
+  std::vector<std::string> kinds{"game", "episode", "album",     "song",
+                                 "film", "highway", "hurricane", "species"};
   std::vector<std::string> sets;  ///< folders, a task each; none: the texts
   std::string relations, relation_names;
   Index candidates = 0;
@@ -73,6 +76,12 @@ void each_setting(Settings& s, See&& see) {
   const char* const stream = "The stream";
   see(stream, "texts", s.texts,
       "a folder with a text a class, of which passages are taken; empty: made texts");
+  see(stream, "dialogues", s.dialogues,
+      "a file of conversations as `dialogue prepare` writes it: which document one is about");
+  see(stream, "articles", s.articles,
+      "a file of articles as WikiText has them: which of --kinds one is of");
+  see(stream, "kinds", s.kinds,
+      "words, a class each: an article whose first sentence has one of them alone is of that kind");
   see(stream, "sets", s.sets,
       "folders with train.csv and test.csv of a published set, a task each: lines of "
       "label,\"title\",\"text\"");
@@ -152,12 +161,21 @@ inline void validate(const Settings& s) {
   s.replay.validate();
   s.adaptation.validate();
   s.ewc.validate();
-  infty::require(s.texts.empty() || s.sets.empty(), "lifelong",
-                 "--texts and --sets are given: they are different streams");
+  const std::vector<std::pair<const char*, bool>> streams{{"--texts", !s.texts.empty()},
+                                                          {"--dialogues", !s.dialogues.empty()},
+                                                          {"--articles", !s.articles.empty()},
+                                                          {"--sets", !s.sets.empty()},
+                                                          {"--candidates", s.candidates > 0}};
+  const char* first = nullptr;
+  for (const auto& [name, given] : streams) {
+    if (!given) continue;
+    infty::require(first == nullptr, "lifelong", first, " and ", name,
+                   " are given: they are different streams");
+    first = name;
+  }
+  if (!s.articles.empty()) support::require_some_once("lifelong", "kinds", s.kinds);
   infty::require(s.candidates > 0 || (s.relations.empty() && s.relation_names.empty()), "lifelong",
                  "--relations and --relation-names go with --candidates, 1 or more");
-  infty::require(s.candidates == 0 || (s.texts.empty() && s.sets.empty()), "lifelong",
-                 "--candidates is relation extraction, which --texts and --sets are not");
   infty::require(s.relation_names.empty() || !s.relations.empty(), "lifelong",
                  "--relation-names goes with --relations");
   infty::require(s.width % s.heads == 0, "lifelong", "--width is ", s.width,

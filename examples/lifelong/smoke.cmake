@@ -75,6 +75,39 @@ foreach(task "1, 2" "3, 4" "5")
   endif()
 endforeach()
 
+# Which document a conversation is about, and which kind of article a passage is of: each conversation and each article
+# has words of its own, and is learned from or asked about as a whole.
+set(articles " = Before = \n of no kind\n")
+foreach(i RANGE 1 20)
+  foreach(kind ship Song fungus)
+    string(REPEAT "a${kind}${i} b${kind}${i} ${kind}${i}\n" 4 words)
+    string(APPEND dialogues "Document: The ${kind} of old\nDialog: ${words}\n")
+    string(APPEND articles " = ${kind} ${i} = \n It is a ${kind} . \n\n = = Of it = = \n ${words}\n")
+  endforeach()
+  string(APPEND articles " = Both ${i} = \n A song of a ship . \n")
+endforeach()
+file(WRITE "${FOLDER}/dialogues.txt" "${dialogues}")
+file(WRITE "${FOLDER}/articles.txt" "${articles}")
+run(0 films ${shape} --dialogues dialogues.txt --out films-out --orders 2 --seeds 1 --methods replay)
+run(0 kinds ${shape} --articles articles.txt --kinds ship,song,fungus --out kinds-out --orders 2 --seeds 1
+    --methods replay)
+foreach(table films kinds)
+  if(NOT ${table} MATCHES "\n\\| \\(guessing\\) \\| 0\\.333 \\|" OR NOT ${table} MATCHES "\n\\| replay \\|[^\n]*\\| 36 \\|")
+    message(FATAL_ERROR "passages of three ${table}:\n${${table}}")
+  endif()
+endforeach()
+file(READ "${FOLDER}/films-out/runs/replay-2-1.json" run)
+foreach(task "The Song, The fungus" "The ship")
+  if(NOT run MATCHES "\"${task}\"")
+    message(FATAL_ERROR "no task ${task}:\n${run}")
+  endif()
+endforeach()
+refused("ship has 306 words to learn from and 34 for the test: 5344 and 224 are needed" --articles articles.txt
+        --kinds ship,song,fungus --training 1000 --out other)
+refused("whale has 0 words to learn from" ${shape} --articles articles.txt --kinds ship,whale --out other)
+refused("articles.txt: [read_dialogues] line 5: turns without a `Document:`" ${shape} --dialogues articles.txt --out other)
+refused("--kinds has ship twice" ${shape} --articles articles.txt --kinds ship,ship --out other)
+
 # Published sets in their usual files: two, of two and of three classes.
 file(WRITE "${FOLDER}/sets/ag_news_csv/train.csv" "")
 foreach(i RANGE 1 30)
@@ -190,7 +223,7 @@ refused("there are 0 relations" ${others} --out other)
 # Texts that have changed since are others, whatever they are called.
 file(READ "${FOLDER}/texts/5.txt" fifth)
 file(APPEND "${FOLDER}/texts/5.txt" "and more")
-refused(": its texts were not those of --texts now" ${shape} --texts texts --out texts-out --orders 2 --seeds 1
+refused(": its texts were not those that are given now" ${shape} --texts texts --out texts-out --orders 2 --seeds 1
         --methods multitask,replay,sequential --rate .02)
 file(WRITE "${FOLDER}/texts/5.txt" "${fifth}")
 run(0 again ${shape} --texts texts --out texts-out --orders 2 --seeds 1 --methods multitask,replay --rate .02)
@@ -218,7 +251,8 @@ refused("--seeds has 1 twice" --seeds 1,1 --out other)
 refused("--width is 9: it must be a multiple of --heads 2" --width 9 --out other)
 refused("--topic-share and --class-share are 0.7 and 0.4" --topic-share .7 --class-share .4 --out other)
 refused("no such file or folder" --texts nowhere --out other)
-refused("1.txt has 480 words: 2240 are needed" --texts texts --length 4 --training 1500 --out other)
+refused("1 has 432 words to learn from and 48 for the test: 2000 and 56 are needed" --texts texts --length 4
+        --training 1500 --out other)
 run(1 failed ${shape} --methods mbpa --seeds 1 --orders 1 --adaptation-part tail. --out failed)
 if(NOT errors MATCHES "lifelong: the run mbpa-1-1: [^\n]*no parameter has 'tail.' in its name and takes a gradient" OR NOT errors MATCHES "runs that failed: 1")
   message(FATAL_ERROR "a run that fails:\n${errors}")

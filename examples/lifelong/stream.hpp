@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <infty/data/text.hpp>
-#include <infty/data/vocabulary.hpp>
-#include <infty/io/mapped_file.hpp>
 #include <infty/lifelong/learn_stream.hpp>
 
-#include "../support/fingerprint.hpp"
 #include "settings.hpp"
 
 namespace lifelong {
@@ -65,73 +59,6 @@ inline Stream made_stream(const Settings& s, std::uint64_t seed) {
     }
     out.tasks.push_back(std::move(task));
   }
-  return out;
-}
-
-/// Which text of a folder a passage is from: a class a file, in the order of their names, `classes`
-/// of them a task. A passage is so many words in a row; those to learn from are spread over the
-/// first nine tenths of each text, and come in a drawn order, and those of the test over the last.
-/// Words that are not among the `max_vocabulary` most frequent of these nine tenths are one token.
-/// @param reading  whether these nine tenths are wanted, too, to be read beforehand
-/// @throws infty::IoError for a folder without texts; infty::ValueError for a text that is too
-/// short
-inline Stream text_stream(const Settings& s, std::uint64_t seed, bool reading) {
-  const auto files = infty::text_files(s.texts);
-  const Index classes = std::ssize(files);
-  const Index training = (s.training + s.classes - 1) / s.classes;  // of a class
-  const Index test = (s.test + s.classes - 1) / s.classes;
-  std::vector<infty::MappedFile> texts;
-  std::vector<std::vector<std::string_view>> words;
-  infty::TokenCounts counts;
-  support::Fingerprint fingerprint;
-  for (const auto& file : files) {
-    texts.emplace_back(file);
-    fingerprint.add_text(file.filename().string());
-    fingerprint.add_text(texts.back().text());
-    auto& own = words.emplace_back();
-    infty::for_each_token(texts.back().text(), infty::TextUnit::word, [&](std::string_view word) {
-      if (word != infty::end_of_line) own.push_back(word);
-    });
-    const Index needed = 10 * s.length * std::max((training + 8) / 9, test);
-    infty::require(std::ssize(own) >= needed, "lifelong", file.string(), " has ", own.size(),
-                   " words: ", needed,
-                   " are needed; a smaller --training, --test or --length needs less");
-    for (Index i = 0; i < std::ssize(own) / 10 * 9; ++i)
-      counts.add(own[static_cast<std::size_t>(i)]);
-  }
-  const infty::Vocabulary vocabulary(counts, {.max_size = s.max_vocabulary});
-  const Index unknown = vocabulary.find(infty::unknown_word).value();
-  Stream out{.vocabulary = 1 + vocabulary.size(),
-             .classes = classes,
-             .longest = 1 + s.length,
-             .texts = support::as_hex(fingerprint.bits())};
-  for (Index c = 0; c < classes; ++c) {
-    if (c % s.classes == 0) out.tasks.emplace_back();
-    infty::LifelongTask& task = out.tasks.back();
-    task.name +=
-        (task.name.empty() ? "" : ", ") + files[static_cast<std::size_t>(c)].stem().string();
-    const auto& own = words[static_cast<std::size_t>(c)];
-    const Index tenth = std::ssize(own) / 10;
-    const auto token = [&](Index word) {
-      return 1 + vocabulary.find(own[static_cast<std::size_t>(word)]).value_or(unknown);
-    };
-    if (reading) {
-      auto& read = out.reading.emplace_back();
-      for (Index word = 0; word < 9 * tenth; ++word) read.push_back(token(word));
-    }
-    const auto passages = [&](Index begin, Index end, Index n, std::vector<infty::Example>& to) {
-      for (Index i = 0; i < n; ++i) {
-        infty::Example example{.tokens = {0}, .labels = {c}};
-        for (Index at = begin + (end - begin) / n * i, word = 0; word < s.length; ++word)
-          example.tokens.push_back(token(at + word));
-        to.push_back(std::move(example));
-      }
-    };
-    passages(0, 9 * tenth, training, task.training);
-    passages(9 * tenth, 10 * tenth, test, task.test);
-  }
-  infty::Random random(seed, 11);
-  for (infty::LifelongTask& task : out.tasks) shuffle(task.training, random);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "relation_stream.hpp"
 #include "set_stream.hpp"
+#include "text_streams.hpp"
 
 namespace lifelong {
 
@@ -10,10 +11,12 @@ namespace lifelong {
 /// @param reading  whether what there is to read beforehand is wanted, too, if it is not what there
 /// is to learn
 inline Stream unshuffled_stream_of(const Settings& s, std::uint64_t seed, bool reading = false) {
-  return s.candidates > 0  ? relation_stream(s, seed)
-         : !s.sets.empty() ? set_stream(s, seed)
-         : s.texts.empty() ? made_stream(s, seed)
-                           : text_stream(s, seed, reading);
+  return s.candidates > 0       ? relation_stream(s, seed)
+         : !s.sets.empty()      ? set_stream(s, seed)
+         : !s.texts.empty()     ? text_stream(s, seed, reading)
+         : !s.dialogues.empty() ? dialogue_stream(s, seed, reading)
+         : !s.articles.empty()  ? article_stream(s, seed, reading)
+                                : made_stream(s, seed);
 }
 
 /// The stream of a seed in an order of its tasks.
@@ -24,8 +27,9 @@ inline Stream stream_of(const Settings& s, std::uint64_t seed, Index order) {
   return out;
 }
 
-/// What an encoder reads before any stream is learned: the first nine tenths of the texts of a
-/// folder; or else what a stream of a seed of its own has to learn, without the answers.
+/// What an encoder reads before any stream is learned: what there is to learn
+/// from in given texts, conversations or articles; or else what a stream of a seed of its own has
+/// to learn, without the answers.
 inline Stream reading_of(const Settings& s) {
   constexpr std::uint64_t seed = ~std::uint64_t{0};
   Stream out = unshuffled_stream_of(s, seed, true);
