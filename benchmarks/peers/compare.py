@@ -31,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 QUICK = Sizes(batch=2, length=128, heads=2, head_dim=16, basis=128, samples=64, feed_forward=64)
 KL_WEIGHT = 1e-3  # of the layer's loss, so that the divergence has a part in every gradient
 PROGRAMS = ("infty", "PyTorch", "PyTorch compiled")
+BFLOAT16 = tuple(f"{name} bfloat16" for name in PROGRAMS)  # factors of products rounded
 MEASURES = {  # what is timed, by the process that does it
     "layer": {"LTM forward": "forward", "LTM forward + backward": "backward"},
     "model": {"training step": "step"},
@@ -46,6 +47,7 @@ MEASURES = {  # what is timed, by the process that does it
 # weights of attention on every machine.
 REFERENCE = {kind: "PyTorch float64" for kind in MEASURES} | {"model": "PyTorch"}
 AGREE = 2e-3  # the largest difference allowed, as a share of a tensor's largest element
+AGREE_BFLOAT16 = 0.1  # a factor is rounded by 2^-9 of itself, and so is what comes of it
 
 
 def say(text: str, end: str = "\n") -> None:
@@ -141,7 +143,9 @@ class Session:
 
     def __init__(self, options: argparse.Namespace):
         self.options, self.folder = options, options.out
-        self.programs = PROGRAMS[:2] if options.eager else PROGRAMS
+        self.programs = PROGRAMS + (BFLOAT16 if options.bfloat16 else ())
+        if options.eager:
+            self.programs = tuple(name for name in self.programs if "compiled" not in name)
         # Whoever starts more threads than agreed gains nothing: all share these cores.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
         threads = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -156,14 +160,17 @@ class Session:
         return self.folder / f"{kind}.safetensors"
 
     def start(self, name: str, kind: str) -> Program:
-        if name == "infty":
+        environment = self.environment
+        if name.startswith("infty"):
             command = [str(self.options.infty), kind, str(self.case(kind))]
+            environment = environment | {"INFTY_BF16_PRODUCTS": str(int(name in BFLOAT16))}
         else:
             command = [sys.executable, str(HERE / "worker.py"), kind, str(self.case(kind))]
             command += ["--attention", self.options.attention]
-            command += ["--compile"] if name.endswith("compiled") else []
+            command += ["--compile"] if "compiled" in name else []
+            command += ["--bfloat16"] if name in BFLOAT16 else []
             command += ["--double"] if name.endswith("float64") else []
-        return Program(name, command, self.environment)
+        return Program(name, command, environment)
 
 
 # ---- what is measured ------------------------------------------------------------------------
@@ -196,7 +203,7 @@ def agreement(session: Session, kind: str, programs: list[Program]) -> dict[str,
         for what, wanted in (("outputs", False), ("gradients", True)):
             worst = max((k for k in shares if k.startswith("grad.") == wanted), key=shares.get)
             largest[what] = {"difference": shares[worst], "tensor": worst}
-            if not shares[worst] <= AGREE:
+            if not shares[worst] <= (AGREE_BFLOAT16 if name in BFLOAT16 else AGREE):
                 raise SystemExit(f"compare: {name}: {worst} is off by {shares[worst]:.1e}")
         found[name] = largest
     return found
@@ -273,6 +280,8 @@ def commit() -> str:
 def report(results: dict) -> str:
     sizes, threads = Sizes(**results["sizes"]), results["threads"]
     programs = list(next(iter(results["milliseconds"].values())))
+    pairs = [(name, "infty" + name.removeprefix(name.removesuffix(" bfloat16"))) for name in programs]
+    pairs = [(peer, ours) for peer, ours in pairs if peer != ours]
     text = (
         f"{results['machine']}, {threads} threads, PyTorch {results['pytorch']}, "
         f"infty {results['commit']}, {results['date']}, load {results['load']:.1f} at the beginning\n"
@@ -299,14 +308,14 @@ def report(results: dict) -> str:
     for title, taken in results["milliseconds"].items():
         median = {name: statistics.median(values) for name, values in taken.items()}
         cells = [f"{median[name]:.1f}" for name in programs]
-        for peer in programs[1:]:
-            low, middle, high = quartiles([b / a for a, b in zip(taken["infty"], taken[peer])])
+        for peer, ours in pairs:
+            low, middle, high = quartiles([b / a for a, b in zip(taken[ours], taken[peer])])
             cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
         rows.append([title, *cells])
     text += "Processor time, not the wall's. " if results["cpu"] else ""
     text += f"Milliseconds, medians of {results['rounds']} rounds in turns, and medians "
     text += "(quartiles) of each round's ratio to infty:\n\n"
-    text += table(["", *programs, *(f"{name} / infty" for name in programs[1:])], rows) + "\n"
+    text += table(["", *programs, *(f"{peer} / {ours}" for peer, ours in pairs)], rows) + "\n"
 
     if "limit" in results:
         limit, name = results["limit"]["gflops"], results["limit"]["program"]
@@ -325,11 +334,11 @@ def report(results: dict) -> str:
     for kind, found in results["memory"].items():
         title = list(MEASURES[kind])[-1]
         cells = [f"{v['peak']:.0f} ({v['before']:.0f})" for v in found.values()]
-        for peer in programs[1:]:
-            cells.append(f"{found['infty']['peak'] / found[peer]['peak']:.2f}")
+        for peer, ours in pairs:
+            cells.append(f"{found[ours]['peak'] / found[peer]['peak']:.2f}")
         rows.append([title, *cells])
     text += "Peak resident MB of a fresh process (before its first run), and infty's share:\n\n"
-    return text + table(["", *programs, *(f"infty / {name}" for name in programs[1:])], rows)
+    return text + table(["", *programs, *(f"{ours} / {peer}" for peer, ours in pairs)], rows)
 
 
 def main() -> None:
@@ -344,9 +353,15 @@ def main() -> None:
         "--cpu", action="store_true", help="processor time, for a machine that others use, too"
     )
     parser.add_argument("--eager", action="store_true", help="without compiled PyTorch")
+    parser.add_argument(
+        "--bfloat16", action="store_true", help="all of them in bfloat16, too, PyTorch by autocast"
+    )
     parser.add_argument("--attention", choices=["softmax", "sdpa"], default="softmax")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
     options = parser.parse_args()
+    subjects = options.only or (["layer", "model"] if options.bfloat16 else list(MEASURES))
+    if options.bfloat16 and KERNELS.keys() & set(subjects):
+        parser.error("--bfloat16 is of the layer and the model: --only layer model")
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     session, sizes = Session(options), QUICK if options.quick else Sizes()
@@ -368,7 +383,7 @@ def main() -> None:
         "milliseconds": {},
         "memory": {},
     }
-    for kind in options.only or MEASURES:
+    for kind in subjects:
         make_case(kind, kernels.get(kind, sizes), session.case(kind))
         programs = [session.start(name, kind) for name in session.programs]
         results["products"] = {program.name: program.product for program in programs}

@@ -117,8 +117,11 @@ class LongTermMemory(nn.Module):
 
     def density(self, coefficients: Tensor, queries: Tensor) -> Tensor:
         """mu and sigma² (Eq. 9, 10): w · (K q) = (Kᵀ w) · q, so that no scores are formed."""
-        folded = self.key(self.density_weight @ coefficients)  # [B, 2, H D]
-        scores = self.split(queries) @ self.split(folded).mT / math.sqrt(self.head_dim)
+        # In float, whatever the rest is in: eight bits of mu are no place among N functions.
+        with torch.autocast("cpu", enabled=False):
+            float_ = torch.get_default_dtype()
+            folded = self.key(self.density_weight @ coefficients.to(float_))  # [B, 2, H D]
+            scores = self.split(queries.to(float_)) @ self.split(folded).mT / math.sqrt(self.head_dim)
         mu, variance = scores.unbind(-1)  # [B, H, L]
         return torch.stack([torch.sigmoid(mu), F.softplus(variance).clamp_min(FLOOR)])
 

@@ -50,10 +50,17 @@ def gradients(module: nn.Module) -> dict[str, Tensor]:
     return {f"grad.{name}": p.grad for name, p in module.named_parameters() if p.grad is not None}
 
 
+def autocast(bfloat16: bool) -> torch.autocast:
+    """Of a forward pass alone, as PyTorch wants it: each operation goes back in the type that it has
+    gone forward in."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=bfloat16)
+
+
 class LayerWork:
     """The long-term memory alone: a later write, a read, and the divergence from the prior."""
 
-    def __init__(self, case: Case, compiled: bool, attention: str):
+    def __init__(self, case: Case, compiled: bool, attention: str, bfloat16: bool):
+        self.bfloat16 = bfloat16
         self.memory = LongTermMemory(case.sizes)
         case.load(self.memory)
         self.x, self.queries = (case.tensors[k].requires_grad_() for k in ("x", "queries"))
@@ -63,8 +70,9 @@ class LayerWork:
         self.call = torch.compile(self.whole) if compiled else self.whole
 
     def whole(self) -> tuple[Tensor, ...]:
-        coefficients = self.memory.write(self.old, self.x)
-        context, density = self.memory.read(coefficients, self.queries)
+        with autocast(self.bfloat16):
+            coefficients = self.memory.write(self.old, self.x)
+            context, density = self.memory.read(coefficients, self.queries)
         loss = (context * self.weight).sum() + self.kl_weight * divergence(density)
         return loss, context, density, coefficients
 
@@ -88,7 +96,8 @@ class LayerWork:
 class ModelWork:
     """A whole training step: the earlier segments are observed, the last one is learned from."""
 
-    def __init__(self, case: Case, compiled: bool, attention: str):
+    def __init__(self, case: Case, compiled: bool, attention: str, bfloat16: bool):
+        self.bfloat16 = bfloat16
         sizes = case.sizes
         self.model = TransformerLM(sizes, attention)
         case.load(self.model)
@@ -101,15 +110,17 @@ class ModelWork:
         self.observe, self.learn = wrap(self.model.observe), wrap(self.loss)
 
     def loss(self, states: list) -> tuple[Tensor, Tensor]:
-        logits, kl = self.model(self.last, states)
-        entropy = F.cross_entropy(logits.flatten(0, 1), self.targets.flatten())
+        with autocast(self.bfloat16):
+            logits, kl = self.model(self.last, states)
+            entropy = F.cross_entropy(logits.flatten(0, 1), self.targets.flatten())  # in float
         return entropy + self.kl_weight * kl, logits
 
     def step(self) -> None:
         self.adam.zero_grad()
         states = self.model.fresh()
         for tokens in self.earlier:
-            states = self.observe(tokens, states)
+            with autocast(self.bfloat16):
+                states = self.observe(tokens, states)
         loss, logits = self.learn(states)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), MAX_NORM)
@@ -142,6 +153,7 @@ def main() -> None:
     parser.add_argument("case")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--attention", choices=["softmax", "sdpa"], default="softmax")
+    parser.add_argument("--bfloat16", action="store_true", help="under autocast")
     parser.add_argument("--double", action="store_true", help="compute in float64")
     options = parser.parse_args()
     if options.double:
@@ -153,7 +165,7 @@ def main() -> None:
         work = KERNELS[options.kind](case.metadata, case.tensors, options.compile)
     else:
         work = {"layer": LayerWork, "model": ModelWork}[options.kind](
-            case, options.compile, options.attention
+            case, options.compile, options.attention, options.bfloat16
         )
     product = int(case.metadata["product"])
     square = torch.ones(product, product)
