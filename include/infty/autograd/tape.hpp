@@ -38,6 +38,19 @@ struct Unread {
 /// inputs, as one does that records on a tape of its own: for `Tape::push`.
 struct Unlisted {};
 
+namespace detail {
+
+/// Adds a seed to the gradient of an output of the same shape. (No member of `Tape`: nvcc takes no
+/// loop body from a private one.)
+template <class T, class B>
+void add_seed(const Variable<T, B>& output, const Tensor<T, B>& seed) {
+  T* const grad = output.grad().data();
+  const T* const from = seed.data();
+  B::for_each(seed.size(), [=] INFTY_HOST_DEVICE(Index i) { grad[i] += from[i]; });
+}
+
+}  // namespace detail
+
 /// The record of the operations that a backward pass has to undo.
 ///
 /// While a tape lives, operations on variables that need gradients are recorded on it, by the
@@ -172,9 +185,7 @@ class Tape {
             ": nothing that it was computed from needs one, or no tape was there to record it");
     check_recorded(output.body_->recording.get(), output.shape());
     check_values(output);
-    T* const grad = output.grad().data();
-    const T* const from = seed.data();
-    B::for_each(seed.size(), [=] INFTY_HOST_DEVICE(Index i) { grad[i] += from[i]; });
+    detail::add_seed<T, B>(output, seed);
   }
 
   /// An input as the operation saw it. `check` throws if it is another now, and marks it as reached
