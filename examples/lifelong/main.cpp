@@ -93,10 +93,10 @@ void require_whole(const Results& results, const Stream& stream,
     }
     infty::require<infty::IoError>(whole, "lifelong", (folder / (name + ".json")).string(),
                                    ": its accuracies are not ", tasks, " of ", tasks, " tasks");
-    infty::require<infty::IoError>(cell.texts == stream.texts, "lifelong",
-                                   (folder / (name + ".json")).string(),
-                                   ": its texts were not those that are given now, of fingerprint '",
-                                   cell.texts, "', not '", stream.texts, "': give another --out");
+    infty::require<infty::IoError>(
+        cell.texts == stream.texts, "lifelong", (folder / (name + ".json")).string(),
+        ": its texts were not those that are given now, of fingerprint '", cell.texts, "', not '",
+        stream.texts, "': give another --out");
   }
 }
 
