@@ -14,18 +14,34 @@
 
 namespace recall {
 
-/// The comparison that --zoology stands for: two blocks of one head without feed-forward networks,
+/// The defaults that --zoology stands for: two blocks of one head without feed-forward networks,
 /// of the width that is asked for, and the rates that its authors tried. What differs: places are
 /// relative, where theirs are learnt; nothing is dropped, of embeddings and attention .1 there; and
 /// the accuracy that ends a training is not that of the sequences that are reported.
 inline Settings published(Settings s) {
-  if (!s.zoology) return s;
+  s.zoology = true;
   s.model.layers = 2;
   s.model.heads = 1;
   s.model.pre_norm = true;
   s.model.embedding_deviation = .02;
   s.rates = {1e-4, 4.6415888e-4, 2.1544347e-3, 1e-2};
   return s;
+}
+
+/// Different tokens of the task of one length.
+inline Index mqar_vocabulary(const Settings& s) { return s.zoology ? 8192 : s.mqar_vocabulary; }
+
+/// The longest sequences of the mix, which have 256 pairs.
+inline constexpr Index mqar_mix_longest = 1024;
+
+/// Different tokens of the mix.
+inline Index mqar_mix_vocabulary(const Settings& s) {
+  return s.zoology ? 8192 : std::max<Index>(1024, s.mqar_vocabulary);
+}
+
+/// Sequences a step, of the task of one length or of the mix.
+inline Index mqar_batch(const Settings& s, bool mix, Index length) {
+  return !s.zoology ? s.batch : mix || length >= 256 ? 256 : 512;
 }
 
 /// So many examples of a length with so many pairs.
@@ -48,7 +64,8 @@ inline Source mqar_source(const Settings& s, Index vocabulary, const MqarSet& se
           .examples = set.examples};
 }
 
-/// A task of these sets, with so many epochs and sequences a step where it is the authors'.
+/// A task of these sets, with sequences so many a step, and so many epochs where it is the
+/// authors'.
 inline Task mqar_of(const Settings& s, std::string name, Index vocabulary,
                     const std::vector<MqarSet>& training, const std::vector<MqarSet>& tests,
                     bool random_non_queries, Index epochs, Index batch) {
@@ -60,7 +77,7 @@ inline Task mqar_of(const Settings& s, std::string name, Index vocabulary,
                         .adam = {.weight_decay = .1},
                         .warmup_steps = s.warmup,
                         .max_norm = s.clip},
-            .batch = s.batch};
+            .batch = batch};
   for (const MqarSet& set : training)
     task.training.push_back(mqar_source(s, vocabulary, set, random_non_queries));
   for (const MqarSet& set : tests) {
@@ -68,7 +85,6 @@ inline Task mqar_of(const Settings& s, std::string name, Index vocabulary,
     task.length = std::max(task.length, set.length);
   }
   if (s.zoology) {
-    task.batch = batch;
     const Index epoch = std::ssize(lessons_of(task));
     task.trainer.steps = epochs * epoch;
     task.trainer.rate_every = epoch;
@@ -82,9 +98,9 @@ inline Task mqar_of(const Settings& s, std::string name, Index vocabulary,
 /// Sequences of one length, with a pair for every 16 tokens.
 inline Task mqar_task(const Settings& s, Index length) {
   const Index pairs = std::max<Index>(1, length / 16);
-  return mqar_of(s, "mqar " + std::to_string(length), s.zoology ? 8192 : s.mqar_vocabulary,
+  return mqar_of(s, "mqar " + std::to_string(length), mqar_vocabulary(s),
                  {{length, pairs, s.zoology ? 100'000 : s.mqar_examples}},
-                 {{length, pairs, s.zoology ? 3000 : 0}}, false, 64, length >= 256 ? 256 : 512);
+                 {{length, pairs, s.zoology ? 3000 : 0}}, false, 64, mqar_batch(s, false, length));
 }
 
 /// Several lengths and numbers of pairs to learn from, longer ones in the test, any tokens between
@@ -93,8 +109,7 @@ inline Task mqar_mix_task(const Settings& s) {
   const Index all = s.zoology ? 100'000 : s.mqar_examples,
               some = all > 0 ? all / 5 + (all % 5 > 0) : 0;
   const Index each = s.zoology ? 1000 : 0;
-  // The longest has 256 pairs.
-  return mqar_of(s, "mqar mix", s.zoology ? 8192 : std::max<Index>(1024, s.mqar_vocabulary),
+  return mqar_of(s, "mqar mix", mqar_mix_vocabulary(s),
                  {{64, 4, all}, {128, 8, some}, {256, 16, some}, {256, 32, some}, {256, 64, some}},
                  {{64, 4, each},
                   {64, 8, each},
@@ -102,8 +117,8 @@ inline Task mqar_mix_task(const Settings& s) {
                   {128, 32, each},
                   {256, 64, each},
                   {512, 128, each},
-                  {1024, 256, each}},
-                 true, 32, 256);
+                  {mqar_mix_longest, 256, each}},
+                 true, 32, mqar_batch(s, true, mqar_mix_longest));
 }
 
 }  // namespace recall

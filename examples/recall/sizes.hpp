@@ -13,6 +13,7 @@
 
 #include "../support/model.hpp"
 #include "../support/model_need.hpp"
+#include "mqar.hpp"
 #include "settings.hpp"
 #include "task.hpp"
 #include "tries.hpp"
@@ -204,12 +205,12 @@ inline Index sub_keys_of(const Settings& s, const std::string& word) {
 inline void check_memory(const Settings& settings, const std::string& memory) {
   const auto need = [&](const Settings& s) {
     const auto number = [](Index n) { return static_cast<double>(n); };
-    const double rows = number(s.batch);
     const Index most_bytes =
         std::max(s.bytes, *std::max_element(s.curve_bytes.begin(), s.curve_bytes.end()));
     const Index vectors = std::max<Index>(2, vectors_of(s, most_bytes));
-    // Of a task with so many different tokens, and sequences and answers so long.
-    const auto bytes = [&](Index vocabulary, Index length, Index answer) {
+    // Of a task with so many different tokens, sequences and answers so long, and so many a step.
+    const auto bytes = [&](Index vocabulary, Index length, Index answer, Index batch) {
+      const double rows = number(batch);
       auto config = config_of(s, memory, vectors);
       config.transformer.vocabulary = vocabulary;
       const support::ModelNeed model(config);
@@ -224,19 +225,24 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
     double most = 0;
     for (const std::string& task : s.tasks) {
       if (task == "copy")
-        most = std::max(most, bytes(s.symbols + 2, s.items + s.copy_gap, s.items));
+        most = std::max(most, bytes(s.symbols + 2, s.items + s.copy_gap, s.items, s.batch));
       else if (task == "recall")
-        most = std::max(most, bytes(s.values + s.keys + 1, 2 * s.pairs + s.recall_gap, s.pairs));
+        most = std::max(most,
+                        bytes(s.values + s.keys + 1, 2 * s.pairs + s.recall_gap, s.pairs, s.batch));
       else if (task == "sorting")
         for (const auto* const lengths : {&s.lengths, &s.test_lengths})
           for (const Index length : *lengths)
-            most = std::max(most, bytes(s.symbols + 1, length, s.symbols));
+            most = std::max(most, bytes(s.symbols + 1, length, s.symbols, s.batch));
       else if (task == "needle")
         most = std::max(most, bytes(s.needle_keys + s.needle_values + s.needle_fillers,
-                                    2 * (s.needle_decoys + 1), s.needle_trained + 1));
+                                    2 * (s.needle_decoys + 1), s.needle_trained + 1, s.batch));
+      else if (task == "mqar-mix")
+        most = std::max(most, bytes(mqar_mix_vocabulary(s), mqar_mix_longest, mqar_mix_longest,
+                                    mqar_batch(s, true, mqar_mix_longest)));
       else
         for (const Index length : s.mqar_lengths)
-          most = std::max(most, bytes(s.mqar_vocabulary, length, length));
+          most = std::max(most,
+                          bytes(mqar_vocabulary(s), length, length, mqar_batch(s, false, length)));
     }
     return most;
   };

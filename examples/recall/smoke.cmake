@@ -160,6 +160,17 @@ if(NOT mix MATCHES "\\| mqar mix \\|" OR NOT EXISTS "${FOLDER}/mix/curves.csv")
   message(FATAL_ERROR "the mixture of lengths:\n${mix}")
 endif()
 
+# The authors' settings are defaults: what is said beside them counts.
+run(0 published ${shape} --zoology true --memories none --tasks copy --rates 2e-3 --seeds 4 --curve-tasks none
+    --out published)
+file(READ "${FOLDER}/published/settings.json" settings)
+string(JSON heads GET "${settings}" heads)
+string(JSON layers GET "${settings}" layers)
+string(JSON rates LENGTH "${settings}" rates)
+if(NOT "${heads} ${layers} ${rates}" STREQUAL "1 1 1")
+  message(FATAL_ERROR "--zoology beside other options: heads, layers, rates are ${heads}, ${layers}, ${rates}")
+endif()
+
 # What cannot be as small is left out, and the others are not.
 string(REPLACE "--bytes;384" "--bytes;64" two "${shape}")
 run(0 small ${two} --memories xl,infty --tasks copy --rates 1e-2 --seeds 4 --curve-tasks none --out small)

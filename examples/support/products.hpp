@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdio>
 #include <string>
 
 #include <infty/eigen/products.hpp>
+#include <infty/eigen/rounded_tile.hpp>
 #include <infty/io/settings.hpp>
 
 // How the models of a program multiply: a setting of whatever trains, for it changes the bits.
@@ -22,9 +24,16 @@ void each_products_setting(const char* group, std::string& products, See&& see) 
       "float32", "bfloat16");
 }
 
-/// Has this process multiply so from now on. Throws infty::ValueError for another word.
+/// Has this process multiply so from now on, and warns where that is slower, for the processor has
+/// no instruction for it. Throws infty::ValueError for another word.
 inline void use_products(const std::string& products) {
   infty::set_products(infty::value_of<infty::Products>(products));
+  if (infty::products() == infty::Products::bfloat16 && !infty::detail::has_dot_instruction())
+    std::fprintf(
+        stderr,
+        "warning: products in bfloat16 are far slower here than float32: the processor has "
+        "no instruction for them, or the program was not compiled for it "
+        "(docs/performance.md)\n");
 }
 
 }  // namespace support
