@@ -159,6 +159,7 @@ TEST_CASE("learn_stream: every example comes once, in order, and all tasks are a
   CHECK(method.batches[3].size() == 2);                     // no batch is of two tasks
   CHECK(matrix.row(0) == std::vector<double>{.4, .4, .4});  // four batches of ten questions
   CHECK(matrix.row(2) == std::vector<double>{1, 1, 1});
+  CHECK(matrix.ahead() == Approx((.4 + .8) / 2));  // nothing is known before the first
 }
 
 TEST_CASE("learn_stream: a shuffled stream has the same examples in another order, by its seed") {
@@ -220,6 +221,29 @@ TEST_CASE(
                     gated()) == "");
 }
 
+TEST_CASE("Learner: by the rule score it holds what is unsure, or what it is told") {
+  using namespace learn_stream_tests;
+  infty::Learner<Model> unsure(infty::tests::small_classifier<float>(), 4,
+                               {.memory = {.rule = infty::WriteRule::score, .rate = .2}});
+  infty::Learner<Model> told(infty::tests::small_classifier<float>(), 4,
+                             {.memory = {.rule = infty::WriteRule::score, .rate = .2}});
+  const auto examples = infty::tests::small_examples(10);
+  told.score = [&](const Example& e) { return e == examples[3] || e == examples[8] ? 1. : 0.; };
+  unsure.write(examples);
+  told.write(examples);
+  REQUIRE(unsure.memory.size() == 2);
+  REQUIRE(told.memory.size() == 2);
+  CHECK(told.memory.examples({0, 1}) == std::vector<Example>{examples[3], examples[8]});
+  const auto losses = unsure.model.losses(examples);
+  std::vector<double> held, others;
+  for (std::size_t i = 0; i < examples.size(); ++i)
+    (examples[i] == unsure.memory.example(0) || examples[i] == unsure.memory.example(1) ? held
+                                                                                        : others)
+        .push_back(losses[i]);
+  CHECK(*std::min_element(held.begin(), held.end()) >=
+        *std::max_element(others.begin(), others.end()));
+}
+
 TEST_CASE("learn_stream: what cannot be is refused") {
   using namespace learn_stream_tests;
   auto model = learner();
@@ -239,11 +263,16 @@ TEST_CASE("AccuracyMatrix: mean, forgetting and what is known ahead, by hand") {
   CHECK_THROWS_AS(matrix.ahead(), infty::ValueError);
   matrix.add({.9, .2, .1});
   CHECK(matrix.forgetting() == 0);
+  CHECK(matrix.ahead() == 0);
   matrix.add({.5, .8, .3});
   matrix.add({.6, .4, .7});
   CHECK(matrix.mean() == Approx((.6 + .4 + .7) / 3));
   CHECK(matrix.forgetting() == Approx((.9 - .6 + .8 - .4) / 2));
-  CHECK(matrix.ahead() == Approx((.2 + .3) / 2));
+  CHECK_THROWS_AS(matrix.ahead(), infty::ValueError);
+  CHECK_THROWS_AS(matrix.begin({.1, .1}), infty::ShapeError);
+  CHECK_THROWS_AS(matrix.begin({.1, .1, -1}), infty::ValueError);
+  matrix.begin({.9, .1, .35});
+  CHECK(matrix.ahead() == Approx((.2 - .1 + .3 - .35) / 2));
   CHECK_THROWS_AS(matrix.add({0, 0, 0}), infty::ShapeError);
   CHECK(matrix.rows() == 3);
   AccuracyMatrix other(2);
