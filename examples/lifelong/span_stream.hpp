@@ -26,7 +26,7 @@ constexpr Index spans_of(Index tokens) { return tokens * (tokens + 1) / 2; }
 /// @throws infty::ValueError unless `spans` >= 2, and a passage has room for all answers
 inline Stream made_span_stream(const Settings& s, std::uint64_t seed) {
   const Index passage = s.length - question_words;
-  infty::require(s.spans >= 2 && passage >= s.tasks * s.spans, "lifelong", "--spans is ", s.spans,
+  infty::require(s.spans >= 2 && passage / s.tasks >= s.spans, "lifelong", "--spans is ", s.spans,
                  " and --length ", s.length, ": made answers have 2 words or more, and behind ",
                  question_words, " words of a question there must be room for one of each of ",
                  s.tasks, " kinds");

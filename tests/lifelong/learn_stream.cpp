@@ -192,6 +192,7 @@ TEST_CASE("learn_stream: every method gives the same bits with any number of thr
   CHECK(same_with_threads(infty::OnlineEwc<Model>({.interval = 12, .sample = 4})));
   CHECK(same_with_threads(infty::Mbpa(replay, local)));
   CHECK(same_with_threads(infty::Mbpa(replay, local, true)));
+  CHECK(same_with_threads(infty::Mbpa(replay, {.neighbours = 4, .steps = 3, .part = "head."})));
   CHECK(same_with_threads(infty::MetaMbpa<Model>(replay, local, 2)));
   CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2, .part = "head."})));
   CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2})));
@@ -213,6 +214,7 @@ TEST_CASE(
   CHECK(answers_leave(infty::Mbpa({.interval = 12, .rate = 0}, local)) == "");
   CHECK(answers_leave(infty::Mbpa(replay, local)) == "");
   CHECK(answers_leave(infty::Mbpa(replay, local, true)) == "");
+  CHECK(answers_leave(infty::Mbpa(replay, {.neighbours = 4, .steps = 3, .part = "head."})) == "");
   CHECK(answers_leave(infty::MetaMbpa<Model>(replay, local, 2)) == "");
   CHECK(answers_leave(infty::MetaReplay<Model>(replay, {.steps = 2, .part = "head."})) == "");
   CHECK(answers_leave(infty::MetaReplay<Model>(replay, {.steps = 2})) == "");

@@ -52,14 +52,13 @@ class Mbpa : public ExperienceReplay {
   }
 
  private:
-  static constexpr std::size_t at_once = 64;
-
   /// The same of a model whose head adapts alone, of many questions at a time.
   template <class L>
   Answers side_by_side(const L& learner, const LocalAdaptation<typename L::ModelType>& local,
                        std::span<const Example> questions,
                        const std::vector<std::vector<Index>>& nearest) const {
     const Index k = adaptation_.neighbours;
+    const auto at_once = static_cast<std::size_t>(std::clamp<Index>((Index{1} << 16) / k, 1, 64));
     Answers out;
     for (std::size_t begin = 0; begin < questions.size(); begin += at_once) {
       const auto some = questions.subspan(begin, (std::min)(at_once, questions.size() - begin));
