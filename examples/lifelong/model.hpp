@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,9 @@ using GatedModel = infty::Predictor<Embedding, Body, infty::ClassHead<float>, Ga
 /// Those that say which candidate fits.
 using CandidateModel = infty::CandidatePredictor<Embedding, Body>;
 using GatedCandidateModel = infty::CandidatePredictor<Embedding, Body, Gate>;
+/// Those that say where the answer stands.
+using SpanModel = infty::Predictor<Embedding, Body, infty::SpanHead<float>>;
+using GatedSpanModel = infty::Predictor<Embedding, Body, infty::SpanHead<float>, Gate>;
 /// What reads beforehand.
 using Reader = infty::MaskedLanguageModel<Embedding, Body>;
 
@@ -120,14 +124,16 @@ inline Reader encoder_of(const Settings& s, const Stream& stream, std::uint64_t 
   return reader;
 }
 
-/// The model of a run: with a head for the classes of the stream, or for candidates.
+/// The model of a run: with a head for the classes of the stream, for candidates or for spans.
 template <class Made>
 Made model_of(const Settings& s, const Stream& stream, std::uint64_t seed,
               const std::filesystem::path& out) {
   const Reader encoder = encoder_of(s, stream, seed, out);
   const infty::Random random = infty::Random(seed, 20).split(2);
   const auto made = [&](auto&&... gate) -> Made {
-    if constexpr (requires(Made m) { m.head.first_only; })
+    if constexpr (std::is_same_v<decltype(Made::head), infty::SpanHead<float>>)
+      return {encoder.embedding, encoder.body, infty::SpanHead<float>(s.width, random), gate...};
+    else if constexpr (requires(Made m) { m.head.first_only; })
       return {encoder.embedding, encoder.body,
               infty::ClassHead<float>(s.width, stream.classes, random), gate...};
     else

@@ -17,10 +17,14 @@ inline double bytes_of(const Settings& s) {
   const auto number = [](Index n) { return static_cast<double>(n); };
   // Of a sentence with its candidates each pair is read, whose names are short.
   const double pairs = 1 + number(s.candidates);
-  const double tokens = number(s.length) + 1 + (s.candidates > 0 ? 8 : 0), width = number(s.width),
-               inner = number(s.feed_forward);
+  const double tokens = number(s.length) + 1 +
+                        (s.candidates > 0 ? 8
+                         : s.spans > 0    ? 1
+                                          : 0),
+               width = number(s.width), inner = number(s.feed_forward);
   // A text, a document or a kind a class: what there are of them say how many tasks.
-  const double classes = !s.sets.empty()    ? number(std::ssize(s.sets)) * number(s.classes)
+  const double classes = s.spans > 0 && s.sets.empty() ? number(s.tasks) * number(s.classes)
+                         : !s.sets.empty()  ? number(std::ssize(s.sets)) * number(s.classes)
                          : !s.texts.empty() ? number(std::ssize(infty::text_files(s.texts)))
                          : !s.dialogues.empty()
                              ? number(std::ssize(dialogues_by_document(s.dialogues)))
@@ -29,9 +33,11 @@ inline double bytes_of(const Settings& s) {
   const double tasks = std::ceil(classes / number(s.classes));
   const bool made = s.texts.empty() && s.dialogues.empty() && s.articles.empty() &&
                     s.sets.empty() && s.relations.empty();
-  const double words = made ? tasks * number(s.topic_words) +
-                                  number(s.classes) * number(s.class_words) + number(s.fillers)
-                            : number(s.max_vocabulary);
+  const double words =
+      made ? tasks * number(s.topic_words) +
+                 number(s.spans > 0 ? 2 * s.tasks : s.classes) * number(s.class_words) +
+                 number(s.fillers)
+           : number(s.max_vocabulary);
   const double texts =
       pairs * 2 * tasks * (number(s.training) + number(s.test)) * tokens * sizeof(Index);
   const double parameters = (words + tokens + classes) * width +

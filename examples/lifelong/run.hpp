@@ -4,12 +4,15 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <infty/lifelong/a_gem.hpp>
+#include <infty/lifelong/forgetting_events.hpp>
 #include <infty/lifelong/learn_stream.hpp>
 #include <infty/lifelong/mbpa.hpp>
 #include <infty/lifelong/meta_mbpa.hpp>
@@ -77,11 +80,34 @@ inline infty::LearnerConfig learner_config(const Settings& s, const Run& run) {
                               .seed = static_cast<Index>(run.seed % (std::uint64_t{1} << 62U))};
   const bool diverse =
       s.writing == "diversity" || (s.writing == "usual" && run.method == "meta-mbpa");
-  config.memory.rule = diverse                      ? infty::WriteRule::diversity
-                       : s.writing == "uncertainty" ? infty::WriteRule::score
-                                                    : infty::WriteRule::probability;
+  const bool scored = s.writing == "uncertainty" || s.writing == "forgetting";
+  config.memory.rule = diverse  ? infty::WriteRule::diversity
+                       : scored ? infty::WriteRule::score
+                                : infty::WriteRule::probability;
   config.memory.seed = config.seed;
   return config;
+}
+
+/// How often examples of a stream were forgotten by a model that learns all of them in a drawn
+/// order first, in one pass in which it is asked about all of them ten times. Those that are alike
+/// share what was noted.
+template <class Learned>
+std::function<double(const infty::Example&)> forgotten_by(const Learned& model,
+                                                          const Stream& stream, const Settings& s,
+                                                          const Run& run) {
+  infty::Learner<Learned> learner(infty::clone(model), s.width, learner_config(s, run));
+  std::vector<infty::Example> all;
+  for (const auto& task : stream.tasks)
+    all.insert(all.end(), task.training.begin(), task.training.end());
+  infty::Random random(run.seed, 19);
+  shuffle(all, random);
+  const auto events = infty::count_forgetting(learner, all, s.batch, 10);
+  std::map<std::pair<std::vector<Index>, std::vector<Index>>, double> counts;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    counts[{all[i].tokens, all[i].labels}] += events.counts()[i];
+  return [counts = std::move(counts)](const infty::Example& example) {
+    return counts.at({example.tokens, example.labels});
+  };
 }
 
 /// The constants of the inner loop of oml-er, maml-er and anml-er.
@@ -147,7 +173,10 @@ struct Interruptible : M {
 template <class M, class Learned, class Done>
 Cell learned_by(M made, Learned model, const Stream& stream, const Run& run, const Settings& s,
                 Done&& done) {
+  std::function<double(const infty::Example&)> score;
+  if (s.writing == "forgetting") score = forgotten_by(model, stream, s, run);
   infty::Learner<Learned> learner(std::move(model), s.width, learner_config(s, run));
+  learner.score = std::move(score);
   Cell cell{.run = run, .parameters = infty::count_parameters(learner.model)};
   cell.texts = stream.texts;
   for (const auto& task : stream.tasks) cell.tasks.push_back(task.name);
@@ -190,7 +219,8 @@ Cell cell_of(const Run& run, const Settings& s, const std::filesystem::path& out
   const Stream stream = stream_of(s, run.seed, run.order);
   Cell cell = s.candidates > 0
                   ? cell_with<CandidateModel, GatedCandidateModel>(run, stream, s, out, done)
-                  : cell_with<Model, GatedModel>(run, stream, s, out, done);
+              : s.spans > 0 ? cell_with<SpanModel, GatedSpanModel>(run, stream, s, out, done)
+                            : cell_with<Model, GatedModel>(run, stream, s, out, done);
   cell.seconds = support::computed() - start;
   return cell;
 }

@@ -39,7 +39,7 @@ struct Settings {
                                  "film", "highway", "hurricane", "species"};
   std::vector<std::string> sets;  ///< folders, a task each; none: the texts
   std::string relations, relation_names;
-  Index candidates = 0;
+  Index candidates = 0, spans = 0;
   Index tasks = 4, classes = 3, training = 1000, test = 40, length = 16;
   Index topic_words = 12, class_words = 4, fillers = 40, max_vocabulary = 4000;
   double topic_share = .3, class_share = .2;
@@ -94,13 +94,20 @@ void each_setting(Settings& s, See&& see) {
   see(stream, "relation-names", s.relation_names,
       "their names and descriptions, such as pid2name.json; empty: what the sentences' file calls "
       "them");
-  see(stream, "tasks", s.tasks, "of made texts, or clusters of relations");
+  see(stream, "spans", s.spans,
+      "questions that a span of a passage answers, made ones with answers of at most so many "
+      "words, "
+      "or those of --sets: folders of SQuAD, QuAC or TriviaQA; 0: classes");
+  see(stream, "tasks", s.tasks, "of made texts, kinds of question, or clusters of relations");
   see(stream, "classes", s.classes, "of a task");
   see(stream, "training", s.training, "examples of a task to learn");
   see(stream, "test", s.test, "others to ask about");
-  see(stream, "length", s.length, "words of an example");
-  see(stream, "topic-words", s.topic_words, "of made texts, that tell the task, of each task");
-  see(stream, "class-words", s.class_words, "that tell the class within it, in all tasks the same");
+  see(stream, "length", s.length, "words of an example, of question and passage together");
+  see(stream, "topic-words", s.topic_words,
+      "of made texts, that tell the task, of each task; or that ask");
+  see(stream, "class-words", s.class_words,
+      "that tell the class within it, in all tasks the same; or that a kind's answers begin with, "
+      "and as many that they end with");
   see(stream, "fillers", s.fillers, "that tell nothing");
   see(stream, "topic-share", s.topic_share, "of the words of a text that tell the task");
   see(stream, "class-share", s.class_share, "that tell the class");
@@ -125,8 +132,10 @@ void each_setting(Settings& s, See&& see) {
 
   const char* const memory = "The episodic memory";
   see(memory, "writing", s.writing,
-      "which examples are written; usual: diversity for meta-mbpa, probability for others", "usual",
-      "probability", "diversity", "uncertainty");
+      "which examples are written; usual: diversity for meta-mbpa, probability for others; "
+      "forgetting: "
+      "those that a model before has known and lost most often",
+      "usual", "probability", "diversity", "uncertainty", "forgetting");
   support::each_chosen(memory, s.memory,
                        {{"capacity"}, {"rate", "write-rate"}, {"beta", "diversity-beta"}}, see);
   support::each_chosen(memory, s.replay, {{"interval"}, {"rate", "replay-rate"}}, see);
@@ -161,11 +170,10 @@ inline void validate(const Settings& s) {
   s.replay.validate();
   s.adaptation.validate();
   s.ewc.validate();
-  const std::vector<std::pair<const char*, bool>> streams{{"--texts", !s.texts.empty()},
-                                                          {"--dialogues", !s.dialogues.empty()},
-                                                          {"--articles", !s.articles.empty()},
-                                                          {"--sets", !s.sets.empty()},
-                                                          {"--candidates", s.candidates > 0}};
+  const std::vector<std::pair<const char*, bool>> streams{
+      {"--texts", !s.texts.empty()},       {"--dialogues", !s.dialogues.empty()},
+      {"--articles", !s.articles.empty()}, {"--sets", !s.sets.empty()},
+      {"--candidates", s.candidates > 0},  {"--spans", s.spans > 0 && s.sets.empty()}};
   const char* first = nullptr;
   for (const auto& [name, given] : streams) {
     if (!given) continue;

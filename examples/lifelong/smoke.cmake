@@ -231,8 +231,48 @@ if(errors MATCHES "runs to do")
   message(FATAL_ERROR "runs of the same texts are done anew:\n${errors}")
 endif()
 
+# Questions that a span answers: made ones of three kinds, and a set in SQuAD's files beside one in TriviaQA's.
+string(REPLACE "--length;5" "--length;11" asked "${shape};--spans;2;--orders;2;--seeds;1")
+run(0 spans ${asked} --out spans --methods replay,mbpa++,anml-er,multitask --pretrain 4 --pretrain-batch 2)
+if(NOT spans MATCHES "\n\\| \\(guessing\\) \\| 0\\.011 \\|") # of 13 tokens 91 spans
+  message(FATAL_ERROR "one of 91 spans:\n${spans}")
+endif()
+# Of 72 examples 8 numbers of a key, 13 tokens and 2 labels.
+foreach(method replay "mbpa\\+\\+" anml-er)
+  if(NOT spans MATCHES "\n\\| ${method} \\|[^\n]*\\| 72 \\| 10944 \\|")
+    message(FATAL_ERROR "72 questions are held by ${method}:\n${spans}")
+  endif()
+endforeach()
+foreach(i RANGE 1 9)
+  set(context "The man number ${i} is called Ann${i} Lee and lives in Rome")
+  string(APPEND paragraphs ", {\"context\": \"${context}\", \"qas\": [{\"question\": \"Who is number ${i}\", "
+         "\"answers\": [{\"text\": \"Ann${i} Lee\", \"answer_start\": 27}]}]}")
+  file(WRITE "${FOLDER}/asked/trivia/evidence/wikipedia/${i}.txt" "In the year 190${i} it was built by Bob${i}")
+  string(APPEND trivia ", {\"Question\": \"Who built it\", \"Answer\": {\"Value\": \"Bob${i}\", \"Aliases\": [], "
+         "\"NormalizedAliases\": []}, \"EntityPages\": [{\"Filename\": \"${i}.txt\"}], \"SearchResults\": []}")
+endforeach()
+string(SUBSTRING "${paragraphs}" 1 -1 paragraphs)
+string(SUBSTRING "${trivia}" 1 -1 trivia)
+foreach(name train-v1.1 dev-v1.1)
+  file(WRITE "${FOLDER}/asked/squad/${name}.json" "{\"data\": [{\"paragraphs\": [${paragraphs}]}]}")
+endforeach()
+foreach(name train dev)
+  file(WRITE "${FOLDER}/asked/trivia/qa/wikipedia-${name}.json" "{\"Data\": [${trivia}]}")
+endforeach()
+string(REPLACE "--length;5" "--length;16" questions "${shape};--spans;1;--sets;asked/squad,asked/trivia/;--orders;1;--seeds;1")
+run(0 published ${questions} --methods replay --out questions)
+file(READ "${FOLDER}/questions/runs/replay-1-1.json" run)
+if(NOT published MATCHES "\n\\| replay \\|[^\n]*\\| 18 \\|" OR NOT run MATCHES "\"squad\"" OR NOT run MATCHES "\"trivia\"")
+  message(FATAL_ERROR "nine questions of each set are held:\n${published}\n${run}")
+endif()
+refused("asked/squad: no answer stands within 5 words of question and text" ${shape} --spans 1 --sets asked/squad
+        --out other)
+refused("texts: there is no file of questions in it, one of train-v1.1.json, " ${shape} --spans 1 --sets texts --out other)
+refused("--spans is 2 and --length 5: made answers have 2 words or more" ${shape} --spans 2 --out other)
+refused("--candidates and --spans are given" ${asked} --candidates 2 --out other)
+
 # What is written otherwise.
-foreach(writing diversity uncertainty)
+foreach(writing diversity uncertainty forgetting)
   run(0 written ${shape} --writing ${writing} --write-rate .25 --capacity 15 --out ${writing} --orders 1 --seeds 1
       --methods replay)
   if(NOT written MATCHES "\n\\| replay \\|[^\n]*\\| 15 \\| 1320 \\|")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "question_stream.hpp"
 #include "relation_stream.hpp"
 #include "set_stream.hpp"
 #include "text_streams.hpp"
@@ -12,7 +13,8 @@ namespace lifelong {
 /// is to learn
 inline Stream unshuffled_stream_of(const Settings& s, std::uint64_t seed, bool reading = false) {
   return s.candidates > 0       ? relation_stream(s, seed)
-         : !s.sets.empty()      ? set_stream(s, seed)
+         : !s.sets.empty()      ? s.spans > 0 ? question_stream(s, seed) : set_stream(s, seed)
+              : s.spans > 0 ? made_span_stream(s, seed)
          : !s.texts.empty()     ? text_stream(s, seed, reading)
          : !s.dialogues.empty() ? dialogue_stream(s, seed, reading)
          : !s.articles.empty()  ? article_stream(s, seed, reading)

@@ -171,6 +171,7 @@ Range<T> range_of(std::string_view name) {
                                                                {"candidates", from(0)},
                                                                {"pretrain", from(0)},
                                                                {"pretrain-batch", from(1)},
+                                                               {"spans", from(0)},
                                                                {"support", from(1)},
                                                                {"tasks", from(1)},
                                                                {"test", from(1)},

@@ -224,3 +224,16 @@ TEST_CASE("FaissIndex: what does not fit is refused") {
   CHECK_THROWS_AS(index.search(queries(1), 0), infty::ValueError);
   CHECK_THROWS_AS(index.set_probes(0), infty::ValueError);
 }
+
+TEST_CASE("FaissIndex: in an empty datastore it finds nothing, however many queries") {
+  using namespace faiss_index_tests;
+  const auto store = store_of(0);
+  const FaissIndex index(store, {.kind = IndexKind::flat});
+  for (const Index n : {1, 30})
+    for (const Index k : {1, 5}) {
+      const auto found = index.search(queries(n), k);
+      CHECK(found.indices.to_vector() == std::vector<Index>(static_cast<std::size_t>(n * k), -1));
+      for (const float score : found.scores.to_vector())
+        CHECK(score == -infty::math::infinity<float>);
+    }
+}

@@ -25,6 +25,50 @@ using infty::Tensor;
 using infty::WriteRule;
 using infty::tests::TemporaryFolder;
 
+namespace {
+
+/// Learns nothing: it answers example i right, 600 of them, behind those batches that `right` says,
+/// and notes the sizes of batches.
+struct Forgetful {
+  std::vector<Index> batches = {};
+  std::vector<Index> looks = {};  ///< behind which batches it was asked
+  void train_on(std::span<const Example> batch) { batches.push_back(std::ssize(batch)); }
+
+  struct Model {
+    Forgetful* of;
+    std::vector<std::vector<Index>> answers(std::span<const Example> examples) const {
+      const auto now = static_cast<Index>(of->batches.size());
+      if (of->looks.empty() || of->looks.back() != now) of->looks.push_back(now);
+      std::vector<std::vector<Index>> out;
+      for (const Example& e : examples) out.push_back({right(e.tokens[0], now) ? 0 : 1});
+      return out;
+    }
+  } model{this};
+
+  /// Multiples of 3 are known behind batches 2 and 6 alone, and multiples of 100 always.
+  static bool right(Index i, Index batch) {
+    return i % 100 == 0 || (i % 3 == 0 && (batch == 2 || batch == 6));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("count_forgetting: what was known at one look and is not at the next") {
+  std::vector<Example> examples;
+  for (Index i = 0; i < 600; ++i) examples.push_back({{i}, {0}});
+  Forgetful learner;
+  const auto counts = infty::count_forgetting(learner, examples, 80, 4).counts();
+  CHECK(learner.batches == std::vector<Index>{80, 80, 80, 80, 80, 80, 80, 40});
+  CHECK(learner.looks == std::vector<Index>{2, 4, 6, 8});
+  REQUIRE(counts.size() == 600);
+  for (std::size_t i = 0; i < 600; ++i) CHECK(counts[i] == (i % 100 != 0 && i % 3 == 0 ? 2. : 0.));
+  Forgetful often;
+  infty::count_forgetting(often, std::span(examples).first(30), 10, 7);
+  CHECK(often.looks == std::vector<Index>{1, 2, 3});
+  CHECK_THROWS_AS(infty::count_forgetting(often, examples, 0, 1), infty::ValueError);
+  CHECK_THROWS_AS(infty::count_forgetting(often, examples, 1, 0), infty::ValueError);
+}
+
 TEST_CASE("EpisodicMemory: with a probability it writes a share, however the stream is cut") {
   using namespace infty::tests::episodes;
   Memory whole(2, {.rate = .25, .seed = 3}), pieces(2, {.rate = .25, .seed = 3});

@@ -66,6 +66,58 @@ bool same_with_threads(const Method& method) {
   return same_with_threads(method, [] { return infty::tests::small_classifier<float>(); });
 }
 
+/// The classifier behind gates, for ANML-ER.
+auto gated() {
+  const auto plain = infty::tests::small_classifier<float>();
+  return infty::Predictor(
+      plain.embedding, plain.body, plain.head,
+      infty::Neuromodulator(plain.embedding, plain.body, 4, 4, infty::Random(8)));
+}
+
+/// All that a learner holds but the memory: parameters of model and key network, moments.
+template <class L>
+std::vector<float> bits_of(L& learner) {
+  std::vector<float> out;
+  const auto add = [&](const auto& tensor) {
+    for (const float x : tensor.to_vector()) out.push_back(x);
+  };
+  for (auto* const model : {&learner.model, &learner.key_network})
+    for (const auto& [name, variable] : infty::named_parameters<float>(*model))
+      add(variable.value());
+  learner.adam.visit([&](const std::string&, const auto& moment) {
+    if constexpr (requires { moment.to_vector(); }) add(moment);
+  });
+  return out;
+}
+
+/// Has a method learn the tasks and then answer, twice: what has changed by that, in words. Places,
+/// examples and distances of the memory tell its keys.
+template <class Method, class M = Model>
+std::string answers_leave(Method method, M begun = infty::tests::small_classifier<float>()) {
+  auto model = learner(std::move(begun));
+  infty::learn_stream(method, model, tasks(), 6);
+  const auto questions = tasks()[0].test;
+  const auto held = [&] {
+    std::vector<std::vector<Index>> out = model.nearest(questions, model.memory.size() + 1);
+    out.push_back({model.memory.size(), model.memory.offered(), model.memory.chosen()});
+    for (Index i = 0; i < model.memory.size(); ++i) {
+      out.push_back(model.memory.example(i).tokens);
+      out.push_back(model.memory.example(i).labels);
+    }
+    return out;
+  };
+  const auto bits = bits_of(model);
+  const auto memory = held();
+  const infty::Random random = model.random;
+  const auto answers = method.answer(model, questions);
+  return bits_of(model) != bits                       ? "the model"
+         : held() != memory                           ? "the memory"
+         : !(model.random == random)                  ? "the random numbers"
+         : method.answer(model, questions) != answers ? "the answers"
+         : answers.size() != questions.size()         ? "their number"
+                                                      : "";
+}
+
 /// Notes what it is given, and answers with the class of the question's own label, but for those of
 /// which nothing was learned.
 struct Noting {
@@ -107,6 +159,7 @@ TEST_CASE("learn_stream: every example comes once, in order, and all tasks are a
   CHECK(method.batches[3].size() == 2);                     // no batch is of two tasks
   CHECK(matrix.row(0) == std::vector<double>{.4, .4, .4});  // four batches of ten questions
   CHECK(matrix.row(2) == std::vector<double>{1, 1, 1});
+  CHECK(matrix.ahead() == Approx((.4 + .8) / 2));  // nothing is known before the first
 }
 
 TEST_CASE("learn_stream: a shuffled stream has the same examples in another order, by its seed") {
@@ -139,37 +192,58 @@ TEST_CASE("learn_stream: every method gives the same bits with any number of thr
   CHECK(same_with_threads(infty::OnlineEwc<Model>({.interval = 12, .sample = 4})));
   CHECK(same_with_threads(infty::Mbpa(replay, local)));
   CHECK(same_with_threads(infty::Mbpa(replay, local, true)));
+  CHECK(same_with_threads(infty::Mbpa(replay, {.neighbours = 4, .steps = 3, .part = "head."})));
   CHECK(same_with_threads(infty::MetaMbpa<Model>(replay, local, 2)));
   CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2, .part = "head."})));
   CHECK(same_with_threads(infty::MetaReplay<Model>(replay, {.steps = 2})));
-  const auto gated = [] {
-    const auto plain = infty::tests::small_classifier<float>();
-    return infty::Predictor(
-        plain.embedding, plain.body, plain.head,
-        infty::Neuromodulator(plain.embedding, plain.body, 4, 4, infty::Random(8)));
-  };
   CHECK(same_with_threads(
-      infty::MetaReplay<decltype(gated())>(replay, {.steps = 2, .without = "gate."}), gated));
+      infty::MetaReplay<decltype(gated())>(replay, {.steps = 2, .without = "gate."}),
+      [] { return gated(); }));
 }
 
-TEST_CASE("learn_stream: answering leaves a transformer and its optimiser bit for bit") {
+TEST_CASE(
+    "learn_stream: answering leaves model, optimiser, memory and draws, whatever the method") {
   using namespace learn_stream_tests;
-  auto model = learner();
-  infty::Mbpa method({.interval = 12, .rate = .5}, {.neighbours = 4, .steps = 3});
-  infty::learn_stream(method, model, tasks(), 6);
-  const auto bits = [&] {
-    std::vector<float> out;
-    for (const auto& [name, variable] : model.adam.parameters())
-      for (const float x : variable.value().to_vector()) out.push_back(x);
-    model.adam.visit([&](const std::string&, const auto& moment) {
-      if constexpr (requires { moment.to_vector(); })
-        for (const float x : moment.to_vector()) out.push_back(x);
-    });
-    return out;
-  };
-  const auto before = bits();
-  method.answer(model, tasks()[0].test);
-  CHECK(bits() == before);
+  const infty::SparseReplayConfig replay{.interval = 12, .rate = .5};
+  const infty::LocalAdaptationConfig local{.neighbours = 4, .steps = 3};
+  CHECK(answers_leave(infty::Sequential()) == "");
+  CHECK(answers_leave(infty::Multitask()) == "");
+  CHECK(answers_leave(infty::ExperienceReplay(replay)) == "");
+  CHECK(answers_leave(infty::AGem(5)) == "");
+  CHECK(answers_leave(infty::OnlineEwc<Model>({.interval = 12, .sample = 4})) == "");
+  CHECK(answers_leave(infty::Mbpa({.interval = 12, .rate = 0}, local)) == "");
+  CHECK(answers_leave(infty::Mbpa(replay, local)) == "");
+  CHECK(answers_leave(infty::Mbpa(replay, local, true)) == "");
+  CHECK(answers_leave(infty::Mbpa(replay, {.neighbours = 4, .steps = 3, .part = "head."})) == "");
+  CHECK(answers_leave(infty::MetaMbpa<Model>(replay, local, 2)) == "");
+  CHECK(answers_leave(infty::MetaReplay<Model>(replay, {.steps = 2, .part = "head."})) == "");
+  CHECK(answers_leave(infty::MetaReplay<Model>(replay, {.steps = 2})) == "");
+  CHECK(
+      answers_leave(infty::MetaReplay<decltype(gated())>(replay, {.steps = 2, .without = "gate."}),
+                    gated()) == "");
+}
+
+TEST_CASE("Learner: by the rule score it holds what is unsure, or what it is told") {
+  using namespace learn_stream_tests;
+  infty::Learner<Model> unsure(infty::tests::small_classifier<float>(), 4,
+                               {.memory = {.rule = infty::WriteRule::score, .rate = .2}});
+  infty::Learner<Model> told(infty::tests::small_classifier<float>(), 4,
+                             {.memory = {.rule = infty::WriteRule::score, .rate = .2}});
+  const auto examples = infty::tests::small_examples(10);
+  told.score = [&](const Example& e) { return e == examples[3] || e == examples[8] ? 1. : 0.; };
+  unsure.write(examples);
+  told.write(examples);
+  REQUIRE(unsure.memory.size() == 2);
+  REQUIRE(told.memory.size() == 2);
+  CHECK(told.memory.examples({0, 1}) == std::vector<Example>{examples[3], examples[8]});
+  const auto losses = unsure.model.losses(examples);
+  std::vector<double> held, others;
+  for (std::size_t i = 0; i < examples.size(); ++i)
+    (examples[i] == unsure.memory.example(0) || examples[i] == unsure.memory.example(1) ? held
+                                                                                        : others)
+        .push_back(losses[i]);
+  CHECK(*std::min_element(held.begin(), held.end()) >=
+        *std::max_element(others.begin(), others.end()));
 }
 
 TEST_CASE("learn_stream: what cannot be is refused") {
@@ -191,11 +265,16 @@ TEST_CASE("AccuracyMatrix: mean, forgetting and what is known ahead, by hand") {
   CHECK_THROWS_AS(matrix.ahead(), infty::ValueError);
   matrix.add({.9, .2, .1});
   CHECK(matrix.forgetting() == 0);
+  CHECK(matrix.ahead() == 0);
   matrix.add({.5, .8, .3});
   matrix.add({.6, .4, .7});
   CHECK(matrix.mean() == Approx((.6 + .4 + .7) / 3));
   CHECK(matrix.forgetting() == Approx((.9 - .6 + .8 - .4) / 2));
-  CHECK(matrix.ahead() == Approx((.2 + .3) / 2));
+  CHECK_THROWS_AS(matrix.ahead(), infty::ValueError);
+  CHECK_THROWS_AS(matrix.begin({.1, .1}), infty::ShapeError);
+  CHECK_THROWS_AS(matrix.begin({.1, .1, -1}), infty::ValueError);
+  matrix.begin({.9, .1, .35});
+  CHECK(matrix.ahead() == Approx((.2 - .1 + .3 - .35) / 2));
   CHECK_THROWS_AS(matrix.add({0, 0, 0}), infty::ShapeError);
   CHECK(matrix.rows() == 3);
   AccuracyMatrix other(2);

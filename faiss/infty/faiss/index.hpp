@@ -190,10 +190,11 @@ class FaissIndex {
       asked = queries.template cast<float>().template to<EigenBackend>();
     Neighbours<float, EigenBackend> out{Tensor<float, EigenBackend>(Shape{Q, k}),
                                         Tensor<Index, EigenBackend>(Shape{Q, k})};
-    std::vector<std::int64_t> labels(static_cast<std::size_t>(Q * k));
+    std::vector<std::int64_t> labels(static_cast<std::size_t>(Q * k), -1);
     float* const scores = out.scores.data();
     detail::of_faiss("FaissIndex::search", [&] {
-      index_->search(Q, std::as_const(asked).data(), k, scores, labels.data());
+      // Of no keys FAISS finds what is not there.
+      if (size() > 0) index_->search(Q, std::as_const(asked).data(), k, scores, labels.data());
     });
     Index* const indices = out.indices.data();
     const bool distance = metric() == SearchMetric::squared_l2;

@@ -24,11 +24,17 @@ class AccuracyMatrix {
   /// @throws infty::ShapeError unless there is one a task, or if there is a row for each task
   /// already; infty::ValueError for one that is none
   void add(const std::vector<double>& row) {
-    require<ShapeError>(std::ssize(row) == tasks_ && rows() < tasks_, "AccuracyMatrix::add", "row ",
-                        rows(), " has ", row.size(), " accuracies of ", tasks_, " tasks");
-    for (const double accuracy : row)
-      require(accuracy >= 0 && accuracy <= 1, "AccuracyMatrix::add", "an accuracy is ", accuracy);
+    require<ShapeError>(rows() < tasks_, "AccuracyMatrix::add", "row ", rows(), " of ", tasks_,
+                        " tasks: there is one for each already");
+    check("AccuracyMatrix::add", row);
     rows_.push_back(row);
+  }
+
+  /// Takes the accuracies of all tasks before the first one is learned, each in [0, 1].
+  /// @throws infty::ShapeError unless there is one a task; infty::ValueError for one that is none
+  void begin(const std::vector<double>& row) {
+    check("AccuracyMatrix::begin", row);
+    begin_ = row;
   }
 
   /// Number of tasks, n.
@@ -59,22 +65,33 @@ class AccuracyMatrix {
     return rows_.size() > 1 ? sum / static_cast<double>(rows_.size() - 1) : 0;
   }
 
-  /// How much is known of a task before it comes, the mean over all tasks but the first, of those
-  /// that came: a(j - 1, j). @throws infty::ValueError without rows
+  /// Forward transfer: how much better a task is known before it comes than it was before the first
+  /// one, the mean over all tasks but the first, of those that came: a(j - 1, j) - b(j), b the row
+  /// of `begin` [Lopez-Paz and Ranzato 2017, §2]. 0 with one task. @throws infty::ValueError
+  /// without rows, or with two or more if `begin` was not called
   double ahead() const {
     last();
+    require(rows_.size() < 2 || !begin_.empty(), "AccuracyMatrix::ahead",
+            "what was known before the first task was not given: call begin");
     double sum = 0;
-    for (std::size_t j = 1; j < rows_.size(); ++j) sum += rows_[j - 1][j];
+    for (std::size_t j = 1; j < rows_.size(); ++j) sum += rows_[j - 1][j] - begin_[j];
     return rows_.size() > 1 ? sum / static_cast<double>(rows_.size() - 1) : 0;
   }
 
  private:
+  void check(const char* op, const std::vector<double>& row) const {
+    require<ShapeError>(std::ssize(row) == tasks_, op, "there are ", row.size(), " accuracies of ",
+                        tasks_, " tasks");
+    for (const double accuracy : row)
+      require(accuracy >= 0 && accuracy <= 1, op, "an accuracy is ", accuracy);
+  }
   const std::vector<double>& last() const {
     require(!rows_.empty(), "AccuracyMatrix", "no task was learned yet");
     return rows_.back();
   }
 
   Index tasks_;
+  std::vector<double> begin_ = {};  ///< before the first task
   std::vector<std::vector<double>> rows_;
 };
 

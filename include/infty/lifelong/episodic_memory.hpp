@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -21,6 +22,13 @@
 
 namespace infty {
 
+/// A search that an `EpisodicMemory` is read by: made from a datastore, which may be empty, and
+/// taking in what is appended to it.
+template <class S, class T, class Backend>
+concept GrowingIndex =
+    RetrievalIndex<S, T, Backend> && std::constructible_from<S, const Datastore<T>&> &&
+    requires(S& index) { index.update(); };
+
 /// The past of a model that learns from a stream: examples under keys of D numbers, which a frozen
 /// network makes of them [de Masson d'Autume et al. 2019; Wang et al. 2020]. It chooses what it
 /// writes, holds `capacity` examples at most, and is read by random draws, for replay, or by the k
@@ -28,9 +36,18 @@ namespace infty {
 ///
 /// What is drawn by writing depends on the seed and on the number of the example in the stream
 /// alone: not on threads, nor, under `probability`, on how the stream is cut into batches.
-template <class T, class Backend>
+///
+/// The nearest keys are those that `Search` finds, a `GrowingIndex`: all of them and exactly by the
+/// usual one. Another may be one of FAISS's, which find what they find (docs/retrieval_scale.md).
+template <class T, class Backend, class Search>
 class EpisodicMemory {
+  static_assert(GrowingIndex<Search, T, Backend>,
+                "EpisodicMemory: Search must be a RetrievalIndex of squared distances that is made "
+                "from a Datastore and takes in what is appended by update()");
+
  public:
+  using SearchType = Search;  ///< what finds the nearest keys
+
   /// Makes an empty memory of keys of D numbers.
   /// @throws infty::ValueError unless key_dim >= 1 and the configuration is valid
   explicit EpisodicMemory(Index key_dim, EpisodicConfig config = {})
@@ -93,7 +110,8 @@ class EpisodicMemory {
   }
 
   /// The places of the k keys nearest to each query by Euclidean distance, the nearest first; fewer
-  /// where there are not so many. @param queries  [Q, D]
+  /// where there are not so many, or a search that is not exact does not find them. @param queries
+  /// [Q, D]
   /// @throws infty::ShapeError unless queries are [Q, D]; infty::ValueError unless k >= 1
   std::vector<std::vector<Index>> nearest(const Tensor<T, Backend>& queries, Index k) const {
     std::vector<std::vector<Index>> places;
@@ -155,7 +173,7 @@ class EpisodicMemory {
     }
 
     Datastore<T> keys;
-    ExactIndex<T, Backend> index;
+    Search index;
     std::vector<Index> entry_of;  ///< a place
   };
   using Scored = std::vector<std::pair<Index, T>>;  ///< entries and what the search says of them
@@ -202,9 +220,9 @@ class EpisodicMemory {
   Index offered_ = 0, chosen_ = 0;
 };
 
-template <class T, class Backend>
-std::vector<Index> EpisodicMemory<T, Backend>::choose(const Tensor<T, Backend>& keys, Index n,
-                                                      std::span<const double> scores) const {
+template <class T, class Backend, class Search>
+std::vector<Index> EpisodicMemory<T, Backend, Search>::choose(
+    const Tensor<T, Backend>& keys, Index n, std::span<const double> scores) const {
   std::vector<Index> out;
   if (config_.rule == WriteRule::probability) {
     for (Index i = 0; i < n; ++i)
@@ -232,10 +250,10 @@ std::vector<Index> EpisodicMemory<T, Backend>::choose(const Tensor<T, Backend>& 
   return out;
 }
 
-template <class T, class Backend>
-Index EpisodicMemory<T, Backend>::write(const Tensor<T, Backend>& keys,
-                                        std::span<const Example> examples,
-                                        std::span<const double> scores) {
+template <class T, class Backend, class Search>
+Index EpisodicMemory<T, Backend, Search>::write(const Tensor<T, Backend>& keys,
+                                                std::span<const Example> examples,
+                                                std::span<const double> scores) {
   const char* const op = "EpisodicMemory::write";
   const Index n = std::ssize(examples), D = key_dim();
   require<ShapeError>(keys.shape() == Shape{n, D}, op, "keys are ", keys.shape(), " of ", n,
@@ -287,8 +305,8 @@ Index EpisodicMemory<T, Backend>::write(const Tensor<T, Backend>& keys,
   return std::ssize(places);
 }
 
-template <class T, class Backend>
-void EpisodicMemory<T, Backend>::sweep() {
+template <class T, class Backend, class Search>
+void EpisodicMemory<T, Backend, Search>::sweep() {
   const Datastore<T>& keys = found_->keys;
   if (keys.size() - size() < (std::max)(size(), block)) return;
   auto swept = std::make_unique<Found>(key_dim());

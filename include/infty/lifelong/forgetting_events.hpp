@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <span>
 #include <vector>
 
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/lifelong/example.hpp>
 
 namespace infty {
 
@@ -39,5 +42,36 @@ class ForgettingEvents {
   std::vector<double> events_;
   std::vector<unsigned char> right_;  ///< the last time
 };
+
+/// Has a learner learn examples in one pass, `batch` of them a step, and asks it about all of them
+/// `looks` times on the way, evenly: what was noted, by their places. Where the examples of a
+/// stream come in a drawn order, it says which of them are hard to keep, whatever task they are of;
+/// what learns them then sees them twice.
+/// @throws infty::ValueError unless batch, looks >= 1; what the model does
+template <class L>
+ForgettingEvents count_forgetting(L& learner, std::span<const Example> examples, Index batch,
+                                  Index looks) {
+  require_at_least("count_forgetting", "batch", batch, 1);
+  require_at_least("count_forgetting", "looks", looks, 1);
+  const Index n = std::ssize(examples), steps = (n + batch - 1) / batch;
+  const auto part = [&](Index at, Index size) {
+    return examples.subspan(static_cast<std::size_t>(at),
+                            static_cast<std::size_t>((std::min)(size, n - at)));
+  };
+  ForgettingEvents events(n);
+  for (Index step = 0; step < steps; ++step) {
+    learner.train_on(part(step * batch, batch));
+    // Look number l is behind step ⌈l steps / looks⌉.
+    if ((step + 1) * looks / steps == step * looks / steps) continue;
+    constexpr Index at_once = 256;
+    for (Index at = 0; at < n; at += at_once) {
+      const auto asked = part(at, at_once);
+      const auto answers = learner.model.answers(asked);
+      for (std::size_t i = 0; i < asked.size(); ++i)
+        events.note(at + static_cast<Index>(i), answers[i] == asked[i].labels);
+    }
+  }
+  return events;
+}
 
 }  // namespace infty

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <infty/autograd/fwd.hpp>
+#include <infty/retrieval/fwd.hpp>
 
 namespace infty {
 
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend = EigenBackend, class Search = ExactIndex<T, Backend>>
 class EpisodicMemory;
 template <class T, class Backend = EigenBackend>
 struct ClassHead;

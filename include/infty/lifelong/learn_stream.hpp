@@ -33,9 +33,9 @@ double accuracy_of(M& method, L& learner, std::span<const Example> examples) {
   return static_cast<double>(right) / static_cast<double>(examples.size());
 }
 
-/// Learns tasks one behind the other, in one pass, and asks about all of them behind each:
-/// the protocol of [de Masson d'Autume et al. 2019]. For a method that wants it the stream is
-/// shuffled first, by `seed`; its parts are still as long as the tasks.
+/// Learns tasks one behind the other, in one pass, and asks about all of them before the first and
+/// behind each: the protocol of [de Masson d'Autume et al. 2019]. For a method that wants it the
+/// stream is shuffled first, by `seed`; its parts are still as long as the tasks.
 /// @param batch  examples of a step; the last of a task may be fewer
 /// @param behind  called as behind(t, matrix) when task t was learned and asked about
 /// @throws infty::ValueError unless there are tasks, each with tests, and batch >= 1; what the
@@ -63,14 +63,18 @@ AccuracyMatrix learn_stream(M& method, L& learner, const std::vector<LifelongTas
       part = std::span<const Example>(shuffled).subspan(std::exchange(at, at + part.size()),
                                                         part.size());
   }
+  const auto ask = [&] {
+    std::vector<double> row;
+    for (const LifelongTask& task : tasks) row.push_back(accuracy_of(method, learner, task.test));
+    return row;
+  };
+  matrix.begin(ask());
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     for (std::size_t at = 0, n; at < parts[t].size(); at += n) {
       n = (std::min)(static_cast<std::size_t>(batch), parts[t].size() - at);
       method.learn(learner, parts[t].subspan(at, n));
     }
-    std::vector<double> row;
-    for (const LifelongTask& task : tasks) row.push_back(accuracy_of(method, learner, task.test));
-    matrix.add(row);
+    matrix.add(ask());
     behind(static_cast<Index>(t), std::as_const(matrix));
   }
   return matrix;

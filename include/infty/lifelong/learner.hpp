@@ -4,6 +4,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,19 +27,23 @@ struct LearnerConfig {
 
 /// What every method of lifelong learning has in its hands: a model that is a `Predictor`, its
 /// optimiser, the network that makes keys, frozen as the model was at first, the episodic memory,
-/// and random numbers.
-template <class Model>
+/// and random numbers. `Memory` is an `EpisodicMemory`, maybe with another search.
+template <class Model,
+          class Memory = EpisodicMemory<typename Model::Scalar, typename Model::BackendType>>
 class Learner {
  public:
   using T = typename Model::Scalar;       ///< of the numbers
   using B = typename Model::BackendType;  ///< of the parameters
   using ModelType = Model;                ///< the predictor
 
-  Model model;                  ///< learns
-  Adam<T, B> adam;              ///< of the model's parameters
-  Model key_network;            ///< a copy of the model as it was given, which does not learn
-  EpisodicMemory<T, B> memory;  ///< examples under its keys
-  Random random;                ///< what methods draw of while they learn
+  Model model;        ///< learns
+  Adam<T, B> adam;    ///< of the model's parameters
+  Model key_network;  ///< a copy of the model as it was given, which does not learn
+  Memory memory;      ///< examples under its keys
+  Random random;      ///< what methods draw of while they learn
+  /// The score of an example for the rule `score`; without one 1 - p(labels), how unsure the model
+  /// is.
+  std::function<double(const Example&)> score = {};
 
   /// Takes a model and copies it for the keys. @param key_dim  d, width of its vectors
   /// @throws infty::ValueError for a bad configuration
@@ -77,13 +82,14 @@ class Learner {
     step();
   }
 
-  /// Offers examples to the memory; by the rule `score` with 1 - p(labels), how unsure the model
-  /// is.
+  /// Offers examples to the memory, by the rule `score` with the scores that `score` gives.
   /// @throws what the model and the memory do
   void write(std::span<const Example> examples) {
     if (examples.empty()) return;
     std::vector<double> scores;
-    if (memory.config().rule == WriteRule::score)
+    if (memory.config().rule == WriteRule::score && score)
+      for (const Example& example : examples) scores.push_back(score(example));
+    else if (memory.config().rule == WriteRule::score)
       for (const double loss : model.losses(examples)) scores.push_back(-std::expm1(-loss));
     memory.write(key_network.keys(examples), examples, scores);
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -71,11 +72,27 @@ class LocalAdaptation {
         from_(named_parameters<T, B>(model_)),
         to_(named_parameters<T, B>(copy_)) {
     bool any = false;
-    for (std::size_t i = 0; i < to_.size(); ++i) any = any || adapts(i);
+    for (std::size_t i = 0; i < to_.size(); ++i) {
+      any = any || adapts(i);
+      if constexpr (requires { Model::reads_by(to_[i].name); })
+        reads_once_ = reads_once_ && !(adapts(i) && Model::reads_by(to_[i].name));
+    }
     require(any, "LocalAdaptation", "no parameter has '", config_.part,
             "' in its name and takes a gradient",
             config_.without.empty() ? "" : " but those with '", config_.without,
             config_.without.empty() ? "" : "'");
+  }
+
+  /// The model, as it is.
+  const Model& model() const { return model_; }
+  /// Whether no parameter that adapts changes what is read of an example: whether the head adapts
+  /// alone.
+  bool reads_once() const { return reads_once_; }
+  /// Whether the parameter of this name adapts.
+  bool adapts(std::string_view name) const {
+    for (std::size_t i = 0; i < from_.size(); ++i)
+      if (from_[i].name == name) return adapts(i);
+    return false;
   }
 
   /// The constants as given.
@@ -105,10 +122,7 @@ class LocalAdaptation {
     reset();
     if (config_.steps == 0 || examples.empty()) return copy_;
     if constexpr (requires { copy_.loss(copy_.read(examples), examples); }) {
-      bool reads_on = true;
-      for (std::size_t i = 0; i < to_.size(); ++i)
-        reads_on = reads_on && !(adapts(i) && Model::reads_by(to_[i].name));
-      if (reads_on) {
+      if (reads_once_) {
         const auto reading = [&] {
           const auto guard = no_grad();
           return copy_.read(examples);
@@ -168,6 +182,7 @@ class LocalAdaptation {
   Model model_;  ///< handles
   Model copy_;
   Parameters from_, to_;
+  bool reads_once_ = requires(const Model& m, std::span<const Example> e) { m.loss(m.read(e), e); };
 };
 
 }  // namespace infty

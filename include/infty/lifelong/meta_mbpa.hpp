@@ -33,7 +33,8 @@ class MetaMbpa {
 
   /// A step on a batch, which is then offered to the memory, and the steps of replay that are due.
   /// @throws what model and memory do
-  void learn(Learner<Model>& learner, std::span<const Example> batch) {
+  template <class Memory>
+  void learn(Learner<Model, Memory>& learner, std::span<const Example> batch) {
     train_on(learner, batch);
     const Index before = learner.memory.offered();
     learner.write(batch);
@@ -44,7 +45,8 @@ class MetaMbpa {
   }
 
   /// What the model answers that has adapted once. @throws what model and memory do
-  Answers answer(Learner<Model>& learner, std::span<const Example> examples) {
+  template <class Memory>
+  Answers answer(Learner<Model, Memory>& learner, std::span<const Example> examples) {
     LocalAdaptation<Model> local(learner.model, adaptation_);
     Random draws = learner.random.split(0);  // so that answering moves nothing on
     for (Index i = 0; i < adaptation_.steps && learner.memory.size() > 0; ++i)
@@ -54,7 +56,8 @@ class MetaMbpa {
 
   /// Leaves the first-order gradient of the meta-loss of examples in the model's parameters: the
   /// mean over x of that of l(f(x)) at θ̃_x. @throws what model and memory do
-  void differentiate(Learner<Model>& learner, std::span<const Example> examples) {
+  template <class Memory>
+  void differentiate(Learner<Model, Memory>& learner, std::span<const Example> examples) {
     LocalAdaptation<Model> local(learner.model, adaptation_);
     learner.adam.zero_grad();
     const auto nearest = learner.nearest(examples, adaptation_.neighbours);
@@ -75,7 +78,8 @@ class MetaMbpa {
   }
 
  private:
-  void train_on(Learner<Model>& learner, std::span<const Example> examples) {
+  template <class Memory>
+  void train_on(Learner<Model, Memory>& learner, std::span<const Example> examples) {
     differentiate(learner, examples);
     learner.step();
   }
