@@ -18,14 +18,17 @@ function(on_ranks ranks wanted)
 endfunction()
 
 # on_different_ranks(WHERE OPTION OPTION...): the program on two ranks, the second of which works in a folder of its own and
-# has an option more, or none; it must fail.
+# has an option more, or none; if `other` is set, it is that command; they must fail.
 function(on_different_ranks where option)
+  if(NOT other)
+    set(other "${PROGRAM}")
+  endif()
   execute_process(
-    COMMAND "${MPIEXEC}" ${NUMPROC} 1 "${PROGRAM}" ${ARGN} : ${NUMPROC} 1 -wdir "${FOLDER}/${where}" "${PROGRAM}" ${ARGN}
+    COMMAND "${MPIEXEC}" ${NUMPROC} 1 "${PROGRAM}" ${ARGN} : ${NUMPROC} 1 -wdir "${FOLDER}/${where}" ${other} ${ARGN}
             ${option}
     WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors TIMEOUT 300)
   if(status EQUAL 0)
-    message(FATAL_ERROR "two ranks of ${PROGRAM} ${ARGN}, one in ${where} with ${option}, go well")
+    message(FATAL_ERROR "two ranks of ${PROGRAM} ${ARGN}, one of ${other} in ${where} with ${option}, go well")
   endif()
   set(errors "${errors}" PARENT_SCOPE)
 endfunction()
