@@ -6,14 +6,15 @@ set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
 set(ENV{PRTE_MCA_rmaps_default_mapping_policy} :oversubscribe)
 
 # on_ranks(RANKS STATUS OPTION...): the program on so many ranks, which must end with this status. What it says on standard
-# error is in errors.
+# error is in errors, what they print in printed.
 function(on_ranks ranks wanted)
   execute_process(
     COMMAND "${MPIEXEC}" ${NUMPROC} ${ranks} "${PROGRAM}" ${ARGN}
-    WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors TIMEOUT 300)
+    WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_VARIABLE printed ERROR_VARIABLE errors TIMEOUT 300)
   if(NOT status MATCHES "^${wanted}$")
     message(FATAL_ERROR "${ranks} ranks of ${PROGRAM} ${ARGN}: status ${status}, not ${wanted}\n${errors}")
   endif()
+  set(printed "${printed}" PARENT_SCOPE)
   set(errors "${errors}" PARENT_SCOPE)
 endfunction()
 
