@@ -49,8 +49,13 @@ function(signal_rank signal ranks rank condition)
     COMMAND
       bash -c
       "\"$@\" >/dev/null & all=$!; for i in {1..1500}; do ${condition} && break; sleep .02; done
-       for process in $(pgrep -P $all); do
-         tr '\\0' '\\n' </proc/$process/environ | grep -qxE '(OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)=${rank}' && kill -${signal} $process
+       ranks=$(pgrep -P $all)
+       for level in 1 2; do  # of mpiexec, or of a proxy that it has for each machine
+         for process in $ranks; do
+           tr '\\0' '\\n' </proc/$process/environ | grep -qxE '(OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)=${rank}' && kill -${signal} $process && level=0
+         done
+         [ $level = 0 ] && break
+         ranks=$(pgrep -P $(echo $ranks | tr ' ' ,))
        done
        begin=$SECONDS; wait $all; status=$?; echo $((SECONDS - begin)); exit $status"
       signal_rank "${MPIEXEC}" ${NUMPROC} ${ranks} "${PROGRAM}" ${ARGN}

@@ -42,13 +42,18 @@ namespace support {
 /// So many times as long may MPI take to start, which on many machines is longer.
 inline constexpr double start_silences = 10;
 
-/// Its options.
-inline void add_ranks(CLI::App& app, Sharing& sharing) {
+/// The option that says when a rank is given up.
+inline void add_silence(CLI::App& app, Sharing& sharing) {
   add_option(app, "--silence", sharing.silence,
              "on several ranks: seconds without a sign of life behind which one is given up; "
              "0: never",
              {0, 1e6})
       ->capture_default_str();
+}
+
+/// The options of programs that train on ranks.
+inline void add_ranks(CLI::App& app, Sharing& sharing) {
+  add_silence(app, sharing);
   add_option(app, "--bucket", sharing.bucket,
              "on several ranks: MiB of gradients that are sent while others are computed; "
              "0: all, behind the backward pass",
