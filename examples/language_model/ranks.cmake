@@ -137,7 +137,7 @@ foreach(signal IN ITEMS KILL STOP)
     signal_rank(${signal} 4 ${victim} "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt ${least} ]" ${begun} --pause .1)
     if(signal STREQUAL "STOP")
       says("rank ${victim} has shown no sign of life for ")
-    else()
+    elseif(NOT launcher MATCHES "HYDRA")  # MPICH's says which process it was, on standard output
       says("rank ${victim}")
     endif()
     math(EXPR least "${least} + 7")

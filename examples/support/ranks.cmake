@@ -4,6 +4,7 @@ set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
 set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
 set(ENV{PRTE_MCA_rmaps_default_mapping_policy} :oversubscribe)
+execute_process(COMMAND "${MPIEXEC}" --version OUTPUT_VARIABLE launcher ERROR_VARIABLE launcher)
 
 # on_ranks(RANKS STATUS OPTION...): the program on so many ranks, which must end with this status. What it says on standard
 # error is in errors, what they print in printed.
