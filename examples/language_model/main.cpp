@@ -229,9 +229,7 @@ int main(int argc, char** argv) {
                                  return 0;
                                });
     if (job == "compare") {
-      options.compare.rank = support::rank_started();
-      options.compare.ranks = support::ranks_started();
-      support::start_alone();
+      options.compare.share = support::RunShare::own();
       lm::compare(settings, options.compare);
     }
     if (job == "evaluate")

@@ -43,7 +43,8 @@ struct Options {
 /// Does all runs that are missing, and says of each that failed why; returns how many did. Of
 /// several ranks each does its share, and the first waits for the others, unless one of its own has
 /// failed. Throws support::Interrupted where a signal came.
-std::size_t do_missing(const Settings& s, Index tasks, const Options& options, Results& results) {
+std::size_t do_missing(const Settings& s, Index tasks, const Options& options,
+                       support::LeaveMark& mark, Results& results) {
   std::vector<Run> all, runs;
   for (const std::string& method : s.methods)
     for (const Index order : s.orders)
@@ -64,7 +65,10 @@ std::size_t do_missing(const Settings& s, Index tasks, const Options& options, R
       [&](std::size_t i, const auto& done) { return cell_of(runs[i], s, options.out, done); },
       [&](std::size_t, Index more) { line.update(learned += more); }, [](std::size_t) {});
   line.clear();
-  const auto stop = [&] { support::stop_if_interrupted(options.out, options.again); };
+  const auto stop = [&] {
+    support::stop_if_interrupted(options.out, options.again);
+    mark.require_others("lifelong");
+  };
   stop();
   if (options.share.first() && failed.empty()) support::take_up(results, every, stop);
   return failed.size();
@@ -73,10 +77,13 @@ std::size_t do_missing(const Settings& s, Index tasks, const Options& options, R
 /// Has the encoder of the folder read what is left to read, of several ranks by the first. Returns
 /// whether it has; where it has not, it has said why. Throws support::Interrupted where a signal
 /// came.
-bool read_first(const Settings& s, const Options& options) {
+bool read_first(const Settings& s, const Options& options, support::LeaveMark& mark) {
   if (s.pretrain == 0) return true;
   const support::InterruptGuard interrupt;
-  const auto stop = [&] { support::stop_if_interrupted(options.out, options.again); };
+  const auto stop = [&] {
+    support::stop_if_interrupted(options.out, options.again);
+    mark.require_others("lifelong");
+  };
   if (!options.share.first()) {
     support::wait_until([&] { return has_read(s, encoder_file(options.out)); }, stop);
     return true;
@@ -129,14 +136,16 @@ bool compare(const Settings& s, const Options& options) {
   Results results("lifelong", options.out / "runs");
   require_whole(results, first, options.out / "runs");
   results.make();
+  support::LeaveMark mark(options.share, options.out / "runs");
   if (lock) {
     lock->remove_unfinished({"settings.json", "runs.csv", "table.md", "costs.md", "matrix.csv",
                              "matrix.gp", "encoder.safetensors"});
     if (options.share.alone()) results.clean();  // where no other rank writes
     support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
   }
-  if (!read_first(s, options)) return false;
-  const std::size_t failed = do_missing(s, tasks, options, results);
+  if (!read_first(s, options, mark)) return false;
+  const std::size_t failed = do_missing(s, tasks, options, mark, results);
+  if (failed == 0) mark.done();
   if (!options.share.first() || (failed > 0 && !options.share.alone()))
     return support::none_failed("lifelong", failed);
   require_whole(results, first, options.out / "runs");

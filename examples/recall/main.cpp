@@ -51,7 +51,7 @@ struct Options {
 /// what is best is chosen; one of whose runs has failed leaves the rest. Throws
 /// support::Interrupted where a signal came, when all that were going on are saved.
 std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes& sizes,
-                       const Options& options, Results& results) {
+                       const Options& options, support::LeaveMark& mark, Results& results) {
   auto all = missing(s, tasks, sizes, results, true);
   const auto later = expected(s, tasks, sizes, results);
   all.insert(all.end(), later.begin(), later.end());
@@ -103,8 +103,11 @@ std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const 
           ++ended;
           tell();
         });
-    const auto stop = [&] { support::stop_if_interrupted(options.out, options.again); };
-    stop();
+    const auto stop = [&] {
+      support::stop_if_interrupted(options.out, options.again);
+      mark.require_others("recall");
+    };
+    support::stop_if_interrupted(options.out, options.again);
     if (options.share.alone()) continue;
     if (!failed.empty()) break;
     if (choosing || options.share.first()) support::take_up(results, every, stop);
@@ -139,16 +142,18 @@ bool compare(const Settings& s, const Options& options) {
                                  {"memories", "tasks", "lengths", "rates", "taus", "seeds",
                                   "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"});
   Results results(options.out / "runs");
+  results.make();
+  support::LeaveMark mark(options.share, options.out / "runs");
   infty::set_num_threads(1);
   const Sizes sizes = sizes_of(s, tasks);
-  results.make();
   if (lock) {
     warn(s, sizes);
     lock->remove_unfinished({"settings.json", "runs.csv", "table.md", "curves.csv", "curves.gp"});
     if (options.share.alone()) results.clean();  // where no other rank writes
     support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
   }
-  const std::size_t failed = do_missing(s, tasks, sizes, options, results);
+  const std::size_t failed = do_missing(s, tasks, sizes, options, mark, results);
+  if (failed == 0) mark.done();
   if (!options.share.first() || (failed > 0 && !options.share.alone()))
     return support::none_failed("recall", failed);
   results.clean();  // of what runs that were killed have left

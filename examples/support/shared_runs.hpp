@@ -3,9 +3,16 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <infty/core/error.hpp>
 
 #include "finished_runs.hpp"
 #include "started.hpp"
@@ -46,6 +53,53 @@ struct RunShare {
   }
 };
 
+/// What a rank leaves in the folder where it ends before its share is done, so that none waits for
+/// it: not every launcher ends the others then.
+class LeaveMark {
+ public:
+  /// Takes away what this rank has left the last time. Nothing is left by one alone.
+  /// @param patience  how long others' marks are looked at before they count, for they may be of
+  /// the last time, of ranks that begin later than this one
+  LeaveMark(const RunShare& share, std::filesystem::path folder,
+            std::chrono::milliseconds patience = std::chrono::seconds(5))
+      : share_(share), folder_(std::move(folder)), patience_(patience) {
+    std::error_code none;
+    std::filesystem::remove(file(share_.rank), none);
+  }
+  LeaveMark(const LeaveMark&) = delete;
+  LeaveMark& operator=(const LeaveMark&) = delete;
+  ~LeaveMark() {
+    if (!share_.alone() && !done_) std::ofstream(file(share_.rank)) << "left\n";
+  }
+
+  /// Says that the share is done.
+  void done() { done_ = true; }
+
+  /// For those who wait: throws infty::Error that names the first of the other ranks that has left.
+  void require_others(const std::string& program) {
+    const auto now = std::chrono::steady_clock::now();
+    int left = 0;
+    while (left < share_.ranks && (left == share_.rank || !std::filesystem::exists(file(left))))
+      ++left;
+    if (!since_) since_ = now;
+    infty::require<infty::Error>(left == share_.ranks || now - *since_ < patience_, program,
+                                 "rank ", left, " of ", share_.ranks,
+                                 " has left before its runs were done; the same command goes on");
+    if (left == share_.ranks) since_.reset();
+  }
+
+ private:
+  std::filesystem::path file(int rank) const {
+    return folder_ / ("rank-" + std::to_string(rank) + ".left");
+  }
+
+  RunShare share_;
+  std::filesystem::path folder_;
+  std::chrono::milliseconds patience_;
+  std::optional<std::chrono::steady_clock::time_point> since_;  ///< when a mark was seen first
+  bool done_ = false;
+};
+
 /// Waits until a condition holds, asking five times a second, and calling stop() each time, which
 /// throws where it is to end.
 template <class Condition, class Stop>
@@ -56,8 +110,7 @@ void wait_until(Condition&& condition, Stop&& stop) {
   }
 }
 
-/// Waits for the runs of other ranks, and takes them up. One that fails ends its rank, and so the
-/// launcher all of them. @throws what stop() does
+/// Waits for the runs of other ranks, and takes them up. @throws what stop() does
 template <class Result, class Stop>
 void take_up(FinishedRuns<Result>& runs, const std::vector<std::string>& names, Stop&& stop) {
   for (const std::string& name : names) wait_until([&] { return runs.look_for(name); }, stop);

@@ -3,7 +3,9 @@
 
 #include "../../examples/support/shared_runs.hpp"
 
+#include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -67,6 +69,29 @@ TEST_CASE("take_up: waits for the runs of others, until it is to stop") {
   CHECK(runs.find("b") != nullptr);
   CHECK(runs.look_for("a"));
   CHECK_THROWS_AS(support::take_up(runs, {"a", "c"}, [] { throw GivenUp(); }), GivenUp);
+}
+
+TEST_CASE("LeaveMark: a rank that leaves before its share is done is named to those who wait") {
+  const infty::tests::TemporaryFolder folder;
+  using support::LeaveMark;
+  constexpr std::chrono::milliseconds at_once{0};
+  {
+    LeaveMark alone({0, 1}, folder.path(), at_once);
+    LeaveMark all_done({2, 3}, folder.path(), at_once);
+    all_done.done();
+    LeaveMark leaves({1, 3}, folder.path(), at_once);
+  }
+  CHECK(std::filesystem::exists(folder / "rank-1.left"));
+  CHECK_FALSE(std::filesystem::exists(folder / "rank-0.left"));
+  CHECK_FALSE(std::filesystem::exists(folder / "rank-2.left"));
+  LeaveMark first({0, 3}, folder.path(), at_once), patient({2, 3}, folder.path());
+  CHECK_THROWS_WITH(first.require_others("test"),
+                    "[test] rank 1 of 3 has left before its runs were done; the same command goes "
+                    "on");
+  patient.require_others("test");  // it may be of the last time
+  LeaveMark again({1, 3}, folder.path(), at_once);
+  first.require_others("test");
+  for (LeaveMark* const mark : {&first, &patient, &again}) mark->done();
 }
 
 }  // namespace shared_runs_tests
