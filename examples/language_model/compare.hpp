@@ -27,6 +27,7 @@
 #include "../support/lock.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/settings.hpp"
+#include "../support/shared_runs.hpp"
 #include "../support/training.hpp"
 
 namespace language_model {
@@ -35,7 +36,7 @@ struct CompareOptions {
   std::filesystem::path out = "language-model-comparison";
   std::vector<std::string> memories = support::memory_names;
   Index seeds = 3, jobs = 2;
-  int rank = 0, ranks = 1;  ///< of those that share the runs out; the first prints the table
+  support::RunShare share = {};  ///< of the runs; the first rank prints the table
   support::Saving saving = {};
   int threads = 1;
   std::string again = "";  ///< the command that goes on
@@ -230,15 +231,17 @@ inline void print_table(const CompareOptions& options, const std::string& level,
   std::printf("%s", support::verdicts(comparisons, true).c_str());
 }
 
-/// Waits for the runs of other ranks. One that fails ends its rank, and so the launcher all of
-/// them. Throws support::Interrupted where a signal comes.
-inline void wait_for(const std::vector<Run>& runs, const CompareOptions& options) {
+/// Waits for the runs of other ranks. Throws infty::Error where one of these has left, and
+/// support::Interrupted where a signal comes.
+inline void wait_for(const std::vector<Run>& runs, const CompareOptions& options,
+                     support::LeaveMark& mark) {
   const support::InterruptGuard interrupt;
   for (const Run& run : runs)
-    while (finished_results(run.folder, run.settings).is_null()) {
-      support::stop_if_interrupted(options.out, options.again);
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    }
+    support::wait_until([&] { return !finished_results(run.folder, run.settings).is_null(); },
+                        [&] {
+                          support::stop_if_interrupted(options.out, options.again);
+                          mark.require_others("compare");
+                        });
 }
 
 /// Trains all memories with all seeds, at as many parameters as the largest has and as many vectors
@@ -246,7 +249,7 @@ inline void wait_for(const std::vector<Run>& runs, const CompareOptions& options
 /// take every so manieth run each, and tell each other by what is in the folder.
 inline void compare(Settings s, const CompareOptions& options) {
   std::optional<support::Lock> lock;
-  if (options.rank == 0) lock.emplace(support::Lock::folder(options.out));
+  if (options.share.first()) lock.emplace(support::Lock::folder(options.out));
   std::filesystem::create_directories(options.out);
   const Corpus corpus = load_corpus(s);
   if (s.parameters == 0)
@@ -266,7 +269,7 @@ inline void compare(Settings s, const CompareOptions& options) {
       asked.seed = static_cast<std::uint64_t>(seed);
       all.push_back(
           {memory, sized(asked, corpus), options.out / (memory + '-' + std::to_string(seed))});
-      if (static_cast<int>((std::ssize(all) - 1) % options.ranks) != options.rank) continue;
+      if (!options.share.has(all.size() - 1)) continue;
       if (!finished_results(all.back().folder, all.back().settings).is_null()) {
         // One that was killed behind its last file has left its lock, which goes with another.
         if (std::filesystem::exists(all.back().folder / ".lock"))
@@ -276,9 +279,11 @@ inline void compare(Settings s, const CompareOptions& options) {
       waiting.push_back(all.back());
       settings.push_back(support::to_json(asked));
     }
+  support::LeaveMark mark(options.share, options.out);
   run_all(waiting, options, settings);
-  if (options.rank > 0) return;
-  wait_for(all, options);
+  if (options.share.first()) wait_for(all, options, mark);
+  mark.done();
+  if (!options.share.first()) return;
   std::map<std::string, std::vector<nlohmann::json>> results;
   for (const Run& run : all) {
     results[run.name].push_back(finished_results(run.folder, run.settings));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../support/interrupt.hpp"
+#include "../support/language_model/shared_evaluation.hpp"
 #include "../support/language_model/spalm.hpp"
 #include "../support/language_model/training.hpp"
 #include "../support/options.hpp"
@@ -24,6 +27,8 @@ struct EvaluateOptions {
   std::string split = "test", text, products = "";
   Index segment = 0, group = 0, memory_length = -1, compressed = -1, batch = 0;
   LookUpOptions look_up;
+  Index shards = 0;  ///< of the rows, which ranks share out; 0: none
+  support::Sharing sharing = {};
 };
 
 inline void print_score(const char* what, const nlohmann::json& score, const std::string& token) {
@@ -82,8 +87,20 @@ inline NamedSplit named_split(const Settings& s, const Tokenizer& tokenizer,
   return out;
 }
 
-inline void evaluate(const EvaluateOptions& options) {
+/// Throws infty::ValueError unless the text may be shared out as the options say.
+inline void check_shards(const EvaluateOptions& options, const Settings& s,
+                         const infty::AnyCommunicator& ranks) {
+  support::require_shards("language_model", ranks, options.shards);
+  infty::require(options.shards <= s.evaluation_batch, "language_model", "--shards is ",
+                 options.shards, ": it must lie in [0, --batch = ", s.evaluation_batch, ']');
+  infty::require(options.shards == 0 || (s.spalm.empty() && !looks_up(options.look_up)),
+                 "language_model", "--shards goes without what is looked up");
+}
+
+/// On several ranks the first one prints.
+inline void evaluate(const EvaluateOptions& options, infty::AnyCommunicator& ranks) {
   const auto [s, group] = changed_settings(options);
+  check_shards(options, s, ranks);
   support::use_products(s.products);
   warn_of_memory(s, group);
   const Tokenizer tokenizer(s.level, options.model);
@@ -94,8 +111,14 @@ inline void evaluate(const EvaluateOptions& options) {
              std::to_string(split.stream.tokens.size()) + " tokens; nothing is kept of it";
     });
   };
-  const support::InterruptGuard interrupt;
+  // A signal to one of several ranks ends it, and so all: nothing is kept that were to be saved.
+  std::optional<support::InterruptGuard> interrupt;
+  if (ranks.size() == 1) interrupt.emplace();
   const auto model = load_model(s, tokenizer, options.model, group);
+  require_same_on_all(ranks,
+                      support::to_json(s).dump() + ' ' + std::to_string(group) + ' ' +
+                          std::to_string(options.shards),
+                      tokenizer, split, *model);
   if (!s.spalm.empty()) split.retrieved = look_up_tokens(s, tokenizer, split, stop);
   infty::TextScore score;
   if (looks_up(options.look_up)) {
@@ -105,6 +128,14 @@ inline void evaluate(const EvaluateOptions& options) {
       return look_up.losses(*model, state, batch);
     };
     score = evaluate_shown(name.c_str(), *model, s, tokenizer, split, stop, losses);
+  } else if (options.shards > 0) {
+    const infty::Shards<infty::AnyCommunicator> shards(ranks, options.shards);
+    const Index all = std::ssize(split.stream.tokens);
+    support::ProgressLine line(name, all, 0, "token");
+    score = evaluate_shards(*model, s, tokenizer, split, shards, [&](Index tokens) {
+      line.update(std::min(all, tokens * ranks.size()));  // others are about as far
+      stop(tokens);
+    });
   } else {
     score = evaluate_shown(name.c_str(), *model, s, tokenizer, split, stop);
   }
@@ -151,6 +182,15 @@ inline void add_text(CLI::App& app, EvaluateOptions& options) {
   add_split(app, options);
   support::add_option(app, "--batch", options.batch, "rows side by side; 0: as in training",
                       support::from(0));
+}
+
+/// Adds how ranks share the rows out.
+inline void add_sharing(CLI::App& app, EvaluateOptions& options) {
+  support::add_option(app, "--shards", options.shards,
+                      "parts of the rows that ranks share out, the same numbers on any number of "
+                      "them; 0: none",
+                      support::from(0));
+  support::add_silence(app, options.sharing);
 }
 
 }  // namespace language_model

@@ -157,6 +157,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   EvaluateOptions& e = options.evaluate;
   add_model(*evaluate, e);
   add_text(*evaluate, e);
+  add_sharing(*evaluate, e);
   add_look_up(*evaluate, e.look_up);
   for (CLI::App* const command : {evaluate, generate})
     support::add_products(*command, e.products, "as the model was trained");
@@ -207,8 +208,9 @@ int main(int argc, char** argv) {
       settings = lm::presets().at(options.preset);
       if (const auto code = lm::parse(argc, argv, options, settings, job)) return *code;
     }
-    infty::require(job == "train" || job == "compare" || support::ranks_started() <= 1,
-                   "language_model", "several ranks train or compare, and do nothing else");
+    infty::require(
+        job == "train" || job == "compare" || job == "evaluate" || support::ranks_started() <= 1,
+        "language_model", "several ranks train, compare or evaluate, and do nothing else");
     // A token at a time is too little to share out.
     if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
@@ -227,12 +229,15 @@ int main(int argc, char** argv) {
                                  return 0;
                                });
     if (job == "compare") {
-      options.compare.rank = support::rank_started();
-      options.compare.ranks = support::ranks_started();
-      support::start_alone();
+      options.compare.share = support::RunShare::own();
       lm::compare(settings, options.compare);
     }
-    if (job == "evaluate") lm::evaluate(options.evaluate);
+    if (job == "evaluate")
+      return support::on_ranks("language_model", options.evaluate.sharing.silence, options.threads,
+                               [&](infty::AnyCommunicator& ranks) {
+                                 lm::evaluate(options.evaluate, ranks);
+                                 return 0;
+                               });
     if (job == "build-datastore") lm::build_datastore(options.build);
     if (job == "tune-datastore") lm::tune_datastore(options.tune);
     if (job == "datastore-hits") lm::datastore_hits(options.hits);

@@ -11,6 +11,8 @@ endforeach()
 file(WRITE "${FOLDER}/text" "${text}")
 string(REPLACE "opens" "sepno" sepno "${text}")
 file(WRITE "${FOLDER}/elsewhere/text" "${sepno}")
+string(REPLACE "h" "q" letters "${text}")
+file(WRITE "${FOLDER}/letters/text" "${letters}")
 
 set(tiny --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2 --samples 8
          --sticky-bins 16 --sub-keys 4 --token-count 2 --batch 10 --segment 6 --warmup 2
@@ -38,8 +40,8 @@ endif()
 # What cannot be.
 on_ranks(4 "[1-9][0-9]*" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --out none)
 says("--shards is 0, and there are 4 ranks: each needs one shard")
-on_ranks(2 "[1-9][0-9]*" evaluate --model one)
-says("several ranks train or compare, and do nothing else")
+on_ranks(2 "[1-9][0-9]*" generate --model one)
+says("several ranks train, compare or evaluate, and do nothing else")
 refused("--shards is 11: it must lie in [0, --batch = 10]" train ${tiny} --steps 6 --evaluate-every 0 --shards 11 --out none)
 refused("--reduce fast goes with --shards" train ${tiny} --steps 6 --evaluate-every 0 --reduce fast --out none)
 on_different_ranks(. --seed=2 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
@@ -48,20 +50,59 @@ on_different_ranks(. --bucket=1 train --memory xl ${tiny} --steps 6 --evaluate-e
 says("rank 1 of 2 has the settings with the fingerprint")
 on_different_ranks(elsewhere "" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
 says("rank 1 of 2 has the text with the fingerprint")
+on_different_ranks(letters "" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
+says("rank 1 of 2 has the vocabulary with the fingerprint")
+file(COPY "${PROGRAM}" DESTINATION "${FOLDER}/build")
+set(other "${FOLDER}/build/language_model")
+file(APPEND "${other}" "another build")
+on_different_ranks(. "" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 2 --out none)
+says("rank 1 of 2 has the program with the fingerprint")
+# Settings for which a rank has too little memory, as can be told beforehand, and as only shows when it is asked for: then
+# the model's tensors fit, and what MPI and the rest of the process need does not.
+set(large train --memory xl --level char --width 1024 --layers 4 --heads 2 --feed-forward 1024 --memory-length 8 --batch 2
+          --segment 2 --warmup 2 --steps 6 --evaluate-every 0 --shards 2 --data text --out none)
+foreach(kibibytes IN ITEMS 400000 530000)
+  set(other bash -c "ulimit -v ${kibibytes} && exec \"$0\" \"$@\"" "${PROGRAM}")
+  on_different_ranks(. "" ${large})
+  if(kibibytes EQUAL 400000)
+    says("rank 1 of 2: [language_model] --width is 1024: with it these settings need about ")
+  else()
+    says("rank 1 of 2: out of memory")
+  endif()
+endforeach()
+unset(other)
 if(EXISTS "${FOLDER}/none/checkpoint.safetensors")
   message(FATAL_ERROR "ranks that differ have trained")
 endif()
+file(REMOVE_RECURSE "${FOLDER}/none")  # with the lock of a rank that was ended
 
-# Other memories, lookups whose queries are normed by the batch, several segments a step, the fast sum.
-foreach(words IN ITEMS "xl" "compressive" "none --mixer gated-delta-net" "xl --feed product-keys"
-                       "infty --tokens recurrent --bptt 2 --replay true" "titans" "memformer --documents true")
-  separate_arguments(words UNIX_COMMAND "${words}")
-  foreach(ranks IN ITEMS 1 4)
-    on_ranks(${ranks} 0 train --memory ${words} ${tiny} --steps 8 --evaluate-every 0 --shards 4 --bucket .005
-             --out kind-${ranks} --fresh)
+# An evaluation, whose rows are cut into shards: the same on any number of ranks, and, but for the last bits, that of all rows
+# at once. --batch 5 has the rows of a shard end before those of others do.
+run(0 together evaluate --model one)
+foreach(batch IN ITEMS 16 5)
+  run(0 alone evaluate --model one --shards 4 --batch ${batch})
+  foreach(ranks IN ITEMS 2 3 4)
+    on_ranks(${ranks} 0 evaluate --model one --shards 4 --batch ${batch})
+    same("an evaluation on ${ranks} ranks" "${printed}" "${alone}")
   endforeach()
-  compare(kind-1 kind-4)
+  if(batch EQUAL 16)
+    string(REGEX MATCH "385 tokens .char level.  [0-9]\\.[0-9][0-9][0-9]" of_all "${together}")
+    string(FIND "${alone}" "${of_all}" at)
+    if(NOT of_all OR at EQUAL -1)
+      message(FATAL_ERROR "by shards an evaluation says\n${alone}, at once\n${together}")
+    endif()
+  endif()
 endforeach()
+on_ranks(2 "[1-9][0-9]*" evaluate --model one)
+says("--shards is 0, and there are 2 ranks: each needs one shard")
+refused("--shards is 17: it must lie in [0, --batch = 16]" evaluate --model one --shards 17)
+refused("--shards goes without what is looked up" evaluate --model one --shards 2 --cache linear)
+on_different_ranks(. --segment=5 evaluate --model one --shards 2)
+says("rank 1 of 2 has the settings with the fingerprint")
+on_different_ranks(. --split=valid evaluate --model one --shards 2)
+says("rank 1 of 2 has the text with the fingerprint")
+
+# The fast sum.
 on_ranks(2 0 train --memory xl ${tiny} --steps 6 --evaluate-every 0 --shards 4 --reduce fast --out fast)
 
 # A comparison, whose runs are shared out, makes the results of one on a single rank.
@@ -96,7 +137,7 @@ foreach(signal IN ITEMS KILL STOP)
     signal_rank(${signal} 4 ${victim} "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt ${least} ]" ${begun} --pause .1)
     if(signal STREQUAL "STOP")
       says("rank ${victim} has shown no sign of life for ")
-    else()
+    elseif(NOT launcher MATCHES "HYDRA")  # MPICH's says which process it was, on standard output
       says("rank ${victim}")
     endif()
     math(EXPR least "${least} + 7")

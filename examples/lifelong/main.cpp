@@ -27,6 +27,7 @@
 #include "../support/program.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/saving.hpp"
+#include "../support/shared_runs.hpp"
 #include "need.hpp"
 #include "report.hpp"
 
@@ -35,20 +36,26 @@ namespace lifelong {
 struct Options {
   std::filesystem::path out = "lifelong-results";
   Index jobs = 2;
-  std::string again = "";  ///< the command that goes on
+  support::RunShare share = {};  ///< of the runs
+  std::string again = "";        ///< the command that goes on
 };
 
-/// Does all runs that are missing, and says of each that failed why; returns how many did. Throws
-/// support::Interrupted where a signal came.
-std::size_t do_missing(const Settings& s, Index tasks, const Options& options, Results& results) {
-  std::vector<Run> runs;
+/// Does all runs that are missing, and says of each that failed why; returns how many did. Of
+/// several ranks each does its share, and the first waits for the others, unless one of its own has
+/// failed. Throws support::Interrupted where a signal came.
+std::size_t do_missing(const Settings& s, Index tasks, const Options& options,
+                       support::LeaveMark& mark, Results& results) {
+  std::vector<Run> all, runs;
   for (const std::string& method : s.methods)
     for (const Index order : s.orders)
-      for (const std::uint64_t seed : s.seeds)
-        if (const Run run{method, order, seed}; !results.find(run.name())) runs.push_back(run);
+      for (const std::uint64_t seed : s.seeds) all.push_back({method, order, seed});
+  std::vector<std::string> every, names;
+  for (const Run& run : all) every.push_back(run.name());
+  for (const std::size_t i : options.share.missing(results, every)) {
+    runs.push_back(all[i]);
+    names.push_back(every[i]);
+  }
   if (!runs.empty()) std::fprintf(stderr, "runs to do: %td\n", std::ssize(runs));
-  std::vector<std::string> names;
-  for (const Run& run : runs) names.push_back(run.name());
   const support::InterruptGuard interrupt;
   support::ProgressLine line("runs", std::ssize(runs) * tasks, 0, "task");
   Index learned = 0;
@@ -58,15 +65,29 @@ std::size_t do_missing(const Settings& s, Index tasks, const Options& options, R
       [&](std::size_t i, const auto& done) { return cell_of(runs[i], s, options.out, done); },
       [&](std::size_t, Index more) { line.update(learned += more); }, [](std::size_t) {});
   line.clear();
-  support::stop_if_interrupted(options.out, options.again);
+  const auto stop = [&] {
+    support::stop_if_interrupted(options.out, options.again);
+    mark.require_others("lifelong");
+  };
+  stop();
+  if (options.share.first() && failed.empty()) support::take_up(results, every, stop);
   return failed.size();
 }
 
-/// Has the encoder of the folder read what is left to read. Returns whether it has; where it has
-/// not, it has said why. Throws support::Interrupted where a signal came.
-bool read_first(const Settings& s, const Options& options) {
+/// Has the encoder of the folder read what is left to read, of several ranks by the first. Returns
+/// whether it has; where it has not, it has said why. Throws support::Interrupted where a signal
+/// came.
+bool read_first(const Settings& s, const Options& options, support::LeaveMark& mark) {
   if (s.pretrain == 0) return true;
   const support::InterruptGuard interrupt;
+  const auto stop = [&] {
+    support::stop_if_interrupted(options.out, options.again);
+    mark.require_others("lifelong");
+  };
+  if (!options.share.first()) {
+    support::wait_until([&] { return has_read(s, encoder_file(options.out)); }, stop);
+    return true;
+  }
   support::ProgressLine line("reading", s.pretrain, 0);
   Index read = 0;
   std::string failed;
@@ -75,7 +96,7 @@ bool read_first(const Settings& s, const Options& options) {
       [&](std::size_t, Index more) { line.update(read += more); },
       [&](std::size_t, const std::string& why) { failed = why; });
   line.clear();
-  support::stop_if_interrupted(options.out, options.again);
+  stop();
   if (!failed.empty()) std::fprintf(stderr, "lifelong: reading beforehand: %s\n", failed.c_str());
   return failed.empty();
 }
@@ -109,16 +130,24 @@ bool compare(const Settings& s, const Options& options) {
   const Stream first =
       stream_of(s, s.seeds.front(), 1);  // refuses texts before anything is written
   const auto tasks = std::ssize(first.tasks);
-  const auto lock = support::Lock::folder(options.out);
+  std::optional<support::Lock> lock;  // of the first rank, for it alone writes what is of all runs
+  if (options.share.first()) lock.emplace(support::Lock::folder(options.out));
   support::require_same_settings("lifelong", s, options.out, {"methods", "orders", "seeds"});
   Results results("lifelong", options.out / "runs");
   require_whole(results, first, options.out / "runs");
-  lock.remove_unfinished({"settings.json", "runs.csv", "table.md", "costs.md", "matrix.csv",
-                          "matrix.gp", "encoder.safetensors"});
-  results.clean();
-  support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
-  if (!read_first(s, options)) return false;
-  const std::size_t failed = do_missing(s, tasks, options, results);
+  results.make();
+  support::LeaveMark mark(options.share, options.out / "runs");
+  if (lock) {
+    lock->remove_unfinished({"settings.json", "runs.csv", "table.md", "costs.md", "matrix.csv",
+                             "matrix.gp", "encoder.safetensors"});
+    if (options.share.alone()) results.clean();  // where no other rank writes
+    support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
+  }
+  if (!read_first(s, options, mark)) return false;
+  const std::size_t failed = do_missing(s, tasks, options, mark, results);
+  if (failed == 0) mark.done();
+  if (!options.share.first() || (failed > 0 && !options.share.alone()))
+    return support::none_failed("lifelong", failed);
   require_whole(results, first, options.out / "runs");
   results.clean();  // of what runs that were killed have left
   const std::string text = table(s, tasks, first.classes, results), cost = costs(s, results);
@@ -151,7 +180,8 @@ int main(int argc, char** argv) {
     lifelong::Options options;
     lifelong::Settings settings;
     if (const auto code = lifelong::parse(argc, argv, options, settings)) return *code;
-    options.again = support::command_line(argc, argv);
+    options.share = support::RunShare::own();
+    options.again = support::command_on(options.share.ranks, support::command_line(argc, argv));
     return lifelong::compare(settings, options) ? 0 : 1;
   });
 }

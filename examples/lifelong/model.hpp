@@ -62,6 +62,12 @@ inline std::filesystem::path encoder_file(const std::filesystem::path& out) {
   return out / "encoder.safetensors";
 }
 
+/// Whether the encoder of a file has read all that it is to read.
+inline bool has_read(const Settings& s, const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return false;
+  return infty::SafetensorsFile(file).read<Index>("optimizer.steps").front() == s.pretrain;
+}
+
 /// Has an encoder read: passages that are drawn evenly from the texts in turn, of which it guesses
 /// words that are masked. One for all runs, whose weights no seed of theirs decides. Goes on from
 /// `file` if it is there, and saves to it. Calls done(steps) where it begins and behind each step,

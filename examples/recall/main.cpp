@@ -31,6 +31,7 @@
 #include "../support/program.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/saving.hpp"
+#include "../support/shared_runs.hpp"
 #include "../support/warn_of.hpp"
 #include "curves.hpp"
 #include "distance_figure.hpp"
@@ -41,35 +42,43 @@ struct Options {
   std::filesystem::path out = "recall-results";
   Index jobs = 2;
   support::Saving saving = {};
-  std::string again = "";  ///< the command that goes on
+  support::RunShare share = {};  ///< of the runs
+  std::string again = "";        ///< the command that goes on
 };
 
 /// Does all runs that are missing. Says beforehand how long that takes, and of each that failed
-/// why; returns how many did. Throws support::Interrupted where a signal came, when all that were
-/// going on are saved.
+/// why; returns how many did. Of several ranks each does its share, and waits for the others before
+/// what is best is chosen; one of whose runs has failed leaves the rest. Throws
+/// support::Interrupted where a signal came, when all that were going on are saved.
 std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes& sizes,
-                       const Options& options, Results& results) {
+                       const Options& options, support::LeaveMark& mark, Results& results) {
   auto all = missing(s, tasks, sizes, results, true);
   const auto later = expected(s, tasks, sizes, results);
   all.insert(all.end(), later.begin(), later.end());
   const Costs costs(s, all);
   const double seconds = costs.all(all);
-  if (!all.empty())
+  const Index at_once = options.jobs * options.share.ranks;
+  if (!all.empty() && options.share.first())
     std::fprintf(stderr, "runs to do: %td, about %s of computing, %s with %lld side by side\n",
                  std::ssize(all), infty::format_duration(seconds).c_str(),
-                 infty::format_duration(seconds / static_cast<double>(options.jobs)).c_str(),
-                 static_cast<long long>(options.jobs));
+                 infty::format_duration(seconds / static_cast<double>(at_once)).c_str(),
+                 static_cast<long long>(at_once));
   const support::InterruptGuard interrupt;
-  const auto total = static_cast<Index>(seconds) + 1;
+  const auto total = static_cast<Index>(seconds / options.share.ranks) + 1;
   support::ProgressLine line("runs", total, 0, "second");
   double before = 0;  // of runs that have ended
   Index ended = 0;
   std::set<std::string> failed;
   for (const bool choosing : {true, false}) {
-    auto runs = missing(s, tasks, sizes, results, choosing);
-    std::erase_if(runs, [&](const Planned& p) { return failed.contains(p.run.name()); });
-    std::vector<std::string> names;
-    for (const Planned& planned : runs) names.push_back(planned.run.name());
+    std::vector<std::string> every, names;
+    std::vector<Planned> runs;
+    const auto kind = planned(s, tasks, sizes, results, choosing);
+    for (const Planned& one : kind) every.push_back(one.run.name());
+    for (const std::size_t i : options.share.missing(results, every))
+      if (!failed.contains(every[i])) {
+        runs.push_back(kind[i]);
+        names.push_back(every[i]);
+      }
     std::vector<double> going(runs.size());
     double within = 0;
     const auto tell = [&] {
@@ -94,7 +103,14 @@ std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const 
           ++ended;
           tell();
         });
+    const auto stop = [&] {
+      support::stop_if_interrupted(options.out, options.again);
+      mark.require_others("recall");
+    };
     support::stop_if_interrupted(options.out, options.again);
+    if (options.share.alone()) continue;
+    if (!failed.empty()) break;
+    if (choosing || options.share.first()) support::take_up(results, every, stop);
   }
   return failed.size();
 }
@@ -120,18 +136,26 @@ bool compare(const Settings& s, const Options& options) {
   infty::require(vectors_of(s, s.bytes) >= 1, "recall", "--bytes is ", s.bytes,
                  ": they are less than a vector in every layer");
   const std::vector<Task> tasks = tasks_of(s);
-  const auto lock = support::Lock::folder(options.out);
+  std::optional<support::Lock> lock;  // of the first rank, for it alone writes what is of all runs
+  if (options.share.first()) lock.emplace(support::Lock::folder(options.out));
   support::require_same_settings("recall", s, options.out,
                                  {"memories", "tasks", "lengths", "rates", "taus", "seeds",
                                   "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"});
   Results results(options.out / "runs");
+  results.make();
+  support::LeaveMark mark(options.share, options.out / "runs");
   infty::set_num_threads(1);
   const Sizes sizes = sizes_of(s, tasks);
-  warn(s, sizes);
-  lock.remove_unfinished({"settings.json", "runs.csv", "table.md", "curves.csv", "curves.gp"});
-  results.clean();
-  support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
-  const std::size_t failed = do_missing(s, tasks, sizes, options, results);
+  if (lock) {
+    warn(s, sizes);
+    lock->remove_unfinished({"settings.json", "runs.csv", "table.md", "curves.csv", "curves.gp"});
+    if (options.share.alone()) results.clean();  // where no other rank writes
+    support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
+  }
+  const std::size_t failed = do_missing(s, tasks, sizes, options, mark, results);
+  if (failed == 0) mark.done();
+  if (!options.share.first() || (failed > 0 && !options.share.alone()))
+    return support::none_failed("recall", failed);
   results.clean();  // of what runs that were killed have left
   const std::string text = table(s, tasks, sizes, results);
   support::write_file(options.out / "table.md", text);
@@ -169,7 +193,8 @@ int main(int argc, char** argv) {
       settings = recall::published(quick ? recall::quick_settings() : recall::Settings());
       recall::parse(argc, argv, options, settings);
     }
-    options.again = support::command_line(argc, argv);
+    options.share = support::RunShare::own();
+    options.again = support::command_on(options.share.ranks, support::command_line(argc, argv));
     return recall::compare(settings, options) ? 0 : 1;
   });
 }

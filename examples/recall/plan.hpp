@@ -70,16 +70,16 @@ struct Planned {
   const Size* size = nullptr;
 };
 
-/// The runs that are missing: of the first seed and all that is to be tried, or then of the other
+/// All runs, done or not: of the first seed and all that is to be tried, or then of the other
 /// seeds, and at the other sizes of the figure, of what was best. A run that two words have stands
 /// there once.
-inline std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
+inline std::vector<Planned> planned(const Settings& s, const std::vector<Task>& tasks,
                                     const Sizes& sizes, const Results& results, bool choosing) {
   std::vector<Planned> runs;
   std::set<std::string> names;
   const auto plan = [&](const Task& task, const Run& run) {
     const auto size = sizes.find({run.memory, run.bytes});
-    if (size != sizes.end() && !results.find(run) && names.insert(run.name()).second)
+    if (size != sizes.end() && names.insert(run.name()).second)
       runs.push_back({run, &task, &size->second});
   };
   for (const Task& task : tasks)
@@ -95,6 +95,14 @@ inline std::vector<Planned> missing(const Settings& s, const std::vector<Task>& 
           for (const std::uint64_t seed : s.seeds)
             plan(task, {task.name, best.memory, bytes, best.rate, seed});
     }
+  return runs;
+}
+
+/// Those that are missing.
+inline std::vector<Planned> missing(const Settings& s, const std::vector<Task>& tasks,
+                                    const Sizes& sizes, const Results& results, bool choosing) {
+  auto runs = planned(s, tasks, sizes, results, choosing);
+  std::erase_if(runs, [&](const Planned& run) { return results.find(run.run) != nullptr; });
   return runs;
 }
 

@@ -94,14 +94,24 @@ class FinishedRuns {
   /// Takes up a run that another process has written. Throws infty::IoError if none has.
   void add(const std::string& name) { take(file(name)); }
 
+  /// Takes up a run that another process writes, and returns whether it is done.
+  bool look_for(const std::string& name) {
+    if (!all_.contains(name) && std::filesystem::exists(file(name))) take(file(name));
+    return all_.contains(name);
+  }
+
+  /// Makes the folder.
+  void make() const { std::filesystem::create_directories(folder_); }
+
   /// Makes the folder, and removes from it what killed processes have left there of no use.
   void clean() const {
-    std::filesystem::create_directories(folder_);
+    make();
     std::vector<std::filesystem::path> useless;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
       const std::string name = entry.path().filename().string();
       const auto of = name.substr(0, name.find(infty::detail::ReplacingFile::infix));
-      if (infty::detail::is_unfinished(name, of)) useless.push_back(entry.path());
+      const bool left = entry.path().extension() == ".left";  // of a rank, the last time
+      if (left || infty::detail::is_unfinished(name, of)) useless.push_back(entry.path());
     }
     for (const auto& [name, result] : all_) useless.push_back(checkpoint(name));
     for (const auto& path : useless) std::filesystem::remove(path);

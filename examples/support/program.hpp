@@ -5,21 +5,24 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 #include "interrupt.hpp"
 #include "machine.hpp"
+#include "started.hpp"
 
 namespace support {
 
 /// What `main` returns: the status of the job, that of a signal, or 1 behind a message on standard
-/// error if it throws.
+/// error if it throws, which names the rank where a launcher has started several.
 template <class Job>
 int run_program(const char* name, Job&& job) {
-  const auto out_of_memory = [name] {
+  const std::string who = name_among_ranks(name);
+  const auto out_of_memory = [&who] {
     std::fprintf(stderr,
                  "%s: out of memory: these sizes need more than the %.3g GiB that there are; "
                  "smaller ones need less\n",
-                 name, memory_limit() / gibibyte);
+                 who.c_str(), memory_limit() / gibibyte);
     return 1;
   };
   try {
@@ -32,7 +35,7 @@ int run_program(const char* name, Job&& job) {
     std::fprintf(stderr, "%s: %s\n", name, interrupted.what());
     return interrupted.status();
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), error.what());
     return 1;
   }
 }

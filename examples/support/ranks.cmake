@@ -4,28 +4,33 @@ set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
 set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
 set(ENV{PRTE_MCA_rmaps_default_mapping_policy} :oversubscribe)
+execute_process(COMMAND "${MPIEXEC}" --version OUTPUT_VARIABLE launcher ERROR_VARIABLE launcher)
 
 # on_ranks(RANKS STATUS OPTION...): the program on so many ranks, which must end with this status. What it says on standard
-# error is in errors.
+# error is in errors, what they print in printed.
 function(on_ranks ranks wanted)
   execute_process(
     COMMAND "${MPIEXEC}" ${NUMPROC} ${ranks} "${PROGRAM}" ${ARGN}
-    WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors TIMEOUT 300)
+    WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_VARIABLE printed ERROR_VARIABLE errors TIMEOUT 300)
   if(NOT status MATCHES "^${wanted}$")
     message(FATAL_ERROR "${ranks} ranks of ${PROGRAM} ${ARGN}: status ${status}, not ${wanted}\n${errors}")
   endif()
+  set(printed "${printed}" PARENT_SCOPE)
   set(errors "${errors}" PARENT_SCOPE)
 endfunction()
 
 # on_different_ranks(WHERE OPTION OPTION...): the program on two ranks, the second of which works in a folder of its own and
-# has an option more, or none; it must fail.
+# has an option more, or none; if `other` is set, it is that command; they must fail.
 function(on_different_ranks where option)
+  if(NOT other)
+    set(other "${PROGRAM}")
+  endif()
   execute_process(
-    COMMAND "${MPIEXEC}" ${NUMPROC} 1 "${PROGRAM}" ${ARGN} : ${NUMPROC} 1 -wdir "${FOLDER}/${where}" "${PROGRAM}" ${ARGN}
+    COMMAND "${MPIEXEC}" ${NUMPROC} 1 "${PROGRAM}" ${ARGN} : ${NUMPROC} 1 -wdir "${FOLDER}/${where}" ${other} ${ARGN}
             ${option}
     WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE errors TIMEOUT 300)
   if(status EQUAL 0)
-    message(FATAL_ERROR "two ranks of ${PROGRAM} ${ARGN}, one in ${where} with ${option}, go well")
+    message(FATAL_ERROR "two ranks of ${PROGRAM} ${ARGN}, one of ${other} in ${where} with ${option}, go well")
   endif()
   set(errors "${errors}" PARENT_SCOPE)
 endfunction()
@@ -45,8 +50,13 @@ function(signal_rank signal ranks rank condition)
     COMMAND
       bash -c
       "\"$@\" >/dev/null & all=$!; for i in {1..1500}; do ${condition} && break; sleep .02; done
-       for process in $(pgrep -P $all); do
-         tr '\\0' '\\n' </proc/$process/environ | grep -qxE '(OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)=${rank}' && kill -${signal} $process
+       ranks=$(pgrep -P $all)
+       for level in 1 2; do  # of mpiexec, or of a proxy that it has for each machine
+         for process in $ranks; do
+           tr '\\0' '\\n' </proc/$process/environ | grep -qxE '(OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)=${rank}' && kill -${signal} $process && level=0
+         done
+         [ $level = 0 ] && break
+         ranks=$(pgrep -P $(echo $ranks | tr ' ' ,))
        done
        begin=$SECONDS; wait $all; status=$?; echo $((SECONDS - begin)); exit $status"
       signal_rank "${MPIEXEC}" ${NUMPROC} ${ranks} "${PROGRAM}" ${ARGN}

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <string>
 #include <thread>
@@ -33,6 +32,7 @@
 #include "processors.hpp"
 #include "sharing.hpp"
 #include "signals.hpp"
+#include "started.hpp"
 
 // Programs that train on the ranks that `mpirun` has started them on, where they were built with
 // MPI (CMake's INFTY_MPI); without it, or started alone, there is one.
@@ -42,13 +42,18 @@ namespace support {
 /// So many times as long may MPI take to start, which on many machines is longer.
 inline constexpr double start_silences = 10;
 
-/// Its options.
-inline void add_ranks(CLI::App& app, Sharing& sharing) {
+/// The option that says when a rank is given up.
+inline void add_silence(CLI::App& app, Sharing& sharing) {
   add_option(app, "--silence", sharing.silence,
              "on several ranks: seconds without a sign of life behind which one is given up; "
              "0: never",
              {0, 1e6})
       ->capture_default_str();
+}
+
+/// The options of programs that train on ranks.
+inline void add_ranks(CLI::App& app, Sharing& sharing) {
+  add_silence(app, sharing);
   add_option(app, "--bucket", sharing.bucket,
              "on several ranks: MiB of gradients that are sent while others are computed; "
              "0: all, behind the backward pass",
@@ -56,35 +61,6 @@ inline void add_ranks(CLI::App& app, Sharing& sharing) {
       ->capture_default_str();
   app.add_flag("--zero", sharing.zero,
                "on several ranks: each has a part of the optimiser's state alone (ZeRO-1)");
-}
-
-/// How many ranks a launcher says that it has started: mpirun, or Slurm's srun by PMIx. 1 if none
-/// has.
-inline int ranks_started() {
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* const size = std::getenv(name)) return std::max(1, std::atoi(size));
-  const char* const tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  const bool started = tasks != nullptr && std::getenv("PMIX_RANK") != nullptr;
-  return started ? std::max(1, std::atoi(tasks)) : 1;
-}
-
-/// Which of these this process is; 0 if it is alone.
-inline int rank_started() {
-  if (ranks_started() == 1) return 0;
-  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* const rank = std::getenv(name)) return std::max(0, std::atoi(rank));
-  return 0;
-}
-
-/// Makes programs that this process starts no ranks: each is alone.
-inline void start_alone() {
-  std::vector<std::string> names;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string name(*variable, std::strcspn(*variable, "="));
-    for (const char* const begin : {"OMPI_", "PMI_", "PMIX_"})
-      if (name.starts_with(begin)) names.push_back(name);
-  }
-  for (const std::string& name : names) ::unsetenv(name.c_str());
 }
 
 /// Throws infty::ValueError unless each rank has a shard.
@@ -157,11 +133,12 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
                               }});
   end_within(0);
   if (mpi.rank() > 0) speaks.be_silent();
-  const int sharing = ranks_on_processors(mpi);
+  const SharedProcessors shared = shared_processors(mpi);
   if (threads == 0 && std::getenv("OMP_NUM_THREADS") == nullptr)
-    infty::set_num_threads(std::max(1, infty::num_threads() / sharing));
-  std::fprintf(stderr, "%d ranks, %d on this machine, of %d threads each\n", mpi.size(),
-               mpi.local_size(), infty::num_threads());
+    infty::set_num_threads(std::max(1, infty::num_threads() / shared.ranks));
+  const int pinned = pin(shared, infty::num_threads());
+  std::fprintf(stderr, "%d ranks, %d on this machine, of %d threads each%s\n", mpi.size(),
+               mpi.local_size(), infty::num_threads(), said_of_pinning(pinned).c_str());
   const auto fail = [&](const std::string& why) {
     // What all ranks find wrong at once, the first says alone.
     if (mpi.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -193,7 +170,8 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
 /// Does a job, which returns the status that the program ends with, on the ranks that it was
 /// started on.
 /// @param threads  of each rank, which the caller has set; 0: OMP_NUM_THREADS, or else those of the
-/// processors that it may use, shared out among the ranks that may use the same
+/// processors that it may use, shared out among the ranks that may use the same, each of which gets
+/// its own of these
 /// @throws infty::ValueError where there are several, and the program was built without MPI; alone,
 /// what the job throws
 template <class Job>

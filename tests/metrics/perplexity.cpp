@@ -79,6 +79,34 @@ TEST_CASE("evaluate_segments: every token is predicted once, whatever the batch 
   CHECK(score.nats == sum);
 }
 
+TEST_CASE("evaluate_rows: rows that are read apart are those that are read together") {
+  const TokenStream stream = stream_of(3, 11);
+  const BatchConfig config =
+      GENERATE(BatchConfig{.batch = 4, .segment = 3}, BatchConfig{.batch = 5, .segment = 100},
+               BatchConfig{.batch = 4, .segment = 1, .reset_documents = true});
+  std::vector<Index> together(static_cast<std::size_t>(config.batch)), apart = together;
+  const auto of = [](std::vector<Index>& rows) {
+    return [&rows](const TextBatch& batch) {
+      CHECK(batch.length > 0);
+      for (Index row = 0; row < batch.batch; ++row)
+        for (Index i = 0; i < batch.length; ++i) {
+          const Index target = batch.targets[static_cast<std::size_t>(row * batch.length + i)];
+          auto& of_row = rows[static_cast<std::size_t>(batch.first_row + row)];
+          if (target != infty::ignore_index) of_row = 7 * (of_row % 100000) + target + 1;
+        }
+      return std::vector<double>(batch.targets.size());
+    };
+  };
+  const auto all = infty::evaluate_segments(stream, config, of(together));
+  const auto first = infty::evaluate_rows(stream, config, 0, 1, of(apart));
+  const auto rest = infty::evaluate_rows(stream, config, 1, config.batch - 1, of(apart));
+  CHECK(apart == together);
+  CHECK(first.tokens + rest.tokens == all.tokens);
+  CHECK(all.tokens == 33);
+  CHECK_THROWS_AS(infty::evaluate_rows(stream, config, 1, config.batch, of(apart)),
+                  infty::ValueError);
+}
+
 TEST_CASE("evaluate_segments: what is not finite stops with its segment") {
   const TokenStream stream = stream_of(1, 20);
   Index segment = 0;

@@ -199,11 +199,15 @@ class NcclCommunicator {
     std::byte* const in = out + sent;
     if (!bytes.empty()) state_->to_device(out, bytes);
     gpu::check(ncclGroupStart(), "ncclGroupStart");
-    if (to >= 0)
-      gpu::check(ncclSend(out, sent, ncclUint8, to, state_->comm, state_->stream), "ncclSend");
-    if (from >= 0)
-      gpu::check(ncclRecv(in, received, ncclUint8, from, state_->comm, state_->stream), "ncclRecv");
-    gpu::check(ncclGroupEnd(), "ncclGroupEnd");
+    // A group that was begun is ended, whatever becomes of its calls: the next would be in it.
+    ncclResult_t sending = ncclSuccess, receiving = ncclSuccess;
+    if (to >= 0) sending = ncclSend(out, sent, ncclUint8, to, state_->comm, state_->stream);
+    if (from >= 0 && sending == ncclSuccess)
+      receiving = ncclRecv(in, received, ncclUint8, from, state_->comm, state_->stream);
+    const ncclResult_t ended = ncclGroupEnd();
+    gpu::check(sending, "ncclSend");
+    gpu::check(receiving, "ncclRecv");
+    gpu::check(ended, "ncclGroupEnd");
     if (!into.empty()) state_->to_host(into, in);
     state_->wait("ncclGroupEnd");
   }

@@ -241,6 +241,15 @@ inline Settings sized(Settings s, const Corpus& corpus) {
   return s;
 }
 
+/// How a part of the text is read to be evaluated: in no more rows than it has tokens.
+inline infty::BatchConfig evaluated_by(const Settings& s, const Tokenizer& tokenizer,
+                                       const Split& split) {
+  return {.batch = std::min(s.evaluation_batch, std::ssize(split.stream.tokens)),
+          .segment = s.segment,
+          .start = tokenizer.start(),
+          .reset_documents = s.documents};
+}
+
 /// The losses of all tokens of a part of the text, each predicted once. `done(tokens)` is called
 /// behind each segment.
 /// @param losses  losses(state, batch): of a segment's targets
@@ -250,11 +259,7 @@ infty::TextScore evaluate(const support::Model& model, const Settings& s,
                           Losses&& losses) {
   support::Model::State state;
   Index tokens = 0;
-  return infty::evaluate_segments(split.stream,
-                                  {.batch = s.evaluation_batch,
-                                   .segment = s.segment,
-                                   .start = tokenizer.start(),
-                                   .reset_documents = s.documents},
+  return infty::evaluate_segments(split.stream, evaluated_by(s, tokenizer, split),
                                   [&](infty::TextBatch batch) {
                                     split.retrieved.put(batch);
                                     model.reset_rows(state, batch);

@@ -55,28 +55,39 @@ struct TextScore {
   }
 };
 
-/// Reads a text from its beginning to its end, segment by segment, each token predicted once.
-/// @param config  a batch of more rows than there are tokens has as many as these
+/// Reads `count` rows of a text from `first` on to their ends, segment by segment, each of their
+/// tokens predicted once: for those who share the rows of a text out.
 /// @param losses  losses(const TextBatch&) gives the loss of every target, [B, L], and makes the
 ///                rows fresh that the batch begins anew
-/// @throws infty::ValueError as `BatchStream`, infty::NonFiniteError that names the segment, and
-/// what `losses` throws
+/// @throws infty::ValueError as `BatchStream` and `BatchStream::read`, infty::NonFiniteError that
+/// names the segment, and what `losses` throws
 template <class Losses>
-TextScore evaluate_segments(const TokenStream& stream, BatchConfig config, Losses&& losses) {
-  config.batch = (std::min)(config.batch, static_cast<Index>(stream.tokens.size()));
+TextScore evaluate_rows(const TokenStream& stream, const BatchConfig& config, Index first,
+                        Index count, Losses&& losses) {
   BatchStream batches(stream, config);
   TextScore score;
   bool last = false;
   for (Index segment = 0; !last; ++segment) {
-    const TextBatch batch = batches.next();
+    const TextBatch batch = batches.read(first, count);
+    batches.skip();
+    last = batch.last || batch.length == 0;  // no row goes on where other rows are longer
+    if (batch.length == 0) continue;
     detail::explained<NonFiniteError>([&] { score.add(batch, losses(batch)); },
                                       [&](const char* what) {
                                         raise<NonFiniteError>("evaluate", "segment ", segment, ": ",
                                                               what);
                                       });
-    last = batch.last;
   }
   return score;
+}
+
+/// Reads a text from its beginning to its end, segment by segment, each token predicted once.
+/// @param config  a batch of more rows than there are tokens has as many as these
+/// @throws as `evaluate_rows`
+template <class Losses>
+TextScore evaluate_segments(const TokenStream& stream, BatchConfig config, Losses&& losses) {
+  config.batch = (std::min)(config.batch, static_cast<Index>(stream.tokens.size()));
+  return evaluate_rows(stream, config, 0, config.batch, losses);
 }
 
 /// How well a language model predicts a text, which it reads with a state of its own and without

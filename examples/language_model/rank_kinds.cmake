@@ -1,0 +1,63 @@
+# cmake -DPROGRAM=... -DFOLDER=... -DMPIEXEC=... -DNUMPROC=-n [-DSTEPS=N] -P rank_kinds.cmake: that ranks change no bit, for the
+# memories and what else a model is made of. Without STEPS: seven kinds, eight steps on one rank and on four. With it, as
+# `./dev kill` does by fifty: every kind, so many steps alone and on two and four ranks, and begun by four, of which one is
+# told to end, and gone on with by two.
+include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/../support/ranks.cmake")
+set(text "")
+foreach(i RANGE 1 150)
+  string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
+endforeach()
+file(WRITE "${FOLDER}/text" "${text}")
+set(options --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2 --samples 8
+            --sticky-bins 16 --block 4 --sub-keys 4 --token-count 2 --batch 10 --segment 6 --warmup 2 --dropout .1
+            --evaluate-every 0 --shards 4 --data text)
+function(compare one other)
+  same_files(${one} ${other} log.csv vocabulary.txt)
+  same_results(${one} ${other} results.json)
+  same_tensors(${one}/checkpoint.safetensors ${other}/checkpoint.safetensors)
+endfunction()
+
+# Lookups whose queries are normed by the batch, several segments a step, documents that end in the middle of one.
+set(kinds "xl" "compressive" "none --mixer gated-delta-net" "xl --feed product-keys"
+          "infty --tokens recurrent --bptt 2 --replay true" "titans" "memformer --documents true")
+if(NOT STEPS)
+  foreach(kind IN LISTS kinds)
+    separate_arguments(words UNIX_COMMAND "train --memory ${kind}")
+    list(APPEND words ${options} --steps 8)
+    run(0 ignored ${words} --out alone --fresh)
+    on_ranks(4 0 ${words} --bucket .005 --out on-4 --fresh)
+    compare(alone on-4)
+  endforeach()
+  return()
+endif()
+
+foreach(memory IN ITEMS none lamemo infty infty-sticky infty-gibbs memorizing infini infty-power infty-uniform infty-mixed
+                        infty-learned infty-sticky-power infty-sticky-uniform infty-sticky-mixed infty-sticky-learned)
+  list(APPEND kinds ${memory})
+endforeach()
+foreach(mixer IN ITEMS linear rfa t2r delta-net memsizer titans-layer)
+  list(APPEND kinds "none --mixer ${mixer}")
+endforeach()
+list(APPEND kinds "xl --feed memory-plus" "xl --feed engram" "xl --tokens memory" "xl --tokens associative")
+math(EXPR some "${STEPS} / 3")
+set(compared 0)
+foreach(kind IN LISTS kinds)
+  separate_arguments(words UNIX_COMMAND "train --memory ${kind}")
+  list(APPEND words ${options} --steps ${STEPS})
+  foreach(folder IN ITEMS alone on-2 on-4 parts)
+    file(REMOVE_RECURSE "${FOLDER}/${folder}")
+  endforeach()
+  run(0 ignored ${words} --out alone)
+  on_ranks(2 0 ${words} --zero --out on-2)
+  compare(alone on-2)
+  on_ranks(4 0 ${words} --bucket .005 --out on-4)
+  compare(alone on-4)
+  signal_rank(TERM 4 1 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt ${some} ]" ${words} --pause .05 --out parts)
+  on_ranks(2 0 ${words} --out parts)
+  compare(alone parts)
+  math(EXPR compared "${compared} + 3")
+  message(STATUS "${kind}: the same")
+endforeach()
+list(LENGTH kinds number)
+message(STATUS "rank kinds: ${number} kinds, ${STEPS} steps each, ${compared} runs compared, no difference")
