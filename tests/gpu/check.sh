@@ -193,7 +193,8 @@ sanitized() {  # TOOL PROGRAM
   # Stopped after it had found something: nothing that ran counts.
   local log=$results/logs/sanitize-${name//[^A-Za-z0-9._-]/_}.log
   local file=$results/cases/sanitize-${name//[^A-Za-z0-9._-]/_}
-  if ! has_passed sanitize "$name" && grep -q '^========= [^C]' "$log" 2>/dev/null; then
+  if ! has_passed sanitize "$name" && [[ -e $log ]] &&
+    grep '^========= ' "$log" | grep -qv 'COMPUTE-SANITIZER\|SUMMARY: 0 '; then
     cp "$file.before" "$file"
     worsen 1
   fi

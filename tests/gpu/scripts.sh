@@ -200,6 +200,17 @@ before=$(called 'core, one')
 rm "$pack/dirty"
 check 0 "$work/with:$work/sanitizer" sanitize
 (($(called 'core, one') == before + 4)) || fail "cases counted that ran before a finding: $(<"$pack/calls")"
+# The same where the time is up behind a finding, but not behind a summary of none.
+program "$work/sanitizer/compute-sanitizer" 'shift 4; "$@"; cat found; exec sleep 30'
+for found in "ERROR SUMMARY: 0 errors" "Invalid __global__ write"; do
+  echo "========= $found" >"$pack/found"
+  rm -rf "$pack/results"
+  status=75
+  [[ $found == ERROR* ]] || status=1
+  INFTY_GPU_LIMIT=3 check "$status" "$work/with:$work/sanitizer" sanitize
+  kept=$(grep -cxF $'passed\tcore, one' "$pack/results/cases/sanitize-memcheck_test_core_cuda" || true)
+  ((kept == (status == 75))) || fail "$found: $kept cases were kept"
+done
 
 # Losses of two backends that are told apart by more than rounding.
 program "$pack/bin/sorting" '
