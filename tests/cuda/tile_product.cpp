@@ -58,7 +58,7 @@ struct Product {
       tile_product<T>(block, round_up_4(m), round_up_4(n), round_up_4(k),
                       A<T>{x, tile_leading(a_columns())}, B<T>{y, tile_leading(b_columns())},
                       Add{z, leading});
-    add_tile(block, z, round_up_4(m), n, 0, m, c, n);
+    add_tile(block, z, round_up_4(m), FixedDivisor(n), 0, m, c, n);
   }
 
   struct Add {

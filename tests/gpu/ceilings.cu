@@ -13,10 +13,13 @@
 
 #include <cuda_bf16.h>
 
+#include <infty/memory/ops/expected_values.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/layer_norm.hpp>
+#include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/gaussian_density.hpp>
 #include <infty/thrust/cuda.hpp>
 
 namespace {
@@ -141,6 +144,116 @@ void measure(Clock& clock, const std::string& name, double work, double backward
   print(name + ", forward and backward", both, (work + backward_work) / both, unit, ceiling);
 }
 
+/// Operations without a gradient of their own: `work` is done once by run().
+template <class Run>
+void measure_once(Clock& clock, const char* name, double work, const char* unit, double ceiling,
+                  const Run& run) {
+  const double ms = clock.time(run);
+  print(name, ms, work / ms, unit, ceiling);
+}
+
+/// What a read of the long-term memory takes, with all functions and without those out of reach of
+/// queries that look at neighbouring places; the rate counts them all in both.
+void print_reads(Clock& clock, double fp32) {
+  const Index batch = 8, heads = 16, queries = 512, basis = 512, width = 64 * heads;
+  const infty::GaussianBasis<float> psi(basis, {.01, .05});
+  std::vector<float> numbers;
+  const Index n = batch * heads * queries;
+  for (Index i = 0; i < n; ++i)
+    numbers.push_back(static_cast<float>(i % queries) / static_cast<float>(queries));
+  numbers.resize(static_cast<std::size_t>(2 * n), 1e-4f);
+  const Vector density(Tensor<float, Gpu>::from({2, batch, heads, queries}, numbers), true);
+  const Vector values = uniform({batch, basis, width});
+  // A product of D for each pair, and two more backward.
+  const double products = static_cast<double>(n * basis) * 2 * 64 / 1e9;
+  for (const bool skips : {false, true})
+    measure(clock,
+            std::string("LTM read, 512 of 512 functions, 16 heads of 64") +
+                (skips ? ", without tails" : ""),
+            products, 2 * products, "TFLOP/s", fp32, [&] {
+              return infty::expected_values<infty::GaussianDensity>(psi, density, values, skips);
+            });
+}
+
+/// The kernels of a training step that no operation of its own stands for.
+void print_training(Clock& clock, double copy, double fp32) {
+  const Index rows = 16384, d = 1024, items = 48, size = Index{1} << 20;
+  {
+    // 48 parameters of a MiB: Adam reads four numbers of each and writes three.
+    std::vector<Tensor<float, Gpu>> all;
+    std::vector<infty::AdamItem<float>> steps;
+    std::vector<infty::GradientItem<float>> gradients;
+    for (Index i = 0; i < items; ++i) {
+      for (int k = 0; k < 4; ++k) all.push_back(Tensor<float, Gpu>::full(Shape{size}, .5f));
+      const std::size_t at = all.size() - 4;
+      steps.push_back({all[at].data(), all[at + 1].data(), all[at + 2].data(), all[at + 3].data(),
+                       size, 1e-6f, 1.0f});
+      gradients.push_back({all[at + 1].data(), size});
+    }
+    const infty::AdamFactors<float> factors{.9f, .1f, .999f, .001f, 1.0f, 1e-8f};
+    const double bytes = static_cast<double>(items * size) * 4 / 1e6;
+    measure_once(clock, "Adam, 48 x 2^20", 7 * bytes, "GB/s", copy,
+                 [&] { Gpu::FusedAdam::step(factors, steps.data(), items); });
+    Tensor<double, Gpu> sums(Shape{items});
+    measure_once(clock, "squares of gradients, 48 x 2^20", bytes, "GB/s", copy,
+                 [&] { Gpu::FusedGradients::squares(gradients.data(), items, sums.data()); });
+    measure_once(clock, "scaling of gradients, 48 x 2^20", 2 * bytes, "GB/s", copy,
+                 [&] { Gpu::FusedGradients::scale(gradients.data(), items, 1.0f); });
+  }
+  const Vector x = uniform({rows, d});
+  const double bytes = static_cast<double>(rows * d) * 4 / 1e6;
+  {
+    Tensor<float, Gpu> sums = Tensor<float, Gpu>::full(Shape{d}, 0.0f);
+    measure_once(clock, "column sums, 16384 x 1024", bytes, "GB/s", copy,
+                 [&] { Gpu::FusedColumnSums::add(rows, d, x.value().data(), sums.data()); });
+  }
+  {
+    const Index vocabulary = 50257;
+    Tensor<float, Gpu> table = Tensor<float, Gpu>::full(Shape{vocabulary, d}, 0.0f);
+    std::vector<Index> drawn(static_cast<std::size_t>(rows));
+    Random random(3);
+    for (Index& token : drawn) token = random.below(vocabulary);
+    const auto tokens = Tensor<Index, Gpu>::from({rows}, drawn);
+    measure_once(clock, "scatter_add_rows, 16384 of 50257 x 1024", 3 * bytes, "GB/s", copy, [&] {
+      Gpu::scatter_add_rows(rows, d, x.value().data(), tokens.data(), vocabulary, table.data());
+    });
+  }
+  {
+    // As a layer makes it and its gradients: x W, dy Wᵀ and xᵀ dy.
+    const Index wide = 4096;
+    const Vector w = uniform({d, wide}), y = uniform({rows, wide});
+    Tensor<float, Gpu> to(Shape{rows, wide}), dx(Shape{rows, d}), dw(Shape{d, wide});
+    const double work = 2.0 * static_cast<double>(rows * d * wide) / 1e9;
+    measure_once(clock, "product x W, 16384 x 1024 x 4096", work, "TFLOP/s", fp32, [&] {
+      Gpu::matmul({.m = rows,
+                   .n = wide,
+                   .k = d,
+                   .a = {.leading = d},
+                   .b = {.leading = wide},
+                   .c = {.leading = wide}},
+                  1.0f, x.value().data(), w.value().data(), 0.0f, to.data());
+    });
+    measure_once(clock, "product dy W^T", work, "TFLOP/s", fp32, [&] {
+      Gpu::matmul({.m = rows,
+                   .n = d,
+                   .k = wide,
+                   .a = {.leading = wide},
+                   .b = {.leading = wide, .transposed = true},
+                   .c = {.leading = d}},
+                  1.0f, y.value().data(), w.value().data(), 0.0f, dx.data());
+    });
+    measure_once(clock, "product x^T dy", work, "TFLOP/s", fp32, [&] {
+      Gpu::matmul({.m = d,
+                   .n = wide,
+                   .k = rows,
+                   .a = {.leading = d, .transposed = true},
+                   .b = {.leading = wide},
+                   .c = {.leading = wide}},
+                  1.0f, x.value().data(), y.value().data(), 0.0f, dw.data());
+    });
+  }
+}
+
 void print_kernels(Clock& clock) {
   const double copy = copy_rate(clock), fp32 = product_rate(clock, CUDA_R_32F, CUBLAS_COMPUTE_32F);
   {
@@ -180,6 +293,8 @@ void print_kernels(Clock& clock) {
     measure(clock, "embedding, 16384 of 50257 x 1024", 2 * bytes, 3 * bytes, "GB/s", copy,
             [&] { return infty::embedding(tokens, table); });
   }
+  print_reads(clock, fp32);
+  print_training(clock, copy, fp32);
 }
 
 }  // namespace

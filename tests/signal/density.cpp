@@ -41,7 +41,7 @@ TEST_CASE("Density: what kernels ask for is there for the Gaussian basis, and on
            requires {
              D::expectation_gradient_at(psi, infty::Index{}, typename Psi::Scalar{},
                                         typename Psi::Scalar{});
-           };
+           } && requires(typename Psi::Scalar t) { D::expectation_gradient_about(psi, t, t, t); };
   };
   const auto skips = []<class D, class Psi>(D, const Psi& psi) {
     return requires { D::reach(psi, typename Psi::Scalar{}, typename Psi::Scalar{}); };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #define CATCH_CONFIG_RUNNER  // Catch2 v2 defines its own parts in this file; v3 ignores it
 #include <cstddef>
+#include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include <infty/eigen/version.hpp>
 #if defined(INFTY_TEST_CUDA)
@@ -47,22 +50,50 @@ struct TypedTests : Catch::TestEventListenerBase {
   std::size_t backend_ = 0, host_ = 0;
 };
 
+/// Each test case as two lines of the file that INFTY_TEST_RECORD in the environment names, if it
+/// does: "began", and "passed" or "failed" when it has ended, each with a tab and its name.
+struct Record : Catch::TestEventListenerBase {
+  using TestEventListenerBase::TestEventListenerBase;
+
+  void testCaseStarting(const Catch::TestCaseInfo& test) override {
+    TestEventListenerBase::testCaseStarting(test);
+    write("began", test.name);
+  }
+  void testCaseEnded(const Catch::TestCaseStats& test) override {
+    const std::string& name = test.testInfo.name;
+    write(test.totals.assertions.allOk() && !TypedTests::on_host_only.contains(name) ? "passed"
+                                                                                     : "failed",
+          name);
+    TestEventListenerBase::testCaseEnded(test);
+  }
+
+ private:
+  static void write(const char* what, const std::string& name) {
+    if (const char* const file = std::getenv("INFTY_TEST_RECORD"))
+      std::ofstream(file, std::ios::app) << what << '\t' << name << '\n';
+  }
+};
+
 }  // namespace
 
 CATCH_REGISTER_LISTENER(TypedTests)
+CATCH_REGISTER_LISTENER(Record)
 
 int main(int argc, char** argv) {
-  std::cout << "infty " << infty::version << ", Catch2 " << CATCH_VERSION_MAJOR << '.'
-            << CATCH_VERSION_MINOR << '.' << CATCH_VERSION_PATCH << ", Eigen "
-            << infty::eigen_version << ", compiler " << __VERSION__ << ", seed "
-            << infty::tests::seed << std::endl;
+  // A list of names is nothing but names.
+  const bool lists = argc > 1 && std::string_view(argv[1]).starts_with("--list");
+  if (!lists)
+    std::cout << "infty " << infty::version << ", Catch2 " << CATCH_VERSION_MAJOR << '.'
+              << CATCH_VERSION_MINOR << '.' << CATCH_VERSION_PATCH << ", Eigen "
+              << infty::eigen_version << ", compiler " << __VERSION__ << ", seed "
+              << infty::tests::seed << std::endl;
 #if defined(INFTY_TEST_CUDA)
   // What ctest counts as skipped.
-  if (const std::string reason = infty::gpu::why_unusable(); !reason.empty()) {
+  if (const std::string reason = infty::gpu::why_unusable(); !lists && !reason.empty()) {
     std::cout << "skipped: " << reason << std::endl;
     return 77;
   }
-  std::cout << infty::gpu::description() << std::endl;
+  if (!lists) std::cout << infty::gpu::description() << std::endl;
 #endif
   Catch::Session session;
   session.configData().rngSeed = static_cast<std::uint32_t>(infty::tests::seed);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <infty/core/config.hpp>
+#include <infty/thrust/fixed_divisor.hpp>
 
 /// Products of tiles in shared memory. A tile is row-major with rows of `tile_leading(n)` elements
 /// and holds a multiple of 4 rows and columns, zeros beyond what it stands for.
@@ -114,8 +115,9 @@ INFTY_HOST_DEVICE void tile_product(Block& block, int m, int n, int k, const A<T
   });
 }
 
-/// What stands in a tile of `rows` rows: of `columns` columns of a matrix in global memory the rows
-/// from `first` on, and zeros for those that do not lie in [begin, end), begin < end.
+/// What stands in a tile of `rows` rows, a multiple of 4: of `columns` columns of a matrix in
+/// global memory the rows from `first` on, and zeros for those that do not lie in [begin, end),
+/// begin < end.
 template <class T>
 struct TileSource {
   const T* from;  ///< row 0
@@ -124,29 +126,41 @@ struct TileSource {
   bool wide;  ///< whether every row is aligned for `load_four`, and columns is a multiple of 4
   int first, begin, end, rows;
   T* tile;
-  const T* plus = nullptr;  ///< added to every row that is there, if not null
+  FixedDivisor across{round_up_4(columns) / 4};  ///< pieces of four neighbours in a row
+  const T* plus = nullptr;                       ///< added to every row that is there, if not null
 
-  /// Pieces of four neighbours, which may be copied in any order.
-  INFTY_HOST_DEVICE int pieces() const { return rows * (round_up_4(columns) / 4); }
-  INFTY_HOST_DEVICE Four<T> load(int piece) const {
-    const int across = round_up_4(columns) / 4, row = piece / across, column = piece % across * 4;
-    // Without a branch the device has several loads under way.
-    const bool inside = first + row >= begin && first + row < end;
-    const T* const source = from + Index{inside ? first + row : begin} * stride + column;
-    Four<T> four;
+  /// Parts of the tile, which may be copied in any order.
+  INFTY_HOST_DEVICE int items() const { return rows / 4 * across.divisor(); }
+  /// Copies one of them: the same four columns of four rows.
+  INFTY_HOST_DEVICE void copy(int item) const {
+    const int row = across.quotient(item), column = 4 * (item - row * across.divisor());
+    const int step = rows / 4, leading = tile_leading(columns);
+    // A row that is not there is read where another is: without a branch the device has all loads
+    // under way at a time.
+    const T* source[4];
+    bool inside[4];
+    for (int r = 0; r < 4; ++r) {
+      const int at = first + row + r * step;
+      const int there = at < begin ? begin : at < end ? at : end - 1;
+      inside[r] = at == there;
+      source[r] = from + Index{there} * stride + column;
+    }
+    Four<T> four[4];
     if (wide) {
-      four = load_four(source);
+      for (int r = 0; r < 4; ++r) four[r] = load_four(source[r]);
     } else {
-      for (int i = 0; i < 4; ++i) four.x[i] = column + i < columns ? source[i] : T(0);
+      for (int r = 0; r < 4; ++r)
+        for (int i = 0; i < 4; ++i) four[r].x[i] = column + i < columns ? source[r][i] : T(0);
     }
     if (plus)
-      for (int i = 0; i < 4; ++i) four.x[i] += column + i < columns ? plus[column + i] : T(0);
-    for (int i = 0; i < 4; ++i) four.x[i] = inside ? four.x[i] : T(0);
-    return four;
-  }
-  INFTY_HOST_DEVICE void store(int piece, const Four<T>& four) const {
-    const int across = round_up_4(columns) / 4, row = piece / across, column = piece % across * 4;
-    store_four(tile + row * tile_leading(columns) + column, four);
+      for (int i = 0; i < 4; ++i) {
+        const T x = column + i < columns ? plus[column + i] : T(0);
+        for (int r = 0; r < 4; ++r) four[r].x[i] += x;
+      }
+    for (int r = 0; r < 4; ++r) {
+      for (int i = 0; i < 4; ++i) four[r].x[i] = inside[r] ? four[r].x[i] : T(0);
+      store_four(tile + (row + r * step) * leading + column, four[r]);
+    }
   }
 };
 
@@ -159,27 +173,18 @@ bool aligned_for_four(const T* from, Index stride) {
 /// Fills a tile, then a barrier.
 template <class Block, class T>
 INFTY_HOST_DEVICE void copy_tile(Block& block, const TileSource<T>& a) {
-  // As many loads of one thread are under way at a time.
-  constexpr int loads = 4;
-  const int pieces = a.pieces(), items = (pieces + loads - 1) / loads;
-  block.each(items, [&](int item) {
-    Four<T> four[loads];
-    for (int l = 0; l < loads; ++l)
-      if (item + l * items < pieces) four[l] = a.load(item + l * items);
-    for (int l = 0; l < loads; ++l)
-      if (item + l * items < pieces) a.store(item + l * items, four[l]);
-  });
+  block.each(a.items(), [&](int item) { a.copy(item); });
 }
 
-/// Adds a tile, row i as row first + i < end, to a matrix in global memory whose row 0 is `to`,
-/// then a barrier.
+/// Adds a tile of columns.divisor() columns, row i as row first + i < end, to a matrix in global
+/// memory whose row 0 is `to`, then a barrier.
 template <class Block, class T>
-INFTY_HOST_DEVICE void add_tile(Block& block, const T* tile, int rows, int columns, int first,
-                                int end, T* to, Index stride) {
-  block.each(rows * columns, [&](int i) {
-    const int row = i / columns, column = i % columns;
-    if (first + row < end)
-      to[Index{first + row} * stride + column] += tile[row * tile_leading(columns) + column];
+INFTY_HOST_DEVICE void add_tile(Block& block, const T* tile, int rows, const FixedDivisor& columns,
+                                int first, int end, T* to, Index stride) {
+  const int leading = tile_leading(columns.divisor());
+  block.each(rows * columns.divisor(), [&](int i) {
+    const int row = columns.quotient(i), column = i - row * columns.divisor();
+    if (first + row < end) to[Index{first + row} * stride + column] += tile[row * leading + column];
   });
 }
 

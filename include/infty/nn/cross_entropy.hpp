@@ -87,9 +87,17 @@ Variable<T, B> token_losses(const Variable<T, B>& logits, const Tensor<Index, B>
   return record(
       losses,
       [logits, targets, normaliser, rows, classes, ignored](const Tensor<T, B>& dy) {
-        Kernel::backward(
-            TokenLossInputs<T>{rows, classes, logits.value().data(), targets.data(), ignored},
-            normaliser.data(), dy.data(), logits.grad().data());
+        const TokenLossInputs<T> in{rows, classes, logits.value().data(), targets.data(), ignored};
+        // Logits are large: a gradient of zeros need not be filled in and read by kernels that
+        // write.
+        if constexpr (requires(T* to) {
+                        Kernel::backward(in, normaliser.data(), dy.data(), to, true);
+                      }) {
+          const GradTarget<T> to = logits.grad_target();
+          Kernel::backward(in, normaliser.data(), dy.data(), to.data, to.add);
+        } else {
+          Kernel::backward(in, normaliser.data(), dy.data(), logits.grad().data());
+        }
       },
       logits, targets);
 }

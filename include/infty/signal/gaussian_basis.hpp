@@ -98,8 +98,12 @@ class GaussianBasis {
   }
   /// `gaussian_expectation` where the inverse spread r is known.
   INFTY_HOST_DEVICE Expectation<T> gaussian_expectation_at(Index j, T mu, T r) const {
+    return gaussian_expectation_about(centre(j), mu, r);
+  }
+  /// Computes the same of a function whose centre c is known, too.
+  INFTY_HOST_DEVICE static Expectation<T> gaussian_expectation_about(T c, T mu, T r) {
     constexpr T peak = T(0.39894228040143267793994606L);  // 1 / sqrt(2 pi)
-    const T z = (mu - centre(j)) * r;
+    const T z = (mu - c) * r;
     const T value = math::exp_decay(T(-0.5) * z * z) * (peak * r);
     return {value, -value * z * r, value * (z * z - 1) * r * r / 2};
   }

@@ -69,6 +69,18 @@ struct GaussianDensity {
     return psi.gaussian_expectation_at(j, mu, inverse_spread);
   }
 
+  /// Computes the same of a function whose centre is known, too, if the basis can by that alone.
+  template <SpreadBasis Psi>
+    requires requires(const Psi& psi, typename Psi::Scalar t) {
+      psi.gaussian_expectation_about(t, t, t);
+      psi.centre(Index{});
+    }
+  INFTY_HOST_DEVICE static Expectation<typename Psi::Scalar> expectation_gradient_about(
+      const Psi& psi, typename Psi::Scalar centre, typename Psi::Scalar mu,
+      typename Psi::Scalar inverse_spread) {
+    return psi.gaussian_expectation_about(centre, mu, inverse_spread);
+  }
+
   /// How far from mu a function's centre must lie for its expectation to be `tail` times its
   /// largest value, for the widest functions, if the basis can tell; with tail in (0, 1).
   template <LocalBasis Psi>

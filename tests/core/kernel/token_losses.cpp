@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <infty/core/number.hpp>
 #include <infty/nn/cross_entropy.hpp>
 
 #include "support/catch.hpp"
@@ -146,6 +147,25 @@ TEMPLATE_LIST_TEST_CASE("token_losses: the kernel has the same bits with any num
 }
 
 #if defined(INFTY_TEST_THRUST)
+TEST_CASE("token_losses by tiles: a gradient that is written is one that is added to zeros") {
+  using B = infty::ThrustBackend<infty::Cpp>;
+  using Kernel = B::FusedTokenLosses;
+  Random random(infty::tests::seed);
+  const Index rows = 9, classes = 5000;  // more than a piece
+  const auto x = uniform_tensor<float, B>({rows, classes}, random, -5, 5);
+  const auto targets = Tensor<Index, B>::from({rows}, some_targets(rows, classes, random));
+  const auto d = uniform_tensor<float, B>({rows}, random);
+  Tensor<float, B> normaliser(Shape{rows}), losses(Shape{rows});
+  const infty::TokenLossInputs<float> in{rows, classes, x.data(), targets.data(),
+                                         infty::ignore_index};
+  Kernel::forward(in, normaliser.data(), losses.data());
+  auto added = Tensor<float, B>::full({rows, classes}, 0);
+  auto written = Tensor<float, B>::full({rows, classes}, infty::math::not_a_number<float>);
+  Kernel::backward(in, normaliser.data(), d.data(), added.data(), true);
+  Kernel::backward(in, normaliser.data(), d.data(), written.data(), false);
+  CHECK(written.to_vector() == added.to_vector());
+}
+
 TEST_CASE("token_losses: the kernels have no race") {
   Random random(infty::tests::seed);
   for (const Index classes : {1, 9000}) {

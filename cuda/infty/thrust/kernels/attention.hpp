@@ -91,9 +91,9 @@ struct TiledAttention {
   template <class T>
   static bool fits(const AttentionSize& s) {
     constexpr Index most = Index{1} << 30;
-    return s.batch < most && s.heads < most && s.keys < most && has_room<AttentionForward<T>>(s) &&
-           has_room<AttentionQueryGradient<T>>(s) && has_room<AttentionKeyGradient<T>>(s) &&
-           has_room<AttentionDistanceGradient<T>>(s);
+    return s.batch < most && s.heads < most && s.keys < most && s.model() < most &&
+           has_room<AttentionForward<T>>(s) && has_room<AttentionQueryGradient<T>>(s) &&
+           has_room<AttentionKeyGradient<T>>(s) && has_room<AttentionDistanceGradient<T>>(s);
   }
 
  private:
@@ -129,7 +129,15 @@ struct TiledAttention {
     row_products(in.r, in.w, in.u, s.keys * s.heads, s.heads, s.head_dim, bias);
     const bool wide = aligned_for_four(in.q, s.head_dim) && aligned_for_four(in.k, s.head_dim) &&
                       aligned_for_four(in.v, s.head_dim) && aligned_for_four(in.r, s.head_dim);
-    return {s, in, bias, T(1) / std::sqrt(static_cast<T>(s.head_dim)), wide, 0};
+    const int d = static_cast<int>(s.head_dim);
+    return {s,
+            in,
+            bias,
+            T(1) / std::sqrt(static_cast<T>(d)),
+            wide,
+            0,
+            FixedDivisor(d),
+            FixedDivisor(round_up_4(d) / 4)};
   }
 
   template <class T>

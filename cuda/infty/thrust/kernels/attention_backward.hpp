@@ -89,7 +89,7 @@ struct AttentionQueryGradient : AttentionBackward<T> {
       });
       banded_sums(block, rows, width, p, kv, band, dq);
     }
-    add_tile(block, dq, rows, this->head_dim(), first, this->count_queries(),
+    add_tile(block, dq, rows, this->dims, first, this->count_queries(),
              this->to.q + b * s.queries * s.model() + h * s.head_dim, s.model());
   }
 };
@@ -166,11 +166,9 @@ struct AttentionKeyGradient : AttentionBackward<T> {
     }
     const Index at = this->of_keys(b) + h * s.head_dim;
     if (this->to.k)
-      add_tile(block, dk, keys, this->head_dim(), key, this->count_keys(), this->to.k + at,
-               s.model());
+      add_tile(block, dk, keys, this->dims, key, this->count_keys(), this->to.k + at, s.model());
     if (this->to.v)
-      add_tile(block, dv, keys, this->head_dim(), key, this->count_keys(), this->to.v + at,
-               s.model());
+      add_tile(block, dv, keys, this->dims, key, this->count_keys(), this->to.v + at, s.model());
     if (du)
       block.each(this->head_dim(), [&](int d) {
         T sum = T(0);
@@ -252,7 +250,7 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
     }
     // The queries stood with u and belong here with w.
     block.each(keys * this->head_dim(), [&](int item) {
-      const int c = item / this->head_dim(), d = item % this->head_dim();
+      const int c = this->dims.quotient(item), d = item - c * this->head_dim();
       const Index column = h * s.head_dim + d;
       if (distance + c < s.keys)
         dr[(part * s.keys + distance + c) * s.model() + column] =

@@ -88,7 +88,7 @@ struct AttentionForward : AttentionTiles<T> {
     }
     const Index e = s.model();
     block.each(rows * this->head_dim(), [&](int item) {
-      const int i = item / this->head_dim(), d = item % this->head_dim();
+      const int i = this->dims.quotient(item), d = item - i * this->head_dim();
       if (first + i < last)
         y[(b * s.queries + first + i) * e + h * s.head_dim + d] = out[i * leading + d] / sum[i];
     });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <infty/core/kernel/attention.hpp>
+#include <infty/thrust/fixed_divisor.hpp>
 #include <infty/thrust/kernels/banded_tiles.hpp>
 #include <infty/thrust/tile.hpp>
 #include <infty/thrust/tile_product.hpp>
@@ -16,10 +17,11 @@ struct AttentionTiles {
 
   AttentionSize size;
   AttentionInputs<T> in;
-  const T* bias;  ///< [K, H]
-  T factor;       ///< 1 / sqrt(D)
-  bool wide;      ///< all inputs are aligned for `load_four`
-  int tile_rows;  ///< queries of a tile
+  const T* bias;              ///< [K, H]
+  T factor;                   ///< 1 / sqrt(D)
+  bool wide;                  ///< all inputs are aligned for `load_four`
+  int tile_rows;              ///< queries of a tile
+  FixedDivisor dims, pieces;  ///< D, and pieces of four in a row of a tile
 
   INFTY_HOST_DEVICE int head_dim() const { return static_cast<int>(size.head_dim); }
   INFTY_HOST_DEVICE int count_queries() const { return static_cast<int>(size.queries); }
@@ -42,7 +44,16 @@ struct AttentionTiles {
   /// Head h of `n` rows from `first` on of a matrix [., H D] that begins at `from`.
   INFTY_HOST_DEVICE TileSource<T> source(const T* from, int h, int first, int n, int begin, int end,
                                          T* tile) const {
-    return {from + h * size.head_dim, size.model(), head_dim(), wide, first, begin, end, n, tile};
+    return {from + h * size.head_dim,
+            size.model(),
+            head_dim(),
+            wide,
+            first,
+            begin,
+            end,
+            n,
+            tile,
+            pieces};
   }
   INFTY_HOST_DEVICE TileSource<T> queries(int b, int h, int first, T* tile) const {
     TileSource<T> q = source(in.q + b * size.queries * size.model(), h, first, tile_rows, 0,

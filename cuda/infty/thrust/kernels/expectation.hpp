@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 #include <infty/autograd/linear.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/memory/ops/expected_values.hpp>
+#include <infty/thrust/fixed_divisor.hpp>
+#include <infty/thrust/kernels/expectation_tiles.hpp>
 #include <infty/thrust/tile.hpp>
 #include <infty/thrust/tile_product.hpp>
 
@@ -17,73 +20,6 @@ struct ThrustBackend;
 
 namespace detail {
 
-/// What the kernels of `expected_values` share: tiles of as many queries as basis functions.
-template <class Density, class T, class Psi>
-struct ExpectationTiles {
-  static constexpr int threads = 256;
-
-  ReadSize size;
-  Psi psi;
-  const T *density, *values;
-  bool wide;  ///< all matrices are aligned for `load_four`
-  int tile_rows;
-
-  INFTY_HOST_DEVICE int head_dim() const { return static_cast<int>(size.head_dim); }
-  INFTY_HOST_DEVICE int padded_head_dim() const { return round_up_4(size.head_dim); }
-  INFTY_HOST_DEVICE int leading() const { return tile_leading(size.head_dim); }
-  INFTY_HOST_DEVICE int count_queries() const { return static_cast<int>(size.queries); }
-  INFTY_HOST_DEVICE int count_basis() const { return static_cast<int>(size.basis); }
-  INFTY_HOST_DEVICE int query_tiles() const {
-    return (count_queries() + tile_rows - 1) / tile_rows;
-  }
-  INFTY_HOST_DEVICE int basis_tiles() const { return (count_basis() + tile_rows - 1) / tile_rows; }
-  INFTY_HOST_DEVICE Index model() const { return size.heads * size.head_dim; }
-
-  /// Elements of a tile of vectors, and of expectations.
-  INFTY_HOST_DEVICE Index vectors() const { return Index{tile_rows} * leading(); }
-  INFTY_HOST_DEVICE Index expectations() const {
-    return Index{tile_rows} * tile_leading(tile_rows);
-  }
-
-  /// Head h of the rows from `first` on of row b of a matrix [B, count, H D].
-  INFTY_HOST_DEVICE TileSource<T> source(const T* from, int b, int h, int first, int count,
-                                         T* tile) const {
-    return {from + b * count * model() + h * size.head_dim,
-            model(),
-            head_dim(),
-            wide,
-            first,
-            0,
-            count,
-            tile_rows,
-            tile};
-  }
-  /// mu and sigma² of the queries from `first` on.
-  template <class Block>
-  INFTY_HOST_DEVICE void copy_density(Block& block, int b, int h, int first, T* mu, T* var) const {
-    const T* const from = density + (b * size.heads + h) * size.queries;
-    const Index n = size.batch * size.heads * size.queries;
-    block.each(tile_rows, [&](int i) {
-      const bool inside = first + i < count_queries();
-      mu[i] = inside ? from[first + i] : T(0);
-      var[i] = inside ? from[n + first + i] : T(1);
-    });
-  }
-  /// p(i, j) = E[psi_j] of query i, zero where there is no such function or query, and a barrier.
-  template <class Block>
-  INFTY_HOST_DEVICE void expect(Block& block, int queries, int basis, const T* mu, const T* var,
-                                T* p) const {
-    const int rows = tile_rows, leading_p = tile_leading(rows);
-    block.each(rows * rows, [&](int item) {
-      const int i = item / rows, j = item % rows;
-      p[i * leading_p + j] =
-          queries + i < count_queries() && basis + j < count_basis()
-              ? Density::expectation_gradient(psi, Index{basis + j}, mu[i], var[i]).value
-              : T(0);
-    });
-  }
-};
-
 /// out of a tile of queries.
 template <class Density, class T, class Psi>
 struct ExpectationForward : ExpectationTiles<Density, T, Psi> {
@@ -92,8 +28,7 @@ struct ExpectationForward : ExpectationTiles<Density, T, Psi> {
   Index blocks() const { return this->size.batch * this->size.heads * this->query_tiles(); }
   std::size_t shared_bytes() const {
     return 2 * detail::shared_bytes<T>(this->vectors()) +
-           detail::shared_bytes<T>(this->expectations()) +
-           2 * detail::shared_bytes<T>(this->tile_rows);
+           detail::shared_bytes<T>(this->expectations()) + this->table_bytes();
   }
 
   template <class Block>
@@ -106,14 +41,16 @@ struct ExpectationForward : ExpectationTiles<Density, T, Psi> {
     T* const sums = block.template shared<T>(this->vectors());
     T* const v = block.template shared<T>(this->vectors());
     T* const p = block.template shared<T>(this->expectations());
-    T* const mu = block.template shared<T>(rows);
-    T* const var = block.template shared<T>(rows);
+    const auto t = this->tables(block);
 
-    this->copy_density(block, b, h, first, mu, var);
+    this->know_queries(block, b, h, first, t);
     block.each(rows * stride, [&](int i) { sums[i] = T(0); });
-    for (int basis = 0; basis < this->count_basis(); basis += rows) {
+    const Span<int> tiles = this->tiles_of(block, this->reached(block, first, t));
+    for (int tile = tiles.low; tile <= tiles.high; ++tile) {
+      const int basis = tile * rows;
+      this->know_functions(block, basis, t);
       copy_tile(block, this->source(this->values, b, h, basis, this->count_basis(), v));
-      this->expect(block, first, basis, mu, var, p);
+      this->expect(block, first, basis, t, p);
       tile_product<T>(block, rows, this->padded_head_dim(), rows, ByRows<T>{p, tile_leading(rows)},
                       ByColumns<T>{v, stride}, [&](int i, int d, const Four<T>& value) {
                         add_four(sums + i * stride + d, value);
@@ -122,7 +59,7 @@ struct ExpectationForward : ExpectationTiles<Density, T, Psi> {
     T* const to = out + b * this->size.queries * this->model() + h * this->size.head_dim;
     const int columns = this->head_dim();
     block.each(rows * columns, [&](int item) {
-      const int i = item / columns, d = item % columns;
+      const int i = this->dims.quotient(item), d = item - i * columns;
       if (first + i < this->count_queries())
         to[Index{first + i} * this->model() + d] = sums[i * stride + d];
     });
@@ -139,8 +76,7 @@ struct ExpectationBackward : ExpectationTiles<Density, T, Psi> {
   Index blocks() const { return this->size.batch * this->size.heads * this->basis_tiles(); }
   std::size_t shared_bytes() const {
     return 3 * detail::shared_bytes<T>(this->vectors()) +
-           detail::shared_bytes<T>(this->expectations()) +
-           2 * detail::shared_bytes<T>(this->tile_rows);
+           detail::shared_bytes<T>(this->expectations()) + this->table_bytes();
   }
 
   template <class Block>
@@ -155,15 +91,24 @@ struct ExpectationBackward : ExpectationTiles<Density, T, Psi> {
     T* const sums = block.template shared<T>(this->vectors());
     T* const dz = block.template shared<T>(this->vectors());
     T* const p = block.template shared<T>(this->expectations());
-    T* const mu = block.template shared<T>(rows);
-    T* const var = block.template shared<T>(rows);
+    const auto t = this->tables(block);
     const Index n = this->size.batch * this->size.heads * this->size.queries;
     T* const of_density = d_density ? d_density + 2 * n * tile + row * this->size.queries : nullptr;
 
     copy_tile(block, this->source(this->values, b, h, basis, this->count_basis(), v));
     block.each(rows * stride, [&](int i) { sums[i] = T(0); });
+    this->know_functions(block, basis, t);
+    const Span<T> centres = this->centres(tile);
     for (int first = 0; first < this->count_queries(); first += rows) {
-      this->copy_density(block, b, h, first, mu, var);
+      this->know_queries(block, b, h, first, t);
+      if (!this->may_count(centres, this->reached(block, first, t))) {
+        if (d_density)
+          block.each(rows, [&](int i) {
+            if (first + i < this->count_queries())
+              of_density[first + i] = of_density[n + first + i] = T(0);
+          });
+        continue;
+      }
       copy_tile(block, this->source(d_out, b, h, first, this->count_queries(), dz));
       if (d_density) {
         tile_product<T>(block, rows, rows, width, ByRows<T>{dz, stride}, ByRows<T>{v, stride},
@@ -177,8 +122,7 @@ struct ExpectationBackward : ExpectationTiles<Density, T, Psi> {
               x = T(0);
               if (first + i >= this->count_queries() || basis + j >= this->count_basis())
                 return SumPair<T>{};
-              const Expectation<T> at =
-                  Density::expectation_gradient(this->psi, Index{basis + j}, mu[i], var[i]);
+              const Expectation<T> at = this->at(t, basis, i, j);
               x = at.value;
               return SumPair<T>{dx * at.d_mu, dx * at.d_var};
             },
@@ -189,7 +133,7 @@ struct ExpectationBackward : ExpectationTiles<Density, T, Psi> {
               }
             });
       } else {
-        this->expect(block, first, basis, mu, var, p);
+        this->expect(block, first, basis, t, p);
       }
       if (d_values)
         tile_product<T>(
@@ -197,15 +141,16 @@ struct ExpectationBackward : ExpectationTiles<Density, T, Psi> {
             [&](int j, int d, const Four<T>& value) { add_four(sums + j * stride + d, value); });
     }
     if (d_values)
-      add_tile(block, sums, rows, this->head_dim(), basis, this->count_basis(),
+      add_tile(block, sums, rows, this->dims, basis, this->count_basis(),
                d_values + b * this->size.basis * this->model() + h * this->size.head_dim,
                this->model());
   }
 };
 
 /// `expected_values` by tiles of queries and basis functions: the expectations of a tile stay in
-/// shared memory and are never written out. Its sums run in an order that the sizes alone
-/// determine.
+/// shared memory and are never written out. A tile of functions that are all too far from all
+/// queries of a tile to count is left out, as `QueryOrder` says, if `skip_tails` is on. Its sums
+/// run in an order that sizes and densities determine.
 template <class System, class Density>
 struct TiledExpectation {
   using B = ThrustBackend<System>;
@@ -245,7 +190,17 @@ struct TiledExpectation {
   template <class T, class Psi>
   static ExpectationTiles<Density, T, Psi> tiles(const ReadSize& s, const Psi& psi,
                                                  const T* density, const T* values) {
-    return {s, psi, density, values, aligned_for_four(values, s.head_dim), 0};
+    const int d = static_cast<int>(s.head_dim);
+    return {s,
+            psi,
+            density,
+            values,
+            aligned_for_four(values, s.head_dim),
+            0,
+            std::numeric_limits<T>::epsilon() / (64 * static_cast<T>(s.basis)),
+            FixedDivisor(d),
+            FixedDivisor(round_up_4(d) / 4),
+            FixedDivisor(1)};
   }
   // The kernel with as many rows as shared memory has room for, with 0 if not even 4 or if places
   // need more than 32 bits.
@@ -254,8 +209,10 @@ struct TiledExpectation {
     constexpr Index most = Index{1} << 30;
     const ReadSize& s = kernel.size;
     const bool in_range = s.batch < most && s.heads < most && s.queries < most && s.basis < most;
-    for (kernel.tile_rows = in_range ? 64 : 0; kernel.tile_rows >= 4; kernel.tile_rows /= 2)
+    for (kernel.tile_rows = in_range ? 64 : 0; kernel.tile_rows >= 4; kernel.tile_rows /= 2) {
+      kernel.across_functions = FixedDivisor(kernel.tile_rows);
       if (kernel.shared_bytes() <= most_shared) return kernel;
+    }
     kernel.tile_rows = 0;
     return kernel;
   }

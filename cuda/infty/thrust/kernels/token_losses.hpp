@@ -57,7 +57,7 @@ struct TokenLossesForward {
   }
 };
 
-/// A piece of a row a block: d_logits += (softmax - one-hot target) * d_loss.
+/// A piece of a row a block: d_logits (+)= (softmax - one-hot target) * d_loss.
 template <class T>
 struct TokenLossesBackward {
   static constexpr int threads = 256;
@@ -66,6 +66,7 @@ struct TokenLossesBackward {
   TokenLossInputs<T> in;
   const T *normaliser, *d_losses;
   T* d_logits;
+  bool add;  ///< to what d_logits holds; otherwise it is overwritten
 
   INFTY_HOST_DEVICE Index pieces() const { return (in.classes + piece - 1) / piece; }
   INFTY_HOST_DEVICE std::size_t shared_bytes() const { return 0; }
@@ -74,15 +75,23 @@ struct TokenLossesBackward {
   INFTY_HOST_DEVICE void operator()(Block& block) const {
     const Index row = block.index() / pieces(), begin = block.index() % pieces() * piece;
     const Index classes = in.classes, target = in.targets[row];
-    if (target == in.ignored) return;
+    if (target == in.ignored && add) return;
     const int count = static_cast<int>(classes - begin < piece ? classes - begin : piece);
     const T* const x = in.logits + row * classes + begin;
     T* const to = d_logits + row * classes + begin;
     const T d = d_losses[row], norm = normaliser[row];
-    block.each(count, [&](int j) {
-      const T hit = begin + j == target ? T(1) : T(0);
-      to[j] += d * (math::exp(x[j] - norm) - hit);
-    });
+    if (add)
+      block.each(count, [&](int j) {
+        const T hit = begin + j == target ? T(1) : T(0);
+        to[j] += d * (math::exp(x[j] - norm) - hit);
+      });
+    else if (target == in.ignored)
+      block.each(count, [&](int j) { to[j] = T(0); });
+    else
+      block.each(count, [&](int j) {
+        const T hit = begin + j == target ? T(1) : T(0);
+        to[j] = d * (math::exp(x[j] - norm) - hit);
+      });
   }
 };
 
@@ -94,10 +103,11 @@ struct TiledTokenLosses {
     launch<System>(in.rows, TokenLossesForward<T>{in, normaliser, losses});
   }
 
+  /// As `ComposedTokenLosses::backward`; without `add`, d_logits is overwritten.
   template <class T>
   static void backward(const TokenLossInputs<T>& in, const T* normaliser, const T* d_losses,
-                       T* d_logits) {
-    const TokenLossesBackward<T> kernel{in, normaliser, d_losses, d_logits};
+                       T* d_logits, bool add = true) {
+    const TokenLossesBackward<T> kernel{in, normaliser, d_losses, d_logits, add};
     launch<System>(in.rows * kernel.pieces(), kernel);
   }
 };
