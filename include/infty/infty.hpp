@@ -84,6 +84,7 @@
 #include <infty/io/settings.hpp>
 #include <infty/lifelong/a_gem.hpp>
 #include <infty/lifelong/accuracy_matrix.hpp>
+#include <infty/lifelong/adapted_heads.hpp>
 #include <infty/lifelong/candidate_predictor.hpp>
 #include <infty/lifelong/class_head.hpp>
 #include <infty/lifelong/episodic_config.hpp>
