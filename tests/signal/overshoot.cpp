@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <vector>
 
 #include <infty/signal/contraction.hpp>
@@ -34,12 +35,17 @@ using GaussianCache = RidgeCache<double, EigenBackend, GaussianBasis<double>>;
 /// max_t sum_i |G_i . psi(t)| by a loop over places much finer than the narrowest function.
 template <class Psi>
 double plain_lebesgue(const Psi& psi, const Tensor<double>& G, double step = 4e-4) {
+  const std::vector<double> g = G.to_vector();
+  std::vector<double> values(static_cast<std::size_t>(psi.size()));
+  const double* const end = g.data() + g.size();  // pointers, for sanitizers look at every call
   double most = 0;
   for (double t = 0; t <= 1; t += step) {
+    for (std::size_t j = 0; j < values.size(); ++j) values[j] = psi(static_cast<Index>(j), t);
     double sum = 0;
-    for (Index i = 0; i < G.dim(0); ++i) {
+    for (const double* row = g.data(); row != end;) {
       double value = 0;
-      for (Index j = 0; j < psi.size(); ++j) value += G.data()[i * psi.size() + j] * psi(j, t);
+      for (const double *v = values.data(), *last = v + values.size(); v != last; ++v, ++row)
+        value += *row * *v;
       sum += std::fabs(value);
     }
     most = std::max(most, sum);
