@@ -45,6 +45,7 @@
 #include <infty/core/kernel/token_losses.hpp>
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/member_list.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>

@@ -21,16 +21,32 @@ inline constexpr bool is_variable = false;
 template <class T, class B>
 inline constexpr bool is_variable<Variable<T, B>> = true;
 
+template <class Member, class F>
+void for_each_place(Member& member, F&& f, const std::string& name = "");
+
+/// What a walk is to the members of one layer. Not a lambda, for it is made for every layer and
+/// everything that is done to one.
+template <class F, bool is_const>
+struct PlaceWalk {
+  F& f;
+  const std::string& name;
+
+  template <class Inner>
+  void operator()(std::string_view part, Inner& inner) const {
+    std::conditional_t<is_const, const Inner, Inner>& as_it_is = inner;
+    for_each_place(as_it_is, f, name.empty() ? std::string(part) : name + '.' + std::string(part));
+  }
+};
+
 /// Calls f(name, variable) for every place of a layer where a parameter stands: see below.
 template <class Member, class F>
-void for_each_place(Member& member, F&& f, const std::string& name = "") {
+void for_each_place(Member& member, F&& f, const std::string& name) {
   using M = std::remove_const_t<Member>;
   if constexpr (is_variable<M>) {
     f(name, member);
   } else if constexpr (Layer<M>) {
-    visit_members(member, [&](std::string_view part, auto& inner) {
-      for_each_place(inner, f, name.empty() ? std::string(part) : name + '.' + std::string(part));
-    });
+    const PlaceWalk<std::remove_reference_t<F>, std::is_const_v<Member>> walk{f, name};
+    const_cast<M&>(member).visit(walk);
   } else if constexpr (is_optional<M>) {
     if (member) for_each_place(*member, f, name);
   } else {

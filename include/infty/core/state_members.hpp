@@ -42,7 +42,7 @@ struct RowSequences {
 // A row whose tensors and counts are all zero is a fresh row. A tensor that has RowCounts named
 // "length" beside it, as in RowSequences, holds sequences, [batch, L, ...], aligned to the right,
 // with zeros in front: states that are joined, and checkpoints, may differ in its L. From `visit`
-// come all of the functions below.
+// come all of the functions below, and those of state.hpp.
 
 namespace detail {
 
@@ -66,33 +66,71 @@ inline RowCounts& counts_of(RowIds& ids) { return ids.id; }
 inline const RowCounts& counts_of(const RowCounts& counts) { return counts; }
 inline const RowCounts& counts_of(const RowIds& ids) { return ids.id; }
 
-/// The name of a member: parts joined by dots.
-struct DottedName {
-  std::string text;
-  DottedName operator/(std::string_view part) const {
-    return {text.empty() ? std::string(part) : text + '.' + std::string(part)};
-  }
-};
+/// The name of a member while a walk is at it: parts joined by dots. It stands on the walk's stack,
+/// above the names of what holds the member, and allocates nothing until it is asked for its text.
+class MemberPath {
+ public:
+  MemberPath() = default;
+  /// A name that does not hold a part: what stands before those of all members.
+  explicit MemberPath(std::string_view first)
+      : part_(first), hash_(first.empty() ? of_nothing : joined(of_nothing, first)) {}
 
-/// The name of a member as a hash (FNV-1a), which allocates nothing.
-struct HashedName {
-  std::uint64_t hash = 14695981039346656037U;
-  HashedName operator/(std::string_view part) const {
-    HashedName name = *this;
-    for (const char c : part) name.add(static_cast<unsigned char>(c));
-    name.add('.');
-    return name;
+  /// The name of a part, which must not outlive this one, nor the part's text.
+  MemberPath operator/(std::string_view part) const { return {this, part}; }
+
+  std::string text() const {
+    std::string before = above_ ? above_->text() : std::string();
+    return before.empty() ? std::string(part_) : before + '.' + std::string(part_);
   }
-  friend bool operator==(const HashedName&, const HashedName&) = default;
+  /// Tells it from others without its text (FNV-1a).
+  std::uint64_t hash() const { return hash_; }
 
  private:
-  void add(unsigned char c) { hash = (hash ^ c) * 1099511628211U; }
+  MemberPath(const MemberPath* above, std::string_view part)
+      : above_(above), part_(part), hash_(joined(above->hash_, part)) {}
+
+  static std::uint64_t joined(std::uint64_t hash, std::string_view part) {
+    const auto add = [&](unsigned char c) { hash = (hash ^ c) * 1099511628211U; };
+    for (const char c : part) add(static_cast<unsigned char>(c));
+    add('.');
+    return hash;
+  }
+
+  static constexpr std::uint64_t of_nothing = 14695981039346656037U;
+
+  const MemberPath* above_ = nullptr;
+  std::string_view part_;
+  std::uint64_t hash_ = of_nothing;
+};
+
+template <class Member, class F>
+void walk_members(Member& member, F& f, const MemberPath& name, const RowCounts* length = nullptr);
+
+/// What a walk is to the members of one state: first looks for the counts that are named "length",
+/// then goes on into each. Not a lambda, for it is made for every state and everything that is done
+/// to one.
+template <class F, bool is_const>
+struct MemberWalk {
+  F& f;
+  const MemberPath& name;
+  const RowCounts* beside = nullptr;
+  bool goes_on = false;
+
+  template <class Inner>
+  void operator()(std::string_view part, Inner& inner) {
+    if (goes_on) {
+      std::conditional_t<is_const, const Inner, Inner>& as_it_is = inner;
+      walk_members(as_it_is, f, name / part, beside);
+    } else if constexpr (std::is_same_v<std::remove_const_t<Inner>, RowCounts>) {
+      if (part == "length") beside = &inner;
+    }
+  }
 };
 
 /// Calls f(name, member, length) for every tensor, RowCounts, RowIds and store of a state. `length`
 /// are the counts beside a tensor of sequences, which say how much of it each row fills; else null.
-template <class Member, class F, class Name>
-void walk_members(Member& member, F&& f, const Name& name, const RowCounts* length = nullptr) {
+template <class Member, class F>
+void walk_members(Member& member, F& f, const MemberPath& name, const RowCounts* length) {
   using M = std::remove_const_t<Member>;
   if constexpr (is_tensor<M>) {
     f(name, member, tensor_of(member).rank() >= 2 ? length : nullptr);
@@ -100,14 +138,10 @@ void walk_members(Member& member, F&& f, const Name& name, const RowCounts* leng
     const RowCounts* const none = nullptr;
     f(name, member, none);
   } else if constexpr (Visitable<M>) {  // which names its members as a layer does
-    const RowCounts* beside = nullptr;
-    visit_members(member, [&](std::string_view part, auto& inner) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(inner)>, RowCounts>)
-        if (part == "length") beside = &inner;
-    });
-    visit_members(member, [&](std::string_view part, auto& inner) {
-      walk_members(inner, f, name / part, beside);
-    });
+    MemberWalk<F, std::is_const_v<Member>> walk{f, name};
+    const_cast<M&>(member).visit(walk);
+    walk.goes_on = true;
+    const_cast<M&>(member).visit(walk);
   } else if constexpr (is_optional<M>) {
     if (member) walk_members(*member, f, name, length);
   } else {
@@ -122,41 +156,26 @@ void walk_members(Member& member, F&& f, const Name& name, const RowCounts* leng
 
 /// Calls f as `walk_members` does, and in place of a store for each member of what it saves. A
 /// store of a state that is not const takes them back, with what f has put into them.
-template <class Member, class F, class Name>
-void walk_saved(Member& member, const F& f, const Name& name) {
-  walk_members(
-      member,
-      [&](const Name& full, auto& inner, const RowCounts* length) {
-        using M = std::remove_reference_t<decltype(inner)>;
-        if constexpr (RowStore<std::remove_const_t<M>>) {
-          auto saved = inner.saved();
-          walk_saved(saved, f, full);
-          if constexpr (!std::is_const_v<M>) inner.restore(saved);
-        } else {
-          f(full, inner, length);
-        }
-      },
-      name);
+template <class Member, class F>
+void walk_saved(Member& member, const F& f, const MemberPath& name) {
+  const auto unfold = [&](const MemberPath& full, auto& inner, const RowCounts* length) {
+    using M = std::remove_reference_t<decltype(inner)>;
+    if constexpr (RowStore<std::remove_const_t<M>>) {
+      auto saved = inner.saved();
+      walk_saved(saved, f, full);
+      if constexpr (!std::is_const_v<M>) inner.restore(saved);
+    } else {
+      f(full, inner, length);
+    }
+  };
+  walk_members(member, unfold, name);
 }
 
-/// Calls f(member) for every tensor, RowCounts, RowIds and store of a state, and allocates nothing.
+/// Calls f(member) for every tensor, RowCounts, RowIds and store of a state.
 template <class Member, class F>
 void each_member(Member& member, F&& f) {
-  walk_members(
-      member, [&](const HashedName&, auto& inner, const RowCounts*) { f(inner); }, HashedName{});
-}
-
-/// Returns the name of the member that a walk comes to as number `index`.
-template <class State>
-std::string member_name(const State& state, std::size_t index) {
-  std::string found;
-  walk_members(
-      state,
-      [&](const DottedName& name, auto&, const RowCounts*) {
-        if (index-- == 0) found = name.text;
-      },
-      DottedName{});
-  return found;
+  const auto pass_on = [&](const MemberPath&, auto& inner, const RowCounts*) { f(inner); };
+  walk_members(member, pass_on, MemberPath());
 }
 
 }  // namespace detail
@@ -169,8 +188,8 @@ template <class State, class F>
 void for_each_member(State& state, F&& f, const std::string& name = "") {
   detail::walk_saved(
       state,
-      [&](const detail::DottedName& full, auto& inner, const RowCounts*) { f(full.text, inner); },
-      detail::DottedName{name});
+      [&](const detail::MemberPath& full, auto& inner, const RowCounts*) { f(full.text(), inner); },
+      detail::MemberPath(name));
 }
 
 }  // namespace infty

@@ -94,8 +94,8 @@ class CheckpointLoader {
     require_checkpoint(file_);
     const auto loaded = std::make_shared<State>(state);
     Index batch = -1;
-    const auto load = [&](const detail::DottedName& full, auto& member, const RowCounts* sequence) {
-      const std::string& name = full.text;
+    const auto load = [&](const detail::MemberPath& full, auto& member, const RowCounts* sequence) {
+      const std::string name = full.text();
       using M = std::remove_reference_t<decltype(member)>;
       const std::string stored = take(prefix + name);
       if (batch < 0) batch = rows_of(stored);
@@ -114,7 +114,7 @@ class CheckpointLoader {
         member = M(fresh ? Own::zeros(own) : read_like(stored, tensor));
       }
     };
-    detail::walk_saved(*loaded, load, detail::DottedName{});
+    detail::walk_saved(*loaded, load, detail::MemberPath());
     add_prefix(prefix);
     writes_.push_back([loaded, to = &state] { *to = std::move(*loaded); });
     return *this;
