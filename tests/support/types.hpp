@@ -9,6 +9,8 @@
 
 #if defined(INFTY_TEST_CUDA)
 #include <infty/thrust/cuda.hpp>
+#elif defined(INFTY_TEST_THRUST) && defined(INFTY_TEST_SCALAR)
+using Types = std::tuple<On<INFTY_TEST_SCALAR, ThrustBackend<Omp>>>;
 #elif defined(INFTY_TEST_THRUST)
 #include <infty/thrust/host.hpp>
 #endif
@@ -28,6 +30,8 @@ struct On {
 /// One source is compiled once for each of these lists: the build says which.
 #if defined(INFTY_TEST_CUDA)
 using Types = std::tuple<On<float, ThrustBackend<Cuda>>, On<double, ThrustBackend<Cuda>>>;
+#elif defined(INFTY_TEST_THRUST) && defined(INFTY_TEST_SCALAR)
+using Types = std::tuple<On<INFTY_TEST_SCALAR, ThrustBackend<Omp>>>;
 #elif defined(INFTY_TEST_THRUST)
 // The two systems share all of their source: each scalar on one of them is every line of it.
 using Types = std::tuple<On<float, ThrustBackend<Omp>>, On<double, ThrustBackend<Cpp>>>;
