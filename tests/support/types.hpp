@@ -9,8 +9,6 @@
 
 #if defined(INFTY_TEST_CUDA)
 #include <infty/thrust/cuda.hpp>
-#elif defined(INFTY_TEST_THRUST) && defined(INFTY_TEST_SCALAR)
-using Types = std::tuple<On<INFTY_TEST_SCALAR, ThrustBackend<Omp>>>;
 #elif defined(INFTY_TEST_THRUST)
 #include <infty/thrust/host.hpp>
 #endif
