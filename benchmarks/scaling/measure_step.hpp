@@ -2,15 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
-#include <ctime>
 #include <span>
 #include <vector>
 
-#include <infty/memory/infty_memory.hpp>
-#include <infty/model/transformer_lm.hpp>
-#include <infty/nn/cross_entropy.hpp>
+#include <infty/eigen/parallel.hpp>
 #include <infty/parallel/any_communicator.hpp>
 #include <infty/parallel/messages.hpp>
 #include <infty/parallel/shards.hpp>
@@ -19,38 +15,16 @@
 #include "../../examples/support/sharing.hpp"
 #include "../support/clock.hpp"
 #include "step_model.hpp"
+#include "step_training.hpp"
 
 // What a step of training costs on ranks: as a whole, and part by part, as StepCosts has it.
 
 namespace infty::bench {
 
-/// The model, an ∞-former, and the batch.
-struct StepOptions {
-  Index dim = 256, layers = 4, heads = 4, basis = 64, vocabulary = 4096;
-  Index rows = 8, segment = 128, shards = 8, steps = 9;
-};
-
-/// Seconds by two clocks: that of the wall, and the time that processors spend on this process, the
-/// thread that sends among them, which stands still while others have them.
-struct Seconds {
-  double wall = 0, processor = 0;
-
-  static Seconds now() {
-    timespec t{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now().time_since_epoch();
-    return {wall.count(), static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec)};
-  }
-  /// Those since `start`.
-  static Seconds since(const Seconds& start) {
-    const Seconds end = now();
-    return {end.wall - start.wall, end.processor - start.processor};
-  }
-};
-
-/// What was measured on some ranks of one thread each.
+/// What was measured on some ranks.
 struct MeasuredStep {
   int ranks = 1;
+  int threads = 1;  ///< of each
   Index shards = 1;
   double tokens = 0;     ///< of the batch
   StepCosts costs = {};  ///< by processors' time of the first rank
@@ -64,6 +38,7 @@ struct MeasuredStep {
 template <class See>
 void each_field(MeasuredStep& measured, See&& see) {
   see("ranks", measured.ranks);
+  see("threads", measured.threads);
   see("shards", measured.shards);
   see("tokens", measured.tokens);
   see("costs", measured.costs);
@@ -81,23 +56,16 @@ class StepMeasurement {
                   const support::Sharing& sharing)
       : options_(options),
         ranks_(ranks),
-        model_({.vocabulary = options.vocabulary,
-                .model_dim = options.dim,
-                .layers = options.layers,
-                .heads = options.heads,
-                .feed_forward = 4 * options.dim,
-                .pre_norm = true},
-               InftyConfig{.attention = {.capacity = options.segment},
-                           .memory = LongTermConfig{.basis = options.basis}},
-               Random(1)),
+        model_(step_model(options)),
         adam_(model_),
         shards_(ranks_, options.shards, Reduction::tree, sharing.bucket_bytes()) {
     if (sharing.zero && ranks.size() > 1) adam_.share_out(ranks.rank(), ranks.size());
   }
 
-  /// Measures all of it; the ranks do so together.
-  MeasuredStep measure() {
+  /// Measures all of it, or the step as a whole alone; the ranks do so together.
+  MeasuredStep measure(bool parts) {
     MeasuredStep found{.ranks = ranks_.size(),
+                       .threads = infty::num_threads(),
                        .shards = options_.shards,
                        .tokens = static_cast<double>(options_.rows * options_.segment)};
     const auto step = [&] {
@@ -118,36 +86,22 @@ class StepMeasurement {
       wall.push_back(most.wall);
       processor.push_back(most.processor);
       // In turns, for what else a machine does changes, and takes the caches with it.
-      if (ranks_.rank() == 0) take_parts();
+      if (parts && ranks_.rank() == 0) take_parts();
     }
     found.step_processor = median(processor);
     found.step_wall = median(wall);
     found.step_fastest = *std::min_element(wall.begin(), wall.end());
-    found.costs = costs();
     ranks_.barrier();
+    if (!parts) return found;
+    found.costs = costs();
     if (ranks_.size() > 1 && ranks_.rank() < 2) links(found);
     ranks_.barrier();
     return found;
   }
 
  private:
-  using Model = TransformerLM<InftyMemory<float>>;
-
-  /// The loss of a shard's rows, by their share of the batch.
   Variable<float> loss_of(Index shard) const {
-    const ShardRange rows = shards_.rows_of(shard, options_.rows);
-    Random draws(2, static_cast<std::uint64_t>(shard));
-    const auto token = [&](Index) { return draws.below(options_.vocabulary); };
-    std::vector<Index> inputs(static_cast<std::size_t>(rows.count() * options_.segment));
-    std::vector<Index> targets = inputs;
-    for (Index& input : inputs) input = token(0);
-    for (Index& target : targets) target = token(0);
-    const Shape shape{rows.count(), options_.segment};
-    auto state = model_.make_state(rows.count());
-    Pass<float> pass;
-    const auto hidden = model_.forward(state, Tensor<Index>::from(shape, inputs), pass);
-    const auto loss = cross_entropy(model_.logits(hidden), Tensor<Index>::from(shape, targets));
-    return scale(loss, static_cast<float>(rows.count()) / static_cast<float>(options_.rows));
+    return shard_loss(model_, options_, shard, shards_.rows_of(shard, options_.rows));
   }
 
   /// Adds the times of the parts of a step on this rank, one behind the other as a step has them,
@@ -235,7 +189,7 @@ class StepMeasurement {
 
   StepOptions options_;
   AnyCommunicator ranks_;
-  Model model_;
+  StepModel model_;
   Adam<float> adam_;
   Shards<AnyCommunicator> shards_;
   detail::ShardSum<float> alone_;

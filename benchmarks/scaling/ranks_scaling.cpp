@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The time of a training step on many ranks. `measure` takes it apart on the ranks that mpirun has
 // started, of one thread each: a token, the copies and sums of gradients, messages, the optimiser;
-// and takes it as a whole. `predict` puts the parts together for 1 to 4,096 ranks and links of any
-// speed, and holds them against what was measured as a whole (docs/scaling.md).
+// and takes it as a whole. `overlap` holds a thread that sends gradients in buckets against test
+// calls of the one that computes. `predict` puts the parts together for 1 to 4,096 ranks and links
+// of any speed, and holds them against what was measured as a whole (docs/scaling.md).
 //
 // What is predicted is a sum of measured parts: neither the links between real machines, nor ranks
 // that are slower than others, nor what shares a link.
@@ -25,6 +26,9 @@
 #include "../../examples/support/program.hpp"
 #include "../../examples/support/ranks.hpp"
 #include "measure_step.hpp"
+#if defined(INFTY_MPI)
+#include "measure_overlap.hpp"
+#endif
 #include "table.hpp"
 
 namespace infty::bench {
@@ -158,6 +162,20 @@ void predict(const Predict& asked, const StepCosts& costs) {
     }
 }
 
+/// Measures `overlap` on the ranks. @throws infty::ValueError unless there are several
+void overlap(const StepOptions& options, const support::Sharing& sharing,
+             infty::AnyCommunicator& ranks) {
+  infty::require(ranks.size() > 1, "ranks_scaling",
+                 "overlap wants several ranks of MPI, and there is one: mpirun -n 2 ranks_scaling "
+                 "overlap");
+#if defined(INFTY_MPI)
+  OverlapMeasurement(options, ranks, sharing.bucket_bytes()).measure();
+#else
+  static_cast<void>(options);
+  static_cast<void>(sharing);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -168,20 +186,34 @@ int main(int argc, char** argv) {
   StepOptions options;
   std::string out = "step.json";
   support::Sharing sharing;
+  int threads = 1;
+  bool whole = false;
   const auto size = [](CLI::App& of, const char* name, Index& field, const char* help) {
     add_option(of, name, field, help, from(1))->capture_default_str();
   };
-  size(*measuring, "--dim", options.dim, "numbers of a vector, a multiple of --heads");
-  size(*measuring, "--layers", options.layers, "of the model");
-  size(*measuring, "--heads", options.heads, "of attention");
-  size(*measuring, "--basis", options.basis, "basis functions N of its memory, even");
-  size(*measuring, "--vocabulary", options.vocabulary, "tokens to choose from");
-  size(*measuring, "--rows", options.rows, "of the batch, on all ranks together");
-  size(*measuring, "--segment", options.segment, "tokens of a row");
-  size(*measuring, "--shards", options.shards, "that the rows are cut into");
-  size(*measuring, "--steps", options.steps, "that are measured, behind one");
+  const auto sizes = [&](CLI::App& of) {
+    size(of, "--dim", options.dim, "numbers of a vector, a multiple of --heads");
+    size(of, "--layers", options.layers, "of the model");
+    size(of, "--heads", options.heads, "of attention");
+    size(of, "--basis", options.basis, "basis functions N of its memory, even");
+    size(of, "--vocabulary", options.vocabulary, "tokens to choose from");
+    size(of, "--rows", options.rows, "of the batch, on all ranks together");
+    size(of, "--segment", options.segment, "tokens of a row");
+    size(of, "--shards", options.shards, "that the rows are cut into");
+    size(of, "--steps", options.steps, "that are measured, behind one");
+  };
+  sizes(*measuring);
+  add_option(*measuring, "--threads", threads, "of each rank", {1, 1 << 10})->capture_default_str();
+  measuring->add_flag("--whole", whole, "the step as a whole alone, without its parts");
   support::add_ranks(*measuring, sharing);
   measuring->add_option("--out", out, "JSON file to write")->capture_default_str();
+  CLI::App* const overlapping =
+      app.add_subcommand("overlap", "what is hidden of sending, by a thread and by test calls");
+  sizes(*overlapping);
+  support::add_silence(*overlapping, sharing);
+  add_option(*overlapping, "--bucket", sharing.bucket,
+             "MiB of gradients that are sent while others are computed", {0, 1e6, true})
+      ->required();
   CLI::App* const predicting = app.add_subcommand("predict", "steps on up to so many ranks");
   Predict asked;
   predicting->add_option("--costs", asked.costs, "file of `measure`, on one rank")
@@ -211,16 +243,22 @@ int main(int argc, char** argv) {
       const MeasuredStep parts = read(asked.costs);
       infty::require(parts.ranks == 1, "ranks_scaling", asked.costs, " is of ", parts.ranks,
                      " ranks: --costs must be of one");
+      infty::require(parts.costs.token > 0, "ranks_scaling", asked.costs,
+                     " is of `measure --whole`: --costs must have the parts");
       if (!asked.against.empty()) check(asked, parts.costs);
       predict(asked, parts.costs);
       return 0;
     }
     validate(options);
-    infty::set_num_threads(1);
+    infty::set_num_threads(threads);
     return support::on_ranks(
-        "ranks_scaling", sharing.silence, 1, [&](infty::AnyCommunicator& ranks) {
+        "ranks_scaling", sharing.silence, threads, [&](infty::AnyCommunicator& ranks) {
           support::require_shards("ranks_scaling", ranks, options.shards);
-          const MeasuredStep found = StepMeasurement(options, ranks, sharing).measure();
+          if (*overlapping) {
+            overlap(options, sharing, ranks);
+            return 0;
+          }
+          const MeasuredStep found = StepMeasurement(options, ranks, sharing).measure(!whole);
           if (ranks.rank() == 0) support::write_file(out, support::json_of(found).dump(2) + '\n');
           return 0;
         });

@@ -2,11 +2,7 @@
 # there, and files that claim what is not so are refused in words, and nothing is lost.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/claims.cmake")
-set(text "")
-foreach(i RANGE 1 150)
-  string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
-endforeach()
-file(WRITE "${FOLDER}/text" "${text}")
+include("${CMAKE_CURRENT_LIST_DIR}/text.cmake")
 set(sizes --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2
           --samples 8 --batch 2 --segment 6 --evaluate-every 0 --sticky-bins 16 --schedule constant)
 set(tiny ${sizes} --steps 6 --data text)

@@ -236,12 +236,10 @@ inline void print_table(const CompareOptions& options, const std::string& level,
 inline void wait_for(const std::vector<Run>& runs, const CompareOptions& options,
                      support::LeaveMark& mark) {
   const support::InterruptGuard interrupt;
+  const auto stop = support::stopping("compare", options.out, options.again, mark);
   for (const Run& run : runs)
     support::wait_until([&] { return !finished_results(run.folder, run.settings).is_null(); },
-                        [&] {
-                          support::stop_if_interrupted(options.out, options.again);
-                          mark.require_others("compare");
-                        });
+                        stop);
 }
 
 /// Trains all memories with all seeds, at as many parameters as the largest has and as many vectors

@@ -2,15 +2,11 @@
 # results of one that was not, bit for bit.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/text.cmake")
 set(sizes --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2
           --samples 8 --batch 3 --segment 6 --steps 80 --warmup 2 --evaluate-every 0 --sticky-bins 16
           --data text)
 set(options --memory infty-sticky ${sizes})
-set(text "")
-foreach(i RANGE 1 150)
-  string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
-endforeach()
-file(WRITE "${FOLDER}/text" "${text}")
 
 function(words out threads)
   set(${out} train ${options} --out parts --save-every 1 --threads ${threads} PARENT_SCOPE)

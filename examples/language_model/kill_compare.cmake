@@ -1,14 +1,10 @@
 # The same of a comparison: killed with its trainings, or interrupted, it goes on to the same models.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/text.cmake")
 set(options --level char --width 8 --layers 1 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2
             --samples 8 --batch 3 --segment 6 --steps 40 --warmup 2 --evaluate-every 0 --sticky-bins 16
             --data text --memories xl,infty --seeds 2)
-set(text "")
-foreach(i RANGE 1 150)
-  string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
-endforeach()
-file(WRITE "${FOLDER}/text" "${text}")
 
 function(words out threads)
   set(${out} compare ${options} --out parts --save-every 1 --threads ${threads} --jobs ${threads} PARENT_SCOPE)

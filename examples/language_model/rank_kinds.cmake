@@ -2,21 +2,8 @@
 # memories and what else a model is made of. Without STEPS: seven kinds, eight steps on one rank and on four. With it, as
 # `./dev kill` does by fifty: every kind, so many steps alone and on two and four ranks, and begun by four, of which one is
 # told to end, and gone on with by two.
-include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
-include("${CMAKE_CURRENT_LIST_DIR}/../support/ranks.cmake")
-set(text "")
-foreach(i RANGE 1 150)
-  string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
-endforeach()
-file(WRITE "${FOLDER}/text" "${text}")
-set(options --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2 --samples 8
-            --sticky-bins 16 --block 4 --sub-keys 4 --token-count 2 --batch 10 --segment 6 --warmup 2 --dropout .1
-            --evaluate-every 0 --shards 4 --data text)
-function(compare one other)
-  same_files(${one} ${other} log.csv vocabulary.txt)
-  same_results(${one} ${other} results.json)
-  same_tensors(${one}/checkpoint.safetensors ${other}/checkpoint.safetensors)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/tiny_on_ranks.cmake")
+set(options ${tiny} --block 4 --evaluate-every 0 --shards 4)
 
 # Lookups whose queries are normed by the batch, several segments a step, documents that end in the middle of one.
 set(kinds "xl" "compressive" "none --mixer gated-delta-net" "xl --feed product-keys"

@@ -2,26 +2,11 @@
 # four of them, and three, make the same log, parameters, optimiser and states, bit for bit; any number goes on with what
 # another has begun; what must be the same on all is compared; a rank that is killed or stopped ends all, and is named.
 cmake_minimum_required(VERSION 3.21)
-include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
-include("${CMAKE_CURRENT_LIST_DIR}/../support/ranks.cmake")
-set(text "")
-foreach(i RANGE 1 150)
-  string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
-endforeach()
-file(WRITE "${FOLDER}/text" "${text}")
+include("${CMAKE_CURRENT_LIST_DIR}/tiny_on_ranks.cmake")
 string(REPLACE "opens" "sepno" sepno "${text}")
 file(WRITE "${FOLDER}/elsewhere/text" "${sepno}")
 string(REPLACE "h" "q" letters "${text}")
 file(WRITE "${FOLDER}/letters/text" "${letters}")
-
-set(tiny --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8 --widths .1,.2 --samples 8
-         --sticky-bins 16 --sub-keys 4 --token-count 2 --batch 10 --segment 6 --warmup 2
-         --dropout .1 --data text)
-function(compare one other)
-  same_files(${one} ${other} log.csv vocabulary.txt)
-  same_results(${one} ${other} results.json)
-  same_tensors(${one}/checkpoint.safetensors ${other}/checkpoint.safetensors)
-endfunction()
 
 # Fifty steps, over the end of the text; eight shards of one row or two. A row may come to its end before others do.
 set(sticky train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8)

@@ -3,18 +3,10 @@
 # again. Every run ends, in time, has lost no more than a checkpoint's interval, and makes what one makes that nobody
 # disturbs, bit for bit.
 cmake_minimum_required(VERSION 3.21)
-include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
-include("${CMAKE_CURRENT_LIST_DIR}/../support/ranks.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/tiny_on_ranks.cmake")
 set(on_ranks "${CMAKE_CURRENT_LIST_DIR}/../support/on_ranks")
 set(ENV{OMP_NUM_THREADS} 1)
-set(text "")
-foreach(i RANGE 1 150)
-  string(APPEND text " The house of number ${i} , it 's said , opens at ${i} .\n")
-endforeach()
-file(WRITE "${FOLDER}/text" "${text}")
-set(options train --memory infty-sticky --level char --width 8 --layers 2 --heads 2 --feed-forward 12 --memory-length 8
-            --widths .1,.2 --samples 8 --sticky-bins 16 --batch 10 --segment 6 --warmup 2 --dropout .1 --data text
-            --steps 50 --evaluate-every 20 --shards 8 --bucket 25)
+set(options train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8 --bucket 25)
 run(0 ignored ${options} --out one)
 
 # What it refuses, and what it does not start again.
@@ -78,9 +70,7 @@ while(signalled LESS KILLS)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "on ${ranks} ranks, seed ${seed}: status ${status}\n${printed}${errors}")
   endif()
-  same_files(one parts log.csv vocabulary.txt)
-  same_results(one parts results.json)
-  same_tensors(one/checkpoint.safetensors parts/checkpoint.safetensors)
+  compare(one parts)
   nothing_left()
   math(EXPR compared "${compared} + 1")
   message(STATUS "${ranks} ranks, seed ${seed}: the same, ${signalled} disturbed before")

@@ -65,10 +65,7 @@ std::size_t do_missing(const Settings& s, Index tasks, const Options& options,
       [&](std::size_t i, const auto& done) { return cell_of(runs[i], s, options.out, done); },
       [&](std::size_t, Index more) { line.update(learned += more); }, [](std::size_t) {});
   line.clear();
-  const auto stop = [&] {
-    support::stop_if_interrupted(options.out, options.again);
-    mark.require_others("lifelong");
-  };
+  const auto stop = support::stopping("lifelong", options.out, options.again, mark);
   stop();
   if (options.share.first() && failed.empty()) support::take_up(results, every, stop);
   return failed.size();
@@ -80,10 +77,7 @@ std::size_t do_missing(const Settings& s, Index tasks, const Options& options,
 bool read_first(const Settings& s, const Options& options, support::LeaveMark& mark) {
   if (s.pretrain == 0) return true;
   const support::InterruptGuard interrupt;
-  const auto stop = [&] {
-    support::stop_if_interrupted(options.out, options.again);
-    mark.require_others("lifelong");
-  };
+  const auto stop = support::stopping("lifelong", options.out, options.again, mark);
   if (!options.share.first()) {
     support::wait_until([&] { return has_read(s, encoder_file(options.out)); }, stop);
     return true;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,18 +24,26 @@ namespace lifelong {
 
 /// Files of a published set of questions, in its folder.
 struct QuestionFiles {
+  /// Folder of TriviaQA's documents, and which kind of them these are.
+  struct Evidence {
+    const char* folder;
+    std::filesystem::path infty::TriviaEvidence::*kind;
+  };
+
   const char* training;
   const char* test;
-  const char* evidence;  ///< folder of TriviaQA's documents; nullptr: a file as SQuAD's
+  std::optional<Evidence> evidence = {};  ///< none: a file as SQuAD's
 };
 
 /// The sets that are known by their files.
 inline constexpr std::array<QuestionFiles, 5> question_files{{
-    {"train-v1.1.json", "dev-v1.1.json", nullptr},
-    {"train-v2.0.json", "dev-v2.0.json", nullptr},
-    {"train_v0.2.json", "val_v0.2.json", nullptr},
-    {"qa/wikipedia-train.json", "qa/wikipedia-dev.json", "evidence/wikipedia"},
-    {"qa/web-train.json", "qa/web-dev.json", "evidence/web"},
+    {"train-v1.1.json", "dev-v1.1.json"},
+    {"train-v2.0.json", "dev-v2.0.json"},
+    {"train_v0.2.json", "val_v0.2.json"},
+    {"qa/wikipedia-train.json", "qa/wikipedia-dev.json",
+     QuestionFiles::Evidence{"evidence/wikipedia", &infty::TriviaEvidence::wikipedia}},
+    {"qa/web-train.json", "qa/web-dev.json",
+     QuestionFiles::Evidence{"evidence/web", &infty::TriviaEvidence::web}},
 }};
 
 /// The questions of a folder, to learn and to be asked.
@@ -46,10 +55,9 @@ inline std::pair<infty::TextQuestions, infty::TextQuestions> read_questions(
     known += std::string(known.empty() ? "" : ", ") + set.training;
     if (!std::filesystem::exists(folder / set.training)) continue;
     const auto read = [&](const char* name) {
-      if (set.evidence == nullptr) return infty::read_text_questions(folder / name);
+      if (!set.evidence) return infty::read_text_questions(folder / name);
       infty::TriviaEvidence evidence;
-      (std::string_view(set.evidence).ends_with("web") ? evidence.web : evidence.wikipedia) =
-          folder / set.evidence;
+      evidence.*set.evidence->kind = folder / set.evidence->folder;
       return infty::read_trivia_questions(folder / name, evidence);
     };
     return {read(set.training), read(set.test)};

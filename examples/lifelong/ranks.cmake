@@ -14,11 +14,7 @@ foreach(ranks IN ITEMS 2 4)
 endforeach()
 
 # A part is there, the encoder, too: the rest is done, and nothing twice.
-file(GLOB runs RELATIVE "${FOLDER}/whole/runs" "${FOLDER}/whole/runs/*.json")
-list(SUBLIST runs 0 5 some)
-foreach(run IN LISTS some)
-  file(COPY "${FOLDER}/whole/runs/${run}" DESTINATION "${FOLDER}/parts/runs")
-endforeach()
+copy_runs(5 whole parts)
 file(COPY "${FOLDER}/whole/encoder.safetensors" DESTINATION "${FOLDER}/parts")
 on_ranks(2 0 ${options} --out parts)
 same_files(whole parts table.md settings.json matrix.csv encoder.safetensors)

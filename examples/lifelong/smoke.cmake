@@ -2,6 +2,7 @@
 # of a folder; a comparison of which a part is done goes on, with another number of jobs, to the same table.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/../support/finished_runs.cmake")
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 set(shape --tasks 3 --classes 2 --training 24 --test 6 --length 5 --topic-words 3 --class-words 2 --fillers 4 --width 8
@@ -44,11 +45,7 @@ if(gnuplot AND NOT EXISTS "${FOLDER}/whole/matrix.png")
 endif()
 
 # A few runs are there; the others are done now, and none twice.
-file(GLOB runs RELATIVE "${FOLDER}/whole/runs" "${FOLDER}/whole/runs/*")
-list(SUBLIST runs 0 19 some)
-foreach(run IN LISTS some)
-  file(COPY "${FOLDER}/whole/runs/${run}" DESTINATION "${FOLDER}/parts/runs")
-endforeach()
+copy_runs(19 whole parts)
 run(0 ignored ${tiny} --out parts --jobs 2)
 if(NOT errors MATCHES "runs to do: 29\n")
   message(FATAL_ERROR "not the others alone are done:\n${errors}")

@@ -54,8 +54,10 @@ inline std::string name_of(std::string_view document) {
   Words words;
   add_words(document.substr(0, 200), words);
   std::string name;
-  for (std::size_t i = 0; i < std::min<std::size_t>(words.size(), 2); ++i)
-    name += (i > 0 ? " " : "") + std::string(words[i]);
+  for (std::size_t i = 0; i < std::min<std::size_t>(words.size(), 2); ++i) {
+    if (i > 0) name += ' ';
+    name += words[i];
+  }
   return name;
 }
 

@@ -103,14 +103,12 @@ std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const 
           ++ended;
           tell();
         });
-    const auto stop = [&] {
-      support::stop_if_interrupted(options.out, options.again);
-      mark.require_others("recall");
-    };
     support::stop_if_interrupted(options.out, options.again);
     if (options.share.alone()) continue;
     if (!failed.empty()) break;
-    if (choosing || options.share.first()) support::take_up(results, every, stop);
+    if (choosing || options.share.first())
+      support::take_up(results, every,
+                       support::stopping("recall", options.out, options.again, mark));
   }
   return failed.size();
 }

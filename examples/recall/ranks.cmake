@@ -20,11 +20,8 @@ foreach(ranks IN ITEMS 2 4)
 endforeach()
 
 # What is there is kept, whoever has done it, and none is done twice; unfinished files of others are removed at the end.
-file(GLOB runs RELATIVE "${FOLDER}/whole/runs" "${FOLDER}/whole/runs/*.json")
-list(SUBLIST runs 0 7 some)
-foreach(run IN LISTS some)
-  file(COPY "${FOLDER}/whole/runs/${run}" DESTINATION "${FOLDER}/parts/runs")
-endforeach()
+copy_runs(7 whole parts)
+runs_of(whole runs)
 list(GET runs 9 unfinished)
 file(WRITE "${FOLDER}/parts/runs/${unfinished}.tmp123-0" "of a process that was killed")
 on_ranks(2 0 ${options} --out parts)

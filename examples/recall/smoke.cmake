@@ -1,6 +1,7 @@
 # cmake -DPROGRAM=... -DFOLDER=... -P smoke.cmake: the program, small, with every memory and task; a
 # comparison that was interrupted goes on, with another number of jobs, to the same table.
 include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/../support/finished_runs.cmake")
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 set(shape --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12,20
@@ -48,15 +49,12 @@ if(gnuplot AND NOT EXISTS "${FOLDER}/whole/curves.png")
 endif()
 
 # A few runs are there; the others are done now, and none twice.
-file(GLOB runs RELATIVE "${FOLDER}/whole/runs" "${FOLDER}/whole/runs/*")
+runs_of(whole runs)
 list(LENGTH runs count)
 if(NOT count EQUAL 84) # 6 memories, 4 tasks, 2 rates and a seed: 72; 4 memories at 2 sizes, less 2: 12
   message(FATAL_ERROR "there are ${count} runs:\n${runs}")
 endif()
-list(SUBLIST runs 0 31 some)
-foreach(run IN LISTS some)
-  file(COPY "${FOLDER}/whole/runs/${run}" DESTINATION "${FOLDER}/parts/runs")
-endforeach()
+copy_runs(31 whole parts)
 run(0 parts ${tiny} --out parts --jobs 2)
 same("the table" "${whole}" "${parts}")
 foreach(name table.md curves.csv)

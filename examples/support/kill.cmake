@@ -2,6 +2,7 @@
 # makes when nobody disturbs it: cmake -DPROGRAM=... -DFOLDER=... [-DKILLS=N] -P kill.cmake
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/finished_runs.cmake")
 if(NOT KILLS)
   set(KILLS 3)
 endif()
@@ -51,48 +52,6 @@ function(same_tensors a b)
                   RESULT_VARIABLE status OUTPUT_VARIABLE difference ERROR_VARIABLE difference)
   if(NOT status EQUAL 0)
     message(FATAL_ERROR "the tensors of ${b} differ from those of ${a}: ${difference}")
-  endif()
-endfunction()
-
-# read_runs(FOLDER OUT): its finished runs without their times, sorted by their names.
-function(read_runs folder out)
-  file(GLOB files RELATIVE "${FOLDER}/${folder}/runs" "${FOLDER}/${folder}/runs/*.json")
-  list(SORT files)
-  set(runs)
-  foreach(file IN LISTS files)
-    file(READ "${FOLDER}/${folder}/runs/${file}" run)
-    string(REGEX REPLACE "\"([a-z_]*_)?seconds\": [^\n]*" "" run "${run}")
-    string(REGEX REPLACE "[\n;]" "" run "${file} ${run}")
-    list(APPEND runs "${run}")
-  endforeach()
-  set(${out} "${runs}" PARENT_SCOPE)
-endfunction()
-
-# keeps_runs(FOLDER): whatever was finished there when this was called the last time is there still, as it was.
-# forget_runs(): begins anew.
-function(keeps_runs folder)
-  read_runs(${folder} there)
-  get_property(before GLOBAL PROPERTY runs_before)
-  foreach(run IN LISTS before)
-    if(NOT run IN_LIST there)
-      message(FATAL_ERROR "the finished run ${run} is lost")
-    endif()
-  endforeach()
-  set_property(GLOBAL PROPERTY runs_before "${there}")
-endfunction()
-function(forget_runs)
-  set_property(GLOBAL PROPERTY runs_before "")
-endfunction()
-
-# same_runs(A B): two folders have the same finished runs, but for their times, and the second has nothing of
-# unfinished ones.
-function(same_runs a b)
-  read_runs(${a} one)
-  read_runs(${b} other)
-  same("${b}/runs" "${one}" "${other}")
-  file(GLOB left "${FOLDER}/${b}/runs/*.safetensors")
-  if(left)
-    message(FATAL_ERROR "finished runs have left ${left}")
   endif()
 endfunction()
 

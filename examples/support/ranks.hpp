@@ -33,6 +33,7 @@
 #include "sharing.hpp"
 #include "signals.hpp"
 #include "started.hpp"
+#include "stopped.hpp"
 
 // Programs that train on the ranks that `mpirun` has started them on, where they were built with
 // MPI (CMake's INFTY_MPI); without it, or started alone, there is one.
@@ -41,6 +42,10 @@ namespace support {
 
 /// So many times as long may MPI take to start, which on many machines is longer.
 inline constexpr double start_silences = 10;
+
+/// So many seconds more has a rank that is stopped as MPI starts or ends: who listens names it
+/// before.
+inline constexpr double guard_seconds = 1;
 
 /// The option that says when a rank is given up.
 inline void add_silence(CLI::App& app, Sharing& sharing) {
@@ -120,6 +125,10 @@ inline void end_within(double seconds) {
 template <class Job>
 int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& job) {
   const FirstRankSpeaks speaks;
+  StoppedGuard guard(silence > 0 ? silence + guard_seconds : 0,
+                     name_among_ranks(program) +
+                         " was stopped as MPI starts or ends: it is killed, "
+                         "and the others end");
   end_within(start_silences * silence);
   infty::MpiCommunicator mpi({.silence = silence, .lost = [&](int rank, double seconds) {
                                 char text[16];
@@ -132,6 +141,7 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
                                 MPI_Abort(MPI_COMM_WORLD, 1);
                               }});
   end_within(0);
+  guard.watch(false);  // the other ranks do, from now on
   if (mpi.rank() > 0) speaks.be_silent();
   const SharedProcessors shared = shared_processors(mpi);
   if (threads == 0 && std::getenv("OMP_NUM_THREADS") == nullptr)
@@ -157,7 +167,8 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
       status = interrupted.status();
     }
     mpi.barrier();
-    end_within(silence);
+    guard.watch(true);
+    end_within(silence > 0 ? silence + 2 * guard_seconds : 0);
     return status;
   } catch (const std::bad_alloc&) {
     return fail("out of memory");

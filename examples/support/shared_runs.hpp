@@ -15,6 +15,7 @@
 #include <infty/core/error.hpp>
 
 #include "finished_runs.hpp"
+#include "interrupt.hpp"
 #include "started.hpp"
 
 // A comparison's runs, shared out among the ranks that `mpirun` has started the program on. Ranks
@@ -99,6 +100,17 @@ class LeaveMark {
   std::optional<std::chrono::steady_clock::time_point> since_;  ///< when a mark was seen first
   bool done_ = false;
 };
+
+/// Returns what those call who wait for other ranks' runs, which are kept in the folder `out`: it
+/// throws support::Interrupted where a signal has come, and says that the command `again` goes on;
+/// infty::Error where one of the other ranks has left. The mark must outlive it.
+inline auto stopping(std::string program, std::filesystem::path out, std::string again,
+                     LeaveMark& mark) {
+  return [program = std::move(program), out = std::move(out), again = std::move(again), &mark] {
+    stop_if_interrupted(out, again);
+    mark.require_others(program);
+  };
+}
 
 /// Waits until a condition holds, asking five times a second, and calling stop() each time, which
 /// throws where it is to end.

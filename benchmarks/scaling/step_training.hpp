@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <ctime>
+#include <vector>
+
+#include <infty/memory/infty_memory.hpp>
+#include <infty/model/transformer_lm.hpp>
+#include <infty/nn/cross_entropy.hpp>
+#include <infty/parallel/shard_tree.hpp>
+
+// What is trained to measure steps on ranks, and the clocks that these are measured by.
+
+namespace infty::bench {
+
+/// The model, an ∞-former, and the batch.
+struct StepOptions {
+  Index dim = 256, layers = 4, heads = 4, basis = 64, vocabulary = 4096;
+  Index rows = 8, segment = 128, shards = 8, steps = 9;
+};
+
+/// Seconds by two clocks: that of the wall, and the time that processors spend on this process, the
+/// thread that sends among them, which stands still while others have them.
+struct Seconds {
+  double wall = 0, processor = 0;
+
+  static Seconds now() {
+    timespec t{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now().time_since_epoch();
+    return {wall.count(), static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec)};
+  }
+  /// Those since `start`.
+  static Seconds since(const Seconds& start) {
+    const Seconds end = now();
+    return {end.wall - start.wall, end.processor - start.processor};
+  }
+};
+
+using StepModel = TransformerLM<InftyMemory<float>>;
+
+/// The model in training.
+inline StepModel step_model(const StepOptions& options) {
+  return StepModel({.vocabulary = options.vocabulary,
+                    .model_dim = options.dim,
+                    .layers = options.layers,
+                    .heads = options.heads,
+                    .feed_forward = 4 * options.dim,
+                    .pre_norm = true},
+                   InftyConfig{.attention = {.capacity = options.segment},
+                               .memory = LongTermConfig{.basis = options.basis}},
+                   Random(1));
+}
+
+/// The loss of a shard of random tokens, whose rows are these, by their share of the batch.
+inline Variable<float> shard_loss(const StepModel& model, const StepOptions& options, Index shard,
+                                  const ShardRange& rows) {
+  Random draws(2, static_cast<std::uint64_t>(shard));
+  const auto token = [&](Index) { return draws.below(options.vocabulary); };
+  std::vector<Index> inputs(static_cast<std::size_t>(rows.count() * options.segment));
+  std::vector<Index> targets = inputs;
+  for (Index& input : inputs) input = token(0);
+  for (Index& target : targets) target = token(0);
+  const Shape shape{rows.count(), options.segment};
+  auto state = model.make_state(rows.count());
+  Pass<float> pass;
+  const auto hidden = model.forward(state, Tensor<Index>::from(shape, inputs), pass);
+  const auto loss = cross_entropy(model.logits(hidden), Tensor<Index>::from(shape, targets));
+  return scale(loss, static_cast<float>(rows.count()) / static_cast<float>(options.rows));
+}
+
+}  // namespace infty::bench
