@@ -4,7 +4,7 @@
 //
 // Replays recorded cases through the public interface, in double, and prints one line a file with
 // the largest relative error over all recorded values and gradients. Exit status: 0 if all are
-// within 1e-6, 1 if one is not, 2 if a file could not be read (others are still replayed) or the
+// within 1e-9, 1 if one is not, 2 if a file could not be read (others are still replayed) or the
 // backend is not there.
 #include <algorithm>
 #include <cmath>
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
       std::cout << argv[i] << ": largest relative error " << std::scientific << std::setprecision(2)
                 << result.worst << " (" << result.worst_name << ", " << result.compared
                 << " tensors)" << std::endl;
-      if (!(result.worst <= 1e-6)) status = std::max(status, 1);
+      if (!(result.worst <= 1e-9)) status = std::max(status, 1);
     } catch (const std::exception& error) {
       std::cerr << "cannot read " << argv[i] << ": " << error.what() << std::endl;
       status = 2;

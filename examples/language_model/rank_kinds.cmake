@@ -19,14 +19,14 @@ if(NOT STEPS)
   return()
 endif()
 
-foreach(memory IN ITEMS none lamemo infty infty-sticky infty-gibbs memorizing infini infty-power infty-uniform infty-mixed
+foreach(memory IN ITEMS none lamemo infty infty-sticky infty-gibbs memorizing infini infini-linear infty-power infty-uniform infty-mixed
                         infty-learned infty-sticky-power infty-sticky-uniform infty-sticky-mixed infty-sticky-learned)
   list(APPEND kinds ${memory})
 endforeach()
 foreach(mixer IN ITEMS linear rfa t2r delta-net memsizer titans-layer)
   list(APPEND kinds "none --mixer ${mixer}")
 endforeach()
-list(APPEND kinds "xl --feed memory-plus" "xl --feed engram" "xl --tokens memory" "xl --tokens associative")
+list(APPEND kinds "xl --feed memory-plus" "xl --feed engram" "xl --tokens memory" "xl --tokens associative" "xl --tokens titans-front")
 math(EXPR some "${STEPS} / 3")
 set(compared 0)
 foreach(kind IN LISTS kinds)

@@ -55,11 +55,11 @@ foreach(words IN ITEMS
         "infty-power" "infty-uniform --block 2" "infty-sticky-mixed --block 2" "infty-learned --block 3"
         "infty-sticky --contraction learned --block 2 --powers 0,1" "infty-gibbs --contraction power"
         "infty-mixed --block 2 --feed engram --tokens recurrent" "infty-power --tokens memory"
-        "infty-gibbs" "memorizing" "infini" "titans" "memformer" "none --mixer linear"
+        "infty-gibbs" "memorizing" "infini" "infini-linear" "titans" "memformer" "none --mixer linear"
         "none --mixer rfa" "none --mixer t2r"
         "none --mixer delta-net" "none --mixer gated-delta-net" "none --mixer memsizer"
         "none --mixer titans-layer" "xl --feed product-keys" "xl --feed memory-plus"
-        "xl --feed engram" "xl --tokens memory" "xl --tokens recurrent" "none --tokens associative"
+        "xl --feed engram" "xl --tokens memory" "xl --tokens recurrent" "none --tokens associative" "none --tokens titans-front"
         "compressive --tokens memory" "compressive --feed engram --tokens recurrent"
         "none --mixer gated-delta-net --feed product-keys --tokens associative")
   separate_arguments(chosen UNIX_COMMAND "${words}")

@@ -230,11 +230,12 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                  "of the model, if one is trained, or what it has in the place of attention, of a "
                  "feed-forward layer or around the stack, as language_model names these")
       ->capture_default_str()
-      ->check(CLI::IsMember({"infty",           "infty-sticky", "infty-gibbs",  "memorizing",
-                             "infini",          "titans",       "memformer",    "delta-net",
-                             "gated-delta-net", "memsizer",     "titans-layer", "product-keys",
-                             "memory-plus",     "engram",       "memory",       "recurrent",
-                             "associative",     "xl",           "lamemo",       "compressive"}));
+      ->check(CLI::IsMember({"infty",        "infty-sticky",    "infty-gibbs", "memorizing",
+                             "infini",       "infini-linear",   "titans",      "memformer",
+                             "delta-net",    "gated-delta-net", "memsizer",    "titans-layer",
+                             "product-keys", "memory-plus",     "engram",      "memory",
+                             "recurrent",    "associative",     "xl",          "lamemo",
+                             "compressive"}));
   positive("--steps", options.steps, "of training, if a model is trained");
   support::add_saving(app, options.saving);
   app.add_flag("--fresh", options.fresh, "train anew, whatever is there");

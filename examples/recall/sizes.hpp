@@ -67,15 +67,16 @@ inline support::ModelConfig config_of(const Settings& s, const std::string& word
     const auto numbers = static_cast<double>(vectors * s.model.model_dim / s.model.heads);
     return std::max<Index>(2, static_cast<Index>(std::sqrt(numbers)) / 2 * 2);
   };
-  if (word == "infini") {
+  if (support::is_infini(word)) {
     c.memory_length = length - rest;
     c.transformer.head_dim = matrix(rest);
   }
-  if (word == "titans") c.memory_width = std::max<Index>(1, rest / 4);
+  if (word == "titans" || word == "titans-front") c.memory_width = std::max<Index>(1, rest / 4);
   if (word == "titans-layer") c.memory_width = std::max<Index>(1, length / 4);
   if (c.mixer != "attention" && c.mixer != "memsizer" && c.mixer != "titans-layer")
     c.transformer.head_dim = matrix(length);
   if (c.tokens != "none") c.token_count = std::clamp<Index>(length / 8, 1, s.segment);
+  if (word == "titans-front") c.memory_length = length - rest;
   if (word == "associative") {
     c.memory_length = length - rest;
     c.memory_width = std::max<Index>(1, rest / 8);
@@ -90,8 +91,9 @@ inline Index least_length(const Settings& s, const std::string& word) {
   if (support::is_infty(memory))  // a function of each width for each part, and a vector
     return std::ssize(s.long_term.widths) * support::parts_of(memory, c.contraction) +
            support::waiting_of(memory, c.contraction) + 1;
-  const bool two_parts = memory == "compressive" || memory == "memformer" || memory == "infini" ||
-                         memory == "titans" || word == "associative";
+  const bool two_parts = memory == "compressive" || memory == "memformer" ||
+                         support::is_infini(memory) || memory == "titans" ||
+                         word == "titans-front" || word == "associative";
   return two_parts ? 2 : 1;
 }
 

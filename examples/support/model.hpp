@@ -35,8 +35,8 @@ using infty::Index;
 inline const std::vector<std::string> memory_names{"none",   "xl",    "compressive",
                                                    "lamemo", "infty", "infty-sticky"};
 inline const std::vector<std::string> paper_memory_names{
-    "none",        "xl",         "compressive", "lamemo", "infty",    "infty-sticky",
-    "infty-gibbs", "memorizing", "infini",      "titans", "memformer"};
+    "none",        "xl",         "compressive", "lamemo",        "infty",  "infty-sticky",
+    "infty-gibbs", "memorizing", "infini",      "infini-linear", "titans", "memformer"};
 inline const std::vector<std::string> all_memory_names = [] {
   std::vector<std::string> all = paper_memory_names;
   all.insert(all.end(), contracted_names.begin(), contracted_names.end());
@@ -47,7 +47,13 @@ inline const std::vector<std::string> mixer_names{"attention", "linear",      "r
                                                   "t2r",       "delta-net",   "gated-delta-net",
                                                   "memsizer",  "titans-layer"};
 inline const std::vector<std::string> feed_names{"plain", "product-keys", "memory-plus", "engram"};
-inline const std::vector<std::string> token_names{"none", "memory", "recurrent", "associative"};
+inline const std::vector<std::string> token_names{"none", "memory", "recurrent", "associative",
+                                                  "titans-front"};
+
+/// Whether a memory is Infini-attention's, which writes by the delta rule or adds what comes.
+inline bool is_infini(const std::string& memory) {
+  return memory == "infini" || memory == "infini-linear";
+}
 
 /// The words that stand for a model in a comparison: those of all memories, and of what is no
 /// memory beside attention.

@@ -54,6 +54,7 @@ class ModelNeed {
     double all = (t.tie_embedding ? 1 : 2) * tokens + layers_ * layer + table();
     if (config_.memory == "memformer") all += 3 * d_ * d_ + slots_ * d_;
     if (config_.tokens != "none") all += token_count() * d_;
+    if (in_front()) all += 3 * d_ * d_ + front_network();
     if (product_keys()) {
       const double keys = static_cast<double>(config_.sub_keys) * key_dim();
       all += product_key_heads * (keys + d_ * key_dim()) - 2 * d_ * f;
@@ -75,7 +76,7 @@ class ModelNeed {
     if (config_.memory == "memorizing")
       layer = 2 * e_ * stored_block *
               std::ceil(static_cast<double>(config_.memory_length) / stored_block);
-    if (config_.memory == "infini") layer = 2 * recent_ * e_ + associations();
+    if (is_infini(config_.memory)) layer = 2 * recent_ * e_ + associations();
     if (titans()) layer += 2 * networks() + titans_chunk * d_;
     if (linear()) layer = features() * (e_ + heads_);
     if (config_.mixer == "delta-net") layer = associations() + 12 * e_;
@@ -85,6 +86,7 @@ class ModelNeed {
     double around = slots_ * d_;  // beside the layers
     if (config_.tokens == "recurrent") around += token_count() * d_;
     if (config_.feed == "engram") around += 9 * d_;
+    if (in_front()) around += 2 * front_network() + (titans_chunk + group_) * d_;
     return number * rows * (layers_ * layer + around);
   }
 
@@ -121,6 +123,9 @@ class ModelNeed {
   static constexpr double titans_chunk = 16, associative_keys = 64, associative_features = 384,
                           delta_chunk = 64, product_key_heads = 4, stored_block = 512;
 
+  bool in_front() const { return config_.tokens == "titans-front"; }
+  /// Of a network as wide as the model that learns while it reads.
+  double front_network() const { return 8 * d_ * d_; }
   bool titans() const { return config_.memory == "titans" || config_.mixer == "titans-layer"; }
   bool product_keys() const {
     return config_.feed == "product-keys" || config_.feed == "memory-plus";
@@ -156,7 +161,7 @@ class ModelNeed {
                (config_.long_term.gate ? 3 * d_ * d_ : 0);
     if (memory == "titans") layer += 3 * d_ * e_ + networks();
     if (memory == "memformer") layer += 3 * d_ * d_;
-    if (memory == "memorizing" || memory == "infini" || linear() || mixer == "delta-net")
+    if (memory == "memorizing" || is_infini(memory) || linear() || mixer == "delta-net")
       layer = 4 * d_ * e_;
     if (mixer == "rfa" || mixer == "t2r") layer += (mixer == "rfa" ? 64 : 32) * e_;
     if (mixer == "gated-delta-net") layer = 8 * d_ * e_;
@@ -187,10 +192,12 @@ class ModelNeed {
              stack * places * (delta_chunk * heads_ + 12 * e_);
       if (linear()) all += stack * places * 8 * features() * heads_;
     }
-    if (config_.memory == "infini") all += stack * places * 6 * e_;
+    if (is_infini(config_.memory)) all += stack * places * 6 * e_;
     // A network's weights, momentum and gradient behind every chunk.
     if (titans())
       all += stack * rows * networks() * (training ? 8 * std::ceil(length / titans_chunk) : 8);
+    if (in_front())
+      all += rows * front_network() * (training ? 8 * std::ceil(length / titans_chunk) : 8);
     if (config_.memory == "memformer")
       all += stack * rows * (slots_ * 4 * d_ + length * slots_ * heads_);
     if (config_.tokens == "associative")

@@ -72,7 +72,7 @@ void each_setting(Settings& s, See&& see) {
   see(run, "feed", s.feed, "in the place of a feed-forward layer, or a lookup in front of a layer",
       "plain", "product-keys", "memory-plus", "engram");
   see(run, "tokens", s.tokens, "memory tokens through the stack", "none", "memory", "recurrent",
-      "associative");
+      "associative", "titans-front");
   see(run, "seed", s.seed, "of weights and of dropout");
 
   const char* const text = "The text";

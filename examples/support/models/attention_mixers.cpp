@@ -35,8 +35,9 @@ support::Mixers support::attention_mixers(const ModelConfig& config) {
   if (memory == "memorizing")
     return mixers_by<infty::MemorizingAttention<float>>(
         config, {.capacity = length, .k = std::min<Index>(32, length), .cache = 0});
-  if (memory == "infini")
-    return mixers_by<infty::InfiniAttention<float>>(config, {.segment = length, .delta = true});
+  if (is_infini(memory))
+    return mixers_by<infty::InfiniAttention<float>>(
+        config, {.segment = length, .delta = memory == "infini"});
   if (memory == "titans")
     return mixers_by<WithMemory<ShortTermMemory<float>, infty::TitansMemory<float>>>(
         config, {.attention = recent(config), .memory = titans(config)});

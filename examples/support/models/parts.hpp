@@ -43,15 +43,18 @@ inline infty::ShortTermConfig recent(const ModelConfig& config) {
           .stride = config.segment};
 }
 
-/// Of a memory that learns while it reads, by chunks, whose steps add up: together they are no
-/// longer than one step may be.
-inline infty::TitansConfig titans(const ModelConfig& config) {
+/// Of a memory of networks of a width that learn while they read, by chunks, whose steps add up:
+/// together they are no longer than one step may be.
+inline infty::TitansConfig titans(const ModelConfig& config, Index width) {
   constexpr Index chunk = 16;
-  const auto width = static_cast<double>(config.transformer.attention_sizes().head_dim);
   return {.hidden = config.memory_width,
           .chunk = chunk,
           .weights_every = chunk,
-          .max_rate = std::min(1., width / chunk)};
+          .max_rate = std::min(1., static_cast<double>(width) / chunk)};
+}
+/// The same where each head has a network of its own.
+inline infty::TitansConfig titans(const ModelConfig& config) {
+  return titans(config, config.transformer.attention_sizes().head_dim);
 }
 
 /// Feeds, lookups of n-grams, and memory tokens.

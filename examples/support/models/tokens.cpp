@@ -2,8 +2,10 @@
 #include <utility>
 
 #include <infty/memory/associative_layer.hpp>
+#include <infty/memory/memory_in_front.hpp>
 #include <infty/memory/memory_tokens.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
+#include <infty/memory/titans_memory.hpp>
 #include <infty/memory/tokens_behind.hpp>
 
 #include "parts.hpp"
@@ -26,7 +28,7 @@ void add_around(AnyModel::Parts& parts, AnyModel::Decorate more) {
 infty::MemoryTokensConfig memory_tokens(const support::ModelConfig& config) {
   infty::MemoryTokensConfig tokens{.tokens = config.token_count};
   const bool known = config.mixer == "attention" && config.memory != "compressive" &&
-                     config.memory != "memorizing" && config.memory != "infini";
+                     config.memory != "memorizing" && !support::is_infini(config.memory);
   if (!known) {
     tokens.both_ways = tokens.held = false;
     tokens.read_past = true;
@@ -45,6 +47,11 @@ void support::add_tokens(const ModelConfig& config, AnyModel::Parts& parts) {
   if (config.tokens == "recurrent")
     add_around(parts, [=](AnyPart stack, infty::Random random) {
       return AnyPart(infty::RecurrentTokens<AnyPart>(std::move(stack), {.tokens = m}, d, random));
+    });
+  if (config.tokens == "titans-front")
+    add_around(parts, [=, front = titans(config, d)](AnyPart stack, infty::Random random) {
+      using Front = infty::MemoryInFront<AnyPart, infty::TitansMemory<float>>;
+      return AnyPart(Front(std::move(stack), front, m, d, random));
     });
   if (config.tokens == "associative") {
     infty::AssociativeConfig associative;
