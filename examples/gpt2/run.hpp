@@ -105,6 +105,8 @@ class Run {
       log.begin(header);
     }
     support::gpt2::copy_encoding(material_.encoding, options_.out);
+    // Hours have been made steps, which shall be the same when the run goes on.
+    if (!goes_on && s_.hours > 0) training_.save(checkpoint, log.sync());
     train(log);
     if (training_.here().best_step == 0) training_.model().save(options_.out);
     support::write_file(options_.out / "figure.gp",

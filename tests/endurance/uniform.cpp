@@ -137,7 +137,9 @@ int run(const Memory::Config& config, Index vectors, Index segment) {
     hold(bytes_of(state) == bytes, "the state has grown", taken);
     hold(most <= infty::most_lebesgue, "the signal is beyond its bound", taken);
     hold(static_cast<double>(state.refits.front()) <=
-             (2 + std::log2(static_cast<double>(taken))) / (2 * config.resolved_least_share()),
+             (1.05 / config.resolved_least_share() + 2) *
+                 (1 + .5 * std::log2(1 + static_cast<double>(taken) /
+                                             static_cast<double>(config.block))),
          "there were too many refits", taken);
     hold(shown < 10'000 || took <= blocks_before, "a vector takes more work", taken);
     blocks_before = took;

@@ -52,6 +52,8 @@ LongTermConfig config(Input& input) {
   c.threshold = input.any_of<Index>({0, 0, 1, 5});
   c.hold_short_writes = input.flag();
   c.group = 1 + input.below(4) / 2;
+  c.power = input.any_of<double>({0, 0, 1e-3, .5, 1, 2, 1e3});
+  c.midpoints = input.flag();
   return c;
 }
 
@@ -63,8 +65,10 @@ Tensor<float> values(Input& input, Shape shape) {
 
 /// Holds the signal of every row to what docs/stability.md promises.
 void check_signal(const Memory& memory, const State& state, double largest) {
-  const auto X =
-      resample(memory.basis(), state.coefficients.value(), even_locations<float, EigenBackend>(64));
+  const auto probes = infty::detail::probe_places(memory.basis().cast<double>());
+  const std::vector<float> places(probes.begin(), probes.end());
+  const auto X = resample(memory.basis(), state.coefficients.value(),
+                          Tensor<float>::from({std::ssize(places)}, places));
   for (const float x : X.to_vector())
     check(std::abs(static_cast<double>(x)) <= most_run * largest + 1e-30, "the signal is bounded");
 }

@@ -59,6 +59,26 @@ TEST_CASE("LongTermMemory: any length and any size, down to one of everything") 
   }
 }
 
+TEST_CASE("LongTermMemory: writes of ten thousand vectors, first and behind others") {
+  const LongTermConfig settings{
+      .model_dim = 1, .heads = 1, .basis = 8, .widths = {.05, .2}, .samples = 16, .gate = false};
+  const LongTermMemory<float> memory(settings);
+  auto state = memory.make_state(1);
+  const Index length = 10'000;
+  Random random(infty::tests::seed);
+  Tensor<float> x(infty::Shape{1, length, 1});
+  for (int i = 0; i < 2; ++i) {
+    for (Index at = 0; at < length; ++at) x.data()[at] = random.uniform() < .5 ? -1.F : 1.F;
+    memory.write(state, x);
+    CHECK(infty::is_finite(state));
+  }
+  CHECK(state.written == RowCounts{2 * length});
+  for (const float v : resample(memory.basis(), state.coefficients.value(),
+                                infty::even_locations<float, infty::EigenBackend>(64))
+                           .to_vector())
+    CHECK(std::fabs(v) <= 8);
+}
+
 TEMPLATE_LIST_TEST_CASE("LongTermMemory: huge and tiny numbers stay finite, and so do gradients",
                         "", infty::tests::Types) {
   using T = typename TestType::T;

@@ -291,6 +291,22 @@ TEST_CASE("pooled_writes: as a uniform memory counts, and as the logarithm says"
   CHECK(infty::expected_refits({1}, 16, .02, 160) == 10);
 }
 
+TEST_CASE(
+    "pooled_writes: never more than docs/memories.md says, whatever the block, the share and the "
+    "power") {
+  for (const infty::Index block : {1, 2, 3, 16, 64})
+    for (const double share : {.001, .02, .25, .5, .75, .99, 3.})
+      for (const double power : {.1, .25, .5, 1., 1.7, 4.})
+        for (const infty::Index doublings : {1, 5, 10, 27, 40}) {
+          const infty::Index taken = (block << doublings) + 1;
+          const auto s = infty::pooled_writes(infty::PowerContraction{power}, block, share, taken);
+          CAPTURE(block, share, power, taken, s.refits);
+          CHECK(static_cast<double>(s.refits) <=
+                (1.05 * power / share + 2) * (1 + .5 * static_cast<double>(doublings)));
+          CHECK(s.refits >= (share < .75 ? 1 : 0));
+        }
+}
+
 TEST_CASE("kept_by_signal: a uniform memory keeps of all vectors alike what its functions hold") {
   using namespace kept;
   constexpr Index n = 1024;

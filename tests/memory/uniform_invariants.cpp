@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <vector>
 
 #include <infty/memory/uniform_memory.hpp>
 #include <infty/testing/invariants.hpp>
@@ -70,6 +71,57 @@ TEST_CASE("UniformMemory: a stream in pieces is the whole to the bit, for any ru
   // The paper's memory cannot: each write blurs what is there.
   const infty::LongTermMemory<double> paper(config.signal(), Random(3));
   CHECK(infty::testing::pieces_equal_whole(paper, stream) > .01);
+}
+
+TEST_CASE(
+    "UniformMemory: rows that are cut each in its own way, read and reset, have the bits of "
+    "streams alone") {
+  using namespace uniform;
+  using M = UniformOf<>;
+  auto config = small<M>();
+  config.head_dim = 1;
+  config.widths = {.1};
+  const M memory(config, Random(3));
+  Random random(17);
+  constexpr Index length = 500, dim = 2;
+  const auto streams = infty::tests::uniform_tensor<double>({3, length, dim}, random);
+  const auto queries = infty::tests::uniform_variable<double>({3, 2, 2}, random);
+  auto state = memory.make_state(3);
+  infty::RowCounts from(3, 0), begun(3, 0);
+  bool reset = false;
+  while (std::any_of(from.begin(), from.end(), [](Index n) { return n < length; })) {
+    const Index most = random.below(40);
+    infty::RowCounts counts(3);
+    Tensor<double> x = Tensor<double>::zeros({3, most, dim});
+    for (Index row = 0; row < 3; ++row) {
+      Index& at = from[static_cast<std::size_t>(row)];
+      const Index count = (std::min)(random.below(most + 1), length - at);
+      counts[static_cast<std::size_t>(row)] = count;
+      std::copy_n(streams.data() + (row * length + at) * dim, count * dim,
+                  x.data() + ((row + 1) * most - count) * dim);
+      at += count;
+    }
+    memory.write(state, Variable<double>(x), counts);
+    memory.read(state, queries);
+    if (!reset && from[1] > length / 3) {
+      infty::reset_row(state, 1);
+      begun[1] = from[1];
+      reset = true;
+    }
+  }
+  for (Index row = 0; row < 3; ++row) {
+    const Index first = begun[static_cast<std::size_t>(row)];
+    auto alone = memory.make_state(1);
+    memory.write(
+        alone, Variable<double>(Tensor<double>::from({1, length - first, dim},
+                                                     {streams.data() + (row * length + first) * dim,
+                                                      streams.data() + (row + 1) * length * dim})));
+    const auto mine = infty::take_rows(state, row, row + 1);
+    CHECK(mine.signal.coefficients.value().to_vector() ==
+          alone.signal.coefficients.value().to_vector());
+    CHECK(mine.means.value().to_vector() == alone.means.value().to_vector());
+    CHECK(mine.sum.to_vector() == alone.sum.to_vector());
+  }
 }
 
 TEST_CASE("UniformMemory: batches, resets, copies and files have what waits, in means of many") {

@@ -266,6 +266,20 @@ TEST_CASE("moved from: ridge caches and long-term memories") {
     }
 }
 
+TEST_CASE("moved from: a uniform memory takes in nothing, not even what only waits") {
+  using Memory = infty::UniformMemory<float>;
+  Memory::Config config;
+  static_cast<infty::LongTermConfig&>(config) = small_memory;
+  Memory memory(config);
+  auto state = memory.make_state(2);
+  const Tensor<float> x = Tensor<float>::full({2, 1, 4}, 1);
+  const Memory taken = std::move(memory);
+  CHECK_THROWS_AS(memory.write(state, x), infty::ValueError);
+  CHECK_THROWS_AS(memory.seen(state), infty::ValueError);
+  CHECK(state.taken == infty::RowCounts{0, 0});
+  CHECK_NOTHROW(taken.write(state, x));
+}
+
 TEST_CASE("moved from: memories and their states") {
   memory_after_move<infty::ShortTermMemory<float>>("ShortTermMemory", {.capacity = 3});
   memory_after_move<infty::NoMemory<float>>("NoMemory", {});

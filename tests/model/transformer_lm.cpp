@@ -347,7 +347,12 @@ TEST_CASE("TransformerLM: the same bits with one thread and with two") {
     });
     return all;
   };
-  CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(2, run));
+  const auto alone = infty::tests::with_threads(1, run);
+  for (const int threads :
+       {2, 3, 5, 8, 16}) {  // the last two more than there are rows, or processors
+    CAPTURE(threads);
+    CHECK(infty::tests::with_threads(threads, run) == alone);
+  }
 }
 
 TEST_CASE("TransformerLM: a step asks the system for no memory after the first ones") {

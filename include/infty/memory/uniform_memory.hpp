@@ -19,9 +19,9 @@ namespace infty {
 /// A long-term memory of all of the past, at a cost that grows with its logarithm. It contracts by
 /// `PowerContraction`, so that what was written first is never squeezed out, and writes by blocks
 /// of P: before a block's share of [0, 1] would be less than r, `least_share`, each of its P
-/// vectors becomes the mean of twice as many. So a past that is twice as long takes 1 / (2 r)
-/// writes more, n vectors (2 + log2 n) / (2 r) at most, for a power of 1, and between them a vector
-/// costs one addition of d numbers.
+/// vectors becomes the mean of twice as many. So a past that is twice as long takes some
+/// p / (2 r) writes more, n > P vectors (1.05 p / r + 2) (1 + log2(n / P) / 2) at most, for a power
+/// of p, and between them a vector costs one addition of d numbers.
 ///
 /// What waits for its block is read behind a copy of the signal, as if the block were full of it,
 /// with the share of [0, 1] that is due to so many vectors, but no less than half of the narrowest
@@ -80,6 +80,7 @@ class UniformMemory {
   /// Checks that a memory like this one made a state, and that its members have as many rows.
   /// @throws infty::ShapeError, infty::ValueError that name `op` if not
   void check(const char* op, const State& state) const {
+    require(signal.key.weight.size() > 0, op, "the memory was moved from");
     signal.check(op, state.signal);
     const Index batch = state.signal.coefficients.dim(0);
     const Shape ours{batch, config_.block, config_.model_dim};
