@@ -18,7 +18,7 @@ foreach(ranks IN ITEMS 2 3 4)
   on_ranks(${ranks} 0 ${sticky} ${with_${ranks}} --out on-${ranks})
   compare(one on-${ranks})
 endforeach()
-if(NOT errors MATCHES "4 ranks, 4 on this machine, of [0-9]+ threads each\n")
+if(NOT errors MATCHES "4 ranks, 4 on this machine, of [0-9]+ threads each(, each pinned to [^\n]*)?\n")
   message(FATAL_ERROR "four ranks do not say so:\n${errors}")
 endif()
 
