@@ -35,6 +35,7 @@ class OverlapMeasurement {
   /// How gradients are sent.
   enum Way { alone, at_once, by_thread, by_tests, ways };
 
+  /// @throws infty::CommunicationError where MPI may not be called beside the signs of life
   OverlapMeasurement(const StepOptions& options, AnyCommunicator& ranks, Index bucket_bytes)
       : options_(options),
         ranks_(ranks),
@@ -43,6 +44,11 @@ class OverlapMeasurement {
         flat_(adam_.parameters()),
         whole_(ranks_, options.shards),
         cut_(ranks_, options.shards, Reduction::tree, bucket_bytes) {
+    int level = MPI_THREAD_SINGLE;
+    detail::check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
+    require<CommunicationError>(level == MPI_THREAD_MULTIPLE, "ranks_scaling",
+                                "overlap wants an MPI that gives MPI_THREAD_MULTIPLE: it calls MPI "
+                                "while another thread shows signs of life");
     detail::check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &own_), "MPI_Comm_dup");
   }
   OverlapMeasurement(const OverlapMeasurement&) = delete;
@@ -60,12 +66,12 @@ class OverlapMeasurement {
         const Seconds start = Seconds::now();
         step(way);
         const auto all = gather(ranks_, Seconds::since(start));
-        if (round <
-            0) {  // the first of each solves for the matrices of writes, connects, allocates
-          if (way == at_once) keep(bits_);
-          if (way > at_once) check(way);
-          continue;
-        }
+        if (way == at_once && round < 0)
+          keep(bits_);
+        else if (way != alone)
+          check(way);
+        // The first of each solves for the matrices of writes, connects, allocates.
+        if (round < 0) continue;
         Seconds most;
         for (const Seconds& one : all)
           most = {(std::max)(most.wall, one.wall), (std::max)(most.processor, one.processor)};
@@ -107,7 +113,7 @@ class OverlapMeasurement {
   void tested_backward(Tape& tape, const Variable<float>& loss, detail::ShardSum<float>& sum,
                        std::span<float> out) {
     InTurns* turns = nullptr;
-    TestedRanks ranks(ranks_, own_, [&] { turns->pause(); });
+    TestedRanks ranks(ranks_, own_, [&](detail::Patience& patience) { turns->pause(patience); });
     InTurns sending([&](detail::Slice bucket) {
       sum.add(bucket);
       sum.reduce(ranks, bucket);
@@ -132,9 +138,9 @@ class OverlapMeasurement {
     to.assign(sum.begin(), sum.end());
   }
   void check(Way way) {
-    const auto sum = cut_.template gradients<float>().sum();
+    const auto sum = (way == at_once ? whole_ : cut_).template gradients<float>().sum();
     require(std::equal(sum.begin(), sum.end(), bits_.begin(), bits_.end()), "ranks_scaling",
-            "gradients sent ", names[way], " have another sum than those sent at once");
+            "gradients sent ", names[way], " have another sum than those sent at once first");
   }
 
   void print(const std::array<std::vector<double>, ways>& wall,

@@ -46,16 +46,24 @@ class InTurns {
     started_ = this;
     if (!waiting_.empty()) ::swapcontext(&outside_, &inside_);
   }
-  /// Lets it go on until all is done.
+  /// Lets it go on until all is done: nothing else is to be done meanwhile.
   void finish() {
-    for (detail::Patience patience; !waiting_.empty(); patience.wait()) test();
+    finishes_ = true;
+    test();
   }
-  /// For the job: lets the thread do something else.
-  void pause() { ::swapcontext(&inside_, &outside_); }
+  /// For the job: lets the thread do something else, or waits where there is nothing.
+  /// @param patience  of what is waited for, as where the library's thread waits
+  void pause(detail::Patience& patience) {
+    if (finishes_)
+      patience.wait();
+    else
+      leave();
+  }
 
  private:
+  void leave() { ::swapcontext(&inside_, &outside_); }
   [[noreturn]] void run() {
-    for (;; pause())
+    for (;; leave())
       while (!waiting_.empty()) {
         job_(waiting_.front());
         waiting_.pop_front();
@@ -67,14 +75,15 @@ class InTurns {
   std::vector<char> stack_;
   ::ucontext_t inside_{}, outside_{};
   std::deque<detail::Slice> waiting_;
+  bool finishes_ = false;
 };
 
 /// Ranks of MPI, whose exchange pauses a job in turns where it would wait. All else is the
 /// library's communicator's.
 class TestedRanks {
  public:
-  /// @param pause  called wherever an exchange is not done
-  TestedRanks(AnyCommunicator ranks, MPI_Comm own, std::function<void()> pause)
+  /// @param pause  called wherever an exchange is not done, with the patience of this exchange
+  TestedRanks(AnyCommunicator ranks, MPI_Comm own, std::function<void(detail::Patience&)> pause)
       : ranks_(std::move(ranks)), own_(own), pause_(std::move(pause)) {}
 
   int rank() const { return ranks_.rank(); }
@@ -89,11 +98,11 @@ class TestedRanks {
     detail::check_mpi(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, 0, own_,
                                 &requests[1]),
                       "MPI_Isend");
-    for (;;) {
+    for (detail::Patience patience;;) {
       int done = 0;
       detail::check_mpi(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "MPI_Testall");
       if (done != 0) return;
-      pause_();
+      pause_(patience);
     }
   }
   void all_reduce(std::span<float> values) { ranks_.all_reduce(values); }
@@ -105,7 +114,7 @@ class TestedRanks {
  private:
   AnyCommunicator ranks_;
   MPI_Comm own_;
-  std::function<void()> pause_;
+  std::function<void(detail::Patience&)> pause_;
 };
 
 }  // namespace infty::bench

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -130,12 +128,7 @@ inline void evaluate(const EvaluateOptions& options, infty::AnyCommunicator& ran
     score = evaluate_shown(name.c_str(), *model, s, tokenizer, split, stop, losses);
   } else if (options.shards > 0) {
     const infty::Shards<infty::AnyCommunicator> shards(ranks, options.shards);
-    const Index all = std::ssize(split.stream.tokens);
-    support::ProgressLine line(name, all, 0, "token");
-    score = evaluate_shards(*model, s, tokenizer, split, shards, [&](Index tokens) {
-      line.update(std::min(all, tokens * ranks.size()));  // others are about as far
-      stop(tokens);
-    });
+    score = evaluate_shards_shown(name, *model, s, tokenizer, split, shards, stop);
   } else {
     score = evaluate_shown(name.c_str(), *model, s, tokenizer, split, stop);
   }

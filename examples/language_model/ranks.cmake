@@ -10,7 +10,7 @@ file(WRITE "${FOLDER}/letters/text" "${letters}")
 
 # Fifty steps, over the end of the text; eight shards of one row or two. A row may come to its end before others do.
 set(sticky train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8)
-run(0 ignored ${sticky} --out one)
+run(0 trained ${sticky} --out one)
 set(with_2 --bucket 25)
 set(with_3 --bucket .003 --zero)
 set(with_4 --bucket .002)
@@ -18,9 +18,22 @@ foreach(ranks IN ITEMS 2 3 4)
   on_ranks(${ranks} 0 ${sticky} ${with_${ranks}} --out on-${ranks})
   compare(one on-${ranks})
 endforeach()
-if(NOT errors MATCHES "4 ranks, 4 on this machine, of [0-9]+ threads each\n")
+if(NOT errors MATCHES "4 ranks, 4 on this machine, of [0-9]+ threads each(, each pinned to [^\n]*)?\n")
   message(FATAL_ERROR "four ranks do not say so:\n${errors}")
 endif()
+
+# What a training evaluates is shared out, too: by its shards, as `evaluate --shards` does; where there are fewer rows than
+# ranks, the first rank does it alone.
+run(0 again evaluate --model one --shards 8)
+string(REGEX MATCH "test [^\n]*" again "${again}")
+string(FIND "${trained}" "${again}" at)
+if(NOT again OR at EQUAL -1)
+  message(FATAL_ERROR "a training says\n${trained}, evaluate --shards 8\n${again}")
+endif()
+set(few train --memory xl ${tiny} --steps 4 --evaluate-every 2 --shards 8 --evaluation-batch 2)
+run(0 ignored ${few} --out few)
+on_ranks(3 0 ${few} --out few-3)
+compare(few few-3)
 
 # What cannot be.
 on_ranks(4 "[1-9][0-9]*" train --memory xl ${tiny} --steps 6 --evaluate-every 0 --out none)

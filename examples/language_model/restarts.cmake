@@ -32,6 +32,25 @@ string(REGEX MATCHALL "[0-9]" sizes "${printed}")
 list(REMOVE_DUPLICATES sizes)
 same("what ranks were started on" "3;2;1" "${sizes}")
 
+# Ctrl-C in a terminal is SIGINT to all of its process group: ranks are told to end once, and save.
+file(WRITE "${FOLDER}/saves" [=[
+trap 'sleep .2; touch saved-$OMPI_COMM_WORLD_RANK; exit 143' TERM
+touch there-$OMPI_COMM_WORLD_RANK
+while :; do sleep .1; done
+]=])
+file(WRITE "${FOLDER}/interrupt" [=[
+set -m
+"$1" -n 2 bash saves & all=$!
+for i in {1..1500}; do [ -e there-0 ] && [ -e there-1 ] && break; sleep .02; done
+kill -INT -- -$all
+wait $all
+]=])
+execute_process(COMMAND bash interrupt "${on_ranks}" WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status ERROR_VARIABLE errors
+                OUTPUT_QUIET TIMEOUT 100)
+if(status EQUAL 0 OR errors MATCHES "restart" OR NOT EXISTS "${FOLDER}/saved-0" OR NOT EXISTS "${FOLDER}/saved-1")
+  message(FATAL_ERROR "on_ranks, interrupted as by a terminal: status ${status}, or ranks have not saved:\n${errors}")
+endif()
+
 # Of several hosts those count that still answer. Neither mpirun nor a login is there: these stand for them.
 file(WRITE "${FOLDER}/bin/mpirun" "#!/bin/sh\nprintf '%s\\n' \"$*\"\nexit 3\n")
 file(WRITE "${FOLDER}/bin/login" "#!/bin/sh\n[ \"$1\" != second ]\n")

@@ -120,6 +120,14 @@ inline void end_within(double seconds) {
   ::alarm(static_cast<unsigned>(std::ceil(seconds)));
 }
 
+/// Lets the program end as late as it likes, once MPI is finalised.
+struct EndsInTime {
+  EndsInTime() = default;
+  EndsInTime(const EndsInTime&) = delete;
+  EndsInTime& operator=(const EndsInTime&) = delete;
+  ~EndsInTime() { end_within(0); }
+};
+
 /// Does a job on the ranks of MPI, and returns its status. What one of them throws ends all, behind
 /// a line that names it; so does a rank that falls silent.
 template <class Job>
@@ -129,6 +137,7 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
                      name_among_ranks(program) +
                          " was stopped as MPI starts or ends: it is killed, "
                          "and the others end");
+  const EndsInTime behind_mpi;
   end_within(start_silences * silence);
   infty::MpiCommunicator mpi({.silence = silence, .lost = [&](int rank, double seconds) {
                                 char text[16];

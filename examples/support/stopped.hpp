@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <new>
 #include <string>
 
@@ -17,12 +16,10 @@ namespace support {
 
 /// Returns whether a process is stopped, as by SIGSTOP and not by a debugger: what its file in
 /// Linux's /proc, PID/stat, says. Nothing but system calls.
-inline bool is_stopped(const char* stat) {
+/// @param stat  the open file
+inline bool is_stopped(int stat) {
   char text[512];
-  const int file = ::open(stat, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const auto size = ::read(file, text, sizeof text);
-  ::close(file);
+  const auto size = ::pread(stat, text, sizeof text, 0);
   // The state stands behind the program's name, which is in brackets and may have some itself.
   for (auto i = size - 3; i >= 0; --i)
     if (text[i] == ')') return text[i + 2] == 'T';
@@ -34,20 +31,26 @@ inline bool is_stopped(const char* stat) {
 /// one. Made before MPI starts, which some networks want no process to be started behind.
 class StoppedGuard {
  public:
-  /// Starts the process, which watches from now on, where it can be started.
+  /// Starts the process, which watches from now on, where it can be started. From the main thread,
+  /// whose end is taken for that of this process.
   /// @param seconds  to be stopped for without a break; 0: never is too long
   /// @param line     what is said then, on standard error
   StoppedGuard(double seconds, const std::string& line) {
     if (seconds == 0) return;
+    // By no number, which another process may have where /proc is that of other PIDs.
+    const int stat = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (stat < 0) return;
     void* const page = ::mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return;
-    watches_ = new (page) std::atomic<bool>(true);
-    const std::string said = line + '\n';
-    const ::pid_t parent = ::getpid();
-    char stat[64];
-    std::snprintf(stat, sizeof stat, "/proc/%d/stat", static_cast<int>(parent));
-    if (::fork() == 0) guard(parent, stat, seconds, said);
+    if (page != MAP_FAILED) {
+      watches_ = new (page) std::atomic<bool>(true);
+      const std::string said = line + '\n';
+      const ::pid_t parent = ::getpid();
+      const ::sigset_t before = block();  // what a group is sent is for the other one
+      if (::fork() == 0) guard(parent, stat, seconds, said);
+      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+    ::close(stat);
   }
   StoppedGuard(const StoppedGuard&) = delete;
   StoppedGuard& operator=(const StoppedGuard&) = delete;
@@ -70,25 +73,33 @@ class StoppedGuard {
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   }
 
+  /// Blocks all signals but those that stop what a terminal has started: so whoever is stopped with
+  /// its group is stopped together with its guard. Returns what was blocked before.
+  static ::sigset_t block() {
+    ::sigset_t all, before;
+    ::sigfillset(&all);
+    for (const int stop : {SIGTSTP, SIGTTIN, SIGTTOU}) ::sigdelset(&all, stop);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    return before;
+  }
+
   /// Nothing but system calls, for this process may have had threads.
-  [[noreturn]] void guard(::pid_t parent, const char* stat, double seconds,
-                          const std::string& said) const {
+  [[noreturn]] void guard(::pid_t parent, int stat, double seconds, const std::string& said) const {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(0);
-    ::setpgid(0, 0);                         // what a group is sent is for the other one
     for (int file = 0; file < 1024; ++file)  // the launcher waits until its pipes are closed
-      if (file != STDERR_FILENO) ::close(file);
+      if (file != STDERR_FILENO && file != stat) ::close(file);
     double looked = now(), since = looked;
     for (;;) {
       constexpr timespec pause{0, 200'000'000};
       ::nanosleep(&pause, nullptr);
+      if (::getppid() != parent) ::_exit(0);  // its number may be another's now
       const double time = now();
       // What was stopped together with this one begins to count anew.
       if (!*watches_ || time - looked > 2 || !is_stopped(stat)) since = time;
       looked = time;
       if (time - since < seconds) continue;
       [[maybe_unused]] const auto put = ::write(STDERR_FILENO, said.data(), said.size());
-      ::kill(parent, SIGKILL);
+      if (::getppid() == parent) ::kill(parent, SIGKILL);
       ::_exit(0);
     }
   }

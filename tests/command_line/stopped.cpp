@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,7 +76,20 @@ class Child {
   int said_ = -1;
 };
 
-std::string stat_of(::pid_t process) { return "/proc/" + std::to_string(process) + "/stat"; }
+class StatFile {
+ public:
+  explicit StatFile(::pid_t process)
+      : file_(::open(("/proc/" + std::to_string(process) + "/stat").c_str(), O_RDONLY)) {
+    REQUIRE(file_ >= 0);
+  }
+  StatFile(const StatFile&) = delete;
+  StatFile& operator=(const StatFile&) = delete;
+  ~StatFile() { ::close(file_); }
+  int number() const { return file_; }
+
+ private:
+  int file_;
+};
 
 TEST_CASE("is_stopped: whatever the program is called") {
   const Child child([] {
@@ -85,19 +99,35 @@ TEST_CASE("is_stopped: whatever the program is called") {
     ::pause();
   });
   child.wait_for_stop();
-  CHECK(support::is_stopped(stat_of(child.process()).c_str()));
+  const StatFile stat(child.process());
+  CHECK(support::is_stopped(stat.number()));
   ::kill(child.process(), SIGCONT);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  CHECK_FALSE(support::is_stopped(stat_of(child.process()).c_str()));
+  CHECK_FALSE(support::is_stopped(stat.number()));
   ::kill(child.process(), SIGKILL);
   CHECK(child.signal() == SIGKILL);
-  CHECK_FALSE(support::is_stopped(stat_of(child.process()).c_str()));
+  CHECK_FALSE(support::is_stopped(stat.number()));
 }
 
 TEST_CASE("StoppedGuard: kills what is stopped for too long, behind a line") {
   const Child child([] {
     support::StoppedGuard guard(.5, "it was stopped");
     std::raise(SIGSTOP);
+  });
+  CHECK(child.signal() == SIGKILL);
+  CHECK(child.said() == "it was stopped\n");
+}
+
+TEST_CASE(
+    "StoppedGuard: watches on where its group is told to end, and the process keeps its mask") {
+  const Child child([] {
+    ::setpgid(0, 0);
+    support::StoppedGuard guard(.5, "it was stopped");
+    std::signal(SIGTERM, [](int) { ::prctl(PR_SET_NAME, "told"); });
+    ::kill(0, SIGTERM);
+    char name[16] = "";
+    ::prctl(PR_GET_NAME, name);
+    if (std::string(name) == "told") std::raise(SIGSTOP);
   });
   CHECK(child.signal() == SIGKILL);
   CHECK(child.said() == "it was stopped\n");
@@ -118,11 +148,17 @@ TEST_CASE(
     support::StoppedGuard guard(0, "it was stopped");
     std::raise(SIGSTOP);
   });
-  for (const Child* const child : {&sooner, &watched, &unguarded}) child->wait_for_stop();
+  const Child together([] {
+    ::setpgid(0, 0);
+    support::StoppedGuard guard(.3, "it was stopped");
+    ::kill(0, SIGSTOP);
+  });
+  for (const Child* const child : {&sooner, &watched, &unguarded, &together})
+    child->wait_for_stop();
   std::this_thread::sleep_for(std::chrono::milliseconds(800));
-  for (const Child* const child : {&sooner, &watched, &unguarded}) {
+  for (const Child* const child : {&sooner, &watched, &unguarded, &together}) {
     CHECK_FALSE(child->ended());
-    ::kill(child->process(), SIGCONT);
+    ::kill(child == &together ? -child->process() : child->process(), SIGCONT);
     CHECK(child->signal() == 0);
     CHECK(child->said().empty());
   }

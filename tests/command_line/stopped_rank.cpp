@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // stopped_rank start|end|behind: two ranks, of which the second is stopped in MPI_Init, in
 // MPI_Finalize, or behind it when it is the last: it is named and killed, and all ends.
+// stopped_rank late: two ranks that are not, and take longer to end than MPI may: all is well.
 
 #include <chrono>
 #include <csignal>
@@ -29,7 +30,7 @@ int main(int argc, char** argv) {
       sleep(1000);
       std::raise(SIGSTOP);
     }).detach();
-  return support::on_ranks("stopped_rank", 2, 1, [&](infty::AnyCommunicator& ranks) {
+  const int status = support::on_ranks("stopped_rank", 2, 1, [&](infty::AnyCommunicator& ranks) {
     ranks.barrier();
     if (when == "end" && second) {
       int key = 0;
@@ -39,4 +40,6 @@ int main(int argc, char** argv) {
     if (when == "behind" && second) std::atexit([] { std::raise(SIGSTOP); });
     return 0;
   });
+  if (when == "late") sleep(4500);
+  return status;
 }

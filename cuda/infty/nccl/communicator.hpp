@@ -104,8 +104,8 @@ class NcclCommunicator {
     gpu::check(
         ncclBroadcast(block, block, bytes.size(), ncclUint8, root, state_->comm, state_->stream),
         "ncclBroadcast");
-    state_->to_host(bytes, block);
     state_->wait("ncclBroadcast");
+    state_->to_host(bytes, block);
   }
   /// Waits for all. @throws as `send`
   void barrier() {
@@ -157,9 +157,12 @@ class NcclCommunicator {
       gpu::check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream),
                  "cudaMemcpyAsync");
     }
+    /// Copies, and returns when it has: behind `wait`, for a copy to memory that a system may page
+    /// blocks until NCCL is done, or for ever.
     void to_host(std::span<std::byte> to, const std::byte* from) const {
       gpu::check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream),
                  "cudaMemcpyAsync");
+      gpu::check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     }
 
     /// Waits until all of it is done, or NCCL finds an error, behind which nothing can be said.
@@ -208,8 +211,8 @@ class NcclCommunicator {
     gpu::check(sending, "ncclSend");
     gpu::check(receiving, "ncclRecv");
     gpu::check(ended, "ncclGroupEnd");
-    if (!into.empty()) state_->to_host(into, in);
     state_->wait("ncclGroupEnd");
+    if (!into.empty()) state_->to_host(into, in);
   }
 
   template <class T>
@@ -222,8 +225,8 @@ class NcclCommunicator {
     gpu::check(
         ncclAllReduce(block, block, values.size(), type, ncclSum, state_->comm, state_->stream),
         "ncclAllReduce");
-    state_->to_host(bytes, block);
     state_->wait("ncclAllReduce");
+    state_->to_host(bytes, block);
   }
 
   std::shared_ptr<State> state_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <infty/parallel/messages.hpp>
 #include <infty/parallel/shards.hpp>
 
+#include "../progress_line.hpp"
 #include "../ranks.hpp"
 #include "datastore_of.hpp"
 #include "model.hpp"
@@ -31,7 +33,8 @@ infty::TextScore evaluate_shards(const support::Model& model, const Settings& s,
     const auto [first, last] = shards.rows_of(shard, config.batch);
     support::Model::State state;
     nats.push_back(infty::evaluate_rows(split.stream, config, first, last - first,
-                                        [&](const infty::TextBatch& batch) {
+                                        [&](infty::TextBatch batch) {
+                                          split.retrieved.put(batch);
                                           model.reset_rows(state, batch);
                                           auto lost = model.losses(state, batch);
                                           done(tokens += batch.predicted);
@@ -40,6 +43,37 @@ infty::TextScore evaluate_shards(const support::Model& model, const Settings& s,
                        .nats);
   }
   return {.nats = shards.sum_of(nats), .tokens = std::ssize(split.stream.tokens)};
+}
+
+/// The same with a line on its progress.
+/// @param behind  called behind each segment of this rank, with the tokens read; may throw
+template <class Behind>
+infty::TextScore evaluate_shards_shown(const std::string& name, const support::Model& model,
+                                       const Settings& s, const Tokenizer& tokenizer,
+                                       const Split& split,
+                                       const infty::Shards<infty::AnyCommunicator>& shards,
+                                       Behind&& behind) {
+  const Index all = std::ssize(split.stream.tokens);
+  support::ProgressLine line(name, all, 0, "token");
+  return evaluate_shards(model, s, tokenizer, split, shards, [&](Index tokens) {
+    line.update(std::min(all, tokens * shards.ranks().size()));  // others are about as far
+    behind(tokens);
+  });
+}
+
+/// The same for a training with --shards, in as many of these, or one a row where there are fewer
+/// rows: the same numbers on any number of ranks. Where there are more ranks than that, the first
+/// does it alone, and the others get nothing.
+template <class Behind>
+infty::TextScore evaluate_trained(const std::string& name, const support::Model& model,
+                                  const Settings& s, const Tokenizer& tokenizer, const Split& split,
+                                  infty::AnyCommunicator& ranks, Behind&& behind) {
+  const Index count = std::min(s.shards, evaluated_by(s, tokenizer, split).batch);
+  infty::AnyCommunicator alone;
+  const bool shared = ranks.size() <= count;
+  if (!shared && ranks.rank() > 0) return {};
+  const infty::Shards<infty::AnyCommunicator> shards(shared ? ranks : alone, count);
+  return evaluate_shards_shown(name, model, s, tokenizer, split, shards, behind);
 }
 
 /// Throws infty::ValueError that says in what ranks differ that must not, to evaluate: the program,

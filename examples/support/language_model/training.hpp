@@ -30,6 +30,7 @@
 #include "log.hpp"
 #include "model.hpp"
 #include "results.hpp"
+#include "shared_evaluation.hpp"
 #include "steps.hpp"
 
 namespace language_model {
@@ -79,18 +80,31 @@ infty::TextScore evaluate_shown(const char* name, const support::Model& model, c
                         });
 }
 
-/// Throws support::Interrupted where a signal came: all that was trained is saved.
+/// A training's evaluation: with --shards ranks share it out.
+template <class Behind>
+infty::TextScore evaluate_in_training(const char* name, const Settings& s, const Corpus& corpus,
+                                      const Split& split, const support::Model& model,
+                                      infty::AnyCommunicator& ranks, Behind&& behind) {
+  return s.shards > 0 ? evaluate_trained(name, model, s, corpus.tokenizer, split, ranks, behind)
+                      : evaluate_shown(name, model, s, corpus.tokenizer, split, behind);
+}
+
+/// What the first of the ranks reports. Throws support::Interrupted where a signal came, on several
+/// ranks behind what is evaluated there, on all of them: all that was trained is saved.
 inline Results results_of(const Settings& s, const Corpus& corpus, const Training& training,
-                          const TrainOptions& options) {
+                          const TrainOptions& options, infty::AnyCommunicator& ranks) {
   const support::Model& model = training.model();
+  const auto stop_if = [&](int signal) {
+    if (signal != 0)
+      throw support::Interrupted(signal, "stopped evaluating; the trained model is saved in " +
+                                             options.out.string() + "; to go on: " + options.again);
+  };
   const auto score = [&](const char* name, const Split& split) {
-    const auto found = evaluate_shown(name, model, s, corpus.tokenizer, split, [&](Index) {
-      support::stop_if_interrupted([&] {
-        return "stopped evaluating; the trained model is saved in " + options.out.string() +
-               "; to go on: " + options.again;
-      });
+    const auto found = evaluate_in_training(name, s, corpus, split, model, ranks, [&](Index) {
+      if (ranks.size() == 1) stop_if(support::InterruptGuard::signal());
     });
-    return split_score(found, split);
+    if (ranks.size() > 1) stop_if(support::signal_of_all(ranks));
+    return ranks.rank() == 0 ? split_score(found, split) : SplitScore{};
   };
   return {.parameters = model.parameters(),
           .vocabulary = corpus.tokenizer.size(),
@@ -106,20 +120,21 @@ inline Results results_of(const Settings& s, const Corpus& corpus, const Trainin
 
 /// Trains until all steps are done, saving as it goes; a signal to any rank saves and stops all of
 /// them behind a step, and what is evaluated there. Throws support::Interrupted then.
-/// @param log  of the first rank, which evaluates and says how far it is; null on others
+/// @param log  of the first rank, which says how far it is; null on others
 inline void train_to_end(const Settings& s, const Corpus& corpus, const TrainOptions& options,
                          infty::AnyCommunicator& ranks, Training& training, Log* log) {
   support::ProgressLine line(support::model_name(s), s.steps, training.steps());
   support::RunningMean mean;
   double valid = std::numeric_limits<double>::quiet_NaN();
   const auto stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
+    const bool validate = s.evaluate_every > 0 && progress.done() % s.evaluate_every == 0;
+    infty::TextScore validated;
+    if (validate)
+      validated = evaluate_in_training("valid", s, corpus, corpus.valid, training.model(), ranks,
+                                       [](Index) {});
     if (!log) return;
     const double loss = mean.add(training.loss());
-    const bool validate = s.evaluate_every > 0 && progress.done() % s.evaluate_every == 0;
-    if (validate)
-      valid =
-          evaluate_shown("valid", training.model(), s, corpus.tokenizer, corpus.valid, [](Index) {
-          }).per_token();
+    if (validate) valid = validated.per_token();
     log->append(csv_line(training, step, validate ? number(valid) : ""));
     const double speed = static_cast<double>(training.tokens()) / training.seconds();
     if (std::isnan(valid))
@@ -169,7 +184,11 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   const bool goes_on = !options.fresh && std::filesystem::exists(checkpoint);
   if (goes_on) training.load(checkpoint);
   ranks.barrier();  // nobody reads any more
-  if (!lock) return train_to_end(s, corpus, options, ranks, training, nullptr);
+  if (!lock) {
+    train_to_end(s, corpus, options, ranks, training, nullptr);
+    results_of(s, corpus, training, options, ranks);
+    return;
+  }
   lock->remove_unfinished({"checkpoint.safetensors", "vocabulary.txt", "encoder.json", "vocab.bpe",
                            "vocab.json", "merges.txt", "results.json", "figure.gp",
                            "retrieved.safetensors"});
@@ -186,7 +205,7 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   support::write_file(options.out / "figure.gp", training_figure(s));
   support::draw_figure(options.out);
   // The last file: with it the run is finished.
-  auto results = support::json_of(results_of(s, corpus, training, options));
+  auto results = support::json_of(results_of(s, corpus, training, options, ranks));
   results["settings"] = support::to_json(s);
   support::write_file(options.out / "results.json", results.dump(2) + '\n');
 }
