@@ -54,7 +54,7 @@ class ModelNeed {
     double all = (t.tie_embedding ? 1 : 2) * tokens + layers_ * layer + table();
     if (config_.memory == "memformer") all += 3 * d_ * d_ + slots_ * d_;
     if (config_.tokens != "none") all += token_count() * d_;
-    if (in_front()) all += 3 * d_ * d_ + front_network();
+    if (in_front()) all += 2 * d_ * d_ + front_network();
     if (product_keys()) {
       const double keys = static_cast<double>(config_.sub_keys) * key_dim();
       all += product_key_heads * (keys + d_ * key_dim()) - 2 * d_ * f;

@@ -159,8 +159,9 @@ TEST_CASE("Model::objective: the gradient of the mean over segments, on one tape
 
 TEST_CASE("Model::objective: which memories a gradient flows through") {
   const std::vector<std::string> through{
-      "infini",    "infini-linear",   "titans",   "memformer",    "linear",    "rfa",        "t2r",
-      "delta-net", "gated-delta-net", "memsizer", "titans-layer", "recurrent", "associative"};
+      "infini",       "infini-linear", "titans",      "memformer",       "linear",
+      "rfa",          "t2r",           "delta-net",   "gated-delta-net", "memsizer",
+      "titans-layer", "recurrent",     "associative", "titans-front"};
   const std::string word = GENERATE(from_range(support::compared_names()));
   CAPTURE(word);
   const auto segments = segments_of(6);

@@ -115,7 +115,7 @@ auto join_rows(const Parts& parts) {
   using State = std::remove_cvref_t<decltype(*parts.begin())>;
   using detail::MemberList;
   require<ShapeError>(parts.begin() != parts.end(), "join_rows", "there are no parts");
-  std::vector<MemberList> lists;
+  std::vector<MemberList, PoolAllocator<MemberList>> lists;
   for (const State& part : parts) {
     detail::checked_rows("join_rows", part);
     lists.emplace_back(part);
