@@ -348,8 +348,7 @@ TEST_CASE("TransformerLM: the same bits with one thread and with two") {
     return all;
   };
   const auto alone = infty::tests::with_threads(1, run);
-  for (const int threads :
-       {2, 3, 5, 8, 16}) {  // the last two more than there are rows, or processors
+  for (const int threads : {2, 8}) {  // and more than there are rows, or processors
     CAPTURE(threads);
     CHECK(infty::tests::with_threads(threads, run) == alone);
   }
