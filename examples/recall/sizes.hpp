@@ -76,11 +76,8 @@ inline support::ModelConfig config_of(const Settings& s, const std::string& word
   if (c.mixer != "attention" && c.mixer != "memsizer" && c.mixer != "titans-layer")
     c.transformer.head_dim = matrix(length);
   if (c.tokens != "none") c.token_count = std::clamp<Index>(length / 8, 1, s.segment);
-  if (word == "titans-front") c.memory_length = length - rest;
-  if (word == "associative") {
-    c.memory_length = length - rest;
-    c.memory_width = std::max<Index>(1, rest / 8);
-  }
+  if (word == "titans-front" || word == "associative") c.memory_length = length - rest;
+  if (word == "associative") c.memory_width = std::max<Index>(1, rest / 8);
   return c;
 }
 

@@ -40,10 +40,14 @@ inline Index checked_rows(const char* op, const MemberList& members, const void*
 /// @throws infty::ShapeError that names `op` and a member that has another number, or a sequence
 /// that is shorter than the counts beside it say
 template <class State>
-Index checked_rows(const char* op, const State& state) {
-  return checked_rows(op, MemberList(state), &state, [](const void* at, std::size_t index) {
+Index checked_rows(const char* op, const State& state, const MemberList& members) {
+  return checked_rows(op, members, &state, [](const void* at, std::size_t index) {
     return MemberList::name_of(*static_cast<const State*>(at), index);
   });
+}
+template <class State>
+Index checked_rows(const char* op, const State& state) {
+  return checked_rows(op, state, MemberList(state));
 }
 
 /// Whether tensors of two states differ in their rows only, and sequences in their lengths.
@@ -85,10 +89,11 @@ bool is_finite(const State& state) {
 /// @throws infty::ShapeError if there is no such row, or members have different numbers of rows
 template <Visitable State>
 void reset_row(State& state, Index row) {
-  const Index batch = detail::checked_rows("reset_row", state);
+  const detail::MemberList members(state);
+  const Index batch = detail::checked_rows("reset_row", state, members);
   require<ShapeError>(row >= 0 && row < batch, "reset_row", "row is ", row, ": it must be one of ",
                       batch, " rows, from 0");
-  for (const auto& member : detail::MemberList(state)) member.kind->reset_row(member.at, row);
+  for (const auto& member : members) member.kind->reset_row(member.at, row);
 }
 
 /// Copies rows [begin, end) into a state of their own.
@@ -117,8 +122,8 @@ auto join_rows(const Parts& parts) {
   require<ShapeError>(parts.begin() != parts.end(), "join_rows", "there are no parts");
   std::vector<MemberList, PoolAllocator<MemberList>> lists;
   for (const State& part : parts) {
-    detail::checked_rows("join_rows", part);
     lists.emplace_back(part);
+    detail::checked_rows("join_rows", part, lists.back());
     const bool same = std::equal(
         lists.front().begin(), lists.front().end(), lists.back().begin(), lists.back().end(),
         [](const auto& a, const auto& b) { return a.name == b.name && a.kind == b.kind; });
@@ -147,13 +152,13 @@ auto join_rows(const Parts& parts) {
 /// of different lengths. @throws infty::ShapeError if they do not fit; then nothing has changed
 template <Visitable State>
 void put_rows(State& state, Index at, const State& rows) {
-  const Index batch = detail::checked_rows("put_rows", state),
-              count = detail::checked_rows("put_rows", rows);
-  require<ShapeError>(at >= 0 && at + count <= batch, "put_rows", count, " rows at ", at,
-                      ": there are ", batch);
   using detail::MemberList;
   State out = state;
   const MemberList to(out), from(rows);
+  const Index batch = detail::checked_rows("put_rows", out, to),
+              count = detail::checked_rows("put_rows", rows, from);
+  require<ShapeError>(at >= 0 && at + count <= batch, "put_rows", count, " rows at ", at,
+                      ": there are ", batch);
   for (std::size_t i = 0; i < to.size(); ++i) {
     const auto& [place, kind, length, name] = to[i];
     if (i >= from.size() || from[i].name != name || from[i].kind != kind)
