@@ -4,14 +4,15 @@
 // remembers stays finite, as large as it was and within its bound, the work for a vector does not
 // grow, and refits come with the logarithm of the stream.
 //
-//     endurance_uniform [--vectors N] [--segment L] [--defaults]
+//     endurance_uniform [--vectors N] [--segment L] [--defaults] [--scale S]
 //
 // The memory is a small one with narrow functions, which is written often; with `--defaults` it is
 // that of `UniformConfig` as it stands, but for the vectors' width.
 //
 // Rows are streams of their own, of elements that are 1 or -1, so that the bound is 8: drawn at
 // random, all 1, in turn vector by vector, in turn by stretches that grow, and 1 but once in a
-// thousand. Prints a line for each power of ten; ends with 1 where something does not hold.
+// thousand; all of it times S, as large or as small as `float` has numbers. Prints a line for each
+// power of ten; ends with 1 where something does not hold.
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/finite.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/memory/uniform_memory.hpp>
@@ -52,11 +54,9 @@ Memory::Config config(bool defaults) {
   return c;
 }
 
-/// Element of row `row` of vector `i`, of which `drawn` is a random sign.
-float element(Index row, Index i, float drawn) {
+/// Each element of vector `i` of row `row`, behind the first row, whose elements are drawn.
+float element(Index row, Index i) {
   switch (row) {
-    case 0:
-      return drawn;
     case 1:
       return 1;
     case 2:
@@ -68,8 +68,8 @@ float element(Index row, Index i, float drawn) {
   }
 }
 
-/// The largest |X(t)| of a signal; NaN if there is one.
-double largest(const Memory& memory, const Tensor<float>& coefficients) {
+/// The largest |X(t)| of a signal, of vectors of size `scale`; NaN if there is one.
+double largest(const Memory& memory, const Tensor<float>& coefficients, float scale) {
   const auto& basis = memory.signal.basis();
   const auto probes = infty::detail::probe_places(basis.cast<double>());
   const std::vector<float> places(probes.begin(), probes.end());
@@ -77,19 +77,19 @@ double largest(const Memory& memory, const Tensor<float>& coefficients) {
   double most = 0;
   for (const float v :
        resample(basis, coefficients, Tensor<float>::from({n}, places)).to_vector()) {
-    const double size = std::fabs(static_cast<double>(v));
+    const double size = std::fabs(static_cast<double>(v)) / static_cast<double>(scale);
     most = size <= most ? most : size;  // keeps NaN
   }
   return most;
 }
 
 /// Returns how many promises were broken.
-int run(const Memory::Config& config, Index vectors, Index segment) {
+int run(const Memory::Config& config, Index vectors, Index segment, float scale) {
   const Memory memory(config, infty::Random(1));
   auto state = memory.make_state(rows);
   infty::Random random(2);
   std::vector<float> signs(4093 * static_cast<std::size_t>(dim));  // a prime: no mean is of all
-  for (float& v : signs) v = random.uniform() < .5 ? -1.F : 1.F;
+  for (float& v : signs) v = random.uniform() < .5 ? -scale : scale;
   Tensor<float> queries({rows, 1, dim});
   infty::fill_normal(queries, 0, 1, random);
   const auto& pool = infty::HostPool::instance();
@@ -113,16 +113,18 @@ int run(const Memory::Config& config, Index vectors, Index segment) {
     for (Index row = 0; row < rows; ++row)
       for (Index i = taken; i < taken + length; ++i) {
         const float* const drawn = signs.data() + i % 4093 * dim;
-        const float same = row == 0 ? 0 : element(row, i, 0);
+        const float same = row == 0 ? 0 : scale * element(row, i);
         for (Index j = 0; j < dim; ++j) *to++ = row == 0 ? drawn[j] : same;
       }
     memory.write(state, x);
     taken += length;
     if (taken >= look) {  // two hundred looks at each power of ten
       look = taken + decade / 200;
-      memory.read(state, queries);
-      most = std::fmax(most, largest(memory, std::as_const(state.signal.coefficients).value()));
-      hold(largest(memory, memory.seen(state).coefficients.value()) <= infty::most_run,
+      hold(infty::detail::all_finite(memory.read(state, queries).value()),
+           "what is read is not finite", taken);
+      most =
+          std::fmax(most, largest(memory, std::as_const(state.signal.coefficients).value(), scale));
+      hold(largest(memory, memory.seen(state).coefficients.value(), scale) <= infty::most_run,
            "what is read is beyond its bound", taken);
     }
     if (taken < decade && taken < vectors) continue;
@@ -159,12 +161,15 @@ int main(int argc, char** argv) {
   using infty::Index;
   Index vectors = 100'000, segment = 0;
   bool defaults = false;
+  float scale = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--vectors" && i + 1 < argc) {
       vectors = std::atol(argv[++i]);
     } else if (option == "--segment" && i + 1 < argc) {
       segment = std::atol(argv[++i]);
+    } else if (option == "--scale" && i + 1 < argc) {
+      scale = std::strtof(argv[++i], nullptr);
     } else if (option == "--defaults") {
       defaults = true;
     } else {
@@ -172,15 +177,15 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  if (vectors < 1 || segment < 0) {
-    std::fprintf(stderr, "endurance_uniform: --vectors or --segment is out of range\n");
+  if (vectors < 1 || segment < 0 || !std::isfinite(scale) || scale <= 0) {
+    std::fprintf(stderr, "endurance_uniform: --vectors, --segment or --scale is out of range\n");
     return 2;
   }
   infty::set_num_threads(1);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a failure is seen when it happens
   int failures = 0;
   for (const Index length : segment > 0 ? std::vector{segment} : std::vector<Index>{1, 512})
-    failures += endurance::run(endurance::config(defaults), vectors, length);
+    failures += endurance::run(endurance::config(defaults), vectors, length, scale);
   std::printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;
 }

@@ -181,6 +181,37 @@ TEST_CASE("FaissIndex: a saved index is the same, and only for its own datastore
   CHECK_THROWS_AS(FaissIndex::load(folder / "none", store), infty::IoError);
 }
 
+TEST_CASE("FaissIndex: whatever byte of a file is changed, and wherever it ends, it is refused") {
+  using namespace faiss_index_tests;
+  const TemporaryFolder folder;
+  const auto path = folder / "index";
+  const auto store = store_of(256);
+  for (const IndexKind kind : kinds) {
+    CAPTURE(name_of(kind));
+    FaissIndex(store, {.kind = kind, .lists = 1}).save(path);
+    std::string bytes = infty::tests::read_text(path);
+    const auto refused = [&](const std::string& file) {
+      infty::tests::write_text(path, file);
+      try {
+        FaissIndex::load(path, store);
+      } catch (const infty::IoError&) {
+        return true;
+      }
+      return false;
+    };
+    std::vector<std::size_t> taken_in;
+    for (std::size_t at = 0; at < bytes.size(); ++at) {
+      const char was = bytes[at];
+      bytes[at] = static_cast<char>(was ^ (1 << at % 8));
+      if (!refused(bytes)) taken_in.push_back(at);
+      bytes[at] = was;
+      if (at % 8 == 0 && !refused(bytes.substr(0, at))) taken_in.push_back(at);
+    }
+    CHECK(taken_in == std::vector<std::size_t>{});
+    CHECK(!refused(bytes));
+  }
+}
+
 TEST_CASE("FaissIndex: one that was saved before its datastore grew is known, and goes on") {
   using namespace faiss_index_tests;
   const TemporaryFolder folder;
