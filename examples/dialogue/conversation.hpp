@@ -11,7 +11,6 @@
 #include <infty/io/safetensors.hpp>
 #include <infty/train/checkpoint.hpp>
 
-#include "../support/fingerprint.hpp"
 #include "../support/gpt2/reader.hpp"
 #include "../support/json.hpp"
 #include "folder.hpp"
@@ -47,10 +46,7 @@ class Conversation {
   template <class Done>
   Conversation(const Trained& trained, std::string_view document, std::uint64_t seed, Done&& done)
       : trained_(&trained), reader_(*trained.model), before_(reader_), random_(seed, 6) {
-    support::Fingerprint print;
-    print.add_text(support::to_json(trained.settings).dump());
-    print.add_text(infty::gpt2_config_json<float>(trained.model->config()));
-    transcript_.model = support::as_hex(print.bits());
+    transcript_.model = trained.print;
     const Encoded encoded{
         .document = tokenizer().encode(trimmed(document)), .turns = {}, .texts = {}};
     const auto sequence = sequence_of(encoded, 0, seen_by(trained.settings), tokenizer().marks());

@@ -11,6 +11,7 @@
 #include <infty/data/byte_pair_encoding.hpp>
 
 #include "../support/files.hpp"
+#include "../support/fingerprint.hpp"
 #include "../support/gpt2/folder.hpp"
 #include "../support/gpt2/model.hpp"
 #include "../support/json.hpp"
@@ -26,6 +27,7 @@ struct Trained {
   Settings settings;
   Tokenizer tokenizer;
   std::unique_ptr<Model> model;  ///< that reads in pieces, where there is such a form
+  std::string print = "";        ///< of all files, which tells it from other models
 };
 
 /// Writes a model's folder, which is there. Throws infty::IoError.
@@ -65,7 +67,12 @@ inline Trained open_trained(const std::filesystem::path& folder) {
                                  ", and dialogue.json the form ", settings.form);
   if (is_plain(settings.form)) memory = memory_of(settings, config.places);
   auto model = support::gpt2::open_model(folder, memory, {.pieces = true});
-  return {std::move(settings), std::move(tokenizer), std::move(model)};
+  support::Fingerprint print;
+  print.add_text(support::to_json(settings).dump());
+  print.add(support::gpt2::model_fingerprint(folder));
+  print.add(support::gpt2::encoding_fingerprint(folder));
+  return {std::move(settings), std::move(tokenizer), std::move(model),
+          support::as_hex(print.bits())};
 }
 
 }  // namespace dialogue

@@ -32,6 +32,7 @@ struct GenerateOptions {
 inline void generate(const GenerateOptions& options) {
   MemorySettings memory = support::gpt2::read_memory(options.model);
   if (!options.memory.empty()) memory.memory = options.memory;
+  require_weights_fit(options.model, memory.memory);
   memory.segment =
       std::min(memory.segment, infty::read_gpt2_config(options.model / "config.json").places);
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);

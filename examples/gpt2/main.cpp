@@ -98,6 +98,7 @@ void finetune(const Options& options) {
   const std::filesystem::path folder = s.model;
   infty::Gpt2Config config = infty::read_gpt2_config(folder / "config.json");
   validate(s, config);
+  require_weights_fit(folder, s.memory.memory);
   infty::require(s.memory.memory == "none" || s.adam.learning_rate > 0, "gpt2",
                  "--rate is 0: the memory's follows it; --freeze trains the memory alone");
   infty::require(!s.freeze || s.memory.memory != "none", "gpt2",
@@ -212,7 +213,9 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
 
   GenerateOptions& g = options.generate;
   add_model(*generate, g.model);
-  generate->add_option("--memory", g.memory, "another than the folder says, with fresh weights")
+  generate
+      ->add_option("--memory", g.memory,
+                   "another than the folder says; it is fresh unless both are infty or sticky")
       ->check(CLI::IsMember(support::gpt2::memory_names));
   generate->add_option("--prompt", g.prompt, "what to go on from");
   generate->add_option("--prompt-file", g.prompt_file, "a text of any length to read before that")

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../support/csv.hpp"
@@ -104,10 +105,29 @@ inline infty::TextScore windowed_score(const Model& model, const infty::TokenStr
   return score;
 }
 
+/// The windows that are asked for, tokens and stride each: all are checked before one is read.
+/// Throws infty::ValueError for one that cannot be.
+inline std::vector<std::pair<Index, Index>> asked_windows(const PerplexityOptions& options,
+                                                          const Model& model) {
+  const Index places = model.config().places;
+  std::vector<std::pair<Index, Index>> all;
+  for (const Index context : options.contexts.empty() ? std::vector{places} : options.contexts) {
+    infty::require(context >= 2, "gpt2", "--contexts has ", context, ": each must be at least 2");
+    infty::require(model.memory().memory != "none" || context <= places, "gpt2", "--contexts has ",
+                   context, ": without a memory the model sees ", places, " tokens");
+    const Index stride = options.stride > 0 ? options.stride : (context + 1) / 2;
+    infty::require(stride <= context, "gpt2", "--stride is ", stride,
+                   ": it must be at most the context, ", context);
+    all.emplace_back(context, stride);
+  }
+  return all;
+}
+
 /// Scores a text by windows of one or several lengths; a table, and a figure if there is a folder
 /// for it.
 inline void perplexity(const PerplexityOptions& options) {
   const auto model = support::gpt2::open_model(options.model);
+  const auto windows = asked_windows(options, *model);
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
   support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);
   Texts texts;
@@ -119,21 +139,12 @@ inline void perplexity(const PerplexityOptions& options) {
     stream.tokens.resize(static_cast<std::size_t>(options.most));
     std::erase_if(stream.documents, [&](Index first) { return first >= options.most; });
   }
-  auto contexts = options.contexts;
-  if (contexts.empty()) contexts = {model->config().places};
   const support::InterruptGuard interrupt;
   support::Csv csv("context,stride,tokens,nats_per_token,perplexity");
   std::printf(
       "| context | stride | tokens | perplexity | a word | bits per byte |\n"
       "|---|---|---|---|---|---|\n");
-  for (const Index context : contexts) {
-    infty::require(context >= 2, "gpt2", "--contexts has ", context, ": each must be at least 2");
-    infty::require(model->memory().memory != "none" || context <= model->config().places, "gpt2",
-                   "--contexts has ", context, ": without a memory the model sees ",
-                   model->config().places, " tokens");
-    const Index stride = options.stride > 0 ? options.stride : (context + 1) / 2;
-    infty::require(stride <= context, "gpt2", "--stride is ", stride,
-                   ": it must be at most the context, ", context);
+  for (const auto& [context, stride] : windows) {
     const auto score = windowed_score(*model, stream, context, stride, options);
     // Per word and byte where all of the text was read, but for the first token.
     const bool whole =

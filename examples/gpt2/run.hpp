@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"
@@ -40,6 +41,11 @@ bool follows(const Job& s, const std::string& name) {
 template <class Job>
 Job as_there(Job s, const nlohmann::json& there, const std::filesystem::path& folder,
              const std::string& where) {
+  constexpr bool finetunes = std::is_same_v<Job, Finetuning>;
+  // What only the other job has.
+  infty::require(!there.contains(finetunes ? "encoding" : "freeze"), "gpt2", folder.string(),
+                 " holds a run of ", finetunes ? "pretrain" : "finetune",
+                 ": give another --out, or --fresh to begin anew");
   const Job of_run = support::settings_from<Job>(there, where);
   const auto asked = support::to_json(s), known = support::to_json(of_run);
   for (const auto& [name, value] : asked.items())

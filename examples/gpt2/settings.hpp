@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <infty/model/presets/gpt2.hpp>
@@ -149,6 +151,20 @@ void validate(const Job& s, const infty::Gpt2Config& model) {
   infty::require(!s.text.exact || (s.batch == 1 && s.evaluation_batch == 1), "gpt2",
                  "--exact reads block behind block: --batch and --evaluation-batch must be 1");
   support::trainer_config(s).adam.validate();
+}
+
+/// Throws infty::ValueError where a folder's memory has learned weights that another one cannot
+/// take; infty and sticky have the same.
+inline void require_weights_fit(const std::filesystem::path& folder, const std::string& memory) {
+  std::error_code ignored;
+  if (memory == "none" || !std::filesystem::exists(folder / "memory.safetensors", ignored)) return;
+  const MemorySettings there = support::gpt2::read_memory(folder);
+  MemorySettings asked;
+  asked.memory = memory;
+  infty::require(there.memory == "none" ||
+                     support::gpt2::is_long_term(there) == support::gpt2::is_long_term(asked),
+                 "gpt2", "--memory is ", memory, ": ", folder.string(), " has the weights of ",
+                 there.memory, ", which are none of its");
 }
 
 }  // namespace gpt2

@@ -99,4 +99,18 @@ refused("--basis is 9: it must be a multiple of the 2 --widths" finetune ${text_
 refused("--steps and --hours do not go together" finetune ${tuned} --model base --steps 4 --hours 1 --out other)
 refused("--hours and --epochs do not go together" finetune ${tuned} --model base --epochs 1 --hours 1 --out other)
 refused("--exact reads block behind block" finetune ${tuned} --model base --exact true --batch 2 --out other)
+refused("--memory is compressive: runs/sticky has the weights of sticky, which are none of its" generate
+        --model runs/sticky --memory compressive --tokens 2)
+refused("--memory is infty: runs/compressive has the weights of compressive" finetune ${tuned} --model
+        runs/compressive --memory infty --out other)
+run(0 printed generate --model runs/sticky --memory infty --tokens 2)
+refused("base holds a run of pretrain: give another --out" finetune ${tuned} --model runs/none --out base)
+refused("runs/none holds a run of finetune: give another --out" pretrain ${small} --steps 6 --out runs/none)
 refused("--out is --model" finetune ${tuned} --model base --out base)
+# All windows are looked at before one is read.
+run(1 printed perplexity --model base --text last --contexts 8,17)
+same("a table of windows that cannot be" "${printed}" "")
+refused("--contexts has 17: without a memory the model sees 16 tokens" perplexity --model base --text last
+        --contexts 8,17)
+refused("--stride is 9: it must be at most the context, 8" perplexity --model base --text last --contexts 16,8
+        --stride 9)

@@ -91,8 +91,8 @@ TEST_CASE("sample: classes come as often as the softmax of scores over temperatu
   }
 }
 
-TEST_CASE("sample: top_k and top_p leave the likeliest, the first of equals") {
-  const std::vector<double> logits{0, 1, 1, 3};  // 4 %, 10 %, 10 %, 76 %
+TEST_CASE("sample: top_k leaves the likeliest and their equals, top_p the first of equals") {
+  std::vector<double> logits{0, 1, 1, 3};  // 4 %, 10 %, 10 %, 76 %
   const auto drawn = [&](const Sampling& sampling) {
     std::vector<Index> classes;
     const auto shares = shares_of_draws(logits, sampling, 2000);
@@ -101,15 +101,22 @@ TEST_CASE("sample: top_k and top_p leave the likeliest, the first of equals") {
     return classes;
   };
   CHECK(drawn({}) == std::vector<Index>{0, 1, 2, 3});
-  CHECK(drawn({.top_k = 2}) == std::vector<Index>{1, 3});
+  CHECK(drawn({.top_k = 1}) == std::vector<Index>{3});
+  CHECK(drawn({.top_k = 2}) == std::vector<Index>{1, 2, 3});
+  CHECK(drawn({.top_k = 3}) == std::vector<Index>{1, 2, 3});
   CHECK(drawn({.top_k = 9}) == std::vector<Index>{0, 1, 2, 3});
   CHECK(drawn({.top_p = .5}) == std::vector<Index>{3});
   CHECK(drawn({.top_p = 1e-9}) == std::vector<Index>{3});
   CHECK(drawn({.top_p = .8}) == std::vector<Index>{1, 3});
   CHECK(drawn({.top_p = .95}) == std::vector<Index>{1, 2, 3});
   // The share is that of what top_k has left.
-  CHECK(drawn({.top_k = 2, .top_p = .87}) == std::vector<Index>{3});
+  CHECK(drawn({.top_p = .78}) == std::vector<Index>{1, 3});
+  CHECK(drawn({.top_k = 2, .top_p = .78}) == std::vector<Index>{3});
   CHECK(drawn({.temperature = 0, .top_k = 3}) == std::vector<Index>{3});
+  logits = {1, 1, 1, 1};
+  CHECK(drawn({.top_k = 1}) == std::vector<Index>{0, 1, 2, 3});
+  CHECK(drawn({.top_p = .49}) == std::vector<Index>{0, 1});
+  CHECK(drawn({.top_p = .5}) == std::vector<Index>{0, 1, 2});  // two have no more than half
 }
 
 TEST_CASE("sample: a class of score -infinity is never drawn; what is no score is refused") {

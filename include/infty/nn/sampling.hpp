@@ -19,8 +19,8 @@ namespace infty {
 /// How a class, such as the next token, is drawn from a model's scores.
 struct Sampling {
   double temperature = 1;  ///< that scores are divided by; 0 takes the likeliest
-  Index top_k = 0;         ///< only so many likeliest classes; 0: all
-  double top_p = 1;        ///< only the likeliest classes that have this share together
+  Index top_k = 0;         ///< only so many likeliest classes, and equals of the last; 0: all
+  double top_p = 1;        ///< only the likeliest classes until these have more than this share
 
   /// Checks all constants.
   /// @throws infty::ValueError that names the first constant out of its range
@@ -69,10 +69,11 @@ struct WeighedClasses {
   std::vector<double> weights;  ///< above 0, of each; they need not add up to 1
 };
 
-/// Finds what may be drawn by scores: of the `top_k` likeliest, of these the likeliest that have
-/// the share `top_p` together, with weights exp(score / temperature), up to a factor; the likeliest
-/// alone at temperature 0. At least one class is left, and of equals the first is the likelier. A
-/// score of -infinity is never drawn.
+/// Finds what may be drawn by scores: of the `top_k` likeliest, and of all that equal the last of
+/// these, the likeliest up to the first with which they have more than the share `top_p`, with
+/// weights exp(score / temperature), up to a factor; the likeliest alone at temperature 0. At least
+/// one class is left; where `top_p` or temperature 0 choose among equals, the first is the
+/// likelier. A score of -infinity is never drawn.
 /// @param logits  scores of all classes, in host memory
 /// @throws infty::ValueError for no classes or a setting out of its range, infty::NonFiniteError
 /// for NaN, infinity, or no score above -infinity
@@ -99,6 +100,8 @@ WeighedClasses weighed_classes(std::span<const T> logits, const Sampling& sampli
   if (sampling.top_k > 0 && sampling.top_k < std::ssize(order)) {
     left = order.begin() + sampling.top_k;
     std::nth_element(order.begin(), left, order.end(), likelier);
+    const double least = score(*std::max_element(order.begin(), left, likelier));
+    left = std::partition(left, order.end(), [&](Index i) { return score(i) == least; });
   }
   order.erase(left, order.end());
   if (sampling.top_p < 1) std::sort(order.begin(), order.end(), likelier);
@@ -109,7 +112,7 @@ WeighedClasses weighed_classes(std::span<const T> logits, const Sampling& sampli
   if (sampling.top_p < 1) {
     double share = 0;
     std::size_t count = 0;
-    while (count < weights.size() && (count == 0 || share < sampling.top_p * sum))
+    while (count < weights.size() && (count == 0 || share <= sampling.top_p * sum))
       share += weights[count++];
     weights.resize(count);
     order.resize(count);
