@@ -2,18 +2,7 @@
 # and four of them make the same curves, parameters, optimiser and results, bit for bit, and any number goes on with what
 # another has begun.
 cmake_minimum_required(VERSION 3.21)
-include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
-include("${CMAKE_CURRENT_LIST_DIR}/../support/ranks.cmake")
-set(options --symbols 4 --length 40 --segment 8 --short-term 8 --width 8 --heads 2 --feed-forward 12 --basis 8
-            --widths .1,.2 --samples 12 --batch 6 --warmup 4 --evaluation-sequences 10 --bins 16 --dropout .1
-            --models infty,sticky --steps 50)
-set(sharded ${options} --shards 4)
-function(compare other)
-  same_files(one ${other} curves.csv attention.csv)
-  same_results(one ${other} results.json)
-  same_tensors(one-state ${other}-state)
-endfunction()
-
+include("${CMAKE_CURRENT_LIST_DIR}/tiny_on_ranks.cmake")
 run(0 ignored ${sharded} --out one --save one-state)
 set(with_2 --bucket 25)
 set(with_3 --bucket .002 --zero)
