@@ -21,6 +21,23 @@ says("; to go on: ")
 run(0 ignored --resume parts-state --out parts)
 compare(parts)
 
+# A rank that is killed, or stopped: all end within ten seconds behind a line that names it, the file is whole, and any number
+# of ranks goes on from there.
+file(REMOVE "${FOLDER}/parts-state")
+set(begun ${sharded} --save parts-state)
+foreach(signal IN ITEMS KILL STOP)
+  file(TOUCH "${FOLDER}/started")
+  signal_rank(${signal} 3 1 "[ parts-state -nt started ]" ${begun} --out parts --save-every 1 --silence 3)
+  if(signal STREQUAL "STOP")
+    says("sorting: rank 1 has shown no sign of life for ")
+  elseif(NOT launcher MATCHES "HYDRA")
+    says("rank 1")
+  endif()
+  set(begun --resume parts-state)
+endforeach()
+run(0 ignored --resume parts-state --out parts)
+compare(parts)
+
 # A signal while the first rank evaluates and the others wait: what is trained is saved, where it was asked for or not.
 set(few --symbols 4 --length 40 --segment 8 --short-term 8 --width 8 --heads 2 --feed-forward 12 --basis 8 --widths .1,.2
         --samples 12 --batch 6 --warmup 2 --bins 16 --models infty --steps 4 --shards 4)
