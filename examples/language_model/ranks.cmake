@@ -149,7 +149,7 @@ endforeach()
 
 # So does one that gets no more memory, in the middle of its training.
 if(NO_MEMORY)
-  set(short ${begun} --out short)
+  set(short ${sticky} --out short --save-every 3)
   signal_rank(MEMORY 3 1 "[ $(wc -l 2>/dev/null <short/log.csv || echo 0) -gt 5 ]" ${short} --pause .05 --threads 1)
   says("language_model: rank 1 of 3: out of memory\n")
   run(0 ignored ${short})
