@@ -1,4 +1,4 @@
-# cmake -DPROGRAM=... -DFOLDER=... -DMPIEXEC=... -DNUMPROC=-n -P ranks.cmake: training on ranks that MPI starts. One, two and
+# cmake -DPROGRAM=... -DFOLDER=... -DMPIEXEC=... -DNUMPROC=-n [-DNO_MEMORY=...] -P ranks.cmake: training on ranks that MPI starts. One, two and
 # four of them, and three, make the same log, parameters, optimiser and states, bit for bit; any number goes on with what
 # another has begun; what must be the same on all is compared; a rank that is killed or stopped ends all, and is named.
 cmake_minimum_required(VERSION 3.21)
@@ -146,8 +146,15 @@ foreach(signal IN ITEMS KILL STOP)
     math(EXPR least "${least} + 7")
   endforeach()
 endforeach()
-on_ranks(2 0 ${begun})
-compare(one parts)
+
+# So does one that gets no more memory, in the middle of its training.
+if(NO_MEMORY)
+  set(short ${sticky} --out short --save-every 3)
+  signal_rank(MEMORY 3 1 "[ $(wc -l 2>/dev/null <short/log.csv || echo 0) -gt 5 ]" ${short} --pause .05 --threads 1)
+  says("language_model: rank 1 of 3: out of memory\n")
+  run(0 ignored ${short})
+  compare(one short)
+endif()
 
 # The same at random moments, on other numbers of ranks each time.
 set(may_end TRUE)

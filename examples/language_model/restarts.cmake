@@ -45,11 +45,13 @@ for i in {1..1500}; do [ -e there-0 ] && [ -e there-1 ] && break; sleep .02; don
 kill -INT -- -$all
 wait $all
 ]=])
+set(ENV{OMPI_MCA_odls_base_sigkill_timeout} 2)  # Open MPI's second is too short for them on a loaded machine
 execute_process(COMMAND bash interrupt "${on_ranks}" WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status ERROR_VARIABLE errors
                 OUTPUT_QUIET TIMEOUT 100)
 if(status EQUAL 0 OR errors MATCHES "restart" OR NOT EXISTS "${FOLDER}/saved-0" OR NOT EXISTS "${FOLDER}/saved-1")
   message(FATAL_ERROR "on_ranks, interrupted as by a terminal: status ${status}, or ranks have not saved:\n${errors}")
 endif()
+unset(ENV{OMPI_MCA_odls_base_sigkill_timeout})
 
 # Of several hosts those count that still answer. Neither mpirun nor a login is there: these stand for them.
 file(WRITE "${FOLDER}/bin/mpirun" "#!/bin/sh\nprintf '%s\\n' \"$*\"\nexit 3\n")

@@ -2,18 +2,7 @@
 # and four of them make the same curves, parameters, optimiser and results, bit for bit, and any number goes on with what
 # another has begun.
 cmake_minimum_required(VERSION 3.21)
-include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
-include("${CMAKE_CURRENT_LIST_DIR}/../support/ranks.cmake")
-set(options --symbols 4 --length 40 --segment 8 --short-term 8 --width 8 --heads 2 --feed-forward 12 --basis 8
-            --widths .1,.2 --samples 12 --batch 6 --warmup 4 --evaluation-sequences 10 --bins 16 --dropout .1
-            --models infty,sticky --steps 50)
-set(sharded ${options} --shards 4)
-function(compare other)
-  same_files(one ${other} curves.csv attention.csv)
-  same_results(one ${other} results.json)
-  same_tensors(one-state ${other}-state)
-endfunction()
-
+include("${CMAKE_CURRENT_LIST_DIR}/tiny_on_ranks.cmake")
 run(0 ignored ${sharded} --out one --save one-state)
 set(with_2 --bucket 25)
 set(with_3 --bucket .002 --zero)
@@ -29,6 +18,23 @@ says("stopped before step 20 of infty; to go on: ")
 file(TOUCH "${FOLDER}/started")
 signal_rank(TERM 2 1 "[ parts-state -nt started ]" --resume parts-state --out parts --save-every 1)
 says("; to go on: ")
+run(0 ignored --resume parts-state --out parts)
+compare(parts)
+
+# A rank that is killed, or stopped: all end within ten seconds behind a line that names it, the file is whole, and any number
+# of ranks goes on from there.
+file(REMOVE "${FOLDER}/parts-state")
+set(begun ${sharded} --save parts-state)
+foreach(signal IN ITEMS KILL STOP)
+  file(TOUCH "${FOLDER}/started")
+  signal_rank(${signal} 3 1 "[ parts-state -nt started ]" ${begun} --out parts --save-every 1 --silence 3)
+  if(signal STREQUAL "STOP")
+    says("sorting: rank 1 has shown no sign of life for ")
+  elseif(NOT launcher MATCHES "HYDRA")
+    says("rank 1")
+  endif()
+  set(begun --resume parts-state)
+endforeach()
 run(0 ignored --resume parts-state --out parts)
 compare(parts)
 

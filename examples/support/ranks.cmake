@@ -44,8 +44,16 @@ function(says text)
 endfunction()
 
 # signal_rank(SIGNAL RANKS RANK CONDITION OPTION...): sends a signal to one rank when the shell's condition holds; all must
-# end within ten seconds, and not well, unless may_end is set: with what is in status, what they say in errors.
+# end within ten seconds, and not well, unless may_end is set: with what is in status, what they say in errors. For MEMORY in
+# the place of a signal it gets no more memory, by the library NO_MEMORY (no_memory.cpp).
 function(signal_rank signal ranks rank condition)
+  set(act "kill -${signal} $process")
+  set(what "SIG${signal}")
+  if(signal STREQUAL "MEMORY")
+    set(act "touch no-memory-$process")
+    set(what "no memory")
+    set(ENV{LD_PRELOAD} "${NO_MEMORY}")
+  endif()
   execute_process(
     COMMAND
       bash -c
@@ -53,7 +61,7 @@ function(signal_rank signal ranks rank condition)
        ranks=$(pgrep -P $all)
        for level in 1 2; do  # of mpiexec, or of a proxy that it has for each machine
          for process in $ranks; do
-           tr '\\0' '\\n' </proc/$process/environ | grep -qxE '(OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)=${rank}' && kill -${signal} $process && level=0
+           tr '\\0' '\\n' </proc/$process/environ | grep -qxE '(OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)=${rank}' && ${act} && level=0
          done
          [ $level = 0 ] && break
          ranks=$(pgrep -P $(echo $ranks | tr ' ' ,))
@@ -61,11 +69,12 @@ function(signal_rank signal ranks rank condition)
        begin=$SECONDS; wait $all; status=$?; echo $((SECONDS - begin)); exit $status"
       signal_rank "${MPIEXEC}" ${NUMPROC} ${ranks} "${PROGRAM}" ${ARGN}
     WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_VARIABLE took ERROR_VARIABLE errors TIMEOUT 120)
+  unset(ENV{LD_PRELOAD})
   if(status MATCHES "timeout" OR (status EQUAL 0 AND NOT may_end))
-    message(FATAL_ERROR "SIG${signal} to rank ${rank} of ${ranks}: status ${status}\n${errors}")
+    message(FATAL_ERROR "${what} to rank ${rank} of ${ranks}: status ${status}\n${errors}")
   endif()
   string(REGEX MATCH "[0-9]+" took "${took}")
-  message(STATUS "SIG${signal} to rank ${rank} of ${ranks}: all end with ${status} after ${took} s")
+  message(STATUS "${what} to rank ${rank} of ${ranks}: all end with ${status} after ${took} s")
   if(took GREATER 10)
     message(FATAL_ERROR "the others end after more than ten seconds")
   endif()

@@ -97,9 +97,11 @@ class FirstRankSpeaks {
   }
 
   /// Says a line all the same.
-  void say(const std::string& line) const {
-    const std::string text = line + '\n';
-    [[maybe_unused]] const auto put = ::write(real_.number(), text.data(), text.size());
+  void say(const std::string& line) const { say_whole(line + '\n'); }
+
+  /// Says a line that has its end, for which no memory is asked.
+  void say_whole(const std::string& line) const {
+    [[maybe_unused]] const auto put = ::write(real_.number(), line.data(), line.size());
   }
 
  private:
@@ -118,6 +120,13 @@ inline void end_within(double seconds) {
     ::_exit(1);
   });
   ::alarm(static_cast<unsigned>(std::ceil(seconds)));
+}
+
+/// Ends the program in five seconds with status 1, should MPI_Abort, which is called next, wait for
+/// ever: the launcher ends the others then, too.
+inline void end_though_abort_waits() {
+  std::signal(SIGALRM, [](int) { ::_exit(1); });
+  ::alarm(5);
 }
 
 /// Lets the program end as late as it likes, once MPI is finalised.
@@ -147,6 +156,7 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
                                            " s: it was killed, stopped, or cut off; the others "
                                            "end, and go on from the last checkpoint when they "
                                            "are started again");
+                                end_though_abort_waits();
                                 MPI_Abort(MPI_COMM_WORLD, 1);
                               }});
   end_within(0);
@@ -158,12 +168,17 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
   const int pinned = pin(shared, infty::num_threads());
   std::fprintf(stderr, "%d ranks, %d on this machine, of %d threads each%s\n", mpi.size(),
                mpi.local_size(), infty::num_threads(), said_of_pinning(pinned).c_str());
-  const auto fail = [&](const std::string& why) {
+  const auto line = [&](const std::string& why) {
+    return program + ": rank " + std::to_string(mpi.rank()) + " of " + std::to_string(mpi.size()) +
+           ": " + why + '\n';
+  };
+  const std::string no_memory = line("out of memory");  // while there is some
+  const auto fail = [&](const std::string& said) {
     // What all ranks find wrong at once, the first says alone.
     if (mpi.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    speaks.say(program + ": rank " + std::to_string(mpi.rank()) + " of " +
-               std::to_string(mpi.size()) + ": " + why);
-    mpi.abort(why);
+    speaks.say_whole(said);
+    end_though_abort_waits();
+    mpi.abort({});
     return 1;
   };
   infty::AnyCommunicator ranks(mpi);
@@ -180,9 +195,9 @@ int on_mpi_ranks(const std::string& program, double silence, int threads, Job&& 
     end_within(silence > 0 ? silence + 2 * guard_seconds : 0);
     return status;
   } catch (const std::bad_alloc&) {
-    return fail("out of memory");
+    return fail(no_memory);
   } catch (const std::exception& error) {
-    return fail(error.what());
+    return fail(line(error.what()));
   }
 }
 #endif

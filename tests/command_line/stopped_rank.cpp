@@ -2,10 +2,12 @@
 // stopped_rank start|end|behind: two ranks, of which the second is stopped in MPI_Init, in
 // MPI_Finalize, or behind it when it is the last: it is named and killed, and all ends.
 // stopped_rank late: two ranks that are not, and take longer to end than MPI may: all is well.
+// stopped_rank abort: two ranks, of which the second fails, and MPI_Abort waits for ever: all ends.
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -13,9 +15,17 @@
 
 namespace {
 
+bool abort_waits = false;
+
 int stop_in_finalize(MPI_Comm, int, void*, void*) { return std::raise(SIGSTOP); }
 
 }  // namespace
+
+// In the place of MPI's own, which is PMPI_Abort.
+int MPI_Abort(MPI_Comm ranks, int status) {
+  while (abort_waits) ::pause();
+  return PMPI_Abort(ranks, status);
+}
 
 int main(int argc, char** argv) {
   const std::string when = argc == 2 ? argv[1] : "";
@@ -32,6 +42,8 @@ int main(int argc, char** argv) {
     }).detach();
   const int status = support::on_ranks("stopped_rank", 2, 1, [&](infty::AnyCommunicator& ranks) {
     ranks.barrier();
+    abort_waits = when == "abort";
+    if (abort_waits && second) throw std::runtime_error("it gives up");
     if (when == "end" && second) {
       int key = 0;
       MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, stop_in_finalize, &key, nullptr);

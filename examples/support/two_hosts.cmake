@@ -1,0 +1,33 @@
+# For the scripts that start a PROGRAM on ranks of two hosts, which are two network namespaces with a slow link between them.
+set(two_hosts "${CMAKE_CURRENT_LIST_DIR}/../../benchmarks/scaling/two_hosts")
+
+# can_be_two_hosts(OUT): whether this machine lets two_hosts make them; what is wanting is said.
+function(can_be_two_hosts out)
+  set(${out} FALSE PARENT_SCOPE)
+  if(NOT launcher MATCHES "Open MPI. 4")
+    message(STATUS "two hosts: left out, for it needs the mpirun of Open MPI 4")
+    return()
+  endif()
+  execute_process(
+    COMMAND
+      bash -c
+      "[ $(id -u) = 0 ] && [ -c /dev/net/tun ] && command -v python3 && ip netns add infty-try && ip netns del infty-try && unshare --uts true"
+    RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+  if(NOT status EQUAL 0)
+    message(STATUS "two hosts: left out, for they need root, /dev/net/tun, network namespaces (iproute2) and python3")
+    return()
+  endif()
+  set(${out} TRUE PARENT_SCOPE)
+endfunction()
+
+# on_two_hosts(MILLISECONDS RANKS OPTION...): the program on so many ranks, half of them on either host, which must end well.
+function(on_two_hosts milliseconds ranks)
+  execute_process(
+    COMMAND python3 "${two_hosts}" ${milliseconds} 0 -n ${ranks} "${PROGRAM}" ${ARGN} --threads 1
+    WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status OUTPUT_VARIABLE printed ERROR_VARIABLE errors TIMEOUT 600)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${ranks} ranks of ${PROGRAM} ${ARGN}, ${milliseconds} ms apart: status ${status}\n${errors}")
+  endif()
+  math(EXPR here "${ranks} / 2")
+  says("${ranks} ranks, ${here} on this machine")
+endfunction()
