@@ -1,6 +1,7 @@
-# cmake -DPROGRAM=... -DFOLDER=... -DMPIEXEC=... -DNUMPROC=-n [-DNO_MEMORY=...] -P ranks.cmake: training on ranks that MPI starts. One, two and
-# four of them, and three, make the same log, parameters, optimiser and states, bit for bit; any number goes on with what
-# another has begun; what must be the same on all is compared; a rank that is killed or stopped ends all, and is named.
+# cmake -DPROGRAM=... -DFOLDER=... -DMPIEXEC=... -DNUMPROC=-n [-DNO_MEMORY=...] -P ranks.cmake: training on ranks that MPI
+# starts. One, two and four of them, and three, make the same log, parameters, optimiser and states, bit for bit; any number
+# goes on with what another has begun; what must be the same on all is compared; a rank that is killed, stopped or, with the
+# library of no_memory.cpp, without memory ends all, and is named.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/tiny_on_ranks.cmake")
 string(REPLACE "opens" "sepno" sepno "${text}")
@@ -146,6 +147,8 @@ foreach(signal IN ITEMS KILL STOP)
     math(EXPR least "${least} + 7")
   endforeach()
 endforeach()
+on_ranks(2 0 ${begun})
+compare(one parts)
 
 # So does one that gets no more memory, in the middle of its training.
 if(NO_MEMORY)

@@ -1,9 +1,8 @@
 # For the scripts that start a PROGRAM on ranks of two hosts, which are two network namespaces with a slow link between them.
 set(two_hosts "${CMAKE_CURRENT_LIST_DIR}/../../benchmarks/scaling/two_hosts")
 
-# can_be_two_hosts(OUT): whether this machine lets two_hosts make them; what is wanting is said.
-function(can_be_two_hosts out)
-  set(${out} FALSE PARENT_SCOPE)
+# The script that asks for it returns where this machine lets nobody make them; what is wanting is said.
+macro(need_two_hosts)
   if(NOT launcher MATCHES "Open MPI. 4")
     message(STATUS "two hosts: left out, for it needs the mpirun of Open MPI 4")
     return()
@@ -12,13 +11,12 @@ function(can_be_two_hosts out)
     COMMAND
       bash -c
       "[ $(id -u) = 0 ] && [ -c /dev/net/tun ] && command -v python3 && ip netns add infty-try && ip netns del infty-try && unshare --uts true"
-    RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
-  if(NOT status EQUAL 0)
+    RESULT_VARIABLE can_be OUTPUT_QUIET ERROR_QUIET)
+  if(NOT can_be EQUAL 0)
     message(STATUS "two hosts: left out, for they need root, /dev/net/tun, network namespaces (iproute2) and python3")
     return()
   endif()
-  set(${out} TRUE PARENT_SCOPE)
-endfunction()
+endmacro()
 
 # on_two_hosts(MILLISECONDS RANKS OPTION...): the program on so many ranks, half of them on either host, which must end well.
 function(on_two_hosts milliseconds ranks)
