@@ -1,6 +1,6 @@
-# cmake -DPROGRAM=... -DFOLDER=... -DMPIEXEC=... -DNUMPROC=-n -P ranks.cmake: sorting on ranks that MPI starts. One, two, three
-# and four of them make the same curves, parameters, optimiser and results, bit for bit, and any number goes on with what
-# another has begun.
+# cmake -DPROGRAM=... -DFOLDER=... -DMPIEXEC=... -DNUMPROC=-n [-DNO_MEMORY=...] -P ranks.cmake: sorting on ranks that MPI
+# starts. One, two, three and four of them make the same curves, parameters, optimiser and results, bit for bit, and any number
+# goes on with what another has begun.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/tiny_on_ranks.cmake")
 run(0 ignored ${sharded} --out one --save one-state)
@@ -35,6 +35,11 @@ foreach(signal IN ITEMS KILL STOP)
   endif()
   set(begun --resume parts-state)
 endforeach()
+if(NO_MEMORY)
+  file(TOUCH "${FOLDER}/started")
+  signal_rank(MEMORY 3 1 "[ parts-state -nt started ]" ${begun} --out parts --save-every 1 --threads 1)
+  says("sorting: rank 1 of 3: out of memory\n")
+endif()
 run(0 ignored --resume parts-state --out parts)
 compare(parts)
 

@@ -121,7 +121,8 @@ std::vector<CLI::Option*> add_options(CLI::App& app, Settings& settings) {
 inline void add_sampling(CLI::App& app, infty::Sampling& sampling) {
   add_option(app, "--temperature", sampling.temperature, "0: always the likeliest", {.least = 0})
       ->capture_default_str();
-  add_option(app, "--top-k", sampling.top_k, "of the likeliest tokens only; 0: all", from(0))
+  add_option(app, "--top-k", sampling.top_k,
+             "of the likeliest tokens only, and of equals of the last; 0: all", from(0))
       ->capture_default_str();
   add_option(app, "--top-p", sampling.top_p, "of the likeliest with this share only", {1e-9, 1})
       ->capture_default_str();

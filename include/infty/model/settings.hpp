@@ -178,7 +178,7 @@ void describe(TrainerConfig& c, See&& see) {
 template <class See>
 void describe(Sampling& c, See&& see) {
   see("temperature", c.temperature, "0: always the likeliest");
-  see("top_k", c.top_k, "of the likeliest tokens only; 0: all");
+  see("top_k", c.top_k, "of the likeliest tokens only, and of equals of the last; 0: all");
   see("top_p", c.top_p, "of the likeliest with this share only");
 }
 
