@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -56,6 +57,11 @@ struct PoolStatistics {
 /// A cache of host memory blocks: what is given back is handed out again, so that a loop over the
 /// same sizes allocates in its first pass only. Sizes are rounded up by at most an eighth.
 ///
+/// Where sizes grow, as a cache of keys does with each token, the blocks of the smaller ones would
+/// stay for nobody. So where the system is asked for more than half as much again as was ever in
+/// use at once, and 64 MiB, the large blocks of the sizes that were handed out longest ago go back
+/// to it. If it has no more, all that is cached goes back before the request fails.
+///
 /// A program that is started with INFTY_NO_POOL=1 in its environment keeps and counts nothing: then
 /// a sanitizer sees every block from `new` to `delete`, and a lock that would order threads which
 /// have nothing else in common is not taken.
@@ -81,11 +87,11 @@ class HostPool {
     if (block) {
       bins_[bin] = block->next;
     } else {
-      block = static_cast<Free*>(::operator new(rounded, std::align_val_t(alignment)));
-      ++statistics_.system_allocations;
-      statistics_.bytes_held += rounded;
+      block = static_cast<Free*>(from_system(rounded));
     }
     statistics_.take(rounded);
+    handed_out_[bin] = statistics_.blocks;
+    most_in_use_ = (std::max)(most_in_use_, statistics_.bytes_in_use);
     return block;
   }
 
@@ -101,12 +107,7 @@ class HostPool {
   /// Returns all cached blocks to the system.
   void trim() noexcept {
     const std::lock_guard lock(mutex_);
-    for (std::size_t bin = 0; bin < bins_.size(); ++bin)
-      while (Free* block = bins_[bin]) {
-        bins_[bin] = block->next;
-        statistics_.bytes_held -= detail::pool_bin_bytes(bin);
-        ::operator delete(block, std::align_val_t(alignment));
-      }
+    give_all_back();
   }
 
   /// Returns the counters as they stand.
@@ -126,14 +127,59 @@ class HostPool {
     Free* next;
   };
 
+  static constexpr std::size_t large = std::size_t{1} << 20;  ///< bytes of blocks worth giving back
+  static constexpr std::size_t spare = std::size_t{64} << 20;  ///< bytes that may always be cached
+
   HostPool() {
     const char* const off = std::getenv("INFTY_NO_POOL");
     keeps_ = off == nullptr || std::string_view(off) != "1";
   }
 
+  /// A new block of a bin's size. @throws std::bad_alloc
+  void* from_system(std::size_t bytes) {
+    const std::size_t most = (std::max)(most_in_use_, statistics_.bytes_in_use + bytes);
+    give_back_down_to(most + most / 2 + spare, bytes);
+    constexpr std::align_val_t aligned{alignment};
+    void* block = ::operator new(bytes, aligned, std::nothrow);
+    if (!block) {
+      give_all_back();
+      block = ::operator new(bytes, aligned);
+    }
+    ++statistics_.system_allocations;
+    statistics_.bytes_held += bytes;
+    return block;
+  }
+
+  /// Gives large blocks back until no more than `limit` would be held with `more`, or none is left.
+  void give_back_down_to(std::size_t limit, std::size_t more) noexcept {
+    while (statistics_.bytes_held + more > limit) {
+      std::size_t oldest = bins_.size();
+      for (std::size_t bin = detail::pool_bin(large); bin < bins_.size(); ++bin)
+        if (bins_[bin] && (oldest == bins_.size() || handed_out_[bin] < handed_out_[oldest]))
+          oldest = bin;
+      if (oldest == bins_.size()) return;
+      give_back(oldest);
+    }
+  }
+
+  void give_all_back() noexcept {
+    for (std::size_t bin = 0; bin < bins_.size(); ++bin)
+      while (bins_[bin]) give_back(bin);
+  }
+
+  /// Gives the first free block of a bin back to the system.
+  void give_back(std::size_t bin) noexcept {
+    Free* const block = bins_[bin];
+    bins_[bin] = block->next;
+    statistics_.bytes_held -= detail::pool_bin_bytes(bin);
+    ::operator delete(block, std::align_val_t(alignment));
+  }
+
   bool keeps_;
   mutable std::mutex mutex_;
   std::array<Free*, detail::pool_bins> bins_{};
+  std::array<std::size_t, detail::pool_bins> handed_out_{};  ///< `blocks` when a bin last gave one
+  std::size_t most_in_use_ = 0;                              ///< ever, in bytes
   Statistics statistics_;
 };
 
