@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@ struct GenerateOptions {
   std::filesystem::path model, prompt_file;
   std::string memory, prompt;  ///< of the memory, empty: as the folder says
   support::Writing writing;
+  bool ignore_eos = false;  ///< whether it writes on behind `<|endoftext|>`
   infty::Sampling sampling;
   std::uint64_t seed = 1;
 };
@@ -56,15 +58,17 @@ inline void generate(const GenerateOptions& options) {
     });
   }
   infty::Random random(options.seed);
+  const auto end = options.ignore_eos ? std::nullopt : encoding.find(support::gpt2::end_of_text);
   support::write_tokens(
       options.writing, options.prompt,
-      [&](Index number) {
+      [&](Index number) -> std::optional<std::string> {
         if (number > 1) scores = reader.read(read);
         // An encoding may have fewer tokens than the model.
         const auto known =
             std::span<const float>(scores).first(static_cast<std::size_t>(encoding.size()));
         read = {infty::sample(known, options.sampling, random)};
         const auto id = static_cast<TokenId>(read.front());
+        if (id == end) return std::nullopt;
         return encoding.decode(std::span(&id, 1));
       },
       [&] { return reader.bytes(); });

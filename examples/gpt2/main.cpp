@@ -220,7 +220,10 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
   generate->add_option("--prompt", g.prompt, "what to go on from");
   generate->add_option("--prompt-file", g.prompt_file, "a text of any length to read before that")
       ->check(CLI::ExistingFile);
-  add_option(*generate, "--tokens", g.writing.tokens, "how many", from(1))->capture_default_str();
+  add_option(*generate, "--tokens", g.writing.tokens, "how many, at most", from(1))
+      ->capture_default_str();
+  add_option(*generate, "--ignore-eos", g.ignore_eos, "write on behind <|endoftext|>")
+      ->capture_default_str();
   add_option(*generate, "--interval", g.writing.interval,
              "tokens between lines on the speed; 0: at the end", from(0))
       ->capture_default_str();

@@ -24,7 +24,8 @@ struct Writing {
 
 /// Writes a prompt and behind it text to standard output as it comes, and on standard error how
 /// fast. Throws Interrupted where a signal comes.
-/// @param next   next(number) reads what was written last; the bytes of the token behind it
+/// @param next   next(number) reads what was written last; the bytes of the token behind it, or
+///               nothing where the text ends
 /// @param bytes  bytes() of what is remembered
 template <class Next, class Bytes>
 void write_tokens(const Writing& writing, const std::string& prompt, Next&& next, Bytes&& bytes) {
@@ -34,19 +35,22 @@ void write_tokens(const Writing& writing, const std::string& prompt, Next&& next
   std::optional<ProgressLine> line;
   if (::isatty(STDOUT_FILENO) == 0) line.emplace("write", writing.tokens, 0, "token");
   auto since = std::chrono::steady_clock::now();
-  for (infty::Index done = 1; done <= writing.tokens; ++done) {
-    const std::string text = next(done);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+  bool ended = false;
+  for (infty::Index done = 1; done <= writing.tokens && !ended; ++done) {
+    const std::optional<std::string> text = next(done);
+    ended = !text;
+    if (text) std::fwrite(text->data(), 1, text->size(), stdout);
     std::fflush(stdout);
     infty::require<infty::IoError>(std::ferror(stdout) == 0, "generate",
                                    "standard output cannot be written");
-    if (done % interval == 0 || done == writing.tokens) {
+    if (ended || done % interval == 0 || done == writing.tokens) {
       if (line) line->clear();
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - since;
       const infty::Index behind = done % interval == 0 ? interval : done % interval;
       const std::size_t held = bytes();
-      std::fprintf(stderr, "\n%lld tokens: %.0f tokens/s, %zu bytes of memory\n",
-                   static_cast<long long>(done), static_cast<double>(behind) / time.count(), held);
+      std::fprintf(stderr, "\n%lld tokens%s: %.0f tokens/s, %zu bytes of memory\n",
+                   static_cast<long long>(done), ended ? ", the last of them the text's end" : "",
+                   static_cast<double>(behind) / time.count(), held);
       since = std::chrono::steady_clock::now();
     }
     if (line) line->update(done);

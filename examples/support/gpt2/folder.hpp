@@ -72,9 +72,12 @@ inline std::uint64_t model_fingerprint(const std::filesystem::path& folder) {
   return fingerprint.bits();
 }
 
+/// The name of GPT-2's token between texts, which ends one and begins another.
+inline constexpr const char* end_of_text = "<|endoftext|>";
+
 /// What begins a text: the encoding's `<|endoftext|>`, or its first token.
 inline TokenId start_of(const infty::BytePairEncoding& encoding) {
-  return encoding.find("<|endoftext|>").value_or(0);
+  return encoding.find(end_of_text).value_or(0);
 }
 
 /// Throws infty::IoError unless a model has a token for each of the encoding's.
