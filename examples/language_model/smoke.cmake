@@ -52,7 +52,7 @@ foreach(memory level IN ZIP_LISTS memories levels)
 endforeach()
 # What is composed while the program runs: every word, and some together.
 foreach(words IN ITEMS
-        "infty-power" "infty-uniform --block 2" "infty-sticky-mixed --block 2" "infty-learned --block 3"
+        "infty-power" "infty-uniform --block 2 --waiting attended" "infty-sticky-mixed --block 2" "infty-learned --block 3"
         "infty-sticky --contraction learned --block 2 --powers 0,1" "infty-gibbs --contraction power"
         "infty-mixed --block 2 --feed engram --tokens recurrent" "infty-power --tokens memory"
         "infty-gibbs" "memorizing" "infini" "infini-linear" "titans" "memformer" "none --mixer linear"

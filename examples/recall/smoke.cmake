@@ -76,9 +76,9 @@ endif()
 
 # A folder of before there were contractions to choose from goes on.
 file(READ "${FOLDER}/whole/settings.json" settings)
-string(REGEX REPLACE "  \"(block|contraction|power|test-sequences)\": [^\n]*\n" "" settings "${settings}")
+string(REGEX REPLACE "  \"(block|contraction|power|test-sequences|waiting)\": [^\n]*\n" "" settings "${settings}")
 string(REGEX REPLACE "  \"(powers|taus|test-lengths)\": \\[[^]]*\\],\n" "" settings "${settings}")
-if(settings MATCHES "power|taus|block|contraction|test-")
+if(settings MATCHES "power|taus|block|contraction|test-|waiting")
   message(FATAL_ERROR "these are no older settings:\n${settings}")
 endif()
 file(WRITE "${FOLDER}/whole/settings.json" "${settings}")
@@ -124,6 +124,17 @@ if(NOT count EQUAL 18 # of seed 4, two rates each: six words, and of infty and o
    OR NOT EXISTS "${FOLDER}/swept/sorting-12.csv")
   message(FATAL_ERROR "${count} runs of seed 4:\n${runs}")
 endif()
+
+# What waits for its block may be attended to; a folder holds one way to read it.
+set(one ${short} --memories infty-uniform,infty-learned --tasks sorting --rates 1e-2 --seeds 4 --block 2
+        --curve-tasks none --out attended)
+run(0 attended ${one} --waiting attended)
+foreach(memory infty-uniform infty-learned)
+  if(NOT attended MATCHES "\n\\| ${memory} \\|[^\n]* 0\\.[0-9]+")
+    message(FATAL_ERROR "the table has no row of ${memory}:\n${attended}")
+  endif()
+endforeach()
+refused("holds a comparison with --waiting \"attended\", not \"written\"" ${one})
 
 # Every word that stands for a model; no state has more bytes than the plain one's.
 string(REPLACE "--bytes;384" "--bytes;1024" larger "${shape}")

@@ -6,6 +6,7 @@
 
 #include <infty/memory/mixed_config.hpp>
 #include <infty/memory/uniform_config.hpp>
+#include <infty/model/settings.hpp>
 
 #include "contraction.hpp"
 
@@ -21,6 +22,7 @@ inline UniformConfig uniform_config(const infty::LongTermConfig& one, const Cont
   static_cast<infty::LongTermConfig&>(uniform) = one;
   uniform.power = c.power;
   uniform.block = c.block;
+  uniform.waiting = infty::value_of<infty::Waiting>(c.waiting);
   return uniform;
 }
 

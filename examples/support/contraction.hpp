@@ -21,6 +21,9 @@ using infty::Index;
 inline const std::vector<std::string> contraction_names{"fixed", "power", "uniform", "mixed",
                                                         "learned"};
 
+/// The ways to read what waits for its block, by name.
+inline const std::vector<std::string> waiting_names{"written", "attended", "left_out"};
+
 namespace detail {
 // A function: nvcc 13 crashes on a lambda that is called where the list is defined.
 inline std::vector<std::string> contracted_names() {
@@ -41,6 +44,7 @@ struct Contraction {
   double power = 1;                   ///< p, of `power` and `uniform`
   std::vector<double> powers{.5, 1};  ///< p of each part of `mixed` and `learned`; 0: by tau
   Index block = 16;                   ///< vectors that all but `fixed` and `power` write together
+  std::string waiting = "written";    ///< how a read sees those that wait for their block
 };
 
 /// Calls see(group, name, field, help, choice...) for every setting.
@@ -58,6 +62,10 @@ void each_contraction_setting(const char* group, Contraction& c, See&& see) {
   see(group, "block", c.block,
       "vectors, or later means of vectors, that are written together, of uniform, mixed and "
       "learned");
+  see(group, "waiting", c.waiting,
+      "what waits for its block is read: written (behind a copy of the LTM), attended (by "
+      "attention beside the LTM), left_out (not at all); of uniform, mixed and learned",
+      waiting_names);
 }
 
 /// Whether a word stands for the ∞-former's memory, in any of its forms.

@@ -81,7 +81,7 @@ TEST_CASE("tries_of: every tau at every rate, and the plain memory's own tau is 
 
 TEST_CASE("settings_from: what is newer than a file is what it was before it could be set") {
   recall::Settings s;
-  s.contraction = {.name = "mixed", .power = 2, .powers = {1}, .block = 3};
+  s.contraction = {.name = "mixed", .power = 2, .powers = {1}, .block = 3, .waiting = "attended"};
   s.test_lengths = {9};
   s.products = "bfloat16";
   auto json = support::to_json(s);
@@ -89,6 +89,7 @@ TEST_CASE("settings_from: what is newer than a file is what it was before it cou
   for (const auto& [name, value] : support::before_they_were().items()) json.erase(name);
   const auto older = support::settings_from<recall::Settings>(json, "x");
   CHECK(older.contraction.name == "fixed");
+  CHECK(older.contraction.waiting == "written");
   CHECK(older.products == "float32");
   CHECK(support::to_json(older) == support::to_json(recall::Settings{}));
   json.erase("tau");

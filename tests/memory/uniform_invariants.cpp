@@ -165,10 +165,13 @@ TEST_CASE("UniformMemory: keeps what all memories keep, beside attention in a mo
   config.basis = config.samples = 8;  // few and small matrices, for there are many memories
   config.widths = {.1};
   config.block = 2;
-  infty::testing::require_memory<M>(config, folder / "uniform");
+  for (const auto waiting : {infty::Waiting::written, infty::Waiting::attended}) {
+    config.waiting = waiting;
+    infty::testing::require_memory<M>(config, folder / "uniform");
+  }
   config.resampling = infty::Resampling::sticky;
   config.power = .5;
-  config.read_waiting = false;
+  config.waiting = infty::Waiting::left_out;
   using Mixer = infty::WithMemory<infty::NoMemory<double>, M>;
   const infty::testing::TokenMemory<Mixer> sticky({.memory = config});
   const auto through = [&](const auto& state) {

@@ -76,7 +76,7 @@ TEST_CASE("UniformMemory: what waits is read at once, and its gradient is that o
   auto config = small<M>();
   config.gate = false;
   const M memory(config, Random(3));
-  config.read_waiting = false;
+  config.waiting = infty::Waiting::left_out;
   const M blind(config, Random(3));
   for (const Index before : {3, 1000, 30000}) {
     auto state = memory.make_state(1);

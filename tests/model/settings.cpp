@@ -312,6 +312,7 @@ TEST_CASE("settings: the names of values are theirs") {
   CHECK(infty::name_of(infty::Resampling::sticky_quantiles) == "sticky_quantiles");
   CHECK(infty::name_of(infty::LastCell::open) == "open");
   CHECK(infty::name_of(infty::MixedReading::gate) == "gate");
+  CHECK(infty::name_of(infty::Waiting::left_out) == "left_out");
   CHECK(infty::name_of(infty::Compression::most_used) == "most_used");
   CHECK(infty::name_of(infty::ReconstructionLoss::auto_encoding) == "auto_encoding");
   CHECK(infty::name_of(infty::LaMemoPositions::transformer_xl) == "transformer_xl");

@@ -38,6 +38,7 @@ namespace infty {
 template <class T, class Density, class Psi, class Backend>
 class LongTermMemory {
   static_assert(sizeof(detail::LongTermNeeds<T, Density, Psi>) > 0);
+  using V = Variable<T, Backend>;
 
  public:
   using Scalar = T;
@@ -103,7 +104,7 @@ class LongTermMemory {
   /// @throws infty::ShapeError, infty::NonFiniteError for NaN, infinity and what would overflow;
   /// then the state is as it was
   /// @post  of a bounded memory, |X(t)| <= 64 times the largest |x| ever written, t in [0, 1]
-  void write(State& state, const Variable<T, Backend>& x) const {
+  void write(State& state, const V& x) const {
     check("write", state);
     detail::check_vectors("write", x.shape(), state.coefficients.dim(0), config_.model_dim);
     write(state, x, RowCounts(static_cast<std::size_t>(x.dim(0)), x.dim(1)));
@@ -111,13 +112,13 @@ class LongTermMemory {
 
   /// The same where rows take in different numbers of vectors, the last `counts` of x each;
   /// those before are zero. @throws as above, and infty::ValueError for a count not in [0, L]
-  void write(State& state, const Variable<T, Backend>& x, const RowCounts& counts) const {
+  void write(State& state, const V& x, const RowCounts& counts) const {
     write_at(state, x, counts, {});
   }
 
   /// The same, with the old signal sampled at given places instead of what the configuration says.
   /// @param locations  [batch, samples], in [0, 1]; empty for what the configuration says
-  void write_at(State& state, const Variable<T, Backend>& x, const RowCounts& counts,
+  void write_at(State& state, const V& x, const RowCounts& counts,
                 const Tensor<T, Backend>& locations) const {
     check("write", state);
     detail::check_vectors("write", x.shape(), state.coefficients.dim(0), config_.model_dim);
@@ -152,16 +153,14 @@ class LongTermMemory {
   /// @return         [batch, Q, d], without `project` [batch, Q, H D]
   /// @throws infty::ShapeError, infty::NonFiniteError if what is read is not finite; then the state
   /// is as it was
-  Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries) const {
-    return attend(state, queries).context;
-  }
+  V read(State& state, const V& queries) const { return attend(state, queries).context; }
 
   /// What `read` reads, in a pass that is shown the "density" of every query and head, as `Reading`
   /// or `density` has it, and if it wants losses is given their "divergence" from the prior, where
-  /// the density has one, summed over all of them [Martins et al. 2022, Eq. 20, 21].
-  Variable<T, Backend> read(State& state, const Variable<T, Backend>& queries,
-                            Pass<T, Backend>& pass) const {
-    const auto reading = attend(state, queries);
+  /// the density has one, summed over all of them [Martins et al. 2022, Eq. 20, 21]. `beside` is
+  /// as for `attend`.
+  V read(State& state, const V& queries, Pass<T, Backend>& pass, const V& beside = {}) const {
+    const auto reading = attend(state, queries, beside);
     if constexpr (ScoreDensity<Density>) {
       if (pass.traced) pass.show("density", Variable<T, Backend>(density(state, queries)));
     } else {
@@ -173,16 +172,17 @@ class LongTermMemory {
   }
 
   /// What `read` reads, with the densities that were used; `divergence` turns these into the
-  /// regulariser.
-  Reading<T, Backend> attend(State& state, const Variable<T, Backend>& queries) const {
+  /// regulariser. @param beside  [batch, Q, H D], added to what the heads read; empty for nothing
+  Reading<T, Backend> attend(State& state, const V& queries, const V& beside = {}) const {
     check_queries("read", state, queries);
-    const auto check_part = [&](const Variable<T, Backend>& part) {
+    const auto check_part = [&](const V& part) {
       detail::require_finite_read(std::as_const(state.coefficients).value(), queries.value(),
                                   part.value());
     };
     check_part(queries);
     const auto reading = reader_.read(*this, state, queries, check_part);
-    const auto read = config_.project ? out.forward(reading.heads) : reading.heads;
+    const auto heads = beside.size() > 0 ? reading.heads + beside : reading.heads;
+    const auto read = config_.project ? out.forward(heads) : heads;
     check_part(read);
     reader_.note(*this, resampler_, state, queries, reading);
     return {read, reading.density, state.waiting.length};
@@ -228,7 +228,6 @@ class LongTermMemory {
   double read_flops(Index batch, Index length) const { return flops(batch, length).read(); }
 
  private:
-  using V = Variable<T, Backend>;
   using Cache = RidgeCache<T, Backend, Psi>;
   using Reader = detail::LongTermReader<T, Density, Psi, Backend>;
 

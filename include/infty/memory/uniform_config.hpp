@@ -8,6 +8,13 @@
 
 namespace infty {
 
+/// How a read of a `UniformMemory` sees the means that wait for their block to be full.
+enum class Waiting {
+  written,   ///< behind a copy of the signal, as if the block were full of them
+  attended,  ///< by attention to them, beside the signal of the full blocks
+  left_out,  ///< not at all: a short-term memory beside this one is to hold them
+};
+
 /// The constants of a `UniformMemory`: those of the signal, and the block. `power`, or
 /// `contraction`, says how the past is contracted; 0 and none stand for a power of 1. A rule of
 /// one's own is asked in means, of which there are ever fewer to so many vectors: it should depend
@@ -19,9 +26,7 @@ struct UniformConfig : LongTerm {
   /// vectors becomes the mean of twice as many. In [0, 1); 0 stands for P / (2 N), at which a mean
   /// is half as wide as what one of N functions can tell from its neighbours.
   double least_share = 0;
-  /// Whether a read sees what waits for its block to be full, as if the block were full of it.
-  /// Without, a short-term memory beside this one is to hold it, which costs a read less.
-  bool read_waiting = true;
+  Waiting waiting = Waiting::written;  ///< how a read sees what waits for its block to be full
 
   /// The signal's constants: those that `stability` and `retention` are asked about, for writes of
   /// a block.

@@ -13,6 +13,8 @@
 #include <infty/memory/ops/pool_in.hpp>
 #include <infty/memory/uniform_config.hpp>
 #include <infty/memory/uniform_state.hpp>
+#include <infty/nn/plain_attention.hpp>
+#include <infty/nn/visible.hpp>
 
 namespace infty {
 
@@ -27,7 +29,9 @@ namespace infty {
 /// with the share of [0, 1] that is due to so many vectors, but no less than half of the narrowest
 /// function's width, so that what came last is seen at once. The copy is made for the read alone:
 /// how a stream is cut into writes changes nothing, nor what was read when, unless the memory is
-/// sticky, and the same stream is the same signal to the bit.
+/// sticky, and the same stream is the same signal to the bit. With `Waiting::attended` there is no
+/// copy: the means that wait are read by attention, and what it reads is added to what the heads
+/// read of the signal of the full blocks.
 template <class T, class Density, class Psi, class Backend>
 class UniformMemory {
   using V = Variable<T, Backend>;
@@ -146,15 +150,21 @@ class UniformMemory {
   /// `project` [batch, Q, H D]. @throws infty::ShapeError, infty::NonFiniteError if what is read is
   /// not finite; then the state is as it was
   V read(State& state, const V& queries) const {
-    return read_by(state, [&](auto& seen) { return signal.read(seen, queries); });
+    return read_by(state, queries, [&](auto& seen, const V& beside) {
+      return signal.attend(seen, queries, beside).context;
+    });
   }
 
-  /// The same in a pass, which is shown and given what the signal's read shows and gives.
+  /// The same in a pass, which is shown and given what the signal's read shows and gives: nothing
+  /// of the attention to what waits.
   V read(State& state, const V& queries, Pass<T, Backend>& pass) const {
-    return read_by(state, [&](auto& seen) { return signal.read(seen, queries, pass); });
+    return read_by(state, queries, [&](auto& seen, const V& beside) {
+      return signal.read(seen, queries, pass, beside);
+    });
   }
 
-  /// The signal that a read sees: all full blocks, and behind them what waits.
+  /// The signal that a read sees: all full blocks, and with `Waiting::written` behind them what
+  /// waits.
   /// @throws infty::ShapeError, infty::ValueError
   /// @post  of a bounded memory, |X(t)| <= 64 times the largest |x| ever taken in, t in [0, 1]
   LongTermState<T, Backend> seen(const State& state) const {
@@ -163,7 +173,8 @@ class UniformMemory {
     return shown(state, carried);
   }
 
-  /// Whether where a read looks decides where the next write samples, answer or not.
+  /// Whether where a read looks decides where the next write samples, answer or not: where in the
+  /// signal, not at which of the means that wait.
   bool notes_reads() const { return signal.notes_reads(); }
 
  private:
@@ -198,20 +209,17 @@ class UniformMemory {
   LongTermState<T, Backend> shown(const State& state,
                                   detail::CarriedSignal<T, Backend>& carried) const {
     auto signals = state.signal;
-    if (!config_.read_waiting) return signals;
+    if (config_.waiting != Waiting::written || nothing_waits(state)) return signals;
     RowCounts counts(state.held.size(), 0);
     std::vector<double> shares(state.held.size(), 0);
-    bool any = false;
     for (std::size_t row = 0; row < counts.size(); ++row) {
       if (state.held[row] == 0) continue;
-      any = true;
       counts[row] = config_.block;
       Index& written = signals.written[row];
       if (written == 0) continue;
       written = as_if_written(state, row);
       shares[row] = share(written);
     }
-    if (!any) return signals;
     V waiting = detail::spread_means(state.means, state.held, rates_of(state));
     if (config_.gate) waiting = gate(waiting, signal.gate_weight, signal.gate_bias);
     signals.coefficients = write_coefficients(
@@ -222,6 +230,27 @@ class UniformMemory {
         waiting, counts, Tensor<T, Backend>());
     for (std::size_t row = 0; row < counts.size(); ++row) signals.written[row] += counts[row];
     return signals;
+  }
+
+  /// What queries read of the means that wait, by content, in front of the map of what the heads
+  /// read, [batch, Q, H D]; zeros where a row has none, nothing where no row has.
+  V attended(const State& state, const V& queries) const {
+    if (config_.waiting != Waiting::attended || nothing_waits(state)) return {};
+    detail::check_queries("read", queries.shape(), state.means.dim(0), signal.key.weight.dim(0));
+    const RowCounts rates = rates_of(state);
+    RowCounts entries = state.held;
+    for (std::size_t row = 0; row < entries.size(); ++row)
+      entries[row] = (entries[row] + rates[row] - 1) / rates[row];
+    V waiting = detail::last_means(state.means, state.held, rates);
+    if (config_.gate) waiting = gate(waiting, signal.gate_weight, signal.gate_bias);
+    return scaled_dot_product_attention(
+        queries, signal.key.forward(waiting), signal.value.forward(waiting),
+        PlainAttentionOptions<Backend>{
+            .heads = config_.heads, .visible = detail::visible<Backend>(entries, config_.block)});
+  }
+
+  static bool nothing_waits(const State& state) {
+    return std::all_of(state.held.begin(), state.held.end(), [](Index n) { return n == 0; });
   }
 
   static LongTermConfigFor<Psi> checked(const Config& config) {
@@ -269,13 +298,12 @@ class UniformMemory {
   }
 
   template <class Read>
-  V read_by(State& state, Read read) const {
+  V read_by(State& state, const V& queries, Read read) const {
     check("read", state);
     auto carried = state.carried;
     auto seen = shown(state, carried);
-    const bool as_it_is = !config_.read_waiting || std::all_of(state.held.begin(), state.held.end(),
-                                                               [](Index n) { return n == 0; });
-    V answer = read(seen);
+    const bool as_it_is = config_.waiting != Waiting::written || nothing_waits(state);
+    V answer = read(seen, attended(state, queries));
     if (as_it_is)
       state.signal = std::move(seen);  // with the keys that were made for this read
     else

@@ -236,13 +236,18 @@ void describe(MixedConfig<Part>& c, See&& see) {
   see("parts", c.parts, "the memories; sizes are made of those above");
 }
 
+/// The names of ways to read what waits.
+constexpr std::array<std::string_view, 3> names_of(Waiting) {
+  return {"written", "attended", "left_out"};
+}
+
 /// The settings of a uniform memory: those of its signal, and its own.
 template <class LongTerm, class See>
 void describe(UniformConfig<LongTerm>& c, See&& see) {
   describe(static_cast<LongTerm&>(c), see);
   see("block", c.block, "P, vectors or means of vectors that are written together");
   see("least_share", c.least_share, "of a block in [0, 1], at the least; 0: P / (2 N)");
-  see("read_waiting", c.read_waiting, "reads see what waits for its block");
+  see("waiting", c.waiting, "how reads see what waits for its block");
 }
 
 /// The names of what slopes are at first.

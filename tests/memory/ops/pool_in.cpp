@@ -19,6 +19,7 @@ using infty::RowCounts;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::detail::last_means;
 using infty::detail::pool_in;
 using infty::detail::spread_means;
 
@@ -48,6 +49,18 @@ TEMPLATE_LIST_TEST_CASE("pool_in: means of as many vectors as each row's rate sa
   CHECK(none.value().to_vector() == std::vector<T>(6, 0));
 }
 
+TEMPLATE_LIST_TEST_CASE("last_means: what waits at the last places, each over what it has", "",
+                        infty::tests::Types) {
+  using namespace pooling;
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  // Four rows of blocks of three means: what stands behind those that are held is of any value.
+  const Variable<T, B> means(
+      Tensor<T, B>::from({4, 3, 1}, std::vector<T>{1, 2, 99, 4, 3, 99, 5, 6, 7, 99, 99, 99}));
+  const auto last = last_means(means, {2, 3, 6, 0}, {1, 2, 2, 4});
+  CHECK(last.value().to_vector() == std::vector<T>{0, 1, 2, 0, 4, 6, 5, 6, 7, 0, 0, 0});
+}
+
 TEST_CASE("pool_in: the last of sixteen million counts as the first") {
   using namespace pooling;
   constexpr Index rate = Index{1} << 24;
@@ -62,7 +75,7 @@ TEST_CASE("pool_in: the last of sixteen million counts as the first") {
   }
 }
 
-TEST_CASE("pool_in, spread_means: gradients are central differences") {
+TEST_CASE("pool_in, spread_means, last_means: gradients are central differences") {
   using namespace pooling;
   Random random(infty::tests::seed);
   auto x = infty::tests::uniform_variable<double>({2, 5, 2}, random);
@@ -72,7 +85,7 @@ TEST_CASE("pool_in, spread_means: gradients are central differences") {
   const auto loss = [&] {
     auto sum = Tensor<double>::full({2, 2}, .5);
     const auto means = pool_in(old, sum, held, rate, x, from, take);
-    return infty::sum(spread_means(means, then, rate) * weight);
+    return infty::sum((spread_means(means, then, rate) + last_means(means, then, rate)) * weight);
   };
   CHECK(infty::gradient_check(loss, std::vector{x}) < 1e-8);
 }

@@ -123,4 +123,44 @@ Variable<T, B> spread_means(const Variable<T, B>& means, const RowCounts& held,
       Unread(means));
 }
 
+/// The means that wait, each over the vectors that it has, at the last places of a block, where
+/// attention looks for what rows have in different numbers.
+/// @return  [batch, P, d]; zeros in front of them
+template <class T, class B>
+Variable<T, B> last_means(const Variable<T, B>& means, const RowCounts& held,
+                          const RowCounts& rate) {
+  const Index batch = means.dim(0), P = means.dim(1), d = means.dim(2);
+  const auto counts = counts_for_kernels<B>({&held, &rate});
+  const Index* const n = counts.data();
+  Variable<T, B> y(Tensor<T, B>(Shape{batch, P, d}));
+  T* const to = y.value().data();
+  const T* const from = means.value().data();
+  // Mean `entry` of a row stands at place P - entries + entry.
+  B::for_each_row(batch * P, d, [=] INFTY_HOST_DEVICE(Index at) {
+    const Index row = at / P, count = n[row], m = n[batch + row];
+    const Index entries = (count + m - 1) / m, entry = at % P - (P - entries);
+    const Index rest = entry + 1 == entries ? count - entry * m : m;
+    const T whole = entry < 0 ? T(0) : static_cast<T>(m) / static_cast<T>(rest);
+    const T* const mean = from + (row * P + (entry < 0 ? 0 : entry)) * d;
+    for (Index j = 0; j < d; ++j) to[at * d + j] = entry < 0 ? T(0) : mean[j] * whole;
+  });
+  return record(
+      y,
+      [means, counts, batch, P, d](const Tensor<T, B>& dy) {
+        const Index* const of = counts.data();
+        T* const dx = means.grad().data();
+        const T* const dm = dy.data();
+        B::for_each_row(batch * P, d, [=] INFTY_HOST_DEVICE(Index at) {
+          const Index row = at / P, entry = at % P, count = of[row], m = of[batch + row];
+          const Index entries = (count + m - 1) / m;
+          if (entry >= entries) return;
+          const Index rest = entry + 1 == entries ? count - entry * m : m;
+          const T whole = static_cast<T>(m) / static_cast<T>(rest);
+          const T* const given = dm + (row * P + P - entries + entry) * d;
+          for (Index j = 0; j < d; ++j) dx[at * d + j] += whole * given[j];
+        });
+      },
+      Unread(means));
+}
+
 }  // namespace infty::detail
