@@ -10,6 +10,7 @@
 #include <infty/memory/uniform_memory.hpp>
 #include <infty/testing/gradient_check.hpp>
 #include <infty/testing/invariants.hpp>
+#include <infty/train/checkpoint.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "memory/uniform.hpp"
