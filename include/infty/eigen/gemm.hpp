@@ -83,12 +83,23 @@ void eigen_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
 template <class T>
 void pack_panels(Index m, Index k, TileView<T> a, T* to) {
   constexpr Index rows = tile_rows<T>;
+  if (a.row == 1) {
+    // Some columns at a time for all panels, so that each of their lines is read once.
+    constexpr Index block = 16;
+    for (Index first = 0; first < k; first += block)
+      for (Index i = 0; i < m; i += rows)
+        for (Index p = first; p < (std::min)(k, first + block); ++p) {
+          const T* const from = a.data + i + p * a.column;
+          if (i + rows <= m)
+            std::copy_n(from, rows, to + i * k + p * rows);
+          else
+            std::copy_n(from, m - i, to + i * k + p * rows);
+        }
+    return;
+  }
   for (Index i = 0; i < m; i += rows, to += rows * k) {
     const T* const from = a.data + i * a.row;
     Index done = 0;
-    if (a.row == 1 && i + rows <= m) {
-      for (; done < k; ++done) std::copy_n(from + done * a.column, rows, to + done * rows);
-    }
 #if !defined(__CUDACC__)
     // Squares reach beyond the panel's rows: what they write there is overwritten by the squares of
     // lower rows and by what follows.
@@ -151,6 +162,32 @@ template <class T>
 }
 #endif
 
+/// What the next strip of b will be made of, so many columns of rows [first, first + deep), which
+/// lie far apart in memory: asked for while the strip before it is multiplied.
+template <class T>
+class NextStrip {
+ public:
+  NextStrip(GemmOperand<T> b, Index first, Index deep, Index column, Index columns)
+      : data_(b.data + (b.transposed ? column * b.leading + first : first * b.leading + column)),
+        leading_(b.leading),
+        lines_(columns <= 0   ? 0
+               : b.transposed ? columns
+                              : deep),
+        length_(b.transposed ? deep : columns) {}
+
+  /// Asks for one of `parts` of it.
+  void fetch(Index part, Index parts) const {
+    constexpr Index line = 64 / static_cast<Index>(sizeof(T));
+    for (Index i = part * lines_ / parts; i < (part + 1) * lines_ / parts; ++i)
+      for (Index at = 0; at < length_; at += line)
+        __builtin_prefetch(data_ + i * leading_ + at, 0, 2);
+  }
+
+ private:
+  const T* data_;
+  Index leading_, lines_, length_;
+};
+
 /// c (m, n) = alpha a b + beta c by tiles in registers: b is laid out in strips that stay in the
 /// innermost cache, and a in panels if it is long and there are strips enough to pay for it.
 template <class Tile = PlainTile, class T>
@@ -178,13 +215,16 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
     const TileView<T> left{a.data + (a.transposed ? first * a.leading : first),
                            a.transposed ? 1 : a.leading, a.transposed ? a.leading : 1};
     if (packed) pack_panels(m, deep, left, panels_of_a);
-    const auto multiply_strip = [&](Index columns, bool add, T* to, Index stride) {
+    const auto multiply_strip = [&](Index j, Index columns, bool add, T* to, Index stride) {
       if (!packed)
         return product_in_cache<Tile>(m, columns, deep, left, strip_of_b, wide, add, to, stride);
-      for (Index i = 0; i < m; i += rows)
+      const NextStrip<T> next(b, first, deep, j + wide, (std::min)(wide, n - j - columns));
+      for (Index i = 0; i < m; i += rows) {
+        next.fetch(i / rows, panels);
         product_in_cache<Tile>((std::min)(rows, m - i), columns, deep,
                                TileView<T>{panels_of_a + i * deep, 1, rows}, strip_of_b, wide, add,
                                to + i * stride, stride);
+      }
     };
     for (Index j = 0; j < n; j += wide) {
       const Index columns = (std::min)(wide, n - j);
@@ -195,10 +235,10 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
         for (Index p = 0; p < deep; ++p)
           std::copy_n(b.data + (first + p) * b.leading + j, columns, strip_of_b + p * wide);
       if (plain && columns == wide) {
-        multiply_strip(wide, keep == T(1), c + j, ldc);
+        multiply_strip(j, wide, keep == T(1), c + j, ldc);
         continue;
       }
-      multiply_strip(columns, false, sums, wide);
+      multiply_strip(j, columns, false, sums, wide);
       scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
     }
   }

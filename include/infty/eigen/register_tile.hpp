@@ -55,7 +55,8 @@ constexpr Index padded(Index n) {
   return (n + Simd<T>::width - 1) / Simd<T>::width * Simd<T>::width;
 }
 
-/// The left operand of a product, element (i, p) at data[i * row + p * column].
+/// The left operand of a product, element (i, p) at data[i * row + p * column], of which `row` or
+/// `column` is 1.
 template <class T>
 struct TileView {
   const T* data;
@@ -66,23 +67,59 @@ struct TileView {
 template <class T>
 inline constexpr int tile_rows = Simd<T>::registers == 32 ? 14 : 6;
 
+/// Has the compiler hold a vector in a register, where it would read it anew for each of its uses.
+template <class Vector>
+[[gnu::always_inline]] inline void hold([[maybe_unused]] Vector& x) {
+#if defined(__x86_64__) && !defined(__CUDACC__)
+  asm("" : "+v"(x));
+#endif
+}
+
 /// Tiles whose elements are multiplied and added as they are.
 struct PlainTile {
   /// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers.
   template <int rows, int vectors, class T>
   static void multiply(Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
+    if (a.row == 1)
+      sums<rows, vectors, false>(k, a.data, a.column, b, ldb, add, c, ldc);
+    else
+      sums<rows, vectors, true>(k, a.data, a.row, b, ldb, add, c, ldc);
+  }
+
+ private:
+  /// The same for an A whose rows, `along` memory, or else columns are `stride` apart. Not inlined,
+  /// so that all registers are its own.
+  template <int rows, int vectors, bool along, class T>
+  [[gnu::noinline]] static void sums(Index k, const T* a, Index stride, const T* b, Index ldb,
+                                     bool add, T* c, Index ldc) {
     using S = Simd<T>;
+    // An instruction reads at a pointer, once or twice a stride behind it: three rows share one.
+    constexpr int together = 3, pointers = along ? (rows + together - 1) / together : 1;
+    const T* left_of[pointers];
+    INFTY_UNROLL(5)
+    for (int g = 0; g < pointers; ++g) left_of[g] = a + g * together * stride;
+    // What is written last is far away where C is large.
+    INFTY_UNROLL(16)
+    for (int i = 0; i < rows; ++i)
+      for (int at = 0; at < vectors * S::bytes; at += 64)
+        __builtin_prefetch(c + i * ldc + at / static_cast<int>(sizeof(T)), 1);
     typename S::Vector sum[rows][vectors] = {};
-    for (Index p = 0; p < k; ++p) {
+    for (const T* const end = b + k * ldb; b != end; b += ldb) {
       typename S::Vector right[vectors];
       INFTY_UNROLL(2)
-      for (int v = 0; v < vectors; ++v) right[v] = S::load(b + p * ldb + v * S::width);
+      for (int v = 0; v < vectors; ++v) {
+        right[v] = S::load(b + v * S::width);
+        hold(right[v]);
+      }
       INFTY_UNROLL(16)
       for (int i = 0; i < rows; ++i) {
-        const typename S::Vector left = a.data[i * a.row + p * a.column] - typename S::Vector{};
+        const T x = along ? left_of[i / together][i % together * stride] : left_of[0][i];
+        const typename S::Vector left = x - typename S::Vector{};
         INFTY_UNROLL(2)
         for (int v = 0; v < vectors; ++v) sum[i][v] += left * right[v];
       }
+      INFTY_UNROLL(5)
+      for (int g = 0; g < pointers; ++g) left_of[g] += along ? 1 : stride;
     }
     INFTY_UNROLL(16)
     for (int i = 0; i < rows; ++i) {
