@@ -138,7 +138,8 @@ void strip(Index m, Index k, TileView<T> a, const T* b, Index ldb, bool add, T* 
   for (; m >= rows; m -= rows, a.data += rows * a.row, c += rows * ldc)
     Tile::template multiply<rows, vectors>(k, a, b, ldb, add, c, ldc);
   if constexpr (rows > 1) {
-    if (m > 0) strip<Tile, (rows > 8 ? 8 : rows / 2), vectors>(m, k, a, b, ldb, add, c, ldc);
+    if (m > 0)
+      strip<Tile, (rows > 8 ? 8 : rows > 4 ? 4 : rows - 1), vectors>(m, k, a, b, ldb, add, c, ldc);
   }
 }
 
