@@ -72,7 +72,7 @@ struct MultiplyAdds {
 /// The same of pairs in bfloat16, whose products are summed in float; only where
 /// `has_dot_instruction`.
 struct DotProducts {
-  static constexpr int chains = 12, rounds = 20000;
+  static constexpr int chains = 16, rounds = 20000;
   static constexpr const char* unit = "GFLOP/s";
 
   double work() const { return 4.0 * 16 * chains * rounds * num_threads(); }
@@ -86,11 +86,11 @@ struct DotProducts {
     using Vector = infty::detail::Simd<float>::Vector;
     Vector factor{}, sum[chains] = {};
     for (int i = 0; i < rounds; ++i) {
-      INFTY_UNROLL(12)
+      INFTY_UNROLL(16)
       for (int j = 0; j < chains; ++j)
         asm volatile("vdpbf16ps %1, %1, %0" : "+v"(sum[j]) : "v"(factor));
     }
-    INFTY_UNROLL(12)
+    INFTY_UNROLL(16)
     for (int j = 0; j < chains; ++j) asm volatile("" : : "v"(sum[j]));
   }
 };

@@ -78,6 +78,14 @@ void eigen_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
   }
 }
 
+/// Copies so many vectors.
+template <int vectors, class T>
+void copy_vectors(const T* from, T* to) {
+  INFTY_UNROLL(2)
+  for (int v = 0; v < vectors; ++v)
+    Simd<T>::store(to + v * Simd<T>::width, Simd<T>::load(from + v * Simd<T>::width));
+}
+
 /// Lays rows of a out in panels of `tile_rows` rows, [panels, k, tile_rows], each to be read from
 /// end to end. `to` has room for one vector more.
 template <class T>
@@ -85,16 +93,18 @@ void pack_panels(Index m, Index k, TileView<T> a, T* to) {
   constexpr Index rows = tile_rows<T>;
   if (a.row == 1) {
     // Some columns at a time for all panels, so that each of their lines is read once.
-    constexpr Index block = 16;
+    constexpr Index block = 16, width = Simd<T>::width, vectors = (rows + width - 1) / width;
     for (Index first = 0; first < k; first += block)
-      for (Index i = 0; i < m; i += rows)
-        for (Index p = first; p < (std::min)(k, first + block); ++p) {
-          const T* const from = a.data + i + p * a.column;
-          if (i + rows <= m)
-            std::copy_n(from, rows, to + i * k + p * rows);
-          else
-            std::copy_n(from, m - i, to + i * k + p * rows);
-        }
+      for (Index i = 0; i < m; i += rows) {
+        const Index end = (std::min)(k, first + block);
+        Index p = first;
+        // Vectors reach beyond a column of the panel, into the one that is written next.
+        if (i + vectors * width <= m)
+          for (; p < (std::min)(end, k - 1); ++p)
+            copy_vectors<vectors>(a.data + i + p * a.column, to + i * k + p * rows);
+        for (; p < end; ++p)
+          std::copy_n(a.data + i + p * a.column, (std::min)(rows, m - i), to + i * k + p * rows);
+      }
     return;
   }
   for (Index i = 0; i < m; i += rows, to += rows * k) {
@@ -231,6 +241,9 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
       if (columns < wide) std::fill_n(strip_of_b, deep * wide, T(0));
       if (b.transposed)
         transpose(columns, deep, b.data + j * b.leading + first, b.leading, strip_of_b, wide);
+      else if (columns == wide)
+        for (Index p = 0; p < deep; ++p)
+          copy_vectors<2>(b.data + (first + p) * b.leading + j, strip_of_b + p * wide);
       else
         for (Index p = 0; p < deep; ++p)
           std::copy_n(b.data + (first + p) * b.leading + j, columns, strip_of_b + p * wide);

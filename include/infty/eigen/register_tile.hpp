@@ -75,8 +75,22 @@ template <class Vector>
 #endif
 }
 
-/// Tiles whose elements are multiplied and added as they are.
-struct PlainTile {
+/// Elements that are multiplied and added as they are.
+struct PlainElements {
+  /// A vector of copies of an element.
+  template <class Vector, class T>
+  [[gnu::always_inline]] static Vector copies(const T& x) {
+    return x - Vector{};
+  }
+  template <class Vector>
+  [[gnu::always_inline]] static void add_product(Vector& sum, Vector left, Vector right) {
+    sum += left * right;
+  }
+};
+
+/// Tiles of products of such elements.
+template <class Elements>
+struct RegisterTile {
   /// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers.
   template <int rows, int vectors, class T>
   static void multiply(Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
@@ -113,10 +127,10 @@ struct PlainTile {
       }
       INFTY_UNROLL(16)
       for (int i = 0; i < rows; ++i) {
-        const T x = along ? left_of[i / together][i % together * stride] : left_of[0][i];
-        const typename S::Vector left = x - typename S::Vector{};
+        const T& x = along ? left_of[i / together][i % together * stride] : left_of[0][i];
+        const auto left = Elements::template copies<typename S::Vector>(x);
         INFTY_UNROLL(2)
-        for (int v = 0; v < vectors; ++v) sum[i][v] += left * right[v];
+        for (int v = 0; v < vectors; ++v) Elements::add_product(sum[i][v], left, right[v]);
       }
       INFTY_UNROLL(5)
       for (int g = 0; g < pointers; ++g) left_of[g] += along ? 1 : stride;
@@ -131,6 +145,8 @@ struct PlainTile {
     }
   }
 };
+
+using PlainTile = RegisterTile<PlainElements>;
 
 /// All rows of a strip of C, in tiles of so many rows and then in smaller ones.
 template <class Tile, int rows, int vectors, class T>

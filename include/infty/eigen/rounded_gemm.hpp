@@ -2,12 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <type_traits>
 
-#include <infty/core/bfloat16.hpp>
 #include <infty/core/config.hpp>
 #include <infty/eigen/gemm.hpp>
+#include <infty/eigen/pairs.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/rounded_tile.hpp>
 #include <infty/eigen/scratch.hpp>
@@ -16,26 +15,6 @@
 // the tiles of products in full, whose elements here are pairs of two that follow each other in the
 // order of k.
 namespace infty::detail {
-
-/// Lays the pairs of an operand out, [rows, ⌈k / 2⌉] if k runs along its memory, or else
-/// [⌈k / 2⌉, rows]; the partner that an odd k lacks is 0.
-[[gnu::noinline]] inline GemmOperand<float> pairs_of(Index rows, Index k, const float* x,
-                                                     Index leading, bool along_memory, float* to) {
-  const Index pairs = (k + 1) / 2, whole = k / 2;
-  const auto pair = [](float a, float b) { return std::bit_cast<float>(bfloat16_pair(a, b)); };
-  if (along_memory) {
-    for (Index i = 0; i < rows; ++i, x += leading, to += pairs) {
-      for (Index p = 0; p < whole; ++p) to[p] = pair(x[2 * p], x[2 * p + 1]);
-      if (whole < pairs) to[whole] = pair(x[k - 1], 0);
-    }
-    return {to - rows * pairs, pairs, false};
-  }
-  for (Index p = 0; p < whole; ++p, x += 2 * leading, to += rows)
-    for (Index i = 0; i < rows; ++i) to[i] = pair(x[i], x[leading + i]);
-  if (whole < pairs)
-    for (Index i = 0; i < rows; ++i) to[i] = pair(x[i], 0);
-  return {to - whole * rows, rows, false};
-}
 
 /// A factor that several products share, with its pairs laid out once, over the threads.
 template <class T>
@@ -83,7 +62,7 @@ struct InPairs {
 };
 
 /// c (m, n) = alpha a b + beta c, with the elements of a and b rounded to bfloat16. Every element
-/// of c is summed in the order of k alone, as by `dot_pair`; the instruction for it is used if
+/// of c is summed in the order of k alone, as by `dot_pair`; the instructions for it are used if
 /// `fast`.
 inline void rounded_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
                          GemmOperand<float> b, float beta, float* c, Index ldc,
@@ -91,8 +70,8 @@ inline void rounded_gemm(Index m, Index n, Index k, float alpha, GemmOperand<flo
   const Index pairs = (k + 1) / 2;
   const Scratch<float> left(in_pairs.a ? 0 : m * pairs), right(in_pairs.b ? 0 : n * pairs);
   GemmOperand<float> x = a, y = b;
-  if (!in_pairs.a) x = pairs_of(m, k, a.data, a.leading, !a.transposed, left.data());
-  if (!in_pairs.b) y = pairs_of(n, k, b.data, b.leading, b.transposed, right.data());
+  if (!in_pairs.a) x = pairs_of(m, k, a.data, a.leading, !a.transposed, left.data(), fast);
+  if (!in_pairs.b) y = pairs_of(n, k, b.data, b.leading, b.transposed, right.data(), fast);
   x.transposed = a.transposed;
   y.transposed = b.transposed;
   if (fast)

@@ -69,41 +69,26 @@ struct SlowDotTile {
   }
 };
 
-/// The same by the instruction, to be used only where it is, to the bit: but for sums that are
-/// within a rounding of the least normal number, of which the instruction may say 0.
-struct DotTile {
-  /// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers: inlined, GCC would
-  /// keep it in memory.
-  template <int rows, int vectors>
-  [[gnu::noinline]] static void multiply(Index k, TileView<float> a, const float* b, Index ldb,
-                                         bool add, float* c, Index ldc) {
 #if defined(INFTY_DOT_INSTRUCTION)
-    using S = Simd<float>;
-    S::Vector sum[rows][vectors] = {};
-    for (Index p = 0; p < k; ++p) {
-      S::Vector right[vectors];
-      INFTY_UNROLL(2)
-      for (int v = 0; v < vectors; ++v) right[v] = S::load(b + p * ldb + v * S::width);
-      INFTY_UNROLL(16)
-      for (int i = 0; i < rows; ++i) {
-        const float* const left = a.data + i * a.row + p * a.column;
-        INFTY_UNROLL(2)
-        for (int v = 0; v < vectors; ++v)
-          asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum[i][v]) : "v"(right[v]), "m"(*left));
-      }
-    }
-    INFTY_UNROLL(16)
-    for (int i = 0; i < rows; ++i) {
-      INFTY_UNROLL(2)
-      for (int v = 0; v < vectors; ++v) {
-        float* const to = c + i * ldc + v * S::width;
-        S::store(to, add ? S::load(to) + sum[i][v] : sum[i][v]);
-      }
-    }
-#else
-    SlowDotTile::multiply<rows, vectors>(k, a, b, ldb, add, c, ldc);
-#endif
+/// Pairs that the instruction multiplies and adds.
+struct PairElements {
+  template <class Vector>
+  [[gnu::always_inline]] static Vector copies(const float& x) {
+    Vector all;  // a pair is no number: arithmetic might change its bits
+    asm("vbroadcastss %1, %0" : "=v"(all) : "m"(x));
+    return all;
+  }
+  template <class Vector>
+  [[gnu::always_inline]] static void add_product(Vector& sum, Vector left, Vector right) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(right), "v"(left));
   }
 };
+
+/// The same by the instruction, to be used only where it is, to the bit: but for sums that are
+/// within a rounding of the least normal number, of which the instruction may say 0.
+using DotTile = RegisterTile<PairElements>;
+#else
+using DotTile = SlowDotTile;
+#endif
 
 }  // namespace infty::detail

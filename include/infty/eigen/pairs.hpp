@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include <infty/core/bfloat16.hpp>
+#include <infty/core/config.hpp>
+#include <infty/eigen/gemm.hpp>
+#include <infty/eigen/rounded_tile.hpp>
+
+// Elements of an operand rounded to bfloat16, in pairs of two that follow each other in the order
+// of k, each in the bits of a float.
+namespace infty::detail {
+
+/// A pair as the instructions round it: a number below the normal ones is zero before.
+inline float rounded_pair(float first, float second) {
+  return std::bit_cast<float>(bfloat16_pair(without_subnormals(first), without_subnormals(second)));
+}
+
+#if defined(INFTY_DOT_INSTRUCTION)
+/// The same by instructions, of two vectors: first[0], second[0], first[1], second[1]...; or, not
+/// `between` each other, first[0], first[1]..., second[0], second[1]...
+template <bool between, class Vector>
+[[gnu::always_inline]] inline Vector rounded_pairs(Vector first, Vector second) {
+  Vector words;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words) : "v"(first), "v"(second));
+  if constexpr (between) {
+    typedef std::uint32_t Words __attribute__((vector_size(64)));
+    constexpr Words order = {0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005,
+                             0x160006, 0x170007, 0x180008, 0x190009, 0x1a000a, 0x1b000b,
+                             0x1c000c, 0x1d000d, 0x1e000e, 0x1f000f};
+    asm("vpermw %0, %1, %0" : "+v"(words) : "v"(order));
+  }
+  return words;
+}
+#endif
+
+/// to[0, n) = the pairs of x[0, 2 n).
+inline void pair_neighbours(Index n, const float* x, float* to, [[maybe_unused]] bool fast) {
+  Index p = 0;
+#if defined(INFTY_DOT_INSTRUCTION)
+  using S = Simd<float>;
+  if (fast)
+    for (; p + S::width <= n; p += S::width)
+      S::store(to + p, rounded_pairs<false>(S::load(x + 2 * p), S::load(x + 2 * p + S::width)));
+#endif
+  for (; p < n; ++p) to[p] = rounded_pair(x[2 * p], x[2 * p + 1]);
+}
+
+/// to[0, n) = the pairs of x and y [0, n).
+inline void pair_lines(Index n, const float* x, const float* y, float* to,
+                       [[maybe_unused]] bool fast) {
+  Index i = 0;
+#if defined(INFTY_DOT_INSTRUCTION)
+  using S = Simd<float>;
+  if (fast)
+    for (; i + S::width <= n; i += S::width)
+      S::store(to + i, rounded_pairs<true>(S::load(x + i), S::load(y + i)));
+#endif
+  for (; i < n; ++i) to[i] = rounded_pair(x[i], y[i]);
+}
+
+/// Lays the pairs of an operand out, [rows, ⌈k / 2⌉] if k runs along its memory, or else
+/// [⌈k / 2⌉, rows]; the partner that an odd k lacks is 0. The processor's instructions round if
+/// `fast`, to the same bits.
+[[gnu::noinline]] inline GemmOperand<float> pairs_of(Index rows, Index k, const float* x,
+                                                     Index leading, bool along_memory, float* to,
+                                                     bool fast = has_dot_instruction()) {
+  const Index pairs = (k + 1) / 2, whole = k / 2;
+  if (along_memory) {
+    for (Index i = 0; i < rows; ++i, x += leading, to += pairs) {
+      pair_neighbours(whole, x, to, fast);
+      if (whole < pairs) to[whole] = rounded_pair(x[k - 1], 0);
+    }
+    return {to - rows * pairs, pairs, false};
+  }
+  for (Index p = 0; p < whole; ++p, x += 2 * leading, to += rows)
+    pair_lines(rows, x, x + leading, to, fast);
+  if (whole < pairs)
+    for (Index i = 0; i < rows; ++i) to[i] = rounded_pair(x[i], 0);
+  return {to - whole * rows, rows, false};
+}
+
+}  // namespace infty::detail

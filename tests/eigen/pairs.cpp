@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include <infty/core/random.hpp>
+#include <infty/eigen/pairs.hpp>
+
+#include "support/catch.hpp"
+#include "support/tensors.hpp"
+
+using infty::Index;
+using infty::Random;
+using infty::detail::has_dot_instruction;
+using infty::detail::pairs_of;
+using infty::detail::to_bfloat16;
+
+namespace pairs_tests {
+
+using Words = std::vector<std::uint32_t>;
+
+/// The pairs of a matrix that lies in memory as it says, and a word that is not to be written.
+Words pairs(Index rows, Index k, const std::vector<float>& x, bool along, bool fast) {
+  const auto size = static_cast<std::size_t>(rows * ((k + 1) / 2));
+  std::vector<float> to(size + 1, -7.f);
+  const auto laid = pairs_of(rows, k, x.data(), along ? k : rows, along, to.data(), fast);
+  CHECK(laid.data == to.data());
+  CHECK(laid.leading == (along ? (k + 1) / 2 : rows));
+  Words words;
+  for (const float pair : to) words.push_back(std::bit_cast<std::uint32_t>(pair));
+  CHECK(words.back() == std::bit_cast<std::uint32_t>(-7.f));
+  words.pop_back();
+  return words;
+}
+
+std::vector<float> any_bits(Index n, Random random) {
+  std::vector<float> x(static_cast<std::size_t>(n));
+  const std::uint32_t edges[] = {0x00000000, 0x80000000, 0x007fffff, 0x807fffff,
+                                 0x00800000, 0x007f8000, 0x7f7fffff, 0x7f800000,
+                                 0xff800000, 0x7f800001, 0x7fc00000, 0xffffffff,
+                                 0x3f808000, 0x3f818000, 0x3f807fff, 0x3f808001};
+  for (float& each : x) {
+    const auto bits = static_cast<std::uint32_t>(std::ldexp(random.uniform(), 32));
+    each = std::bit_cast<float>(bits % 4 == 0 ? edges[bits / 4 % 16] : bits);
+  }
+  return x;
+}
+
+}  // namespace pairs_tests
+
+using namespace pairs_tests;
+
+TEST_CASE(
+    "pairs_of: neighbours in the order of k, rounded, and 0 for the partner that is not there") {
+  Random random(infty::tests::seed);
+  for (const Index rows : {1, 2, 15, 16, 33})
+    for (const Index k : {1, 2, 3, 31, 32, 33, 67}) {
+      const std::vector<float> x = any_bits(rows * k, random.split(static_cast<std::uint64_t>(k)));
+      for (const bool along : {false, true}) {
+        const Words got = pairs(rows, k, x, along, false);
+        const auto rounded = [&](Index i, Index p) {
+          if (p >= k) return 0u;
+          const float each = x[static_cast<std::size_t>(along ? i * k + p : p * rows + i)];
+          const bool normal =
+              std::isnan(each) || std::abs(each) >= std::numeric_limits<float>::min();
+          const float kept = normal ? each : std::copysign(0.f, each);
+          return std::bit_cast<std::uint32_t>(to_bfloat16(kept)) >> 16;
+        };
+        for (Index i = 0; i < rows; ++i)
+          for (Index p = 0; p < k; p += 2) {
+            CAPTURE(rows, k, along, i, p);
+            const auto at =
+                static_cast<std::size_t>(along ? i * ((k + 1) / 2) + p / 2 : p / 2 * rows + i);
+            CHECK(got[at] == (rounded(i, p) | rounded(i, p + 1) << 16));
+          }
+      }
+    }
+}
+
+TEST_CASE("pairs_of: instructions round to the same bits") {
+  if (!has_dot_instruction()) {
+    WARN("left out: this processor or this program has no such instruction");
+    return;
+  }
+  Random random(infty::tests::seed);
+  for (int round = 0; round < 200; ++round) {
+    const Index rows = 1 + static_cast<Index>(random.uniform() * 80);
+    const Index k = 1 + static_cast<Index>(random.uniform() * 80);
+    const std::vector<float> x =
+        any_bits(rows * k, random.split(static_cast<std::uint64_t>(round)));
+    CAPTURE(rows, k);
+    for (const bool along : {false, true})
+      CHECK(pairs(rows, k, x, along, true) == pairs(rows, k, x, along, false));
+  }
+}
