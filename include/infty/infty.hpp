@@ -411,6 +411,7 @@
 #include <infty/eigen/map.hpp>
 #include <infty/eigen/nearest_candidates.hpp>
 #include <infty/eigen/nearest_scores.hpp>
+#include <infty/eigen/pairs.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/plain_query_tile.hpp>
 #include <infty/eigen/query_order.hpp>
