@@ -26,8 +26,14 @@ void few_rows(benchmark::State& run) {
   against_copy(run, bytes * static_cast<double>(weights.size()), [&] {
     for (const auto& w : weights)
       infty::detail::product<infty::EigenBackend>(m, n, k, false, true, x.data(), w.data(), T(0),
-                                                  y.data());
+                                                  y.data(), T(1), true);
   });
+}
+
+/// The same of factors that are rounded to bfloat16 as they are read.
+void few_rows_rounded(benchmark::State& run) {
+  const infty::ProductsScope scope(infty::Products::bfloat16);
+  few_rows<float>(run);
 }
 
 void shapes(benchmark::internal::Benchmark* b) {
@@ -44,3 +50,4 @@ void shapes(benchmark::internal::Benchmark* b) {
 }  // namespace
 
 BENCHMARK_TEMPLATE(few_rows, float)->Apply(shapes);
+BENCHMARK(few_rows_rounded)->Apply(shapes);

@@ -125,9 +125,10 @@ TEST_CASE("products in bfloat16: the instruction and its definition give the sam
   }
   Random random(infty::tests::seed);
   const auto bits = [&] { return static_cast<std::uint32_t>(std::ldexp(random.uniform(), 32)); };
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 120; ++round) {
     const auto size = [&](std::uint32_t most) { return static_cast<Index>(1 + bits() % most); };
-    const Sizes s{size(40), size(70), size(90), size(2) == 1, size(2) == 1};
+    Sizes s{size(40), size(70), size(90), size(2) == 1, size(2) == 1};
+    if (round % 4 == 3) s = {size(8), size(70), size(900), false, true};  // few rows, of weights
     Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
     if (round % 3 == 1)  // of all magnitudes: subnormal sums, infinities, what is not a number
       for (Floats* x : {&a, &b})
@@ -193,13 +194,19 @@ TEST_CASE("products in bfloat16: matrices that tasks share are rounded as those 
 }
 
 TEST_CASE("products in bfloat16: a row is the same alone and among others") {
-  const Sizes s{45, 50, 131};
-  const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
-  const Floats all = multiplied(s, a, b, Products::bfloat16);
-  for (const Index row : {0, 13, 14, 44}) {
-    const Floats alone(a.begin() + row * s.k, a.begin() + (row + 1) * s.k);
-    CHECK(multiplied({1, s.n, s.k}, alone, b, Products::bfloat16) ==
-          Floats(all.begin() + row * s.n, all.begin() + (row + 1) * s.n));
+  const bool fast = infty::detail::has_dot_instruction();
+  for (const Sizes& s :
+       {Sizes{45, 50, 131}, Sizes{45, 50, 131, false, true}, Sizes{18, 33, 1500, false, true}}) {
+    if (s.k > 1000 && !fast) continue;
+    const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
+    const Floats all = multiplied(s, a, b, Products::bfloat16);
+    for (const Index count : {1, 2, 3, 4, 7, 8, 9})
+      for (const Index row : {Index{0}, Index{5}, s.m - count}) {
+        const Floats some(a.begin() + row * s.k, a.begin() + (row + count) * s.k);
+        CAPTURE(s.n, s.k, s.transpose_b, count, row);
+        CHECK(multiplied({count, s.n, s.k, false, s.transpose_b}, some, b, Products::bfloat16) ==
+              Floats(all.begin() + row * s.n, all.begin() + (row + count) * s.n));
+      }
   }
 }
 

@@ -24,50 +24,54 @@ struct FewRowsWeights {
   Index next;  ///< from here to what will be read after this, to be fetched meanwhile; 0: none
 };
 
-/// A square of W rows and columns [p, p + W), turned: vector q has column p + q.
-template <class T>
+/// A square of W rows and elements [p, p + W) of each, turned: vector q has those at p + q.
+template <class Elements, class T>
 [[gnu::always_inline]] inline void load_turned(const FewRowsWeights<T>& b, Index p,
                                                typename Simd<T>::Vector* square) {
   INFTY_UNROLL(16)
-  for (Index r = 0; r < Simd<T>::width; ++r) square[r] = Simd<T>::load(b.row[r] + p);
+  for (Index r = 0; r < Simd<T>::width; ++r)
+    square[r] = Elements::load(b.row[r] + p * Elements::floats);
   transpose_steps<1, T>(square);
 }
 
-/// The columns [p, k) of at most W, one behind the other.
-template <class T>
-[[gnu::noinline]] void store_turned(const FewRowsWeights<T>& b, Index p, Index k, T* columns) {
+/// The elements from p on, at most W, of all rows, one behind the other.
+template <class Elements, class T>
+[[gnu::noinline]] void store_turned(const FewRowsWeights<T>& b, Index p, Index length, T* columns) {
   constexpr Index W = Simd<T>::width;
-  for (; p < k; ++p, columns += W)
-    for (Index r = 0; r < W; ++r) columns[r] = b.row[r][p];
+  for (Index at = p * Elements::floats; at < length; at += Elements::floats, columns += W)
+    for (Index r = 0; r < W; ++r) columns[r] = Elements::element(b.row[r] + at, length - at);
 }
 
-/// C (rows, W) = or += A (rows, k) B (k, W), summed in the order of k as `register_tile` does; rows
-/// of A are lda apart.
-template <int rows, class T>
-[[gnu::noinline]] void few_rows_tile(Index k, const T* a, Index lda, const FewRowsWeights<T>& b,
-                                     bool add, T* c, Index ldc) {
+/// C (rows, W) = or += A (rows, k) B (k, W), summed in the order of k as `RegisterTile` does, for
+/// `length` numbers of B's rows, of which its elements are made; rows of A, which are elements, are
+/// lda apart.
+template <int rows, class Elements, class T>
+[[gnu::noinline]] void few_rows_tile(Index length, const T* a, Index lda,
+                                     const FewRowsWeights<T>& b, bool add, T* c, Index ldc) {
   using S = Simd<T>;
-  constexpr Index W = S::width;
+  constexpr Index W = S::width, floats = Elements::floats;
+  const Index whole = length / floats, k = (length + floats - 1) / floats;
   typename S::Vector sum[rows] = {};
   const auto multiply = [&](Index p, const typename S::Vector& right) {
     INFTY_UNROLL(8)
-    for (int i = 0; i < rows; ++i) {
-      const typename S::Vector left = a[i * lda + p] - typename S::Vector{};
-      sum[i] += left * right;
-    }
+    for (int i = 0; i < rows; ++i)
+      Elements::add_product(sum[i], Elements::template copies<typename S::Vector>(a[i * lda + p]),
+                            right);
   };
   Index p = 0;
-  for (; p + W <= k; p += W) {
+  for (; p + W <= whole; p += W) {
     typename S::Vector square[W];
-    load_turned(b, p, square);
+    load_turned<Elements>(b, p, square);
     if (b.next != 0)
-      for (Index r = 0; r < W; ++r) __builtin_prefetch(b.row[r] + p + b.next, 0, 2);
+      for (Index r = 0; r < W; ++r)
+        for (Index at = 0; at < floats * W; at += W)
+          __builtin_prefetch(b.row[r] + p * floats + at + b.next, 0, 2);
     INFTY_UNROLL(16)
     for (Index q = 0; q < W; ++q) multiply(p + q, square[q]);
   }
   if (p < k) {
     T columns[W * W];
-    store_turned(b, p, k, columns);
+    store_turned<Elements>(b, p, length, columns);
     for (const T* column = columns; p < k; ++p, column += W) multiply(p, S::load(column));
   }
   INFTY_UNROLL(8)
@@ -79,17 +83,20 @@ template <int rows, class T>
 
 /// C (m, W) = or += A B of at most `most_few_rows` rows, by tiles of so many rows that there are
 /// few to compile: a second one finds the weights in cache.
-template <class T>
-void few_rows(Index m, Index k, const T* a, Index lda, const FewRowsWeights<T>& b, bool add, T* c,
-              Index ldc) {
-  if (m == most_few_rows) return few_rows_tile<most_few_rows>(k, a, lda, b, add, c, ldc);
+template <class Elements, class T>
+void few_rows(Index m, Index length, const T* a, Index lda, const FewRowsWeights<T>& b, bool add,
+              T* c, Index ldc) {
+  const auto tile = [&]<int rows>() {
+    few_rows_tile<rows, Elements>(length, a, lda, b, add, c, ldc);
+  };
+  if (m == most_few_rows) return tile.template operator()<most_few_rows>();
   if (m >= 4) {
-    few_rows_tile<4>(k, a, lda, b, add, c, ldc);
+    tile.template operator()<4>();
     m -= 4, a += 4 * lda, c += 4 * ldc;
   }
-  if (m == 3) few_rows_tile<3>(k, a, lda, b, add, c, ldc);
-  if (m == 2) few_rows_tile<2>(k, a, lda, b, add, c, ldc);
-  if (m == 1) few_rows_tile<1>(k, a, lda, b, add, c, ldc);
+  if (m == 3) tile.template operator()<3>();
+  if (m == 2) tile.template operator()<2>();
+  if (m == 1) tile.template operator()<1>();
 }
 
 #endif

@@ -145,13 +145,13 @@ void scale_into(Index m, Index columns, T alpha, const T* sums, Index lds, T kee
 }
 
 #if !defined(__CUDACC__)
-/// c (m, n) = alpha a b + beta c of at most `most_few_rows` rows, k >= 1, a as stored and b
-/// transposed, by the sums of `tiled_gemm`.
-template <class T>
+/// c (m, n) = alpha a b + beta c of at most `most_few_rows` rows, k >= 1, of a's elements and b
+/// transposed as stored, by the sums of `tiled_gemm`.
+template <class Elements = PlainElements, class T>
 [[gnu::noinline]] void few_rows_gemm(Index m, Index n, Index k, T alpha, const T* a, Index lda,
                                      const T* b, Index ldb, T beta, T* c, Index ldc) {
-  constexpr Index wide = Simd<T>::width;
-  const Index deepest = gemm_depth(k);
+  constexpr Index wide = Simd<T>::width, floats = Elements::floats;
+  const Index deepest = floats * gemm_depth((k + floats - 1) / floats);
   const bool plain = alpha == T(1) && (beta == T(0) || beta == T(1));
   T sums[most_few_rows * wide];
   for (Index j = 0; j < n; j += wide) {
@@ -164,8 +164,8 @@ template <class T>
       for (Index r = 0; r < wide; ++r)
         right.row[r] = b + (j + (std::min)(r, columns - 1)) * ldb + first;
       const bool direct = plain && columns == wide;
-      few_rows(m, deep, a + first, lda, right, direct && keep == T(1), direct ? c + j : sums,
-               direct ? ldc : wide);
+      few_rows<Elements>(m, deep, a + first / floats, lda, right, direct && keep == T(1),
+                         direct ? c + j : sums, direct ? ldc : wide);
       if (!direct) scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
     }
   }

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <bit>
-#include <cstdint>
-
-#include <infty/core/bfloat16.hpp>
 #include <infty/core/config.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/rounded_tile.hpp>
@@ -12,29 +8,6 @@
 // Elements of an operand rounded to bfloat16, in pairs of two that follow each other in the order
 // of k, each in the bits of a float.
 namespace infty::detail {
-
-/// A pair as the instructions round it: a number below the normal ones is zero before.
-inline float rounded_pair(float first, float second) {
-  return std::bit_cast<float>(bfloat16_pair(without_subnormals(first), without_subnormals(second)));
-}
-
-#if defined(INFTY_DOT_INSTRUCTION)
-/// The same by instructions, of two vectors: first[0], second[0], first[1], second[1]...; or, not
-/// `between` each other, first[0], first[1]..., second[0], second[1]...
-template <bool between, class Vector>
-[[gnu::always_inline]] inline Vector rounded_pairs(Vector first, Vector second) {
-  Vector words;
-  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words) : "v"(first), "v"(second));
-  if constexpr (between) {
-    typedef std::uint32_t Words __attribute__((vector_size(64)));
-    constexpr Words order = {0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005,
-                             0x160006, 0x170007, 0x180008, 0x190009, 0x1a000a, 0x1b000b,
-                             0x1c000c, 0x1d000d, 0x1e000e, 0x1f000f};
-    asm("vpermw %0, %1, %0" : "+v"(words) : "v"(order));
-  }
-  return words;
-}
-#endif
 
 /// to[0, n) = the pairs of x[0, 2 n).
 inline void pair_neighbours(Index n, const float* x, float* to, [[maybe_unused]] bool fast) {

@@ -77,6 +77,18 @@ template <class Vector>
 
 /// Elements that are multiplied and added as they are.
 struct PlainElements {
+  static constexpr Index floats = 1;  ///< that become one
+
+  /// The elements that begin at x, a vector of them.
+  template <class T>
+  [[gnu::always_inline]] static typename Simd<T>::Vector load(const T* x) {
+    return Simd<T>::load(x);
+  }
+  /// The element at x.
+  template <class T>
+  static T element(const T* x, Index) {
+    return *x;
+  }
   /// A vector of copies of an element.
   template <class Vector, class T>
   [[gnu::always_inline]] static Vector copies(const T& x) {

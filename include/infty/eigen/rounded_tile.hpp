@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/config.hpp>
 #include <infty/eigen/register_tile.hpp>
 
@@ -69,9 +70,41 @@ struct SlowDotTile {
   }
 };
 
+/// A pair as the instructions round it: a number below the normal ones is zero before.
+inline float rounded_pair(float first, float second) {
+  return std::bit_cast<float>(bfloat16_pair(without_subnormals(first), without_subnormals(second)));
+}
+
 #if defined(INFTY_DOT_INSTRUCTION)
+/// The same by instructions, of two vectors: first[0], second[0], first[1], second[1]...; or, not
+/// `between` each other, first[0], first[1]..., second[0], second[1]...
+template <bool between, class Vector>
+[[gnu::always_inline]] inline Vector rounded_pairs(Vector first, Vector second) {
+  Vector words;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words) : "v"(first), "v"(second));
+  if constexpr (between) {
+    typedef std::uint32_t Words __attribute__((vector_size(64)));
+    constexpr Words order = {0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005,
+                             0x160006, 0x170007, 0x180008, 0x190009, 0x1a000a, 0x1b000b,
+                             0x1c000c, 0x1d000d, 0x1e000e, 0x1f000f};
+    asm("vpermw %0, %1, %0" : "+v"(words) : "v"(order));
+  }
+  return words;
+}
+
 /// Pairs that the instruction multiplies and adds.
 struct PairElements {
+  static constexpr Index floats = 2;  ///< that become one
+
+  /// The pairs that begin at x, a vector of them.
+  [[gnu::always_inline]] static Simd<float>::Vector load(const float* x) {
+    using S = Simd<float>;
+    return rounded_pairs<false>(S::load(x), S::load(x + S::width));
+  }
+  /// The pair at x, where so many are left.
+  static float element(const float* x, Index left) {
+    return rounded_pair(x[0], left > 1 ? x[1] : 0);
+  }
   template <class Vector>
   [[gnu::always_inline]] static Vector copies(const float& x) {
     Vector all;  // a pair is no number: arithmetic might change its bits
