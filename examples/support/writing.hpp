@@ -53,7 +53,7 @@ void write_tokens(const Writing& writing, const std::string& prompt, Next&& next
                    static_cast<double>(behind) / time.count(), held);
       since = std::chrono::steady_clock::now();
     }
-    if (line) line->update(done);
+    if (line && !ended) line->update(done);
     if (InterruptGuard::signal() != 0) std::fputc('\n', stdout);
     stop_if_interrupted([&] {
       return "stopped behind " + std::to_string(done) + " of " + std::to_string(writing.tokens) +

@@ -63,6 +63,26 @@ TEMPLATE_TEST_CASE("few_rows: the bits of a product of many rows", "", float, do
         }
 }
 
+TEMPLATE_TEST_CASE("few_rows: the sign of a zero is that of a product of many rows", "", float,
+                   double) {
+  using namespace few_rows_tests;
+  using T = TestType;
+  for (const Index n : {5, 16, 40, 48, 70}) {
+    Case<T> x(n, 20, false, 1, 0);
+    x.a.assign(x.a.size(), std::numeric_limits<T>::min());
+    x.b.assign(x.b.size(), -std::numeric_limits<T>::min());
+    const std::vector<T> all = x.product(0, x.rows);
+    for (const Index m : {1, 8, 9}) {
+      const std::vector<T> few = x.product(0, m);
+      for (std::size_t i = 0; i < few.size(); ++i) {
+        CHECK(few[i] == 0);
+        CHECK(std::signbit(few[i]) == std::signbit(all[i % static_cast<std::size_t>(n)]));
+        CHECK(std::signbit(few[i]) == std::signbit(few[0]));
+      }
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("few_rows: what Eigen multiplies", "", float, double) {
   using namespace few_rows_tests;
   using T = TestType;

@@ -10,6 +10,27 @@
 using infty::Index;
 using infty::LongTermConfig;
 
+namespace long_term_config_tests {
+
+using C = LongTermConfig;
+
+/// What is said of a configuration that was changed.
+template <class Change>
+std::string message(Change change) {
+  LongTermConfig config;
+  change(config);
+  try {
+    config.validate();
+  } catch (const infty::ValueError& error) {
+    return error.what();
+  }
+  return "valid";
+}
+
+}  // namespace long_term_config_tests
+
+using namespace long_term_config_tests;
+
 TEST_CASE("LongTermConfig: the defaults are valid and say what the paper says") {
   const LongTermConfig config;
   CHECK_NOTHROW(config.validate());
@@ -18,17 +39,6 @@ TEST_CASE("LongTermConfig: the defaults are valid and say what the paper says") 
 }
 
 TEST_CASE("LongTermConfig: the first constant out of its range is named") {
-  const auto message = [](auto change) {
-    LongTermConfig config;
-    change(config);
-    try {
-      config.validate();
-    } catch (const infty::ValueError& error) {
-      return std::string(error.what());
-    }
-    return std::string("valid");
-  };
-  using C = LongTermConfig;
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(message([](C& c) { c.model_dim = 0; }) ==
         "[LongTermConfig] model_dim is 0: it must be at least 1");
@@ -53,6 +63,19 @@ TEST_CASE("LongTermConfig: the first constant out of its range is named") {
             c.variance_floor = wrong;
           }).starts_with("[LongTermConfig] variance_floor is "));
   }
+}
+
+TEST_CASE("LongTermConfig: constants that float has no divergence for are refused by name") {
+  CHECK(message([](C& c) { c.sigma0 = 1e-30; }) ==
+        "[LongTermConfig] sigma0 is 1e-30: it must lie in [0.0001, 10000]");
+  CHECK(message([](C& c) { c.sigma0 = 1e300; }).starts_with("[LongTermConfig] sigma0 is 1e+300"));
+  CHECK(message([](C& c) { c.mu0 = 1e300; }).starts_with("[LongTermConfig] mu0 is 1e+300"));
+  CHECK(message([](C& c) { c.mu0 = -1e5; }).starts_with("[LongTermConfig] mu0 is -100000"));
+  for (const double wrong : {1e-31, 1e39, 1e300})
+    CHECK(message([=](C& c) {
+            c.variance_floor = wrong;
+          }).starts_with("[LongTermConfig] variance_floor is "));
+  CHECK(message([](C& c) { c.sigma0 = 1e-4, c.variance_floor = 1e30, c.mu0 = 1e4; }) == "valid");
 }
 
 TEST_CASE("LongTermConfig: sizes whose products overflow are refused by name") {

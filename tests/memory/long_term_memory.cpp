@@ -92,6 +92,28 @@ TEMPLATE_LIST_TEST_CASE("LongTermMemory: a fresh row reads zeros", "", infty::te
   CHECK(memory.read(state, Tensor<T, B>(Shape{2, 0, 6})).shape() == Shape{2, 0, 4});
 }
 
+TEST_CASE(
+    "LongTermMemory: what is read and its divergence are finite for all constants of a density") {
+  for (const double sigma0 : {1e-4, .05, 1e4})
+    for (const double floor : {1e-30, 1e-6, 1e30})
+      for (const double mu0 : {-1e4, -1., 1e4}) {
+        auto settings = small_config();
+        settings.sigma0 = sigma0, settings.variance_floor = floor;
+        settings.mean_term = true, settings.mu0 = mu0;
+        CAPTURE(sigma0, floor, mu0);
+        Random random(infty::tests::seed);
+        const LongTermMemory<float> memory(settings);
+        auto state = memory.make_state(1);
+        memory.write(state, Variable<float>(uniform_tensor<float>({1, 7, 4}, random)));
+        infty::Pass<float> pass{.regularised = true};
+        const auto y =
+            memory.read(state, Variable<float>(uniform_tensor<float>({1, 3, 6}, random)), pass);
+        CHECK(infty::detail::all_finite(y.value()));
+        REQUIRE(pass.losses.size() == 1);
+        CHECK(std::isfinite(pass.losses[0].value.value().item()));
+      }
+}
+
 TEST_CASE("LongTermMemory: gradients of a write and a read") {
   auto settings = small_config();
   settings.sigma0 = .3;

@@ -149,6 +149,9 @@ TEST_CASE("GaussianBasis: refuses widths and sizes out of range") {
   CHECK_THROWS_AS((GaussianBasis<double>(4, {nan})), infty::ValueError);
   CHECK_THROWS_AS((GaussianBasis<float>(4, {1e60})), infty::ValueError);  // infinite in float
   CHECK_THROWS_AS((GaussianBasis<float>(4, {1e-60})), infty::ValueError);
+  CHECK_THROWS_WITH((GaussianBasis<float>(4, {1e-20})), Contains("width 0 is 1e-20"));
+  CHECK_THROWS_WITH((GaussianBasis<float>(4, {1e20})), Contains("width 0 is 1e+20"));
+  CHECK_NOTHROW(GaussianBasis<double>(4, {1e-20, 1e20}));
   CHECK_THROWS_WITH((GaussianBasis<double>(18, std::vector<double>(9, 0.1))),
                     Contains("9 widths: there must be 1 to 8"));
   CHECK_THROWS_AS((GaussianBasis<double>(4, std::vector<double>{})), infty::ValueError);

@@ -43,6 +43,8 @@ struct PoolStatistics {
   std::size_t bytes_in_use = 0;        ///< of blocks that are out now
   std::size_t bytes_held = 0;          ///< in use or cached
   std::size_t peak_bytes_in_use = 0;   ///< the most there have been since the last reset
+  std::size_t most_bytes_in_use = 0;   ///< the most there have ever been
+  std::size_t bytes_missed = 0;        ///< given back to the system, and then asked for once more
   std::size_t system_allocations = 0;  ///< calls to the system's allocator until now
   std::size_t blocks = 0;              ///< handed out until now
 
@@ -50,17 +52,19 @@ struct PoolStatistics {
   void take(std::size_t bytes) {
     ++blocks;
     bytes_in_use += bytes;
-    if (bytes_in_use > peak_bytes_in_use) peak_bytes_in_use = bytes_in_use;
+    peak_bytes_in_use = (std::max)(peak_bytes_in_use, bytes_in_use);
+    most_bytes_in_use = (std::max)(most_bytes_in_use, bytes_in_use);
   }
 };
 
 /// A cache of host memory blocks: what is given back is handed out again, so that a loop over the
-/// same sizes allocates in its first pass only. Sizes are rounded up by at most an eighth.
+/// same sizes allocates in its first passes only. Sizes are rounded up by at most an eighth.
 ///
 /// Where sizes grow, as a cache of keys does with each token, the blocks of the smaller ones would
 /// stay for nobody. So where the system is asked for more than half as much again as was ever in
 /// use at once, and 64 MiB, the large blocks of the sizes that were handed out longest ago go back
-/// to it. If it has no more, all that is cached goes back before the request fails.
+/// to it. What is missed later, for its size comes once more, may stay from then on. If the system
+/// has no more, all that is cached goes back before the request fails.
 ///
 /// A program that is started with INFTY_NO_POOL=1 in its environment keeps and counts nothing: then
 /// a sanitizer sees every block from `new` to `delete`, and a lock that would order threads which
@@ -87,11 +91,14 @@ class HostPool {
     if (block) {
       bins_[bin] = block->next;
     } else {
+      if (missing_[bin] > 0) {
+        --missing_[bin];
+        statistics_.bytes_missed += rounded;
+      }
       block = static_cast<Free*>(from_system(rounded));
     }
     statistics_.take(rounded);
     handed_out_[bin] = statistics_.blocks;
-    most_in_use_ = (std::max)(most_in_use_, statistics_.bytes_in_use);
     return block;
   }
 
@@ -137,8 +144,9 @@ class HostPool {
 
   /// A new block of a bin's size. @throws std::bad_alloc
   void* from_system(std::size_t bytes) {
-    const std::size_t most = (std::max)(most_in_use_, statistics_.bytes_in_use + bytes);
-    give_back_down_to(most + most / 2 + spare, bytes);
+    const std::size_t most =
+        (std::max)(statistics_.most_bytes_in_use, statistics_.bytes_in_use + bytes);
+    give_back_down_to(most + most / 2 + spare + statistics_.bytes_missed, bytes);
     constexpr std::align_val_t aligned{alignment};
     void* block = ::operator new(bytes, aligned, std::nothrow);
     if (!block) {
@@ -159,6 +167,7 @@ class HostPool {
           oldest = bin;
       if (oldest == bins_.size()) return;
       give_back(oldest);
+      ++missing_[oldest];
     }
   }
 
@@ -179,7 +188,7 @@ class HostPool {
   mutable std::mutex mutex_;
   std::array<Free*, detail::pool_bins> bins_{};
   std::array<std::size_t, detail::pool_bins> handed_out_{};  ///< `blocks` when a bin last gave one
-  std::size_t most_in_use_ = 0;                              ///< ever, in bytes
+  std::array<std::size_t, detail::pool_bins> missing_{};     ///< blocks given back for others
   Statistics statistics_;
 };
 

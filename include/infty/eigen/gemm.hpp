@@ -139,8 +139,11 @@ void scale_into(Index m, Index columns, T alpha, const T* sums, Index lds, T kee
                 Index ldc) {
   for (Index i = 0; i < m; ++i) {
     T* const to = c + i * ldc;
-    for (Index q = 0; q < columns; ++q)
-      to[q] = alpha * sums[i * lds + q] + (keep == T(0) ? T(0) : keep * to[q]);
+    // A sum that is -0 stays so where nothing is added.
+    for (Index q = 0; q < columns; ++q) {
+      const T sum = alpha * sums[i * lds + q];
+      to[q] = keep == T(0) ? sum : sum + keep * to[q];
+    }
   }
 }
 

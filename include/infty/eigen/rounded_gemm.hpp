@@ -68,17 +68,16 @@ inline void rounded_gemm(Index m, Index n, Index k, float alpha, GemmOperand<flo
                          GemmOperand<float> b, float beta, float* c, Index ldc,
                          bool fast = has_dot_instruction(), InPairs in_pairs = {}) {
   const Index pairs = (k + 1) / 2;
-  // Rows that are few meet each number of b as soon as it is read and rounded.
-  const bool few =
-      fast && m <= most_few_rows && !a.transposed && b.transposed && k > 0 && !in_pairs.b;
-  const Scratch<float> left(in_pairs.a ? 0 : m * pairs), right(in_pairs.b || few ? 0 : n * pairs);
+  const Scratch<float> left(in_pairs.a ? 0 : m * pairs);
   GemmOperand<float> x = a, y = b;
   if (!in_pairs.a) x = pairs_of(m, k, a.data, a.leading, !a.transposed, left.data(), fast);
 #if defined(INFTY_DOT_INSTRUCTION)
-  if (few)
+  // Rows that are few meet each number of b as soon as it is read and rounded.
+  if (fast && m <= most_few_rows && !a.transposed && b.transposed && k > 0 && !in_pairs.b)
     return few_rows_gemm<PairElements>(m, n, k, alpha, x.data, x.leading, b.data, b.leading, beta,
                                        c, ldc);
 #endif
+  const Scratch<float> right(in_pairs.b ? 0 : n * pairs);
   if (!in_pairs.b) y = pairs_of(n, k, b.data, b.leading, b.transposed, right.data(), fast);
   x.transposed = a.transposed;
   y.transposed = b.transposed;

@@ -81,13 +81,13 @@ inline float rounded_pair(float first, float second) {
 template <bool between, class Vector>
 [[gnu::always_inline]] inline Vector rounded_pairs(Vector first, Vector second) {
   Vector words;
-  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words) : "v"(first), "v"(second));
+  asm("vcvtne2ps2bf16 {%1, %2, %0|%0, %2, %1}" : "=v"(words) : "v"(first), "v"(second));
   if constexpr (between) {
     typedef std::uint32_t Words __attribute__((vector_size(64)));
     constexpr Words order = {0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005,
                              0x160006, 0x170007, 0x180008, 0x190009, 0x1a000a, 0x1b000b,
                              0x1c000c, 0x1d000d, 0x1e000e, 0x1f000f};
-    asm("vpermw %0, %1, %0" : "+v"(words) : "v"(order));
+    asm("vpermw {%0, %1, %0|%0, %1, %0}" : "+v"(words) : "v"(order));
   }
   return words;
 }
@@ -108,12 +108,12 @@ struct PairElements {
   template <class Vector>
   [[gnu::always_inline]] static Vector copies(const float& x) {
     Vector all;  // a pair is no number: arithmetic might change its bits
-    asm("vbroadcastss %1, %0" : "=v"(all) : "m"(x));
+    asm("vbroadcastss {%1, %0|%0, %1}" : "=v"(all) : "m"(x));
     return all;
   }
   template <class Vector>
   [[gnu::always_inline]] static void add_product(Vector& sum, Vector left, Vector right) {
-    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(right), "v"(left));
+    asm("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(right), "v"(left));
   }
 };
 

@@ -114,6 +114,10 @@ struct LongTermConfig {
       require(math::is_finite(value) && value > 0, "LongTermConfig", name, " is ", value,
               ": it must be positive and finite");
     };
+    const auto within = [](const char* name, double value, double least, double most) {
+      require(math::is_finite(value) && value >= least && value <= most, "LongTermConfig", name,
+              " is ", value, ": it must lie in [", least, ", ", most, "]");
+    };
     require_at_least("LongTermConfig", "model_dim", model_dim, 1);
     require_at_least("LongTermConfig", "heads", heads, 1);
     require_at_least("LongTermConfig", "head_dim", head_dim, 0);
@@ -130,9 +134,10 @@ struct LongTermConfig {
     require(math::is_finite(power) && power >= 0, "LongTermConfig", "power is ", power,
             ": it must be 0, or positive and finite");
     positive("ridge", ridge);
-    positive("sigma0", sigma0);
-    positive("variance_floor", variance_floor);
-    require(math::is_finite(mu0), "LongTermConfig", "mu0 is ", mu0, ": it must be finite");
+    // Time is [0, 1]. Beyond these the divergence of a density is no number in float.
+    within("sigma0", sigma0, 1e-4, 1e4);
+    within("variance_floor", variance_floor, 1e-30, 1e30);
+    within("mu0", mu0, -1e4, 1e4);
     const NamedSize dim{"model_dim", model_dim}, functions{"basis", basis};
     require_sizes("LongTermConfig", {dim, {"heads", heads}, {"head_dim", resolved_head_dim()}});
     if (gate) require_sizes("LongTermConfig", {dim, dim});

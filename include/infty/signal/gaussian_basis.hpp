@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <initializer_list>
+#include <limits>
 #include <ranges>
 #include <span>
 
@@ -130,8 +131,11 @@ class GaussianBasis {
             " widths: it must be a positive multiple of their number");
     for (Index i = 0; i < count; ++i) {
       const T width = static_cast<T>(widths[i]);
-      require(math::is_finite(width) && width > 0, "GaussianBasis", "width ", i, " is ", widths[i],
-              ": it must be positive and finite");
+      const T square = width * width;
+      require(math::is_finite(width) && width > 0 && math::is_finite(square) &&
+                  square >= (std::numeric_limits<T>::min)(),
+              "GaussianBasis", "width ", i, " is ", widths[i],
+              ": it must be positive and finite, and its square neither overflow nor vanish");
       width_[i] = width;
     }
     size_ = n;
