@@ -38,6 +38,8 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
                                      .widths = {.01, .05},
                                      .samples = 512,
                                      .tau = .75,
+                                     .power = 0,
+                                     .contraction = {},
                                      .ridge = 1,
                                      .gate = true,
                                      .sigma0 = .05,
@@ -61,7 +63,7 @@ TEST_CASE("docs: configurations by all of their fields, in the order of declarat
                                      .mean_term = false,
                                      .mu0 = -1};
 
-  const infty::InftyConfig both{.attention = attention, .memory = memory};  // or .memory = {}
+  const infty::InftyConfig both{.attention = attention, .memory = memory, .normed = true};
 
   const infty::Block<infty::CausalAttention<T>> block{
       .mixer = infty::CausalAttention<T>({}, sizes, Random(1)),

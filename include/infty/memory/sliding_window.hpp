@@ -50,14 +50,16 @@ struct SlidingWindowState {
 /// Other rows go on as they are.
 ///
 /// Behind a full window the answers depend on how a text is cut into segments, and a vector is read
-/// 1 + kept / (longest - kept) times in all; `kept` = longest - 1 slides with every vector. No
-/// gradient flows from a window to the one before.
+/// 1 + kept / (n L) times in all, where segments have L vectors and n of them fit behind those that
+/// are kept; `kept` = longest - 1 slides with every vector. No gradient flows from a window to the
+/// one before.
 template <class Inner>
 class SlidingWindow {
   static_assert(Layer<Inner>, "SlidingWindow: the stack" INFTY_NO_VISIT);
   static_assert(detail::state_fits<Inner>, "SlidingWindow: the stack" INFTY_NO_STATE);
   static_assert(detail::makes_state<Inner>, "SlidingWindow: the stack" INFTY_NO_MAKE_STATE);
   static_assert(detail::runs<Inner>, "SlidingWindow: the stack" INFTY_NO_FORWARD);
+  static_assert(remembers<Inner>, "SlidingWindow: the stack has no State");
 
  public:
   using Scalar = typename Inner::Scalar;
