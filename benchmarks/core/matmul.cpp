@@ -91,6 +91,16 @@ void shapes(benchmark::internal::Benchmark* b) {
   b->Args({1, 300, 300, 8192, 1, 0});   // the gradient of its weights
   b->Args({8, 1024, 300, 1024, 0, 0});  // a memory carried on, of every row
   b->Args({1, 64, 50, 1024, 0, 0});     // a tile of queries and a head's values
+  for (const Index m : {8, 20}) b->Args({1, m, 64, 64, 0, 0});
+  b->Args({1, 256, 32, 32, 0, 1});  // a layer of a small model,
+  b->Args({1, 256, 64, 64, 0, 1});
+  b->Args({1, 256, 64, 64, 0, 0});     // the gradient of its input
+  b->Args({1, 64, 64, 256, 1, 0});     // and of its weights
+  b->Args({1, 128, 3072, 768, 0, 1});  // layers of GPT-2 small,
+  b->Args({1, 128, 768, 3072, 0, 1});
+  b->Args({1, 128, 768, 3072, 0, 0});   // the gradient of an input
+  b->Args({1, 192, 3072, 512, 1, 0});   // and of weights,
+  b->Args({1, 512, 50257, 768, 0, 1});  // logits
   b->UseManualTime();
 }
 
