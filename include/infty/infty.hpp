@@ -46,6 +46,7 @@
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/member_list.hpp>
+#include <infty/core/moved.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>

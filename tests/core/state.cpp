@@ -158,6 +158,9 @@ TEST_CASE("state: rows that do not fit are refused and nothing changes") {
   auto state = three_rows();
   const auto rows = infty::take_rows(state, 0, 2);
   CHECK_THROWS_WITH(infty::put_rows(state, 2, rows), "[put_rows] 2 rows at 2: there are 3");
+  for (const Index at :
+       {Index{-1}, std::numeric_limits<Index>::max(), std::numeric_limits<Index>::min()})
+    CHECK_THROWS_AS(infty::put_rows(state, at, rows), infty::ShapeError);
   auto other = rows;
   other.parts[0].sequence = Tensor<float>::zeros({2, 2, 5});
   CHECK_THROWS_WITH(infty::put_rows(state, 0, other),

@@ -75,7 +75,9 @@ TEST_CASE("byte pairs: constants out of their range", "[data]") {
   const BytePairLearner learner;
   CHECK_THROWS_WITH(learner.learn({.tokens = 256}), Contains("tokens is 256"));
   CHECK_THROWS_WITH(learner.learn({.least = 0}), Contains("least is 0"));
-  CHECK_THROWS_WITH(learner.learn({.names = {"a", "a"}}), Contains("names has a twice"));
+  CHECK_THROWS_WITH(learner.learn({.names = {"<a>", "<a>"}}), Contains("names has <a> twice"));
+  for (const char* name : {"a", "<|end of text|>", "\n"})
+    CHECK_THROWS_WITH(learner.learn({.names = {name}}), Contains("cannot be written"));
   CHECK_THROWS_WITH(learner.learn({.names = {""}}), Contains("names has an empty one"));
   CHECK_THROWS_WITH(learner.learn({.names = {"\xFF"}}), Contains("is no UTF-8"));
   CHECK_THROWS_AS(infty::BytePairs{}.save("/nonexistent"), infty::IoError);

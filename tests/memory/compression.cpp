@@ -125,6 +125,14 @@ TEST_CASE("Compressor: gradients of what is learned and of the vectors") {
     }
 }
 
+TEST_CASE("Compressor: vectors without numbers are refused") {
+  for (const auto kind : {infty::Compression::mean, infty::Compression::max}) {
+    const infty::Compressor<double> compressor(kind, 2, 3, infty::Random(1));
+    CHECK_THROWS_AS(compressor.forward(Variable<double>(Tensor<double>::zeros({1, 4, 0}))),
+                    infty::ShapeError);
+  }
+}
+
 TEST_CASE("Compressor: of equal numbers the first has the gradient of their maximum") {
   const Compressor<double> layer(Compression::max, 3, 1, Random(0));
   const Variable<double> x(Tensor<double>::from({1, 3, 1}, {1, 2, 2}), true);

@@ -161,6 +161,17 @@ TEST_CASE("KeyValueStore: what does not fit is refused, and nothing has changed"
   CHECK_THROWS_AS(store.restore({Tensor<float>::zeros({2, 3, 2, 1, 1}), {3, 4}}),
                   infty::ShapeError);
   CHECK(keys(store, 1) == from_to(100, 103));
+  constexpr Index most = std::numeric_limits<Index>::max();
+  for (const Index row : {Index{-1}, Index{2}, most}) {
+    CHECK_THROWS_AS(store.count(row), infty::ShapeError);
+    CHECK_THROWS_AS(store.reset_row(row), infty::ShapeError);
+    CHECK_THROWS_AS(store.put_rows(row, store), infty::ShapeError);
+    CHECK_THROWS_AS(store.keep_rows(0, row == 2 ? 3 : row), infty::ShapeError);
+  }
+  CHECK_THROWS_AS(store.put_rows(1, store), infty::ShapeError);
+  CHECK_THROWS_AS(store.latest(-1), infty::ValueError);
+  CHECK(keys(store, 1) == from_to(100, 103));
+  CHECK_THROWS_AS(KeyValueStore<float>(most, 1, 1), infty::ValueError);
   CHECK_THROWS_AS(KeyValueStore<float>(2, 0, 1), infty::ValueError);
   CHECK_THROWS_AS(KeyValueStore<float>(2, Index{1} << 40, Index{1} << 40), infty::ValueError);
 }

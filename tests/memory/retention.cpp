@@ -192,6 +192,14 @@ TEST_CASE("kept_by_queue, kept_by_compression: what the memories hold") {
   }
 }
 
+TEST_CASE("retention: numbers that divide and cannot be are refused") {
+  CHECK_THROWS_AS(infty::kept_by_compression(0, 10, 0, 5), infty::ValueError);
+  CHECK_THROWS_AS(infty::kept_by_delta_rule(0, 1, 5), infty::ValueError);
+  CHECK_THROWS_AS(infty::read_by_delta_rule(0, 1, 5), infty::ValueError);
+  CHECK_THROWS_AS(infty::expected_refits({}, 0, .01, 3), infty::ValueError);
+  CHECK_THROWS_AS(infty::expected_refits({}, 1, 0, 3), infty::ValueError);
+}
+
 TEST_CASE("kept_by_delta_rule, read_by_delta_rule: means over random keys") {
   using namespace kept;
   constexpr Index K = 8, n = 80;

@@ -333,3 +333,36 @@ TEST_CASE("moved from: models, their states and optimisers") {
   adam = std::move(taken);
   CHECK(adam.parameters().size() == 2);
 }
+
+TEST_CASE("moved from: what is searched, tables of places, tokens of a text") {
+  infty::Datastore<float> store(2);
+  const float keys[] = {1, 2, 3, 4};
+  const Index tokens[] = {5, 6};
+  store.append(keys, tokens, 2);
+  infty::ExactIndex<float> index(store);
+  const Tensor<float> query = Tensor<float>::full({1, 2}, 1);
+  const infty::ExactIndex<float> taken_index = std::move(index);
+  CHECK(index.size() == 0);
+  CHECK_NOTHROW(index.search(query, 1));
+  infty::Datastore<float> other(2);
+  other.append(keys, tokens, 2);
+  const infty::Datastore<float> taken_store = std::move(other);
+  CHECK(taken_store.size() == 2);
+  CHECK(other.size() == 0);
+  CHECK_THROWS_AS(other.tokens(Tensor<Index>::zeros({1})), infty::ShapeError);
+
+  infty::EpisodicMemory<float> memory(3);
+  const infty::EpisodicMemory<float> taken_memory = std::move(memory);
+  CHECK(taken_memory.key_dim() == 3);
+  CHECK(memory.key_dim() == 0);
+  CHECK(memory.size() == 0);
+
+  infty::RotaryTable<float> rotary;
+  const infty::RotaryTable<float> taken_rotary = std::move(rotary);
+  CHECK_THROWS_WITH(rotary.reaching(4, 2), "[RotaryTable] it was moved from");
+  CHECK(taken_rotary.reaching(4, 2).shape()[0] == 4);
+  infty::DistanceTable<float> distances;
+  const infty::DistanceTable<float> taken_distances = std::move(distances);
+  CHECK_THROWS_WITH(distances.reaching(4, 2), "[DistanceTable] it was moved from");
+  CHECK(taken_distances.reaching(4, 2).shape()[0] == 4);
+}

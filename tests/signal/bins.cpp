@@ -196,6 +196,24 @@ TEMPLATE_LIST_TEST_CASE("quantile_locations: equal bins give even locations", ""
     }
 }
 
+TEMPLATE_LIST_TEST_CASE("quantile_locations: refuses what is no probability", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto refused = [](T wrong) {
+    const T p[] = {T(.5), wrong, T(.5)};
+    try {
+      quantile_locations(Tensor<T, B>::from({1, 3}, p), 4).to_vector();
+    } catch (const infty::Error&) {
+      return true;
+    }
+    return false;
+  };
+  CHECK(refused(T(-1)));
+  CHECK(refused(std::numeric_limits<T>::infinity()));
+  CHECK(refused(std::numeric_limits<T>::quiet_NaN()));
+  CHECK_FALSE(refused(T(0)));
+}
+
 TEMPLATE_LIST_TEST_CASE("quantile_locations: done by hand, with empty bins", "", Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;

@@ -248,6 +248,20 @@ TEST_CASE("Adam: a bad rate or a bad restored count changes nothing") {
   CHECK(adam.steps() == 0);
 }
 
+TEST_CASE("Adam: memory that may not be written is refused before anything has stepped") {
+  Pair<double> model;
+  const double fixed[] = {1, 2};
+  model.b = Variable<double>(Tensor<double>::wrap(fixed, Shape{2}), true);
+  Adam<double> adam(model);
+  set_gradients(model, 4);
+  const auto before = model.a.value().to_vector();
+  CHECK_THROWS_AS(adam.step(), infty::ValueError);
+  CHECK(std::as_const(model.a.value()).to_vector() == before);
+  adam.visit([](const std::string&, auto& value) {
+    if constexpr (std::is_same_v<decltype(value), Index&>) CHECK(value == 0);
+  });
+}
+
 TEST_CASE("Adam: a parameter that has got another shape is refused") {
   Pair<double> model;
   Adam<double> adam(model);

@@ -158,6 +158,19 @@ TEST_CASE("train_step: a gradient that is NaN stops with its name and changes no
   CHECK(s.everything() == before);
 }
 
+TEST_CASE("train_step: a gradient whose square overflows stops, unless it is clipped") {
+  TwoLayers<float> model{3, 8, 2, Random(infty::tests::seed)};
+  Adam<float> adam(model);
+  const auto loss = [&] { return infty::scale(infty::sum(model.second.bias), 1e25F); };
+  const auto before = model.second.bias.value().to_vector();
+  CHECK_THROWS_WITH(infty::train_step(adam, {}, loss),
+                    Catch::Contains("whose square is no number in Adam"));
+  CHECK(model.second.bias.value().to_vector() == before);
+  CHECK(adam.steps() == 0);
+  CHECK_NOTHROW(infty::train_step(adam, {.max_norm = 1}, loss));
+  CHECK(adam.steps() == 1);
+}
+
 TEST_CASE("train_step: an exception in the loss, or a loss that is none, changes nothing") {
   Setup s;
   const auto before = s.everything();

@@ -256,17 +256,18 @@ Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
       a, b);
 }
 
-/// a + b, as `add`. @throws infty::ShapeError unless the shapes are equal
+/// a + b, broadcast as by `add`. @throws infty::ShapeError if the shapes do not fit
 template <class T, class B>
 Variable<T, B> operator+(const Variable<T, B>& a, const Variable<T, B>& b) {
   return add(a, b);
 }
-/// a - b, as `subtract`. @throws infty::ShapeError unless the shapes are equal
+/// a - b, broadcast as by `subtract`. @throws infty::ShapeError if the shapes do not fit
 template <class T, class B>
 Variable<T, B> operator-(const Variable<T, B>& a, const Variable<T, B>& b) {
   return subtract(a, b);
 }
-/// a * b element by element, as `multiply`. @throws infty::ShapeError unless the shapes are equal
+/// a * b element by element, broadcast as by `multiply`. @throws infty::ShapeError if the shapes
+/// do not fit
 template <class T, class B>
 Variable<T, B> operator*(const Variable<T, B>& a, const Variable<T, B>& b) {
   return multiply(a, b);

@@ -157,8 +157,8 @@ void put_rows(State& state, Index at, const State& rows) {
   const MemberList to(out), from(rows);
   const Index batch = detail::checked_rows("put_rows", out, to),
               count = detail::checked_rows("put_rows", rows, from);
-  require<ShapeError>(at >= 0 && at + count <= batch, "put_rows", count, " rows at ", at,
-                      ": there are ", batch);
+  require<ShapeError>(at >= 0 && count <= batch && at <= batch - count, "put_rows", count,
+                      " rows at ", at, ": there are ", batch);
   for (std::size_t i = 0; i < to.size(); ++i) {
     const auto& [place, kind, length, name] = to[i];
     if (i >= from.size() || from[i].name != name || from[i].kind != kind)

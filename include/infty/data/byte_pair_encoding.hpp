@@ -108,6 +108,7 @@ class BytePairEncoding {
   /// Encodes a text by its tokens. @throws infty::ValueError that names a byte which is no token;
   /// GPT-2's files have all of them
   std::vector<TokenId> encode(std::string_view text) const {
+    require(!tokens_.empty(), "BytePairEncoding", "there are no tokens: it was moved from");
     // Words come again and again, long pieces do not.
     constexpr std::size_t longest = 32, most = 1U << 16U;
     std::unordered_map<std::string_view, std::vector<TokenId>> known;

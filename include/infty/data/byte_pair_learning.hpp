@@ -66,6 +66,11 @@ struct BytePairConfig {
       require(!names[i].empty(), "BytePairConfig", "names has an empty one");
       require(detail::utf8_prefix(names[i]) == names[i].size(), "BytePairConfig", "the name ",
               detail::printable(names[i]), " is no UTF-8");
+      const auto bytes = detail::bytes_of_symbols(names[i]);
+      require(bytes && bytes->size() > 1, "BytePairConfig", "the name ",
+              detail::printable(names[i]),
+              " cannot be written: it must be of two or more characters that stand for bytes in "
+              "vocab.json, no space among them");
       for (std::size_t j = 0; j < i; ++j)
         require(names[i] != names[j], "BytePairConfig", "names has ", names[i], " twice");
     }

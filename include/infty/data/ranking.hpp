@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 
@@ -24,6 +25,7 @@ namespace infty {
 inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t> tokens,
                                                    Index symbols) {
   require_at_least("rank_by_frequency", "symbols", symbols, 1);
+  require_sizes("rank_by_frequency", {{"symbols", symbols}});
   const auto count = static_cast<std::size_t>(symbols);
   std::vector<std::size_t> frequency(count, 0), first(count, tokens.size());
   for (std::size_t t = 0; t < tokens.size(); ++t) {

@@ -84,7 +84,8 @@ void describe(EpisodicConfig& c, See&& see) {
   see("replacement", c.replacement, "what goes when there are more");
   see("rule", c.rule, "which examples are written");
   see("rate", c.rate, "share of the stream that is written");
-  see("beta", c.beta, "distance that makes an example e times as likely, of the rule diversity");
+  see("beta", c.beta,
+      "squared distance that makes an example e times as likely, of the rule diversity");
   see("seed", c.seed, "of what is drawn by writing");
 }
 

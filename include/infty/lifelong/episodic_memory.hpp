@@ -55,8 +55,8 @@ class EpisodicMemory {
 
   /// The constants as given.
   const EpisodicConfig& config() const { return config_; }
-  /// D, numbers of a key.
-  Index key_dim() const { return found_->keys.dim(); }
+  /// D, numbers of a key; 0 where it was moved from.
+  Index key_dim() const { return found_ ? found_->keys.dim() : Index{0}; }
   /// Examples that are held.
   Index size() const { return std::ssize(examples_); }
   /// Examples that were offered by `write`, and those of them that its rule has chosen.
@@ -117,7 +117,7 @@ class EpisodicMemory {
     std::vector<std::vector<Index>> places;
     for (const auto& row : search(queries, k)) {
       std::vector<Index>& of = places.emplace_back();
-      for (const auto& [entry, score] : row) of.push_back(found_->keys.token(entry));
+      for (const auto& [entry, score] : row) of.push_back(kept().keys.token(entry));
     }
     return places;
   }
@@ -127,10 +127,10 @@ class EpisodicMemory {
   void save(const std::filesystem::path& path) const {
     detail::EpisodicFile<T> file{.dim = key_dim(), .offered = offered_, .chosen = chosen_};
     // In the order of writing, in which the nearest keys come where distances are equal.
-    for (Index entry = 0; entry < found_->keys.size(); ++entry) {
+    for (Index entry = 0; entry < kept().keys.size(); ++entry) {
       if (!lives(entry)) continue;
-      const Index place = found_->keys.token(entry);
-      file.add(place, found_->keys.key(entry), examples_[static_cast<std::size_t>(place)]);
+      const Index place = kept().keys.token(entry);
+      file.add(place, kept().keys.key(entry), examples_[static_cast<std::size_t>(place)]);
     }
     file.save(path, settings_json(config_));
   }
@@ -179,15 +179,15 @@ class EpisodicMemory {
   using Scored = std::vector<std::pair<Index, T>>;  ///< entries and what the search says of them
 
   bool lives(Index entry) const {
-    return found_->entry_of[static_cast<std::size_t>(found_->keys.token(entry))] == entry;
+    return kept().entry_of[static_cast<std::size_t>(kept().keys.token(entry))] == entry;
   }
 
   /// The k living keys nearest to each query.
   std::vector<Scored> search(const Tensor<T, Backend>& queries, Index k) const {
-    const Index all = found_->keys.size();
+    const Index all = kept().keys.size();
     k = (std::min)(k, (std::max)(size(), Index{1}));
     for (Index asked = k;; asked = (std::min)(2 * asked, all)) {
-      const auto hits = found_->index.search(queries, asked);
+      const auto hits = kept().index.search(queries, asked);
       const std::vector<Index> entries = hits.indices.to_vector();
       const std::vector<T> scores = hits.scores.to_vector();
       std::vector<Scored> rows(static_cast<std::size_t>(queries.dim(0)));
@@ -215,6 +215,11 @@ class EpisodicMemory {
   void sweep();
 
   EpisodicConfig config_;
+  Found& kept() const {
+    require(found_ != nullptr, "EpisodicMemory", "it was moved from");
+    return *found_;
+  }
+
   std::unique_ptr<Found> found_;
   std::vector<Example> examples_;  ///< by place
   Index offered_ = 0, chosen_ = 0;
@@ -295,7 +300,7 @@ Index EpisodicMemory<T, Backend, Search>::write(const Tensor<T, Backend>& keys,
   for (const Index i : from) copies.push_back(examples[static_cast<std::size_t>(i)]);
   const auto room = static_cast<std::size_t>(size_now);
   if (room > examples_.capacity()) examples_.reserve((std::max)(room, 2 * examples_.capacity()));
-  found_->take(written.data(), places.data(), std::ssize(places));
+  kept().take(written.data(), places.data(), std::ssize(places));
   examples_.resize(static_cast<std::size_t>(size_now));
   for (std::size_t i = 0; i < places.size(); ++i)
     examples_[static_cast<std::size_t>(places[i])] = std::move(copies[i]);
@@ -307,7 +312,7 @@ Index EpisodicMemory<T, Backend, Search>::write(const Tensor<T, Backend>& keys,
 
 template <class T, class Backend, class Search>
 void EpisodicMemory<T, Backend, Search>::sweep() {
-  const Datastore<T>& keys = found_->keys;
+  const Datastore<T>& keys = kept().keys;
   if (keys.size() - size() < (std::max)(size(), block)) return;
   auto swept = std::make_unique<Found>(key_dim());
   for (Index entry = 0; entry < keys.size(); ++entry)

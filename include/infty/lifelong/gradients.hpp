@@ -51,9 +51,16 @@ void add_scaled(Tensor<T, B>& to, const Tensor<T, B>& from, double factor) {
 /// Adds `factor` times the gradients of one model to those of another with the same parameters, as
 /// a first-order meta-gradient does with those of an adapted copy [Finn et al. 2017, §5.2]. Frozen
 /// parameters get none.
+/// @throws infty::ShapeError unless both have as many parameters, of the same shapes
 template <class T, class B>
 void add_gradients(const std::vector<NamedParameter<T, B>>& to,
                    const std::vector<NamedParameter<T, B>>& from, double factor) {
+  require<ShapeError>(to.size() == from.size(), "add_gradients", "gradients of ", from.size(),
+                      " parameters for ", to.size());
+  for (std::size_t i = 0; i < to.size(); ++i)
+    require<ShapeError>(to[i].variable.shape() == from[i].variable.shape(), "add_gradients",
+                        to[i].name, " is ", to[i].variable.shape(), ", what is added ",
+                        from[i].variable.shape());
   for (std::size_t i = 0; i < to.size(); ++i)
     if (to[i].variable.requires_grad() && from[i].variable.has_grad())
       detail::add_scaled(to[i].variable.grad(), from[i].variable.grad(), factor);
@@ -63,6 +70,7 @@ void add_gradients(const std::vector<NamedParameter<T, B>>& to,
 /// g · r < 0, r being the gradients of that loss [Chaudhry et al. 2019, Eq. 11]. Returns whether
 /// anything was taken out; where r is 0 nothing is. Frozen parameters have no part in it.
 /// @param reference  r, one tensor a parameter, as `copy_gradients` makes them
+/// @throws infty::ShapeError unless there is one of each parameter's shape
 template <class T, class B>
 bool project_gradients(const std::vector<NamedParameter<T, B>>& parameters,
                        const std::vector<Tensor<T, B>>& reference) {

@@ -43,10 +43,10 @@ struct AssociativeConfig {
     require(key_dim % heads == 0, name, "key_dim is ", key_dim, ", heads are ", heads,
             ": they must divide it");
     require_sizes(name, {{"key_dim", key_dim}, {"nu", nu}, {"halves", 2}});
-    require(epsilon > 0 && math::is_finite(epsilon), name, "epsilon is ", epsilon,
-            ": it must be > 0");
-    require(feature_floor > 0 && math::is_finite(feature_floor), name, "feature_floor is ",
-            feature_floor, ": it must be > 0");
+    require(epsilon >= 1e-30 && math::is_finite(epsilon), name, "epsilon is ", epsilon,
+            ": it must be finite and at least 1e-30");
+    require(feature_floor >= 1e-30 && math::is_finite(feature_floor), name, "feature_floor is ",
+            feature_floor, ": it must be finite and at least 1e-30");
   }
 };
 

@@ -158,8 +158,8 @@ class Compressor {
 
   /// [B, n c, d] -> [B, n, d]. @throws infty::ShapeError unless c divides the number of vectors
   V forward(const V& x) const {
-    require<ShapeError>(x.shape().rank() == 3 && x.dim(1) % c_ == 0, "Compressor", "x is ",
-                        x.shape(), ": it must be [B, n ", c_, ", d]");
+    require<ShapeError>(x.shape().rank() == 3 && x.dim(1) % c_ == 0 && x.dim(2) >= 1, "Compressor",
+                        "x is ", x.shape(), ": it must be [B, n ", c_, ", d]");
     require(kind_ != Compression::convolution || !maps.empty(), "Compressor",
             "there is no map: it was made by default, or moved from");
     const Index d = x.dim(2);

@@ -58,7 +58,8 @@ void require_segment(const char* op, const Variable<T, B>& x, Index batch,
   require<ShapeError>(shape.rank() == 3 && shape == Shape{batch, shape[1], sizes.model_dim}, op,
                       "the segment is ", shape, ": it must be [", batch, ", L, ", sizes.model_dim,
                       "]");
-  require<ShapeError>(pass.before >= 0 && pass.behind >= 0 && pass.before + pass.behind <= shape[1],
+  require<ShapeError>(pass.before >= 0 && pass.before <= shape[1] && pass.behind >= 0 &&
+                          pass.behind <= shape[1] - pass.before,
                       op, "of ", shape[1], " vectors, ", pass.before, " and ", pass.behind,
                       " are said to be memory tokens");
 }

@@ -100,6 +100,7 @@ class KeyValueStore {
     require_at_least("KeyValueStore", "key_heads", key_heads, 1);
     require_at_least("KeyValueStore", "head_dim", head_dim, 1);
     require_at_least("KeyValueStore", "block", block, 1);
+    require_sizes("KeyValueStore", {{"rows", rows}});
     require_sizes("KeyValueStore",
                   {{"key_heads", key_heads}, {"head_dim", head_dim}, {"block", block}});
     rows_.resize(static_cast<std::size_t>(rows));
@@ -111,8 +112,11 @@ class KeyValueStore {
   Index head_dim() const { return head_dim_; }
   /// Numbers of an entry, 2 G D.
   Index width() const { return 2 * key_heads_ * head_dim_; }
-  /// Entries of a row.
-  Index count(Index row) const { return rows_[static_cast<std::size_t>(row)].count; }
+  /// Entries of a row. @throws infty::ShapeError if there is no such row
+  Index count(Index row) const {
+    require_rows("count", row, 1);
+    return rows_[static_cast<std::size_t>(row)].count;
+  }
 
   /// Takes in the last added.length[row] entries of each row, [batch, L, 2 G D], keys and then
   /// values, and forgets the oldest beyond the last `capacity`.
@@ -138,8 +142,9 @@ class KeyValueStore {
     rows_ = std::move(next);
   }
 
-  /// The last `most` entries of each row.
+  /// The last `most` entries of each row. @throws infty::ValueError unless most >= 0
   StoredEntries<T, Backend> latest(Index most) const {
+    require_at_least("KeyValueStore::latest", "most", most, 0);
     StoredEntries<T, Backend> out;
     out.key_heads = key_heads_;
     out.head_dim = head_dim_;
@@ -174,15 +179,22 @@ class KeyValueStore {
     for (const Row& row : rows_) entries += row.count;
     return static_cast<std::size_t>(entries * width()) * sizeof(T);
   }
-  /// Makes a row fresh.
-  void reset_row(Index row) { rows_[static_cast<std::size_t>(row)] = {}; }
-  /// Drops all rows but [begin, end).
+  /// Makes a row fresh. @throws infty::ShapeError if there is no such row
+  void reset_row(Index row) {
+    require_rows("reset_row", row, 1);
+    rows_[static_cast<std::size_t>(row)] = {};
+  }
+  /// Drops all rows but [begin, end). @throws infty::ShapeError if there are no such rows
   void keep_rows(Index begin, Index end) {
+    require<ShapeError>(begin >= 0 && begin <= end && end <= rows(), "KeyValueStore::keep_rows",
+                        "rows [", begin, ", ", end, "): there are ", rows());
     rows_ = std::vector<Row>(rows_.begin() + begin, rows_.begin() + end);
   }
-  /// Replaces the rows from `at` on by another's. @throws infty::ShapeError for other heads
+  /// Replaces the rows from `at` on by another's. @throws infty::ShapeError for other heads, or if
+  /// there are fewer rows
   void put_rows(Index at, const KeyValueStore& other) {
     require_alike("put_rows", other);
+    require_rows("put_rows", at, other.rows());
     std::copy(other.rows_.begin(), other.rows_.end(), rows_.begin() + at);
   }
   /// Takes another's rows behind its own. @throws infty::ShapeError for other heads
@@ -237,6 +249,11 @@ class KeyValueStore {
   }
 
  private:
+  void require_rows(const char* op, Index at, Index count) const {
+    require<ShapeError>(at >= 0 && count <= rows() && at <= rows() - count, "KeyValueStore", op,
+                        " of ", count, " rows at ", at, ": there are ", rows());
+  }
+
   struct Block {
     Tensor<T, Backend> entries;    ///< [2, G, C, D]
     std::atomic<Index> filled{0};  ///< places that somebody has written, or is about to

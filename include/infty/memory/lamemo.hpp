@@ -273,6 +273,7 @@ class LaMemo {
     const char* const op = "LaMemo::forward";
     detail::require_segment(op, x, static_cast<Index>(state.held.size()), sizes_, pass);
     const Index batch = x.dim(0), C = config_.capacity;
+    require<ShapeError>(batch >= 1, op, "the segment is ", x.shape(), ": it must have a row");
     const auto rows = static_cast<std::size_t>(batch);
     const Shape context{batch, C, context_width()}, log_sum{batch, C, sums_width()};
     require<ShapeError>(state.context.shape() == context && state.log_sum.shape() == log_sum &&

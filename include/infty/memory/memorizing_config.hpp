@@ -70,7 +70,7 @@ struct MemorizingConfig {
     };
     in_range("bias_scale", bias_scale, bias_scale >= 0, "finite and at least 0");
     in_range("temperature", temperature, temperature >= 0, "finite and at least 0");
-    in_range("epsilon", epsilon, epsilon > 0, "finite and > 0");
+    in_range("epsilon", epsilon, epsilon >= 1e-30, "finite and at least 1e-30");
     in_range("gate_bias", gate_bias, true, "finite");
     in_range("null_score", null_score, true, "finite");
   }

@@ -59,6 +59,10 @@ Variable<T, B> run_with_tokens(const char* op, const Inner& inner, StateOf<Inner
                                const Variable<T, B>& tokens, const Variable<T, B>& x, bool behind,
                                const TokenRules& rules, bool answer, bool answer_before,
                                Pass<T, B>& pass) {
+  require(pass.before >= 0 && pass.before <= x.dim(1) && pass.behind >= 0 &&
+              pass.behind <= x.dim(1) - pass.before,
+          op, "of ", x.dim(1), " vectors, ", pass.before, " and ", pass.behind,
+          " are said to be memory tokens");
   require(pass.before + pass.behind == 0 || pass.tokens == rules, op, pass.before, " and ",
           pass.behind, " memory tokens ride along already, under other rules than these");
   const Index m = tokens.dim(1);

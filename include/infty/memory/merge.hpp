@@ -25,7 +25,10 @@ struct SumMerge {
   void visit(Visitor&&) {}
 
   /// attended + read. @throws infty::ShapeError unless the shapes are equal
-  V forward(const V& attended, const V& read) const { return attended + read; }
+  V forward(const V& attended, const V& read) const {
+    detail::require_same_shape("SumMerge", attended, read);
+    return attended + read;
+  }
 };
 
 /// attended + sigmoid(g) * (read - attended), with a gate g a coordinate that is learned, 0 at
@@ -48,6 +51,7 @@ struct GatedMerge {
 
   /// [B, L, d] twice -> [B, L, d]. @throws infty::ShapeError unless the shapes are equal
   V forward(const V& attended, const V& read) const {
+    detail::require_same_shape("GatedMerge", attended, read);
     return attended + sigmoid(gate) * (read - attended);
   }
 };

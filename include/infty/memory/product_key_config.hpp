@@ -64,8 +64,8 @@ struct ProductKeyConfig {
     require(math::is_finite(batch_norm_momentum) && batch_norm_momentum >= 0 &&
                 batch_norm_momentum <= 1,
             op, "batch_norm_momentum is ", batch_norm_momentum, ": it must lie in [0, 1]");
-    require(math::is_finite(batch_norm_epsilon) && batch_norm_epsilon > 0, op,
-            "batch_norm_epsilon is ", batch_norm_epsilon, ": it must be finite and above 0");
+    require(math::is_finite(batch_norm_epsilon) && batch_norm_epsilon >= 1e-30, op,
+            "batch_norm_epsilon is ", batch_norm_epsilon, ": it must be finite and at least 1e-30");
     const auto dropout = [&](const char* name, double value) {
       require(math::is_finite(value) && value >= 0 && value < 1, op, name, " is ", value,
               ": it must lie in [0, 1)");

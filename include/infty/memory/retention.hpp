@@ -77,7 +77,9 @@ inline double kept_by_queue(Index capacity, Index age) { return age < capacity ?
 
 /// What the Compressive Transformer's memory keeps: all of the last `capacity` vectors, of each
 /// behind these 1 / rate, as far as `compressed` means of `rate` reach.
+/// @throws infty::ValueError unless rate >= 1
 inline double kept_by_compression(Index capacity, Index compressed, Index rate, Index age) {
+  require_at_least("kept_by_compression", "rate", rate, 1);
   if (age < capacity) return 1;
   return (age - capacity) / rate < compressed ? 1 / static_cast<double>(rate) : 0;
 }
@@ -86,7 +88,9 @@ inline double kept_by_compression(Index capacity, Index compressed, Index rate, 
 /// b (2 - b) (1 - b (2 - b) / d)^age, behind many writes. It is the mean over keys, exact for b =
 /// 1; for less, fluctuations of W Wᵀ about b / (2 - b) are neglected.
 /// @param beta  b in (0, 2), the share of what stands at a key that is replaced
+/// @throws infty::ValueError unless key_dim >= 1
 inline double kept_by_delta_rule(Index key_dim, double beta, Index age) {
+  require_at_least("kept_by_delta_rule", "key_dim", key_dim, 1);
   const double share = beta * (2 - beta);
   return share * std::pow(1 - share / static_cast<double>(key_dim), static_cast<double>(age));
 }
@@ -94,7 +98,9 @@ inline double kept_by_delta_rule(Index key_dim, double beta, Index age) {
 /// What a read of that memory at the vector's own key gives back: the squared correlation of Sᵀk
 /// and v, of the means over keys. For b = 1 nearly (1 - 2 / d)^age, so that a read has the half of
 /// all that is kept. Exact.
+/// @throws infty::ValueError unless key_dim >= 1
 inline double read_by_delta_rule(Index key_dim, double beta, Index age) {
+  require_at_least("read_by_delta_rule", "key_dim", key_dim, 1);
   const auto d = static_cast<double>(key_dim), n = static_cast<double>(age);
   // What later writes leave of w, at first b k: of its squared length, and of (kᵀw)² beside a d-th
   // of that.
@@ -144,6 +150,9 @@ inline PooledWrites pooled_writes(const ContractionRule& rule, Index block, doub
 /// behind them: p / r (1 + log2(n / W) / 2).
 inline double expected_refits(const PowerContraction& rule, Index block, double least_share,
                               Index taken) {
+  require_at_least("expected_refits", "block", block, 1);
+  require(math::is_finite(least_share) && least_share > 0, "expected_refits", "least_share is ",
+          least_share, ": it must be positive and finite");
   const double full = rule.power / least_share, vectors = static_cast<double>(taken),
                blocks = vectors / static_cast<double>(block);
   return blocks <= full ? blocks : full * (1 + std::log2(blocks / full) / 2);

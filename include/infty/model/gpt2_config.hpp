@@ -68,8 +68,8 @@ struct Gpt2Config {
     require(model_dim % heads == 0, "Gpt2Config", "model_dim is ", model_dim, ", heads is ", heads,
             ": heads must divide model_dim");
     require_at_least("Gpt2Config", "feed_forward", feed_forward, 0);
-    require(math::is_finite(norm_epsilon) && norm_epsilon > 0, "Gpt2Config", "norm_epsilon is ",
-            norm_epsilon, ": it must be positive and finite");
+    require(math::is_finite(norm_epsilon) && norm_epsilon >= 1e-30, "Gpt2Config",
+            "norm_epsilon is ", norm_epsilon, ": it must be finite and at least 1e-30");
     const auto share = [](const char* name, double value, bool also = false) {
       require(also || (math::is_finite(value) && value >= 0 && value < 1), "Gpt2Config", name,
               " is ", value, ": it must lie in [0, 1)");

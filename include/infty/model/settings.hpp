@@ -87,7 +87,9 @@ void describe(LongTermConfig& c, See&& see) {
   see("widths", c.widths, "of the LTM's Gaussian basis functions");
   see("samples", c.samples, "M, of the LTM's past at a contraction");
   see("tau", c.tau, "share of the LTM that the past is contracted to");
-  see("power", c.power, "p > 0: contraction keeps all of the LTM's past, by no tau; 0: by tau");
+  see("power", c.power,
+      "p > 0: contraction keeps all of the LTM's past, by no tau; 0: by tau, in a uniform memory p "
+      "= 1");
   see("ridge", c.ridge, "penalty of the LTM's regression");
   see("gate", c.gate, "new vectors pass a gate into the LTM");
   see("sigma0", c.sigma0, "width of the prior of the LTM's densities");
@@ -118,7 +120,8 @@ void describe(LongTermConfig& c, See&& see) {
 template <class See>
 void describe(ShortTermConfig& c, See&& see) {
   see("capacity", c.capacity, "vectors in the short-term memory (STM)");
-  see("stride", c.stride, "vectors leave the STM in groups of so many; 0: its capacity");
+  see("stride", c.stride,
+      "vectors leave the STM in groups of so many; 0: its capacity; without an LTM always 1");
 }
 
 /// The settings of attention and a memory beside it.
@@ -136,7 +139,9 @@ void describe(CompressiveConfig& c, See&& see) {
   see("rate", c.rate, "vectors that become a compressed one");
   see("compression", c.compression, "how");
   see("loss", c.loss, "what a compression is learned by");
-  see("stride", c.stride, "compressed vectors leave in groups of so many");
+  see("stride", c.stride,
+      "compressed vectors leave in groups of so many; 0: as many as are held; without an LTM "
+      "always 1");
 }
 
 /// The settings of a LaMemo.

@@ -263,6 +263,7 @@ AttentionInputs<T> attention_inputs(const Variable<T, B>& q, const Variable<T, B
 /// @param log_sum  where not null, receives the logarithms of the denominators, [B, L, H]
 /// @return         [B, L, H D]
 /// @throws infty::ShapeError if the shapes do not fit
+/// @throws infty::ValueError if a row is to see fewer than none, or more than all
 template <class T, class B>
 Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                                   const Variable<T, B>& v, const Variable<T, B>& r,

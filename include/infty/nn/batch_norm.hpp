@@ -61,8 +61,8 @@ Variable<T, B> batch_norm(const Variable<T, B>& x, const Variable<T, B>& gain,
       mean.shape(), ", variance ", variance.shape(), ": these must be [d], x [..., d]");
   require(math::is_finite(momentum) && momentum >= 0 && momentum <= 1, "batch_norm", "momentum is ",
           momentum, ": it must lie in [0, 1]");
-  require(math::is_finite(epsilon) && epsilon > 0, "batch_norm", "epsilon is ", epsilon,
-          ": it must be finite and above 0");
+  require(math::is_finite(epsilon) && static_cast<T>(epsilon) > T(0), "batch_norm", "epsilon is ",
+          epsilon, ": it must be finite and above 0");
   const Index d = x.dim(-1), rows = x.shape().size(0, x.shape().rank() - 1);
   require(!training || rows != 1, "batch_norm", "x is ", x.shape(),
           ": in training there must be two vectors at least, one has no variance");

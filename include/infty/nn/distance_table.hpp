@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include <infty/autograd/variable.hpp>
+#include <infty/core/error.hpp>
 #include <infty/core/for_each.hpp>
 
 namespace infty {
@@ -53,6 +54,7 @@ class DistanceTable {
   /// Those of the distances R - 1, ..., 0 for some R >= `longest` -> [R, d], the last row that of
   /// distance 0. @throws infty::ValueError as `distance_encoding`
   Tensor<T, Backend> reaching(Index longest, Index d) const {
+    require(shared_ != nullptr, "DistanceTable", "it was moved from");
     const std::lock_guard lock(shared_->mutex);
     if (shared_->table.dim(0) < longest || shared_->table.dim(1) != d)
       shared_->table = distance_encoding<T, Backend>(longest, d);

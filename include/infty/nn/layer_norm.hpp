@@ -117,7 +117,7 @@ struct LayerNorm {
   /// @throws infty::ValueError unless d >= 1, and epsilon is positive and finite
   explicit LayerNorm(Index d, double epsilon_ = 1e-5) : epsilon(static_cast<T>(epsilon_)) {
     require(d >= 1, "LayerNorm", "d is ", d, ": it must be >= 1");
-    require(math::is_finite(epsilon_) && epsilon_ > 0, "LayerNorm", "epsilon is ", epsilon_,
+    require(math::is_finite(epsilon) && epsilon > T(0), "LayerNorm", "epsilon is ", epsilon_,
             ": it must be positive and finite");
     weight = Variable<T, Backend>(Tensor<T, Backend>::full(Shape{d}, T(1)), true);
     bias = Variable<T, Backend>(Tensor<T, Backend>::zeros(Shape{d}), true);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/error.hpp>
 #include <infty/core/for_each.hpp>
 
 namespace infty {
@@ -56,6 +57,7 @@ class RotaryTable {
 
   /// The turns of the first `length` places. @throws infty::ValueError as `rotary_table`
   Tensor<T, Backend> reaching(Index length, Index head_dim) const {
+    require(shared_ != nullptr, "RotaryTable", "it was moved from");
     const std::lock_guard lock(shared_->mutex);
     auto& [mutex, width, table] = *shared_;
     if (table.dim(0) < length || width != head_dim) {

@@ -138,8 +138,8 @@ void require_slot_attention(const Variable<T, B>& q, const Variable<T, B>& own_k
   require<ShapeError>(options.heads >= 1 && q.dim(2) > 0 && q.dim(2) % options.heads == 0, op,
                       "q is ", q.shape(), ", heads are ", options.heads,
                       ": they must divide the last extent, which must not be 0");
-  require(math::is_finite(options.temperature) && options.temperature > 0, op, "temperature is ",
-          options.temperature, ": it must be > 0");
+  require(math::is_finite(options.temperature) && options.temperature >= 1e-30, op,
+          "temperature is ", options.temperature, ": it must be finite and at least 1e-30");
   require_visible(op, options.visible, q.dim(0), k.dim(1));
 }
 

@@ -55,8 +55,9 @@ Variable<T, B> unit_vectors(const Variable<T, B>& x, Index width = 0, double eps
   const Index last = x.shape().rank() >= 1 ? x.dim(-1) : 0, d = width > 0 ? width : last;
   require<ShapeError>(d >= 1 && width >= 0 && last % d == 0, "unit_vectors", "x is ", x.shape(),
                       ", d is ", d, ": it must divide the last extent");
-  require(epsilon >= 0 && floor >= 0 && epsilon + floor > 0, "unit_vectors", "epsilon is ", epsilon,
-          ", floor ", floor, ": they must be >= 0, and one of them > 0");
+  require(epsilon >= 0 && floor >= 0 && static_cast<T>(epsilon) + static_cast<T>(floor) > T(0),
+          "unit_vectors", "epsilon is ", epsilon, ", floor ", floor,
+          ": they must be >= 0, and one of them > 0");
   const Index rows = x.size() / d;
   Variable<T, B> y(Tensor<T, B>(x.shape()));
   Tensor<T, B> factors(Shape{rows});

@@ -14,6 +14,7 @@
 
 #include <infty/core/checked.hpp>
 #include <infty/core/float_bits.hpp>
+#include <infty/core/moved.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/utf8.hpp>
@@ -97,7 +98,7 @@ class Datastore {
   Index block() const { return block_; }
   /// The entries that are safe from now on: all of them in memory, those of finished blocks, and of
   /// `flush`, in a folder.
-  Index finished() const { return files_ ? files_->manifest().entries : size_; }
+  Index finished() const { return files_ ? files_->manifest().entries : size(); }
   /// What the folder's datastore is made of, as it was said to `build`.
   std::string_view about() const {
     return files_ ? std::string_view(files_->manifest().about) : std::string_view();
@@ -195,7 +196,8 @@ class Datastore {
     std::unique_ptr<std::int32_t[]> tokens;
   };
 
-  Index dim_, block_, size_ = 0;
+  Index dim_, block_;
+  detail::ZeroWhenMoved<Index> size_;
   Index segment_;  ///< entries that stand one behind the other
   bool writable_ = false;
   std::unique_ptr<Files> files_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <infty/core/for_each.hpp>
+#include <infty/core/moved.hpp>
 #include <infty/memory/ops/nearest.hpp>
 #include <infty/retrieval/datastore.hpp>
 #include <infty/retrieval/index.hpp>
@@ -174,7 +175,7 @@ class ExactIndex {
 
   const Datastore<T>* store_;
   SearchMetric metric_;
-  Index size_ = 0;
+  detail::ZeroWhenMoved<Index> size_;
   Index room_ = 0;                 ///< entries that the last block has memory for
   std::vector<const T*> blocks_;   ///< on the host, places in the backend's memory: each [C, D]
   std::vector<const T*> offsets_;  ///< likewise [C]: -|k|² / 2; null for inner products

@@ -140,6 +140,28 @@ Tensor<T, B> bin_probability(const Tensor<T, B>& mu, const Tensor<T, B>& sigma, 
   return out;
 }
 
+namespace detail {
+
+/// Throws infty::NonFiniteError or infty::ValueError that names `op` unless all numbers of
+/// probability [rows, bins] are finite and >= 0.
+template <class T, class B>
+void require_probabilities(const char* op, const Tensor<T, B>& probability) {
+  const T* const p = probability.data();
+  const Index bins = probability.dim(1);
+  verify<B>(
+      probability.size(),
+      [=] INFTY_HOST_DEVICE(Index i) { return !math::is_finite_at(p + i) || p[i] < T(0); },
+      [op, probability, bins](Index i) {
+        const auto q = probability.reshape(Shape{probability.size()}).slice(i, i + 1).item();
+        require<NonFiniteError>(math::is_finite(q), op, "probability of bin ", i % bins, " of row ",
+                                i / bins, " is ", q);
+        raise<ValueError>(op, "probability of bin ", i % bins, " of row ", i / bins, " is ", q,
+                          ": it must not be negative");
+      });
+}
+
+}  // namespace detail
+
 /// Draws bins with replacement and gives their left edges, sorted   [Martins et al. 2022, §3.3].
 /// Each row draws from a generator of its own, so that it does not depend on the others.
 /// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
@@ -158,16 +180,7 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
   require(static_cast<Index>(random.size()) == rows, "sample_locations", random.size(),
           " generators for ", rows, " rows: there must be one a row");
   const T* const p = probability.data();
-  detail::verify<B>(
-      rows * bins,
-      [=] INFTY_HOST_DEVICE(Index i) { return !math::is_finite_at(p + i) || p[i] < T(0); },
-      [probability, bins](Index i) {
-        const auto q = probability.reshape(Shape{probability.size()}).slice(i, i + 1).item();
-        require<NonFiniteError>(math::is_finite(q), "sample_locations", "probability of bin ",
-                                i % bins, " of row ", i / bins, " is ", q);
-        raise<ValueError>("sample_locations", "probability of bin ", i % bins, " of row ", i / bins,
-                          " is ", q, ": it must not be negative");
-      });
+  detail::require_probabilities("sample_locations", probability);
   Tensor<double, B> sums({rows, bins});  // up to and with each bin
   Tensor<Index, B> last({rows});         // that can be drawn: u * sum may round up to sum
   double* const below = sums.data();
@@ -244,12 +257,13 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples, Ra
 /// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
 /// @param samples      >= 1
 /// @return             [rows, samples], in [0, 1], rising
-/// @throws infty::ShapeError, infty::ValueError
+/// @throws infty::ShapeError, infty::ValueError, infty::NonFiniteError
 template <class T, class B>
 Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) {
   require<ShapeError>(probability.rank() == 2 && probability.dim(1) >= 1, "quantile_locations",
                       "probability is ", probability.shape(), ": it must be [rows, bins]");
   require_at_least("quantile_locations", "samples", samples, 1);
+  detail::require_probabilities("quantile_locations", probability);
   const Index rows = probability.dim(0), bins = probability.dim(1);
   Tensor<T, B> out({rows, samples});
   T* const to = out.data();

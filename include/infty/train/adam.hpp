@@ -151,6 +151,8 @@ class Adam {
                 " has a gradient, and took none when the optimiser was made: make it anew");
         continue;
       }
+      // Memory that may not be written throws here, and not when others have stepped.
+      if (parameters_[i].variable.has_grad()) parameters_[i].variable.value().data();
       const Shape &shape = parameters_[i].variable.shape(), &moments = moments_[i].first.shape();
       require<ShapeError>(shape == moments && shape == moments_[i].second.shape(), "Adam::step",
                           parameters_[i].name, " is ", shape, ", its moments are ", moments,

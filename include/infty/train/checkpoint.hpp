@@ -214,8 +214,10 @@ class CheckpointLoader {
   void stage(const std::string& name, const Tensor<T, B>& like) {
     const std::string& stored = take(name);
     file_.check_shape(stored, like.shape());
+    Tensor<T, B> place = like;
+    place.data();  // memory that may not be written throws here, before anything is
     writes_.push_back(
-        [to = like, from = file_.tensor<T, B>(stored)]() mutable { to.copy_from(from); });
+        [to = place, from = file_.tensor<T, B>(stored)]() mutable { to.copy_from(from); });
   }
 
   Index rows_of(const std::string& name) const {

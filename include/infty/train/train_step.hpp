@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -103,6 +105,11 @@ void finish_step(Adam<T, B>& adam, const TrainStepConfig& config, TrainStep& ste
                                   raise<NonFiniteError>("train_step", "step ", adam.steps(),
                                                         ", loss ", step.loss, ": ", what);
                                 });
+  // Adam's second moment would be infinite from then on, and its parameter never move again.
+  const double most = std::sqrt(static_cast<double>((std::numeric_limits<T>::max)()));
+  require<NonFiniteError>((std::min)(step.grad_norm, config.max_norm) < most, "train_step", "step ",
+                          adam.steps(), ", loss ", step.loss, ": the gradients' norm is ",
+                          step.grad_norm, ", whose square is no number in Adam");
   clip_groups(adam, squares, step.grad_norm, config.max_norm);
   adam.step(config.learning_rate);
 }
@@ -114,7 +121,8 @@ void finish_step(Adam<T, B>& adam, const TrainStepConfig& config, TrainStep& ste
 /// `adam.steps()` says. What is read from the backend, the loss and the norms of the gradients, is
 /// read at once, behind the backward pass: where work is queued, the host waits once.
 /// @throws infty::NonFiniteError that names the step and the first thing that is not finite (a
-/// parameter, a layer, the loss, or the gradient of a parameter), infty::ShapeError if the loss is
+/// parameter, a layer, the loss, or the gradient of a parameter), or the norm of gradients whose
+/// squares are not, infty::ShapeError if the loss is
 /// not a scalar, infty::ValueError for a bad configuration or if no gradient flows to the loss, and
 /// what `loss` throws; then parameters and moments are as they were before
 template <class T, class B, class Loss>

@@ -83,7 +83,8 @@ void clamp_samples(Tensor<T, B>& samples, const T* c) {
 /// New coefficients from old ones and new vectors   [Martins et al. 2022, Eq. 5, 13-15, 23]. A
 /// fresh row is fitted to its vectors, B = Gᵀ X; any other is contracted, sampled and fitted
 /// together with them, B' = Gₚᵀ psi(t) B + Gᵀ X, which for evenly spaced locations t is one matrix,
-/// B' = A B + Gᵀ X. No gradient flows to the old coefficients: the paper stops it.
+/// B' = A B + Gᵀ X. No gradient flows to the old coefficients, as in the
+/// authors' programs (docs/errata.md).
 ///
 /// A bounded cache clamps the samples to what was written, [-c, c], unless the write is as long as
 /// the one before, or that was the row's first, and any number of such writes in a row are proven
@@ -93,11 +94,24 @@ void clamp_samples(Tensor<T, B>& samples, const T* c) {
 /// @param locations  [B, samples] in [0, 1], or empty for evenly spaced ones
 /// @return           [B, N, d]
 /// @post  of a bounded cache, |X(t)| <= `most_run` times the largest |x|, t in [0, 1]
+/// @throws infty::ShapeError if the shapes do not fit, or a count is not in [0, L]
+/// @throws infty::ValueError if a length of a bounded cache cannot be bounded
 template <class T, class B, class Psi>
 Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
                                   const WrittenSignal<T, B>& before, const Variable<T, B>& x,
                                   const RowCounts& counts, const Tensor<T, B>& locations) {
-  const Index batch = x.dim(0), length = x.dim(1), d = x.dim(2), N = cache.basis().size();
+  const auto& B0 = before.coefficients.shape();
+  const Index N = cache.basis().size();
+  require<ShapeError>(x.shape().rank() == 3 && B0 == Shape{x.dim(0), N, x.dim(2)},
+                      "write_coefficients", "x is ", x.shape(), ", the coefficients are ", B0,
+                      ": they must be [B, L, d] and [B, ", N, ", d]");
+  const Index batch = x.dim(0), length = x.dim(1), d = x.dim(2);
+  for (const RowCounts* rows : {&counts, &before.written})
+    require<ShapeError>(static_cast<Index>(rows->size()) == batch, "write_coefficients",
+                        rows->size(), " counts for ", batch, " rows");
+  for (const Index count : counts)
+    require<ShapeError>(count >= 0 && count <= length, "write_coefficients", "a row takes in ",
+                        count, " vectors of ", length);
   const Index row_size = N * d, samples = cache.settings().samples;
   const bool bounded = cache.settings().bounded;
   const auto multiplies = [&](std::size_t row) {
