@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -92,6 +93,8 @@ TEST_CASE("embedding: tokens out of range are named with their place") {
   CHECK_THROWS_AS(
       infty::embedding(Tensor<Index>::zeros({1}), Variable<float>(Tensor<float>::zeros({4}))),
       infty::ShapeError);
+  for (const double wrong : {-1., std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THROWS_AS((infty::Embedding<float>(2, 2, Random(1), wrong)), infty::ValueError);
   CHECK_THROWS_WITH(infty::Embedding<float>(0, 2, Random(1)),
                     "[Embedding] vocabulary is 0, d is 2: both must be >= 1");
 }

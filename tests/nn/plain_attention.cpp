@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -302,6 +303,9 @@ TEST_CASE("scaled_dot_product_attention: shapes and values that do not fit") {
   CHECK_THROWS_AS(scaled_dot_product_attention(zeros({1, 3, 4}), k, k), infty::ShapeError);
   CHECK_THROWS_AS(scaled_dot_product_attention(zeros({2, 3, 5}), k, k), infty::ShapeError);
   CHECK_THROWS_AS(scaled_dot_product_attention(zeros({3, 4}), k, k), infty::ShapeError);
+  CHECK_THROWS_AS(
+      scaled_dot_product_attention(q, k, k, {.scale = std::numeric_limits<double>::quiet_NaN()}),
+      infty::ValueError);
   CHECK_THROWS_WITH(scaled_dot_product_attention(q, k, k, {.heads = 3}),
                     "[scaled_dot_product_attention] q is [2, 3, 4], heads are 3: they must divide "
                     "the last extent, which must not be 0");

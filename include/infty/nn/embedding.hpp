@@ -5,6 +5,7 @@
 #include <array>
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/nn/fwd.hpp>
@@ -92,11 +93,13 @@ struct Embedding {
   Embedding() = default;
 
   /// Draws the table from a normal distribution of the given standard deviation.
-  /// @throws infty::ValueError unless vocabulary, d >= 1
+  /// @throws infty::ValueError unless vocabulary, d >= 1, and the deviation is finite and >= 0
   Embedding(Index vocabulary, Index d, Random random, double deviation = 1) {
     require(vocabulary >= 1 && d >= 1, "Embedding", "vocabulary is ", vocabulary, ", d is ", d,
             ": both must be >= 1");
     Tensor<T, Backend> table(Shape{vocabulary, d});
+    require(math::is_finite(deviation) && deviation >= 0, "Embedding", "deviation is ", deviation,
+            ": it must be finite and at least 0");
     fill_normal(table, 0, deviation, random);
     weight = Variable<T, Backend>(std::move(table), true);
   }

@@ -145,6 +145,8 @@ template <class T, class B>
 void require_plain_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                              const Variable<T, B>& v, const PlainAttentionOptions<B>& options) {
   const char* const op = "scaled_dot_product_attention";
+  require(math::is_finite(options.scale.value_or(1)), op, "scale is ", options.scale.value_or(1),
+          ": it must be finite");
   require<ShapeError>(q.shape().rank() == 3 && k.shape().rank() == 3 && k.shape() == v.shape() &&
                           k.dim(0) == q.dim(0) && k.dim(2) == q.dim(2),
                       op, "q is ", q.shape(), ", k ", k.shape(), ", v ", v.shape(),
