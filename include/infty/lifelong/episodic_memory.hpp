@@ -53,12 +53,10 @@ class EpisodicMemory {
   explicit EpisodicMemory(Index key_dim, EpisodicConfig config = {})
       : config_((config.validate(), config)), found_(std::make_unique<Found>(key_dim)) {}
 
-  /// The constants as given.
-  const EpisodicConfig& config() const { return config_; }
+  const EpisodicConfig& config() const { return config_; }  ///< the constants as given
   /// D, numbers of a key; 0 where it was moved from.
   Index key_dim() const { return found_ ? found_->keys.dim() : Index{0}; }
-  /// Examples that are held.
-  Index size() const { return std::ssize(examples_); }
+  Index size() const { return std::ssize(examples_); }  ///< examples that are held
   /// Examples that were offered by `write`, and those of them that its rule has chosen.
   Index offered() const { return offered_; }
   Index chosen() const { return chosen_; }  ///< see `offered`
@@ -161,7 +159,6 @@ class EpisodicMemory {
   /// place that was written again has its last key; the others are dead.
   struct Found {
     explicit Found(Index dim) : keys(dim, block), index(keys) {}
-
     /// Takes n more keys in. Where memory runs out no place has another key than before.
     void take(const T* from, const Index* places, Index n) {
       const Index last = n > 0 ? *std::max_element(places, places + n) : -1;
@@ -214,12 +211,11 @@ class EpisodicMemory {
   /// Forgets dead keys when they are as many as the living.
   void sweep();
 
-  EpisodicConfig config_;
   Found& kept() const {
     require(found_ != nullptr, "EpisodicMemory", "it was moved from");
     return *found_;
   }
-
+  EpisodicConfig config_;
   std::unique_ptr<Found> found_;
   std::vector<Example> examples_;  ///< by place
   Index offered_ = 0, chosen_ = 0;

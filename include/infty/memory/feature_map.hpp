@@ -56,7 +56,7 @@ struct HeadFeatures {
   /// @throws infty::ValueError unless all sizes are >= 1, and their product at most `largest_size`
   HeadFeatures(FeatureMap map, Index D, AttentionSizes sizes, Random random)
       : map_(map), heads_(sizes.heads), width_(sizes.head_dim) {
-    require_sizes("HeadFeatures", {{"heads", heads_}, {"head_dim", width_}});
+    require_at_least("HeadFeatures", "heads", heads_, 1);
     if (!is_random(map) && map != FeatureMap::learned) return;
     require_at_least("HeadFeatures", "D", D, 1);
     require_sizes("HeadFeatures", {{"heads", heads_}, {"D", D}, {"2 head_dim", 2 * width_}});

@@ -96,27 +96,22 @@ class KeyValueStore {
   /// sizes above `largest_size`
   KeyValueStore(Index rows, Index key_heads, Index head_dim, Index block = default_block)
       : key_heads_(key_heads), head_dim_(head_dim), block_(block) {
-    require_at_least("KeyValueStore", "rows", rows, 0);
+    require(rows >= 0 && rows <= largest_size, "KeyValueStore", "rows is ", rows,
+            ": it must lie in [0, ", largest_size, "]");
     require_at_least("KeyValueStore", "key_heads", key_heads, 1);
     require_at_least("KeyValueStore", "head_dim", head_dim, 1);
     require_at_least("KeyValueStore", "block", block, 1);
-    require_sizes("KeyValueStore", {{"rows", rows}});
     require_sizes("KeyValueStore",
                   {{"key_heads", key_heads}, {"head_dim", head_dim}, {"block", block}});
     rows_.resize(static_cast<std::size_t>(rows));
   }
 
-  /// G, heads of keys and values.
-  Index key_heads() const { return key_heads_; }
-  /// D, of a key or value.
-  Index head_dim() const { return head_dim_; }
+  Index key_heads() const { return key_heads_; }  ///< G, heads of keys and values
+  Index head_dim() const { return head_dim_; }    ///< D, of a key or value
   /// Numbers of an entry, 2 G D.
   Index width() const { return 2 * key_heads_ * head_dim_; }
   /// Entries of a row. @throws infty::ShapeError if there is no such row
-  Index count(Index row) const {
-    require_rows("count", row, 1);
-    return rows_[static_cast<std::size_t>(row)].count;
-  }
+  Index count(Index row) const { return rows_[place("count", row)].count; }
 
   /// Takes in the last added.length[row] entries of each row, [batch, L, 2 G D], keys and then
   /// values, and forgets the oldest beyond the last `capacity`.
@@ -180,10 +175,7 @@ class KeyValueStore {
     return static_cast<std::size_t>(entries * width()) * sizeof(T);
   }
   /// Makes a row fresh. @throws infty::ShapeError if there is no such row
-  void reset_row(Index row) {
-    require_rows("reset_row", row, 1);
-    rows_[static_cast<std::size_t>(row)] = {};
-  }
+  void reset_row(Index row) { rows_[place("reset_row", row)] = {}; }
   /// Drops all rows but [begin, end). @throws infty::ShapeError if there are no such rows
   void keep_rows(Index begin, Index end) {
     require<ShapeError>(begin >= 0 && begin <= end && end <= rows(), "KeyValueStore::keep_rows",
@@ -194,7 +186,7 @@ class KeyValueStore {
   /// there are fewer rows
   void put_rows(Index at, const KeyValueStore& other) {
     require_alike("put_rows", other);
-    require_rows("put_rows", at, other.rows());
+    place("put_rows", at, other.rows());
     std::copy(other.rows_.begin(), other.rows_.end(), rows_.begin() + at);
   }
   /// Takes another's rows behind its own. @throws infty::ShapeError for other heads
@@ -249,9 +241,10 @@ class KeyValueStore {
   }
 
  private:
-  void require_rows(const char* op, Index at, Index count) const {
+  std::size_t place(const char* op, Index at, Index count = 1) const {
     require<ShapeError>(at >= 0 && count <= rows() && at <= rows() - count, "KeyValueStore", op,
                         " of ", count, " rows at ", at, ": there are ", rows());
+    return static_cast<std::size_t>(at);
   }
 
   struct Block {
