@@ -105,6 +105,7 @@ TEST_CASE("rank_by_recent_frequency: counts the last tokens only") {
 }
 
 TEST_CASE("rank_by_frequency: refuses wrong tokens and sizes") {
+  CHECK_THROWS_AS(infty::rank_by_frequency({}, infty::Index{1} << 61), infty::ValueError);
   CHECK_THROWS_WITH(rank_by_frequency(Order{0, 3}, 3),
                     "[rank_by_frequency] token 1 is 3: it must be in [0, 3)");
   CHECK_THROWS_AS(rank_by_frequency(Order{-1}, 3), ValueError);

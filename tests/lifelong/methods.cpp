@@ -102,6 +102,16 @@ TEST_CASE("SparseReplayConfig: so many are drawn as a decimal rate says") {
                 .drawn() == k);
 }
 
+TEST_CASE("add_gradients: of other parameters are refused") {
+  const auto named = [](infty::Index n) {
+    return infty::NamedParameter<float>{
+        "w", infty::Variable<float>(infty::Tensor<float>::zeros({n}), true)};
+  };
+  const std::vector two{named(2)}, three{named(3)};
+  CHECK_THROWS_AS(infty::add_gradients(two, three, 1), infty::ShapeError);
+  CHECK_THROWS_AS(infty::add_gradients(two, {}, 1), infty::ShapeError);
+}
+
 TEST_CASE("project_gradients: what is left does the reference no harm, by hand") {
   using namespace infty::tests;
   int projected = 0;

@@ -92,6 +92,21 @@ const infty::AttentionSizes sizes{.model_dim = 6, .heads = 2, .head_dim = 3};
 
 }  // namespace configurations_tests
 
+TEST_CASE("configurations: epsilons that float has not are refused by their names") {
+  using namespace configurations_tests;
+  const auto said = [](auto config, double value) {
+    config.epsilon = value;
+    return said_by([&] { config.validate(); });
+  };
+  CHECK(said(infty::MemorizingConfig{}, 1e-300).find("epsilon is 1e-300") != std::string::npos);
+  CHECK(said(infty::AssociativeConfig{}, 1e-300).find("epsilon is 1e-300") != std::string::npos);
+  infty::ProductKeyConfig keys;
+  keys.batch_norm_epsilon = 1e-300;
+  CHECK(said_by([&] { keys.validate(); }).find("batch_norm_epsilon is 1e-300") !=
+        std::string::npos);
+  CHECK_THROWS_AS(infty::LayerNorm<float>(4, 1e-300), infty::ValueError);
+}
+
 TEST_CASE("configurations: every number out of its range is refused by its name") {
   using namespace configurations_tests;
   refuses("ShortTermConfig", infty::ShortTermConfig{}, {"capacity", "stride"});

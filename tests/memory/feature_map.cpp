@@ -178,3 +178,9 @@ TEST_CASE("HeadFeatures: projections are drawn once, by seed and head, and anew 
 }
 
 }  // namespace feature_map_tests
+
+TEST_CASE("HeadFeatures: no heads are refused, also of a map without parameters") {
+  CHECK_THROWS_WITH(
+      (infty::HeadFeatures<float>(infty::FeatureMap::identity, 1, {.heads = 0}, infty::Random(1))),
+      "[HeadFeatures] heads is 0: it must be at least 1");
+}

@@ -464,6 +464,9 @@ TEST_CASE("LaMemo: what does not fit is refused, and the state is as it was") {
     auto ablated = LaMemo<double>(config, sizes, Random(0)).make_state(2);
     CHECK_THROWS_WITH(forward(ablated, two, 0), Catch::Contains("another memory made it"));
   }
+  auto none = infty::take_rows(state, 0, 0);
+  CHECK_THROWS_AS(forward(none, Variable<double>(Tensor<double>::zeros({0, 2, 4})), 0),
+                  infty::ShapeError);
   auto broken = state;
   broken.unseen[0] = 3;
   CHECK_THROWS_WITH(forward(broken, four, 2),

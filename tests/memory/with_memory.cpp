@@ -408,6 +408,14 @@ TEMPLATE_LIST_TEST_CASE("GatedMerge: half of each at first, and what the gate sa
         infty::tests::tolerance<T>);
 }
 
+TEST_CASE("SumMerge, GatedMerge: what was read must have the shape of what was attended to") {
+  const Variable<float> x(Tensor<float>::zeros({2, 3, 4})), one(Tensor<float>::zeros({2, 1, 4}));
+  CHECK_THROWS_AS(infty::SumMerge<float>().forward(x, one), infty::ShapeError);
+  const infty::GatedMerge<float> gated(
+      infty::AttentionSizes{.model_dim = 4, .heads = 1, .head_dim = 4});
+  CHECK_THROWS_AS(gated.forward(x, one), infty::ShapeError);
+}
+
 TEST_CASE("WithMemory: a sibling shares what its parts share") {
   const InftyMemory<float> first({.attention = {.capacity = 2}, .memory = signal}, small,
                                  Random(1));

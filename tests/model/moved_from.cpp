@@ -334,7 +334,7 @@ TEST_CASE("moved from: models, their states and optimisers") {
   CHECK(adam.parameters().size() == 2);
 }
 
-TEST_CASE("moved from: what is searched, tables of places, tokens of a text") {
+TEST_CASE("moved from: what is searched, and tables of places") {
   infty::Datastore<float> store(2);
   const float keys[] = {1, 2, 3, 4};
   const Index tokens[] = {5, 6};

@@ -25,7 +25,7 @@ TEST_CASE("threads: the pool gives each its own block, and takes back what other
       pool.release(block, bytes);
       if (bytes % 100 == 1) pool.trim();
       if (bytes % 30 == 1) {  // so large and so many that others' are given back to the system
-        const std::size_t large = (bytes << 13) + (std::size_t{1} << 20);
+        const std::size_t large = bytes << 17;
         auto* const more = static_cast<unsigned char*>(pool.allocate(large));
         more[0] = more[large - 1] = static_cast<unsigned char>(i);
         if (more[0] != i) throw infty::Error("a block is of two threads");

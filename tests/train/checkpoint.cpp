@@ -103,6 +103,17 @@ void rewrite(const std::filesystem::path& from, const std::filesystem::path& to,
   writer.save(to);
 }
 
+struct Two {
+  infty::Variable<float> a{Tensor<float>::full({2}, 1), true};
+  infty::Variable<float> b{Tensor<float>::full({2}, 1), true};
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("a", a);
+    see("b", b);
+  }
+};
+
 struct Tied {
   infty::Variable<float> a{Tensor<float>::full({2}, 1), true}, b = a;
 
@@ -164,6 +175,18 @@ TEST_CASE("checkpoint: tied parameters are stored once") {
   tied.a.value().fill(2);
   infty::load_parameters(folder / "a", tied);
   CHECK(tied.b.value().to_vector() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("load_parameters: where one may not be written, none is") {
+  const TemporaryFolder folder;
+  Two written;
+  infty::save_parameters(folder / "two", written);
+  const float fixed[] = {3, 4};
+  Two read;
+  read.a.value().fill(5);
+  read.b = infty::Variable<float>(infty::Tensor<float>::wrap(fixed, {2}), true);
+  CHECK_THROWS_AS(infty::load_parameters(folder / "two", read), infty::ValueError);
+  CHECK(std::as_const(read.a.value()).to_vector() == std::vector<float>{5, 5});
 }
 
 TEST_CASE("checkpoint: what does not fit is named, and everything stays as it was") {

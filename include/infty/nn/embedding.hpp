@@ -97,9 +97,9 @@ struct Embedding {
   Embedding(Index vocabulary, Index d, Random random, double deviation = 1) {
     require(vocabulary >= 1 && d >= 1, "Embedding", "vocabulary is ", vocabulary, ", d is ", d,
             ": both must be >= 1");
-    Tensor<T, Backend> table(Shape{vocabulary, d});
     require(math::is_finite(deviation) && deviation >= 0, "Embedding", "deviation is ", deviation,
             ": it must be finite and at least 0");
+    Tensor<T, Backend> table(Shape{vocabulary, d});
     fill_normal(table, 0, deviation, random);
     weight = Variable<T, Backend>(std::move(table), true);
   }

@@ -150,6 +150,24 @@ TEST_CASE("write_coefficients: rows under a rule have matrices of their own; wha
         fit(ruled.first(5), r.x.value().slice(3, 4)).to_vector());
 }
 
+TEST_CASE("write_coefficients: shapes and counts that do not fit are refused") {
+  const auto cache = make_cache<double, infty::EigenBackend>();
+  const Tensor<double> old = Tensor<double>::zeros({2, N, d}),
+                       largest = Tensor<double>::zeros({2, d});
+  const RowCounts none{0, 0};
+  const auto write = [&](const Tensor<double>& before, const Shape& x, const RowCounts& counts) {
+    infty::write_coefficients(cache, {before, none, none, none, largest},
+                              Variable<double>(Tensor<double>::zeros(x)), counts, {});
+  };
+  CHECK_NOTHROW(write(old, {2, 3, d}, {3, 2}));
+  CHECK_THROWS_AS(write(old, {2, 3, d}, {3, 4}), infty::ShapeError);
+  CHECK_THROWS_AS(write(old, {2, 3, d}, {3, -1}), infty::ShapeError);
+  CHECK_THROWS_AS(write(old, {2, 3, d}, {3}), infty::ShapeError);
+  CHECK_THROWS_AS(write(old, {1, 3, d}, {3}), infty::ShapeError);
+  CHECK_THROWS_AS(write(Tensor<double>::zeros({2, N + 1, d}), {2, 3, d}, {3, 3}),
+                  infty::ShapeError);
+}
+
 TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coefficients") {
   Rows<double, infty::EigenBackend> r;
   const RowCounts written{0, 7, 7, 0}, counts{5, 5, 3, 0};
