@@ -429,25 +429,24 @@ TEST_CASE("MixedConfig: what cannot be is named") {
     change(config);
     return said_by([&] { config.validate(); });
   };
-  using C = MixedConfig<LongTermConfig>;
-  CHECK(said([](C&) {}) == "");
-  CHECK(says(said([](C& c) { c.parts.clear(); }), "parts is empty"));
-  CHECK(says(said([](C& c) { c.model_dim = 0; }), "model_dim is 0"));
-  CHECK(says(said([](C& c) { c.heads = 0; }), "heads is 0"));
-  CHECK(says(said([](C& c) { c.head_dim = -1; }), "head_dim is -1"));
-  CHECK(says(said([](C& c) {
+  CHECK(said([](auto&) {}) == "");
+  CHECK(says(said([](auto& c) { c.parts.clear(); }), "parts is empty"));
+  CHECK(says(said([](auto& c) { c.model_dim = 0; }), "model_dim is 0"));
+  CHECK(says(said([](auto& c) { c.heads = 0; }), "heads is 0"));
+  CHECK(says(said([](auto& c) { c.head_dim = -1; }), "head_dim is -1"));
+  CHECK(says(said([](auto& c) {
                c.heads = 3;
                c.head_dim = 0;
              }),
              "heads does not divide model_dim"));
-  CHECK(says(said([](C& c) { c.heads = 3; }), "heads is 3: it must be a multiple"));
-  CHECK(said([](C& c) { c.heads = 3; }, MixedReading::gate) == "");
-  CHECK(says(said([](C& c) { c.heads = Index{1} << 62; }), "heads"));
-  CHECK(says(said([](C& c) { c.parts[1].gate = false; }), "parts.1.gate is 0"));
-  CHECK(says(said([](C& c) { c.parts[1].bias = true; }), "parts.1.bias is 1"));
-  CHECK(says(said([](C& c) { c.parts[1].project = false; }), "parts.1.project is 0"));
-  CHECK(says(said([](C& c) { c.parts[1].group = 2; }), "parts.1.group is 2"));
-  CHECK(says(said([](C& c) { c.parts[1].samples = 0; }), "samples is 0"));
+  CHECK(says(said([](auto& c) { c.heads = 3; }), "heads is 3: it must be a multiple"));
+  CHECK(said([](auto& c) { c.heads = 3; }, MixedReading::gate) == "");
+  CHECK(says(said([](auto& c) { c.heads = Index{1} << 62; }), "heads"));
+  CHECK(says(said([](auto& c) { c.parts[1].gate = false; }), "parts.1.gate is 0"));
+  CHECK(says(said([](auto& c) { c.parts[1].bias = true; }), "parts.1.bias is 1"));
+  CHECK(says(said([](auto& c) { c.parts[1].project = false; }), "parts.1.project is 0"));
+  CHECK(says(said([](auto& c) { c.parts[1].group = 2; }), "parts.1.group is 2"));
+  CHECK(says(said([](auto& c) { c.parts[1].samples = 0; }), "samples is 0"));
   const auto made = [](Index basis, const std::vector<ContractionRule>& rules) {
     auto config = one();
     config.basis = basis;
