@@ -100,10 +100,10 @@ template <class T, class B, class Psi>
 Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
                                   const WrittenSignal<T, B>& before, const Variable<T, B>& x,
                                   const RowCounts& counts, const Tensor<T, B>& locations) {
-  const Shape& old = before.coefficients.shape();
+  const Shape& kept = before.coefficients.shape();
   const Index N = cache.basis().size();
-  require<ShapeError>(x.shape().rank() == 3 && old == Shape{x.dim(0), N, x.dim(2)},
-                      "write_coefficients", "x is ", x.shape(), ", the coefficients are ", old,
+  require<ShapeError>(x.shape().rank() == 3 && kept == Shape{x.dim(0), N, x.dim(2)},
+                      "write_coefficients", "x is ", x.shape(), ", the coefficients are ", kept,
                       ": they must be [B, L, d] and [B, ", N, ", d]");
   const Index batch = x.dim(0), length = x.dim(1), d = x.dim(2);
   for (const RowCounts* rows : {&counts, &before.written})
