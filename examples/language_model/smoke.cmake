@@ -55,7 +55,7 @@ foreach(words IN ITEMS
         "infty-power" "infty-uniform --block 2 --waiting attended" "infty-sticky-mixed --block 2" "infty-learned --block 3"
         "infty-sticky --contraction learned --block 2 --powers 0,1" "infty-gibbs --contraction power"
         "infty-mixed --block 2 --feed engram --tokens recurrent" "infty-power --tokens memory"
-        "infty-gibbs" "memorizing" "infini" "infini-linear" "titans" "memformer" "none --mixer linear"
+        "infty-gibbs" "memorizing" "memorizing --stored bfloat16" "infini" "infini-linear" "titans" "memformer" "none --mixer linear"
         "none --mixer rfa" "none --mixer t2r"
         "none --mixer delta-net" "none --mixer gated-delta-net" "none --mixer memsizer"
         "none --mixer titans-layer" "xl --feed product-keys" "xl --feed memory-plus"

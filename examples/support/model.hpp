@@ -98,7 +98,8 @@ struct ModelConfig {
   Index memory_length = 64;  ///< vectors a layer, of all kinds
   /// How many of them are compressed ones, or basis functions of the LTM, where there are such.
   Index compressed = 32;
-  Index compression_rate = 4;  ///< vectors that become a compressed one
+  std::string stored = "float32";  ///< as what memorizing keeps its keys and values; bfloat16
+  Index compression_rate = 4;      ///< vectors that become a compressed one
   /// Vectors leave for the LTM or to be compressed in groups of so many, also where they come one
   /// by one.
   Index segment = 64;

@@ -74,7 +74,7 @@ class ModelNeed {
     if (waiting_ > 0) layer += 2 * parts_ * d_;
     // Keys and values of what is held, and what is made of it.
     if (config_.memory == "memorizing")
-      layer = 2 * e_ * stored_block *
+      layer = (config_.stored == "float32" ? 2 : 1) * e_ * stored_block *
               std::ceil(static_cast<double>(config_.memory_length) / stored_block);
     if (is_infini(config_.memory)) layer = 2 * recent_ * e_ + associations();
     if (titans()) layer += 2 * networks() + titans_chunk * d_;

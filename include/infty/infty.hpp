@@ -200,6 +200,7 @@
 #include <infty/memory/slot_writer.hpp>
 #include <infty/memory/stability.hpp>
 #include <infty/memory/sticky.hpp>
+#include <infty/memory/stored_entries.hpp>
 #include <infty/memory/titans.hpp>
 #include <infty/memory/titans_config.hpp>
 #include <infty/memory/titans_convolutions.hpp>

@@ -3,12 +3,15 @@
 #include <numeric>
 #include <vector>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/memory/key_value_store.hpp>
 
 #include "support/catch.hpp"
+#include "support/tensors.hpp"
 #include "support/types.hpp"
 
+using infty::BFloat16;
 using infty::Index;
 using infty::KeyValueStore;
 using infty::RowCounts;
@@ -177,3 +180,46 @@ TEST_CASE("KeyValueStore: what does not fit is refused, and nothing has changed"
 }
 
 }  // namespace store_tests
+
+TEMPLATE_LIST_TEST_CASE(
+    "KeyValueStore: bfloat16 takes half of a float's bytes, and is rounded once", "",
+    infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  using Store = KeyValueStore<T, B, BFloat16>;
+  infty::Random random(infty::tests::seed);
+  const auto added = [&](Index rows, Index count) {
+    return infty::RowSequences<T, B>{infty::tests::uniform_tensor<T, B>({rows, count, 12}, random),
+                                     RowCounts(static_cast<std::size_t>(rows), count)};
+  };
+  const auto rounded = [](const std::vector<T>& x) {
+    std::vector<T> out;
+    for (const T one : x) out.push_back(static_cast<T>(static_cast<float>(BFloat16(one))));
+    return out;
+  };
+  Store store(2, 2, 3, 4);
+  const auto all = added(2, 9);
+  store.append(all, 20);
+  CHECK(store.bytes() == 2 * 9 * 12 * sizeof(BFloat16));
+  const auto saved = store.saved();
+  CHECK(saved.vectors.to_vector() == rounded(all.vectors.to_vector()));
+
+  // What was saved comes back to the last bit, here and on the host; rows go their own ways.
+  Store again(0, 2, 3, 4);
+  again.restore(saved);
+  CHECK(again.saved().vectors.to_vector() == saved.vectors.to_vector());
+  CHECK(store.template to<infty::EigenBackend>().saved().vectors.to_vector() ==
+        saved.vectors.to_vector());
+  auto branch = store;
+  branch.append(added(2, 3), 20);
+  store.append(added(2, 2), 20);
+  CHECK(branch.count(0) == 12);
+  CHECK(store.count(0) == 11);
+  again.put_rows(1, [&] {
+    Store one = branch;
+    one.keep_rows(0, 1);
+    return one;
+  }());
+  CHECK(again.count(0) == 9);
+  CHECK(again.count(1) == 12);
+}

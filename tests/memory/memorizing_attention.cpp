@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/memory/memorizing_attention.hpp>
 #include <infty/model/transformer_lm.hpp>
@@ -22,6 +23,7 @@
 #include "support/threads.hpp"
 #include "support/types.hpp"
 
+using infty::BFloat16;
 using infty::Index;
 using infty::MemorizingAttention;
 using infty::MemorizingConfig;
@@ -79,9 +81,9 @@ std::vector<MemorizingConfig> all_kinds() {
 }
 
 /// A layer with all of its parameters drawn, those too that start as ones or zeros.
-template <class T, class B = infty::EigenBackend>
-MemorizingAttention<T, B> drawn(const MemorizingConfig& config) {
-  MemorizingAttention<T, B> layer(config, sizes, Random(1));
+template <class T, class B = infty::EigenBackend, class Stored = T>
+MemorizingAttention<T, B, Stored> drawn(const MemorizingConfig& config) {
+  MemorizingAttention<T, B, Stored> layer(config, sizes, Random(1));
   Random random(2);
   for_each_parameter(layer, [&](const std::string&, Variable<T, B>& p) {
     p.value() = (p + Variable<T, B>(uniform_tensor<T, B>(p.shape(), random, -.3, .3))).value();
@@ -90,9 +92,10 @@ MemorizingAttention<T, B> drawn(const MemorizingConfig& config) {
 }
 
 /// What a layer makes of segments of these lengths, and its state behind them.
-template <class T, class B>
-std::vector<T> answers(const MemorizingAttention<T, B>& layer, infty::MemorizingState<T, B>& state,
-                       std::vector<Index> lengths, std::uint64_t which = 3) {
+template <class T, class B, class Stored>
+std::vector<T> answers(const MemorizingAttention<T, B, Stored>& layer,
+                       infty::MemorizingState<T, B, Stored>& state, std::vector<Index> lengths,
+                       std::uint64_t which = 3) {
   Random random(which);
   std::vector<T> all;
   for (const Index length : lengths) {
@@ -126,6 +129,33 @@ TEST_CASE("MemorizingAttention: keeps to what every mixer keeps to") {
   for (const std::size_t kind :
        {std::size_t{2}, std::size_t{3}})  // all options, with a gate and jointly
     infty::testing::require_mixer<MemorizingAttention<double>>(all_kinds()[kind], folder / "state");
+}
+
+TEST_CASE("MemorizingAttention: kept as bfloat16 it keeps to the same") {
+  const infty::tests::TemporaryFolder folder;
+  infty::testing::require_mixer<MemorizingAttention<double, infty::EigenBackend, BFloat16>>(
+      all_kinds()[3], folder / "state");
+}
+
+TEMPLATE_LIST_TEST_CASE("MemorizingAttention: kept as bfloat16 it reads the rounded numbers", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const MemorizingConfig& config : all_kinds()) {
+    const auto narrow = drawn<T, B, BFloat16>(config);
+    const auto wide = drawn<T, B>(config);
+    auto state = narrow.make_state(2);
+    answers(narrow, state, {5, 4});
+    auto same = wide.make_state(2);
+    same.cache = state.cache;
+    same.memory.restore(state.memory.saved());
+    CHECK(2 * state.memory.bytes() * (sizeof(T) / 4) == same.memory.bytes());
+    const auto read = answers(narrow, state, {3}, 7);
+    CHECK(read == answers(wide, same, {3}, 7));
+    auto plain = wide.make_state(2);
+    answers(wide, plain, {5, 4});
+    CHECK(answers(wide, plain, {3}, 7) != read);
+  }
 }
 
 TEST_CASE("MemorizingAttention: gradients behind a memory, an empty one and part of one") {

@@ -158,8 +158,8 @@ TEST_CASE("load_gpt2: half precision of both kinds") {
               : sign | static_cast<std::uint32_t>(exponent) << 10U | (bits >> 13U & 1023U);
       halves.push_back(static_cast<std::uint16_t>(brain ? bits >> 16U : half));
       const std::uint16_t stored = halves.back();
-      rounded[name].push_back(brain ? infty::detail::BFloat16{stored}.value()
-                                    : infty::detail::Float16{stored}.value());
+      rounded[name].push_back(brain ? static_cast<float>(infty::BFloat16::from_bits(stored))
+                                    : static_cast<float>(infty::detail::Float16{stored}));
     }
     writer.add_bytes(name, brain ? infty::DType::BF16 : infty::DType::F16, file.shape(name),
                      std::as_bytes(std::span<const std::uint16_t>(halves)));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -46,25 +47,30 @@ struct NearestCase {
       numbers[static_cast<std::size_t>(i * width)] = odd;
     return Tensor<T, B>::from(all.shape(), numbers);
   }
-  KeyValueStore<T, B> store() const {
-    KeyValueStore<T, B> store(batch(), key_heads, head_dim, block);
+  /// The entries, kept as numbers of another type.
+  template <class Stored = T>
+  KeyValueStore<T, B, Stored> store() const {
+    KeyValueStore<T, B, Stored> store(batch(), key_heads, head_dim, block);
     store.append({entries(), counts}, std::max<Index>(1, longest()));
     return store;
   }
-  StoredEntries<T, B> stored() const {
-    return store().latest(std::max<Index>(1, longest() - hidden));
+  template <class Stored = T>
+  StoredEntries<T, B, Stored> stored() const {
+    return store<Stored>().latest(std::max<Index>(1, longest() - hidden));
   }
 };
 
-/// What a kernel finds in a case: scores and entries, k a query.
-template <class Kernel, class T, class B>
+/// What a kernel finds in a case, its entries kept as numbers of another type if one is named:
+/// scores and entries, k a query.
+template <class Kernel, class As = void, class T, class B>
 std::pair<std::vector<T>, std::vector<Index>> found_by(const NearestCase<T, B>& c) {
-  const auto stored = c.stored();
+  using Stored = std::conditional_t<std::is_void_v<As>, T, As>;
+  const auto stored = c.template stored<Stored>();
   const auto q = c.q();
   const Index each = c.queries * c.heads * c.k;
   Tensor<T, B> scores(Shape{c.batch(), each});
   Tensor<Index, B> indices(Shape{c.batch(), each});
-  std::vector<NearestRow<T>> rows;
+  std::vector<NearestRow<T, Stored>> rows;
   for (Index b = 0; b < c.batch(); ++b)
     rows.push_back({std::as_const(q).data() + b * c.queries * c.heads * c.head_dim,
                     stored.blocks.data() + b * stored.most,

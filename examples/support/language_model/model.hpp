@@ -37,6 +37,7 @@ inline support::ModelConfig model_config(const Settings& s, Index vocabulary, In
                               .transformer = s.model,
                               .memory_length = s.memory_length,
                               .compressed = compressed_length(s),
+                              .stored = s.stored,
                               .compression_rate = s.compression_rate,
                               .segment = group,
                               .token_count = s.token_count,

@@ -38,6 +38,7 @@ struct Settings {
   Index parameters = 0;
 
   Index memory_length = 64, compressed = -1, compression_rate = 4;
+  std::string stored = "float32";
   Index token_count = 8, sub_keys = 32;
   std::string spalm;
   Index spalm_neighbours = 4;
@@ -104,6 +105,8 @@ void each_setting(Settings& s, See&& see) {
   see(memory, "memory-length", s.memory_length, "vectors a layer, of all kinds");
   see(memory, "compressed", s.compressed,
       "how many of them are compressed or basis functions where there are such; -1: half");
+  see(memory, "stored", s.stored, "as what a memory of single keys keeps them (memorizing)",
+      "float32", "bfloat16");
   see(memory, "token-count", s.token_count, "memory tokens, where there are any");
   see(memory, "sub-keys", s.sub_keys, "n, of lookups, which have n² slots");
   see(memory, "spalm", s.spalm,

@@ -32,9 +32,13 @@ support::Mixers support::attention_mixers(const ModelConfig& config) {
     return mixers_by<
         WithMemory<ShortTermMemory<float>, LongTermMemory<float, infty::GibbsDensity>>>(
         config, {.attention = recent(config), .memory = long_term_of(config)});
-  if (memory == "memorizing")
-    return mixers_by<infty::MemorizingAttention<float>>(
-        config, {.capacity = length, .k = std::min<Index>(32, length), .cache = 0});
+  if (memory == "memorizing") {
+    using Stored = infty::BFloat16;
+    const infty::MemorizingConfig all{.capacity = length, .k = std::min<Index>(32, length)};
+    if (config.stored == "float32")
+      return mixers_by<infty::MemorizingAttention<float>>(config, all);
+    return mixers_by<infty::MemorizingAttention<float, infty::EigenBackend, Stored>>(config, all);
+  }
   if (is_infini(memory))
     return mixers_by<infty::InfiniAttention<float>>(
         config, {.segment = length, .delta = memory == "infini"});

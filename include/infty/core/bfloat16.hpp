@@ -6,7 +6,9 @@
 
 #include <infty/core/config.hpp>
 
-namespace infty::detail {
+namespace infty {
+
+namespace detail {
 
 /// A float rounded to bfloat16, to the nearest, ties to even: the upper half of its bits, with
 /// zeros below. What is not a number stays so. On computers that keep floats as IEEE 754 has them.
@@ -28,4 +30,46 @@ INFTY_HOST_DEVICE constexpr std::uint32_t bfloat16_pair(float first, float secon
   return bfloat16_bits(first) >> 16 | bfloat16_bits(second);
 }
 
-}  // namespace infty::detail
+}  // namespace detail
+
+/// A number in bfloat16: the sign, the exponent and 8 of the 24 bits of a float, in two bytes. It
+/// is what numbers are stored as, such as the keys of a memory; what is computed from them is
+/// computed in float or double, to which it turns exactly.
+class BFloat16 {
+ public:
+  /// Of no value in particular, as a float is.
+  BFloat16() = default;
+  /// Rounds to the nearest, ties to even. NaN stays NaN; from 3.39617752e38 on it is infinity.
+  INFTY_HOST_DEVICE explicit constexpr BFloat16(float x)
+      : bits_(static_cast<std::uint16_t>(detail::bfloat16_bits(x) >> 16)) {}
+  /// Rounds once, to the nearest of what the double is, ties to even.
+  INFTY_HOST_DEVICE explicit constexpr BFloat16(double x) : BFloat16(nearer(x)) {}
+  /// The number that has these bits.
+  INFTY_HOST_DEVICE static constexpr BFloat16 from_bits(std::uint16_t bits) {
+    BFloat16 out(0.f);
+    out.bits_ = bits;
+    return out;
+  }
+
+  /// As it is stored: the upper half of a float's bits.
+  INFTY_HOST_DEVICE constexpr std::uint16_t bits() const { return bits_; }
+  /// Exact.
+  INFTY_HOST_DEVICE constexpr operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16);
+  }
+
+ private:
+  /// A float that rounds to what x rounds to: where the nearest one lies halfway between two
+  /// numbers and x does not, its neighbour on the side of x.
+  INFTY_HOST_DEVICE static constexpr float nearer(double x) {
+    const auto near = static_cast<float>(x);
+    const auto bits = std::bit_cast<std::uint32_t>(near);
+    const double magnitude = x < 0 ? -x : x, held = near < 0 ? -double{near} : double{near};
+    if ((bits & 0xffffu) != 0x8000u || magnitude == held) return near;
+    return std::bit_cast<float>(magnitude > held ? bits + 1 : bits - 1);
+  }
+
+  std::uint16_t bits_;
+};
+
+}  // namespace infty

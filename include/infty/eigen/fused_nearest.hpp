@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <new>
+#include <type_traits>
 
 #include <infty/core/kernel/nearest.hpp>
 #include <infty/core/number.hpp>
@@ -18,27 +19,34 @@
 
 namespace infty::detail {
 
-/// A tile of queries that meets keys of one head of one row, and the best that each has met.
-template <class T>
+/// A tile of queries that meets keys of one head of one row, and the best that each has met. Keys
+/// of another type are turned into T where they stay in cache: those that many queries meet a tile
+/// at a time, those of few as they are loaded.
+template <class T, class Stored>
 struct NearestTile {
   static constexpr Index most_queries = 64;
   static constexpr Index few = 4;  ///< queries that would leave vectors empty: each goes by itself
   static constexpr Index key_tile = 84, key_block = 512;  ///< keys that many, and few, meet at once
 
   const NearestSize& s;
-  const NearestRow<T>& row;
+  const NearestRow<T, Stored>& row;
   Index key_head, first, count;  ///< of its queries among those of the key head
   Index begin, end;              ///< of the keys, among the row's entries
   Candidates<T>& found;          ///< of each query
   SharedFloor<T>* floors;        ///< of each query
   T* memory;
 
-  /// Numbers in `memory`: queries turned, the numbers that scores must exceed, scores.
-  static Index size(Index head_dim) { return most_queries * (head_dim + 1) + key_block; }
+  static constexpr bool widens = !std::is_same_v<T, Stored>;
+
+  /// Numbers in `memory`: queries turned, the numbers that scores must exceed, scores, keys.
+  static Index size(Index head_dim) {
+    return most_queries * (head_dim + 1) + key_block + (widens ? key_tile * head_dim : 0);
+  }
 
   T* across() const { return memory; }                             ///< [D, most_queries]
   T* least() const { return memory + most_queries * s.head_dim; }  ///< [most_queries]
   T* scores() const { return least() + most_queries; }             ///< [key_block]
+  T* widened() const { return scores() + key_block; }              ///< [key_tile, D]
 
   /// A query: all of a row one behind the other where they share a key head, else every H-th.
   const T* query(Index i) const {
@@ -60,15 +68,32 @@ struct NearestTile {
     for (Index at = begin, n; at < end; at += n) {
       const Index entry = row.first + at, place = entry % s.block;
       n = (std::min)({end - at, s.block - place, count > few ? key_tile : key_block});
-      const T* const keys = row.blocks[entry / s.block] + (key_head * s.block + place) * s.head_dim;
+      const Stored* const keys =
+          row.blocks[entry / s.block] + (key_head * s.block + place) * s.head_dim;
       const T* const offsets =
           row.offsets == nullptr ? nullptr : row.offsets[entry / s.block] + place;
-      if (count > few)
+      if (count > few) {
+        const T* const wide = in_cache(n, keys);
         for (Index j = 0; j < count; j += 2 * Simd<T>::width)
-          count - j > Simd<T>::width ? meet<tile_rows<T>, 2>(at, j, n, keys, offsets)
-                                     : meet<tile_rows<T>, 1>(at, j, n, keys, offsets);
-      else
+          count - j > Simd<T>::width ? meet<tile_rows<T>, 2>(at, j, n, wide, offsets)
+                                     : meet<tile_rows<T>, 1>(at, j, n, wide, offsets);
+      } else {
         for (Index i = 0; i < count; ++i) meet_alone(at, i, n, keys, offsets);
+      }
+    }
+  }
+
+  /// A tile of n keys as numbers of type T.
+  const T* in_cache(Index n, const Stored* keys) const {
+    if constexpr (widens) {
+      const Index all = n * s.head_dim;
+      Index i = 0;
+      for (; i + Simd<T>::width <= all; i += Simd<T>::width)
+        Simd<T>::store(widened() + i, load_as<T>(keys + i));
+      for (; i < all; ++i) widened()[i] = static_cast<T>(keys[i]);
+      return widened();
+    } else {
+      return keys;
     }
   }
 
@@ -113,7 +138,7 @@ struct NearestTile {
   }
 
   /// Query i and n keys: these are read once, and little else is done.
-  void meet_alone(Index base, Index i, Index n, const T* keys, const T* offsets) const {
+  void meet_alone(Index base, Index i, Index n, const Stored* keys, const T* offsets) const {
     using S = Simd<T>;
     T* const x = scores();
     const T* const q = query(i);
@@ -164,9 +189,9 @@ struct FusedNearest {
   /// has to find its first k anew.
   static constexpr Index least_keys = 4096, least_keys_of_tile = 16384;
 
-  template <class T>
-  static void search(const NearestSize& s, const NearestRow<T>* rows, Index batch) {
-    using Tile = NearestTile<T>;
+  template <class T, class Stored>
+  static void search(const NearestSize& s, const NearestRow<T, Stored>* rows, Index batch) {
+    using Tile = NearestTile<T, Stored>;
     // Queries that meet the same keys: of one head, or of all where they share a key head.
     const Index each = s.queries * (s.heads / s.key_heads), groups = batch * s.key_heads;
     const Index tiles = (each + Tile::most_queries - 1) / Tile::most_queries;
@@ -176,7 +201,7 @@ struct FusedNearest {
     const Index least = each > Tile::few ? least_keys_of_tile : least_keys;
     const Index pieces =
         std::clamp<Index>(longest / least, 1, std::max<Index>(1, jobs_wanted / (groups * tiles)));
-    const auto part = [&](const NearestRow<T>& row, Index piece) {
+    const auto part = [&](const NearestRow<T, Stored>& row, Index piece) {
       return row.count * piece / pieces;
     };
     // Threads are not worth while for less than some microseconds.
@@ -194,7 +219,7 @@ struct FusedNearest {
       for (Index job = begin; job < end; ++job) {
         const Index piece = job % pieces, group = job / pieces / tiles;
         const Index first = job / pieces % tiles * Tile::most_queries;
-        const NearestRow<T>& row = rows[group / s.key_heads];
+        const NearestRow<T, Stored>& row = rows[group / s.key_heads];
         const Index heap = (group * each + first) * pieces + piece;
         const Tile tile{s,
                         row,
@@ -213,7 +238,7 @@ struct FusedNearest {
     parallel_for(groups * each, Tile::most_queries, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         const Index group = i / each, query = i % each, key_head = group % s.key_heads;
-        const NearestRow<T>& row = rows[group / s.key_heads];
+        const NearestRow<T, Stored>& row = rows[group / s.key_heads];
         Found<T>* const all = heaps.data() + i * pieces * s.k;
         Found<T>* behind = all;
         for (Index piece = 0; piece < pieces; ++piece) {

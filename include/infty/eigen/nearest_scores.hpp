@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__AVX__) && !defined(__CUDACC__)
 #include <immintrin.h>
 #endif
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/config.hpp>
 #include <infty/eigen/lanes.hpp>
 #include <infty/eigen/register_tile.hpp>
@@ -96,20 +98,49 @@ bool exceeding_products(Index head_dim, const T* keys, const T* offsets, const T
   return true;
 }
 
+#if !defined(__CUDACC__)  // whose front end does not know the conversion
+
+/// The numbers that begin at x as a vector of floats: their bits stand in the upper halves.
+[[gnu::always_inline]] inline Simd<float>::Vector floats_at(const BFloat16* x) {
+  typedef std::uint16_t Halves
+      __attribute__((vector_size(Simd<float>::bytes / 2), aligned(2), may_alias));
+  typedef std::uint32_t Wholes __attribute__((vector_size(Simd<float>::bytes)));
+  return std::bit_cast<Simd<float>::Vector>(
+      __builtin_convertvector(*reinterpret_cast<const Halves*>(x), Wholes) << 16);
+}
+
+#endif
+
+/// The numbers that begin at x as a vector of T, each turned exactly.
+template <class T, class Stored>
+[[gnu::always_inline]] inline typename Simd<T>::Vector load_as(const Stored* x) {
+  using S = Simd<T>;
+  if constexpr (std::is_same_v<T, Stored>) {
+    return S::load(x);
+  } else {
+#if !defined(__CUDACC__)
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<Stored, BFloat16>) return floats_at(x);
+#endif
+    T lane[S::width];
+    for (Index i = 0; i < S::width; ++i) lane[i] = static_cast<T>(x[i]);
+    return S::load(lane);
+  }
+}
+
 /// x (rows) = the products of `rows` keys, one behind the other, and a query. What comes later is
 /// asked for before it is needed: nothing else slows down who reads each key once.
-template <int rows, class T>
-void dot_products(Index head_dim, const T* keys, const T* query, T* x) {
+template <int rows, class T, class Stored>
+void dot_products(Index head_dim, const Stored* keys, const T* query, T* x) {
   using S = Simd<T>;
-  constexpr Index ahead = 4096 / static_cast<Index>(sizeof(T)),
-                  line = 64 / static_cast<Index>(sizeof(T));
+  constexpr Index ahead = 4096 / static_cast<Index>(sizeof(Stored)),
+                  line = 64 / static_cast<Index>(sizeof(Stored));
   for (Index at = 0; at < rows * head_dim; at += line) __builtin_prefetch(keys + ahead + at);
   typename S::Vector sum[rows] = {};
   Index d = 0;
   for (; d + S::width <= head_dim; d += S::width) {
     const typename S::Vector q = S::load(query + d);
     INFTY_UNROLL(8)
-    for (int i = 0; i < rows; ++i) sum[i] += S::load(keys + i * head_dim + d) * q;
+    for (int i = 0; i < rows; ++i) sum[i] += load_as<T>(keys + i * head_dim + d) * q;
   }
   for (int i = 0; i < rows; ++i) {
     T lane[S::width];

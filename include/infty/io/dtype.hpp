@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/number.hpp>
 
@@ -23,9 +24,10 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 /// The element types that infty reads and writes, by their names in safetensors.
 enum class DType : std::uint8_t { BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64 };
 
-/// A C++ type that has a DType of its own: float, double, bool and the integers.
+/// A C++ type that has a DType of its own: float, double, BFloat16, bool and the integers.
 template <class T>
-concept StoredScalar = std::same_as<T, float> || std::same_as<T, double> || std::integral<T>;
+concept StoredScalar = std::same_as<T, float> || std::same_as<T, double> ||
+                       std::same_as<T, BFloat16> || std::integral<T>;
 
 namespace detail {
 
@@ -53,7 +55,7 @@ struct Float16 {
   std::uint16_t bits;
 
   /// Exact.
-  float value() const {
+  operator float() const {
     const auto sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16U;
     const std::uint32_t exponent = (bits >> 10U) & 31U, fraction = bits & 0x3FFU;
     if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000U | (fraction << 13U));
@@ -61,14 +63,6 @@ struct Float16 {
       return std::bit_cast<float>(sign | ((exponent + 112U) << 23U) | (fraction << 13U));
     return std::copysign(static_cast<float>(fraction) * 0x1p-24F, std::bit_cast<float>(sign));
   }
-};
-
-/// The upper half of an IEEE 754 binary32, as stored.
-struct BFloat16 {
-  std::uint16_t bits;
-
-  /// Exact.
-  float value() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
 };
 
 /// One byte that may be 0 or 1, as stored.
@@ -115,9 +109,12 @@ decltype(auto) with_stored_type(DType type, F&& f) {
 template <class T, class S>
 bool convert(S from, T& to) {
   if constexpr (std::same_as<S, Float16> || std::same_as<S, BFloat16>) {
-    return convert(from.value(), to);
+    return convert(static_cast<float>(from), to);
   } else if constexpr (std::same_as<S, Bool8>) {
     return from.bits <= 1 && convert(from.bits, to);
+  } else if constexpr (std::same_as<T, BFloat16> && std::floating_point<S>) {
+    to = BFloat16(from);
+    return math::is_finite(static_cast<float>(to)) || !math::is_finite(from);
   } else if constexpr (std::floating_point<S> != std::floating_point<T>) {
     return false;
   } else if constexpr (std::floating_point<T>) {
@@ -165,6 +162,8 @@ constexpr DType dtype_of() {
     return DType::BOOL;
   } else if constexpr (std::floating_point<T>) {
     return sizeof(T) == 4 ? DType::F32 : DType::F64;
+  } else if constexpr (std::same_as<T, BFloat16>) {
+    return DType::BF16;
   } else {
     constexpr std::array<DType, 4> of_unsigned{DType::U8, DType::U16, DType::U32, DType::U64};
     constexpr std::array<DType, 4> of_signed{DType::I8, DType::I16, DType::I32, DType::I64};

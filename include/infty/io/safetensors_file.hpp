@@ -80,15 +80,16 @@ class SafetensorsFile {
   /// Returns the type of a tensor's elements. @throws infty::IoError if there is no such tensor
   DType dtype(std::string_view name) const { return entry(name).dtype; }
 
-  /// Reads the elements in row-major order. Floating-point T reads F64, F32, F16 and BF16 (F64 is
-  /// rounded to float), integer T reads every integer type and BOOL (as 0 and 1).
+  /// Reads the elements in row-major order. Floating-point T and `BFloat16` read F64, F32,
+  /// F16 and BF16, rounded to the nearest; integer T reads every integer type and BOOL (as 0 and
+  /// 1).
   /// @throws infty::IoError if there is no such tensor, if it would have to be turned from integers
   /// into fractions or back, or if T cannot hold an element
   template <StoredScalar T>
     requires(!std::same_as<T, bool>)  // vector<bool> has no elements; read BOOL as std::uint8_t
   std::vector<T> read(std::string_view name) const {
     const SafetensorsEntry& stored = entry(name);
-    if (dtype_is_float(stored.dtype) != std::is_floating_point_v<T>)
+    if (dtype_is_float(stored.dtype) != dtype_is_float(dtype_of<T>()))
       fail("tensor ", detail::printable(name), " is ", dtype_name(stored.dtype), ", asked for as ",
            dtype_name(dtype_of<T>()));
     std::vector<T> values(static_cast<std::size_t>(stored.shape.size()));

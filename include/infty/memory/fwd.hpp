@@ -58,13 +58,13 @@ struct LaMemoState;
 template <class T, class Backend = EigenBackend>
 class LaMemo;
 
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend = EigenBackend, class Stored = T>
 class KeyValueStore;
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend = EigenBackend, class Stored = T>
 struct StoredEntries;
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend = EigenBackend, class Stored = T>
 struct MemorizingState;
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend = EigenBackend, class Stored = T>
 class MemorizingAttention;
 
 template <class T, class Backend = EigenBackend>

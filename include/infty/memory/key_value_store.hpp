@@ -9,66 +9,26 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/row_store.hpp>
 #include <infty/core/state.hpp>
-#include <infty/memory/fwd.hpp>
+#include <infty/memory/stored_entries.hpp>
 
 namespace infty {
-
-/// Where a kernel finds the entries of a `KeyValueStore`.
-template <class T>
-struct EntryPlaces {
-  const T* const* blocks;            ///< [batch, most]
-  const Index* first;                ///< [batch], entries of a row's first block that do not count
-  Index most;                        ///< blocks that a row has room for in `blocks`
-  Index block, key_heads, head_dim;  ///< C, G and D
-
-  /// The key of entry `index` of a row and a key head, D numbers.
-  INFTY_HOST_DEVICE const T* key(Index row, Index head, Index index) const {
-    const Index entry = first[row] + index;
-    return blocks[row * most + entry / block] + (head * block + entry % block) * head_dim;
-  }
-  /// The value beside it, D numbers.
-  INFTY_HOST_DEVICE const T* value(Index row, Index head, Index index) const {
-    return key(row, key_heads + head, index);
-  }
-};
-
-/// The last entries of each row of a `KeyValueStore`, as they stand now: they stay whatever becomes
-/// of the store.
-template <class T, class Backend>
-struct StoredEntries {
-  Index key_heads = 0, head_dim = 0, block = 0;  ///< G, D and C
-  RowCounts first;                               ///< [batch], see `EntryPlaces`
-  RowCounts count;                               ///< [batch], entries of each row
-  Index most = 0;                                ///< the most blocks that a row has
-  std::vector<const T*> blocks;  ///< [batch, most] on the host, places in the backend's memory
-  std::vector<std::shared_ptr<const void>> kept;  ///< keeps the blocks alive
-  Tensor<const T*, Backend> device_blocks;        ///< `blocks` in the backend's memory
-  Tensor<Index, Backend> device_first;            ///< `first` in the backend's memory
-
-  /// The most entries that a row has.
-  Index longest() const {
-    return count.empty() ? 0 : *std::max_element(count.begin(), count.end());
-  }
-  /// What a kernel needs. It must not outlive this.
-  EntryPlaces<T> places() const {
-    return {device_blocks.data(), device_first.data(), most, block, key_heads, head_dim};
-  }
-};
 
 namespace detail {
 
 /// For parts p and entries i: `width` numbers from p * from_part + i * from_entry to p * to_part +
-/// i * to_entry.
-template <class B, class T>
-void copy_entries(Index parts, Index n, Index width, const T* from, Index from_part,
-                  Index from_entry, T* to, Index to_part, Index to_entry) {
+/// i * to_entry, rounded to the type that they have there.
+template <class B, class From, class To>
+void copy_entries(Index parts, Index n, Index width, const From* from, Index from_part,
+                  Index from_entry, To* to, Index to_part, Index to_entry) {
   for_each_element<B>(parts * n, width, [=] INFTY_HOST_DEVICE(Index row, Index d) {
     const Index part = row / n, i = row % n;
-    to[part * to_part + i * to_entry + d] = from[part * from_part + i * from_entry + d];
+    to[part * to_part + i * to_entry + d] =
+        static_cast<To>(from[part * from_part + i * from_entry + d]);
   });
 }
 
@@ -81,7 +41,10 @@ void copy_entries(Index parts, Index n, Index width, const T* from, Index from_p
 /// come and dropped as the last of theirs is forgotten. Copies share blocks: who first appends
 /// behind the last entry does it in place, and a branch that comes second copies that one block. So
 /// a fresh store holds nothing, and neither a copy nor an append costs what is stored.
-template <class T, class Backend>
+///
+/// Numbers of type T are kept as `Stored`, which is T or `BFloat16`: then they are rounded as they
+/// come, take half of a float's bytes, and are what they were rounded to from then on.
+template <class T, class Backend, class Stored>
 class KeyValueStore {
  public:
   /// Entries [batch, L, 2, G, D] as files have them.
@@ -138,9 +101,9 @@ class KeyValueStore {
   }
 
   /// The last `most` entries of each row. @throws infty::ValueError unless most >= 0
-  StoredEntries<T, Backend> latest(Index most) const {
+  StoredEntries<T, Backend, Stored> latest(Index most) const {
     require_at_least("KeyValueStore::latest", "most", most, 0);
-    StoredEntries<T, Backend> out;
+    StoredEntries<T, Backend, Stored> out;
     out.key_heads = key_heads_;
     out.head_dim = head_dim_;
     out.block = block_;
@@ -161,7 +124,8 @@ class KeyValueStore {
         out.kept.push_back(block);
       }
     }
-    out.device_blocks = Tensor<const T*, Backend>::from(Shape{rows(), out.most}, out.blocks.data());
+    out.device_blocks =
+        Tensor<const Stored*, Backend>::from(Shape{rows(), out.most}, out.blocks.data());
     out.device_first = Tensor<Index, Backend>::from(Shape{rows()}, out.first.data());
     return out;
   }
@@ -172,7 +136,7 @@ class KeyValueStore {
   std::size_t bytes() const {
     Index entries = 0;
     for (const Row& row : rows_) entries += row.count;
-    return static_cast<std::size_t>(entries * width()) * sizeof(T);
+    return static_cast<std::size_t>(entries * width()) * sizeof(Stored);
   }
   /// Makes a row fresh. @throws infty::ShapeError if there is no such row
   void reset_row(Index row) { rows_[place("reset_row", row)] = {}; }
@@ -233,9 +197,9 @@ class KeyValueStore {
 
   /// The same in the memory of another backend.
   template <class Other>
-  KeyValueStore<T, Other> to() const {
+  KeyValueStore<T, Other, Stored> to() const {
     const Saved all = saved();
-    KeyValueStore<T, Other> out(rows(), key_heads_, head_dim_, block_);
+    KeyValueStore<T, Other, Stored> out(rows(), key_heads_, head_dim_, block_);
     out.restore({all.vectors.template to<Other>(), all.length});
     return out;
   }
@@ -248,8 +212,8 @@ class KeyValueStore {
   }
 
   struct Block {
-    Tensor<T, Backend> entries;    ///< [2, G, C, D]
-    std::atomic<Index> filled{0};  ///< places that somebody has written, or is about to
+    Tensor<Stored, Backend> entries;  ///< [2, G, C, D]
+    std::atomic<Index> filled{0};     ///< places that somebody has written, or is about to
   };
   struct Row {
     std::vector<std::shared_ptr<Block>> blocks;
@@ -267,7 +231,7 @@ class KeyValueStore {
 
   std::shared_ptr<Block> fresh_block() const {
     const auto block = std::make_shared<Block>();
-    block->entries = Tensor<T, Backend>(Shape{2, key_heads_, block_, head_dim_});
+    block->entries = Tensor<Stored, Backend>(Shape{2, key_heads_, block_, head_dim_});
     return block;
   }
 
@@ -304,11 +268,11 @@ class KeyValueStore {
   }
 
   /// Entries [n, 2 G, D] to the places [2 G, n of C, D] of a block.
-  void copy_in(const T* from, Index n, T* to) const {
+  void copy_in(const T* from, Index n, Stored* to) const {
     detail::copy_entries<Backend>(2 * key_heads_, n, head_dim_, from, head_dim_, width(), to,
                                   block_ * head_dim_, head_dim_);
   }
-  void copy_out(const T* from, Index n, T* to) const {
+  void copy_out(const Stored* from, Index n, T* to) const {
     detail::copy_entries<Backend>(2 * key_heads_, n, head_dim_, from, block_ * head_dim_, head_dim_,
                                   to, head_dim_, width());
   }

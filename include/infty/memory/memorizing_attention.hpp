@@ -23,9 +23,9 @@
 namespace infty {
 
 /// What a `MemorizingAttention` remembers. No gradient flows through it.
-template <class T, class Backend>
+template <class T, class Backend, class Stored>
 struct MemorizingState {
-  KeyValueStore<T, Backend> memory;  ///< keys and values of each row, found by their keys
+  KeyValueStore<T, Backend, Stored> memory;  ///< keys and values of each row, found by their keys
   /// [batch, cache, 2 G D], keys and values that local attention sees in front of the segment.
   RowSequences<T, Backend> cache;
 
@@ -54,13 +54,16 @@ struct MemorizingState {
 /// A pass that is traced is shown "query", "local" (V_c) and "retrieved" (V_m), [B, L, H, D], and
 /// where something is remembered "retrieved_distances", [B, L, H, k]: how many places in front of
 /// its query each entry stands that was found, 0 for none.
-template <class T, class Backend>
+///
+/// Keys and values that are remembered are kept as `Stored`: T, or `BFloat16`, which takes half of
+/// the bytes of a float. Nothing else is rounded.
+template <class T, class Backend, class Stored>
 class MemorizingAttention {
  public:
   using Scalar = T;
   using BackendType = Backend;
   using Config = MemorizingConfig;
-  using State = MemorizingState<T, Backend>;
+  using State = MemorizingState<T, Backend, Stored>;
   using V = Variable<T, Backend>;
 
   /// The memory takes no gradient, nor does the cache.
@@ -116,7 +119,7 @@ class MemorizingAttention {
   /// A state of fresh rows, which hold nothing. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_at_least("MemorizingAttention", "batch", batch, 1);
-    return {KeyValueStore<T, Backend>(batch, key_heads_, sizes_.head_dim),
+    return {KeyValueStore<T, Backend, Stored>(batch, key_heads_, sizes_.head_dim),
             fifo().make_state(batch)};
   }
 

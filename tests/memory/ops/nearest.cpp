@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <vector>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/memory/ops/nearest.hpp>
 
 #include "support/catch.hpp"
 #include "support/nearest_case.hpp"
 #include "support/types.hpp"
 
+using infty::BFloat16;
 using infty::Index;
 using infty::nearest;
 using infty::Shape;
@@ -74,6 +76,33 @@ TEMPLATE_LIST_TEST_CASE("nearest: what sorting all scores finds, the older first
           CHECK(found.indices.to_vector() == indices);
           CHECK(found.scores.to_vector() == scores);
         }
+}
+
+TEMPLATE_LIST_TEST_CASE("nearest: keys kept as bfloat16 are met as the numbers that they are", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const Index queries : {1, 3, 5, 70})  // alone, and in tiles that are full or not
+    for (const Index key_heads : {1, 2})
+      for (const Index head_dim : {1, 15, 16, 33}) {
+        CAPTURE(queries, key_heads, head_dim);
+        const NearestCase<T, B> c{.queries = queries,
+                                  .heads = 2,
+                                  .key_heads = key_heads,
+                                  .head_dim = head_dim,
+                                  .k = 7,
+                                  .block = 50,
+                                  .counts = {0, 4, 229},
+                                  .hidden = 3};
+        const auto narrow = c.template store<BFloat16>();
+        infty::KeyValueStore<T, B> wide(0, key_heads, head_dim, c.block);
+        wide.restore(narrow.saved());
+        const Index seen = c.longest() - c.hidden;
+        const auto found = nearest(c.q(), narrow.latest(seen), c.heads, c.k);
+        const auto expected = nearest(c.q(), wide.latest(seen), c.heads, c.k);
+        CHECK(found.indices.to_vector() == expected.indices.to_vector());
+        CHECK(found.scores.to_vector() == expected.scores.to_vector());
+      }
 }
 
 TEST_CASE("nearest: what does not fit is refused") {

@@ -18,14 +18,15 @@ struct NearestSize {
 
 /// A row of a batch in such a search. Its keys are the entries first, ..., first + count - 1 of its
 /// blocks: entry e stands at place e % C of block e / C.
-template <class T>
+/// Keys may be of a narrower type, such as `BFloat16`; they count as what they are in T.
+template <class T, class Stored = T>
 struct NearestRow {
-  const T* queries;        ///< [L, H, D]
-  const T* const* blocks;  ///< on the host, places in the backend's memory: each [G, C, D]
-  Index first;             ///< entries of the first block that do not count
-  Index count;             ///< entries that do
-  T* scores;               ///< [L, H, k] to be written, the largest first, -infinity behind `count`
-  Index* indices;          ///< [L, H, k] of entries behind `first`, -1 behind `count`
+  const T* queries;             ///< [L, H, D]
+  const Stored* const* blocks;  ///< on the host, places in the backend's memory: each [G, C, D]
+  Index first;                  ///< entries of the first block that do not count
+  Index count;                  ///< entries that do
+  T* scores;       ///< [L, H, k] to be written, the largest first, -infinity behind `count`
+  Index* indices;  ///< [L, H, k] of entries behind `first`, -1 behind `count`
   /// As `blocks`, each [C]: what is added to the scores of each key, of all heads; null for
   /// nothing.
   const T* const* offsets = nullptr;

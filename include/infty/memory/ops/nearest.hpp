@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/top_k.hpp>
@@ -56,17 +58,19 @@ struct ComposedNearest {
   using Kernel = typename Own::FusedNearest;
 
   /// Searches each row by itself.
-  template <class T>
-  static void search(const NearestSize& s, const NearestRow<T>* rows, Index batch) {
+  template <class T, class Stored>
+  static void search(const NearestSize& s, const NearestRow<T, Stored>* rows, Index batch) {
     const Index n = s.queries * s.heads, D = s.head_dim;
     Index longest = 0;
     for (Index b = 0; b < batch; ++b) longest = (std::max)(longest, rows[b].count);
     const Index width = s.k + (std::min)(s.block, longest);
     const bool shared = s.key_heads == 1;  // then all heads' queries are rows of one product
     Tensor<T, B> seen(Shape{n, width});
+    const Index room = std::is_same_v<T, Stored> ? 0 : (std::min)(s.block, longest);
+    Tensor<T, B> widened(Shape{s.key_heads, room, D});
     Tensor<Index, B> order(Shape{n, s.k}), names(Shape{n, s.k});
     for (Index b = 0; b < batch; ++b) {
-      const NearestRow<T>& row = rows[b];
+      const NearestRow<T, Stored>& row = rows[b];
       B::fill(row.scores, n * s.k, -math::infinity<T>);
       B::fill(row.indices, n * s.k, Index{-1});
       const Index end = row.first + row.count;
@@ -75,15 +79,24 @@ struct ComposedNearest {
         if (row.offsets != nullptr)
           detail::spread_offsets<B>(n, added, width, row.offsets[at / s.block] + at % s.block,
                                     seen.data() + held);
-        B::matmul({.m = shared ? n : s.queries,
-                   .n = added,
-                   .k = D,
-                   .a = {.leading = shared ? D : s.heads * D, .inner = D},
-                   .b = {.leading = D, .inner = s.block * D, .transposed = true},
-                   .c = {.leading = shared ? width : s.heads * width, .inner = width},
-                   .inner = shared ? 1 : s.heads},
-                  T(1), row.queries, row.blocks[at / s.block] + at % s.block * D,
-                  row.offsets == nullptr ? T(0) : T(1), seen.data() + held);
+        const Stored* const stored = row.blocks[at / s.block] + at % s.block * D;
+        const T* keys = nullptr;
+        if constexpr (std::is_same_v<T, Stored>) {
+          keys = stored;
+        } else {
+          detail::copy_entries<B>(s.key_heads, added, D, stored, s.block * D, D, widened.data(),
+                                  room * D, D);
+          keys = std::as_const(widened).data();
+        }
+        B::matmul(
+            {.m = shared ? n : s.queries,
+             .n = added,
+             .k = D,
+             .a = {.leading = shared ? D : s.heads * D, .inner = D},
+             .b = {.leading = D, .inner = (room > 0 ? room : s.block) * D, .transposed = true},
+             .c = {.leading = shared ? width : s.heads * width, .inner = width},
+             .inner = shared ? 1 : s.heads},
+            T(1), row.queries, keys, row.offsets == nullptr ? T(0) : T(1), seen.data() + held);
         detail::keep_nearest<B>(n, width, held, added, at - row.first, s.k, seen.data(),
                                 order.data(), names.data(), row.scores, row.indices);
         held = (std::min)(s.k, held + added);
@@ -106,9 +119,9 @@ struct Nearest {
 /// @param queries  [B, L, H D]; where the store has one key head, all H heads search it
 /// @return k at most, and no more than the row with most entries has
 /// @throws infty::ShapeError if the shapes do not fit; infty::ValueError unless k >= 1
-template <class T, class B>
-Nearest<T, B> nearest(const Tensor<T, B>& queries, const StoredEntries<T, B>& stored, Index heads,
-                      Index k) {
+template <class T, class B, class Stored>
+Nearest<T, B> nearest(const Tensor<T, B>& queries, const StoredEntries<T, B, Stored>& stored,
+                      Index heads, Index k) {
   const Index batch = static_cast<Index>(stored.count.size()), D = stored.head_dim;
   const Index length = queries.rank() == 3 ? queries.dim(1) : 0;
   require<ShapeError>(heads >= 1 && (stored.key_heads == 1 || stored.key_heads == heads), "nearest",
@@ -121,7 +134,7 @@ Nearest<T, B> nearest(const Tensor<T, B>& queries, const StoredEntries<T, B>& st
   Nearest<T, B> out{Tensor<T, B>(Shape{batch, length, heads, most}),
                     Tensor<Index, B>(Shape{batch, length, heads, most})};
   if (out.scores.empty()) return out;
-  std::vector<NearestRow<T>> rows(static_cast<std::size_t>(batch));
+  std::vector<NearestRow<T, Stored>> rows(static_cast<std::size_t>(batch));
   for (Index b = 0; b < batch; ++b) {
     const auto row = static_cast<std::size_t>(b);
     const Index found = b * length * heads * most;

@@ -4,16 +4,16 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
-#include <infty/memory/key_value_store.hpp>
+#include <infty/memory/stored_entries.hpp>
 
 namespace infty {
 
 namespace detail {
 
 /// What the kernels of `retrieved_attention` work on: a row of each is a query of a head.
-template <class T>
+template <class Stored>
 struct RetrievedRows {
-  EntryPlaces<T> at;
+  EntryPlaces<Stored> at;
   const Index* indices;             ///< [B L H, k]
   Index length, heads, k, columns;  ///< columns: D, or D + 1 with the logarithm behind
 
@@ -21,10 +21,10 @@ struct RetrievedRows {
   INFTY_HOST_DEVICE Index key_head(Index row) const {
     return at.key_heads == 1 ? Index{0} : row % heads;
   }
-  INFTY_HOST_DEVICE const T* key(Index row, Index j) const {
+  INFTY_HOST_DEVICE const Stored* key(Index row, Index j) const {
     return at.key(batch_row(row), key_head(row), indices[row * k + j]);
   }
-  INFTY_HOST_DEVICE const T* value(Index row, Index j) const {
+  INFTY_HOST_DEVICE const Stored* value(Index row, Index j) const {
     return at.value(batch_row(row), key_head(row), indices[row * k + j]);
   }
   /// How many were found.
@@ -36,15 +36,15 @@ struct RetrievedRows {
 };
 
 /// y (rows, columns) of queries q (rows, D), and the weights p (rows, k).
-template <class B, class T>
-void attend_to_retrieved(const RetrievedRows<T>& r, Index rows, const T* q, T* p, T* y) {
+template <class B, class T, class Stored>
+void attend_to_retrieved(const RetrievedRows<Stored>& r, Index rows, const T* q, T* p, T* y) {
   const Index D = r.at.head_dim;
   B::for_each_row(rows, 4 * r.k * D, [=] INFTY_HOST_DEVICE(Index row) {
     const Index n = r.found(row);
     const T* const query = q + row * D;
     T *const weight = p + row * r.k, *const to = y + row * r.columns;
     for (Index j = 0; j < n; ++j) {
-      const T* const key = r.key(row, j);
+      const Stored* const key = r.key(row, j);
       weight[j] = row_sum<T>(D, [=](Index d) { return query[d] * key[d]; });
     }
     T log_of_sum = -math::infinity<T>;
@@ -52,7 +52,7 @@ void attend_to_retrieved(const RetrievedRows<T>& r, Index rows, const T* q, T* p
     for (Index j = n; j < r.k; ++j) weight[j] = T(0);
     for (Index d = 0; d < D; ++d) to[d] = T(0);
     for (Index j = 0; j < n; ++j) {
-      const T* const value = r.value(row, j);
+      const Stored* const value = r.value(row, j);
       const T w = weight[j];
       for (Index d = 0; d < D; ++d) to[d] += w * value[d];
     }
@@ -62,9 +62,9 @@ void attend_to_retrieved(const RetrievedRows<T>& r, Index rows, const T* q, T* p
 
 /// dq (rows, D) = or += sum of ds_j key_j with ds_j = p_j (dy · v_j - mean + d log), the mean over
 /// the found by their weights p. @param ds  (rows, k), to work in
-template <class B, class T>
-void attend_to_retrieved_backward(const RetrievedRows<T>& r, Index rows, const T* p, const T* dy,
-                                  T* ds, GradTarget<T> target) {
+template <class B, class T, class Stored>
+void attend_to_retrieved_backward(const RetrievedRows<Stored>& r, Index rows, const T* p,
+                                  const T* dy, T* ds, GradTarget<T> target) {
   const Index D = r.at.head_dim;
   T* const to = target.data;
   const bool add = target.add;
@@ -74,7 +74,7 @@ void attend_to_retrieved_backward(const RetrievedRows<T>& r, Index rows, const T
     T *const score = ds + row * r.k, *const dq = to + row * D;
     T mean = T(0);
     for (Index j = 0; j < n; ++j) {
-      const T* const value = r.value(row, j);
+      const Stored* const value = r.value(row, j);
       score[j] = row_sum<T>(D, [=](Index d) { return out[d] * value[d]; });
       mean += weight[j] * score[j];
     }
@@ -82,7 +82,7 @@ void attend_to_retrieved_backward(const RetrievedRows<T>& r, Index rows, const T
     if (!add)
       for (Index d = 0; d < D; ++d) dq[d] = T(0);
     for (Index j = 0; j < n; ++j) {
-      const T* const key = r.key(row, j);
+      const Stored* const key = r.key(row, j);
       const T s = weight[j] * (score[j] - mean + log_of_sum);
       for (Index d = 0; d < D; ++d) dq[d] += s * key[d];
     }
@@ -100,8 +100,9 @@ void attend_to_retrieved_backward(const RetrievedRows<T>& r, Index rows, const T
 /// -infinity where none was found; a gradient flows through it, too
 /// @return         [B, L, H, D] or [B, L, H, D + 1]
 /// @throws infty::ShapeError
-template <class T, class B>
-Variable<T, B> retrieved_attention(const Variable<T, B>& q, const StoredEntries<T, B>& stored,
+template <class T, class B, class Stored>
+Variable<T, B> retrieved_attention(const Variable<T, B>& q,
+                                   const StoredEntries<T, B, Stored>& stored,
                                    const Tensor<Index, B>& indices, bool log_sum = false) {
   const Index D = stored.head_dim, heads = indices.rank() == 4 ? indices.dim(2) : 0;
   const Index batch = static_cast<Index>(stored.count.size());
@@ -115,7 +116,8 @@ Variable<T, B> retrieved_attention(const Variable<T, B>& q, const StoredEntries<
   const Index k = indices.dim(3), rows = batch * length * heads;
   Variable<T, B> y(Tensor<T, B>(Shape{batch, length, heads, D + (log_sum ? 1 : 0)}));
   Tensor<T, B> weights(indices.shape());
-  const detail::RetrievedRows<T> all{stored.places(), indices.data(), length, heads, k, y.dim(3)};
+  const detail::RetrievedRows<Stored> all{stored.places(), indices.data(), length, heads, k,
+                                          y.dim(3)};
   detail::attend_to_retrieved<B>(all, rows, q.value().data(), weights.data(), y.value().data());
   return record(
       y,
