@@ -4,7 +4,6 @@
 //
 //   ceilings --ceilings   copies, and products of 8192 x 8192 matrices
 //   ceilings --kernels    our kernels, and their share of the ceiling that is nearest to them
-#include <algorithm>
 #include <cstddef>
 #include <iostream>
 #include <string>
@@ -13,7 +12,9 @@
 
 #include <cuda_bf16.h>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/memory/ops/expected_values.hpp>
+#include <infty/memory/ops/nearest.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/embedding.hpp>
@@ -22,48 +23,17 @@
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/thrust/cuda.hpp>
 
+#include "clock.hpp"
+
 namespace {
 
 using infty::Index;
 using infty::Random;
 using infty::Shape;
 using infty::Tensor;
+using infty::tests::Clock;
 using Gpu = infty::ThrustBackend<infty::Cuda>;
 using Vector = infty::Variable<float, Gpu>;
-
-/// Milliseconds between two points of the current stream.
-class Clock {
- public:
-  Clock() {
-    infty::gpu::check(cudaEventCreate(&begin_), "cudaEventCreate");
-    infty::gpu::check(cudaEventCreate(&end_), "cudaEventCreate");
-  }
-  ~Clock() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-  }
-  Clock(const Clock&) = delete;
-  Clock& operator=(const Clock&) = delete;
-
-  template <class F>
-  double time(const F& f) {
-    std::vector<double> all;
-    for (int i = 0; i < 24; ++i) {
-      infty::gpu::check(cudaEventRecord(begin_, infty::gpu::stream()), "cudaEventRecord");
-      f();
-      infty::gpu::check(cudaEventRecord(end_, infty::gpu::stream()), "cudaEventRecord");
-      infty::gpu::check(cudaEventSynchronize(end_), "cudaEventSynchronize");
-      float ms = 0;
-      infty::gpu::check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
-      if (i >= 3) all.push_back(static_cast<double>(ms));
-    }
-    std::nth_element(all.begin(), all.begin() + 10, all.end());
-    return all[10];
-  }
-
- private:
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
 
 Vector uniform(const Shape& shape) {
   static Random random(1);
@@ -146,8 +116,8 @@ void measure(Clock& clock, const std::string& name, double work, double backward
 
 /// Operations without a gradient of their own: `work` is done once by run().
 template <class Run>
-void measure_once(Clock& clock, const char* name, double work, const char* unit, double ceiling,
-                  const Run& run) {
+void measure_once(Clock& clock, const std::string& name, double work, const char* unit,
+                  double ceiling, const Run& run) {
   const double ms = clock.time(run);
   print(name, ms, work / ms, unit, ceiling);
 }
@@ -254,6 +224,27 @@ void print_training(Clock& clock, double copy, double fp32) {
   }
 }
 
+/// The search for 32 of 262,144 keys of each of 8 heads of 64: of one query, which reads them all,
+/// and of 512, as a product that is not written.
+template <class Stored>
+void print_searches(Clock& clock, double copy, double fp32, const std::string& kept) {
+  const Index heads = 8, keys = 262144, part = 4096;
+  infty::KeyValueStore<float, Gpu, Stored> store(1, heads, 64);
+  for (Index at = 0; at < keys; at += part)
+    store.append({uniform({1, part, 2 * heads * 64}).value(), {part}}, keys);
+  const auto stored = store.latest(keys);
+  const double numbers = static_cast<double>(heads * keys) * 64;
+  for (const Index queries : {1, 512}) {
+    const Vector q = uniform({1, queries, heads * 64});
+    const auto run = [&] { infty::nearest(q.value(), stored, heads, 32); };
+    const auto name = "search for 32 of 262144 keys" + kept + ", 8 heads of 64, ";
+    if (queries == 1)
+      measure_once(clock, name + "1 query", numbers * sizeof(Stored) / 1e6, "GB/s", copy, run);
+    else
+      measure_once(clock, name + "512 queries", 512 * 2 * numbers / 1e9, "TFLOP/s", fp32, run);
+  }
+}
+
 void print_kernels(Clock& clock) {
   const double copy = copy_rate(clock), fp32 = product_rate(clock, CUDA_R_32F, CUBLAS_COMPUTE_32F);
   {
@@ -295,6 +286,8 @@ void print_kernels(Clock& clock) {
   }
   print_reads(clock, fp32);
   print_training(clock, copy, fp32);
+  print_searches<float>(clock, copy, fp32, "");
+  print_searches<infty::BFloat16>(clock, copy, fp32, " in bfloat16");
 }
 
 }  // namespace

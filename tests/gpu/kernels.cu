@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every tile kernel in float and double, to be compiled and not run: tests/gpu/spills reads what
 // ptxas says of their registers.
+#include <infty/core/bfloat16.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/truncated_parabola.hpp>
@@ -37,6 +38,8 @@ const void* const kernels[] = {
     code<ReduceColumns<SumPair<T>, ElementAt<SumPair<T>>, AddGainAndBias<T>>>(),
     code<ReduceColumns<T, ElementAt<T>, TiledColumnSums<infty::Cuda>::Add<T>>>(),
     code<ReduceColumns<T, ElementAt<T>, KeepPartial<T>>>(),
+    code<NearestTiles<T, T>>(),
+    code<NearestTiles<T, infty::BFloat16>>(),
     code<TokenLossesForward<T>>(),
     code<TokenLossesBackward<T>>(),
     code<AddRuns<T>>(),

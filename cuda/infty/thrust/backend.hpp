@@ -17,6 +17,7 @@
 #include <infty/thrust/kernels/expectation.hpp>
 #include <infty/thrust/kernels/gradients.hpp>
 #include <infty/thrust/kernels/layer_norm.hpp>
+#include <infty/thrust/kernels/nearest.hpp>
 #include <infty/thrust/kernels/scatter.hpp>
 #include <infty/thrust/kernels/token_losses.hpp>
 #include <infty/thrust/system.hpp>
@@ -68,6 +69,7 @@ struct ThrustBackend {
   template <class Density>
   using FusedExpectation = detail::TiledExpectation<System, Density>;
   using FusedLayerNorm = detail::TiledLayerNorm<System>;      ///< `layer_norm` by tiles
+  using FusedNearest = detail::TiledNearest<System>;          ///< `nearest` by tiles
   using FusedTokenLosses = detail::TiledTokenLosses<System>;  ///< `token_losses` by tiles
 
   /// A block of the system's pool, aligned to 64 bytes at least.
