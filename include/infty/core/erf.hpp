@@ -29,6 +29,28 @@ INFTY_HOST_DEVICE inline T erf_within(T x) {
                    -1.6208483801871705902e-7, 1.3720064546777685604e-8, -7.7958988270021422416e-10);
 }
 
+/// erf(x) for x >= 1, which is 1 - e^p(x): what is left of 1 need not be known as exactly as 1 is.
+template <class T>
+INFTY_HOST_DEVICE inline T erf_beyond(T x) {
+  constexpr T top = FloatBits<T>::single ? T(4) : T(6);  // from where on it rounds to 1
+  const T a = x > top ? top : x;
+  T p;
+  if constexpr (FloatBits<T>::single)
+    p = polynomial(a, -0.00032061287184153194576, -1.1271714894182219384, -0.63801248696585245254,
+                   -0.10321796565782419963, 0.021889528382355213955, -0.0029600856781251670839,
+                   0.00018760189901514442392);
+  else
+    p = polynomial(
+        a, -1.7755090618719365427e-7, -1.1283774063628809337, -0.63662781932212064299,
+        -0.10275023707974962797, 0.019086604897704851064, 0.0002637411690693867788,
+        -0.0017444565519104091524, 0.00061367452077918815575, -0.000020764850334976390825,
+        -0.000087024114259503817873, 0.000054235709312699653194, -0.000020577163230488636226,
+        5.7611051000242780525e-6, -1.2527077065651485353e-6, 2.1434532296090890328e-7,
+        -2.8721767033580482048e-8, 2.9591262628794405165e-9, -2.2653796563204317196e-10,
+        1.2140750007812595141e-11, -4.0643552073711468049e-13, 6.3945839339314044424e-15);
+  return T(1) - exp_decay(p);
+}
+
 /// erfc(x) for x >= 0: e^(-x²) p((x - k) / (x + k)) / (1 + 2 x), where p is flat.
 template <class T>
 INFTY_HOST_DEVICE inline T erfc_above(T x) {
@@ -65,7 +87,7 @@ INFTY_HOST_DEVICE inline T erfc_above(T x) {
 /// Computes the error function of x, to 3 ulp.
 template <class T>
 INFTY_HOST_DEVICE inline T erf(T x) {
-  const T a = x < T(0) ? -x : x, distant = T(1) - detail::erfc_above(a);
+  const T a = x < T(0) ? -x : x, distant = detail::erf_beyond(a);
   return a < T(1) ? detail::erf_within(x) : (x < T(0) ? -distant : distant);
 }
 

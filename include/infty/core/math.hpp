@@ -100,10 +100,26 @@ INFTY_HOST_DEVICE inline T sigmoid(T x) {
   return (x < 0 ? e : T(1)) / (T(1) + e);
 }
 
-/// Computes log(1 + e^x) to 4 ulp, without overflow.
+/// Computes log(1 + e^x) to 4 ulp, without overflow; 0 where that is below the smallest normal
+/// number (x < -87.3 in float, -708.3 in double).
 template <class T>
 INFTY_HOST_DEVICE inline T softplus(T x) {
-  return (x > 0 ? x : T(0)) + log1p(exp(x < 0 ? x : -x));
+  const T e = exp_decay(x < 0 ? x : -x);  // in [0, 1]
+  // log(1 + e) = 2 atanh(s), whose first term is 2 s = e - s e; 3 s <= 1.
+  const T s = e / (T(2) + e), z = s * s;
+  T series;
+  if constexpr (detail::FloatBits<T>::single)
+    series =
+        detail::polynomial(z, 0.33333337811605071925, 0.19999438825587868404,
+                           0.14308443540569638188, 0.1071381733348235895, 0.12150508720290422551);
+  else
+    series = detail::polynomial(
+        z, 0.33333333333333333333, 0.20000000000000000151, 0.14285714285714242887,
+        0.11111111111117255982, 0.090909090903866965345, 0.076923077210213199824,
+        0.066666655917102072994, 0.058823812122198830296, 0.052626272239161999419,
+        0.047690343768779445721, 0.042800323115786295139, 0.044425281390066031148,
+        0.018452739065233314631, 0.07772744923088425802);
+  return (x > 0 ? x : T(0)) + (e - s * (e - T(2) * z * series));
 }
 
 }  // namespace infty::math
