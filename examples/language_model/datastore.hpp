@@ -14,7 +14,7 @@ namespace language_model {
 struct BuildOptions {
   EvaluateOptions of = {.split = "train", .text = "", .look_up = {}};  ///< the model and the text
   std::filesystem::path out = "datastore";
-  std::string key = "normed", metric = "squared_l2";
+  std::string key = "normed", metric = "squared_l2", stored = "float32";
   IndexOptions index;
 };
 
@@ -25,6 +25,8 @@ inline void build_datastore(const BuildOptions& build) {
   const EvaluateOptions& options = build.of;
   const auto [s, group] = changed_settings(options);
   support::use_products(s.products);
+  infty::require(build.stored == "float32" || build.index.kind == "exact", "build-datastore",
+                 "--stored ", build.stored, " goes with --index exact: FAISS's take float32");
   infty::require(s.spalm.empty(), "build-datastore",
                  "the model was trained with --spalm, and looks things up itself: keys are those "
                  "of a model that does not");
@@ -50,11 +52,11 @@ inline void build_datastore(const BuildOptions& build) {
   const auto metric = metric_of(build.metric);
   config_of(build.index, metric, s.model.model_dim);  // refused before the text is read
   const support::InterruptGuard interrupt;
-  const auto make_index = [&](const infty::Datastore<float>& of) {
+  const auto make_index = [&](const Store& of) {
     if (build.index.kind == "exact") return;
     std::printf("%s\n", StoreIndex(of, build.out, metric, build.index).said().c_str());
   };
-  auto store = infty::Datastore<float>::build(build.out, s.model.model_dim, about);
+  auto store = Store::build(build.out, s.model.model_dim, about, build.stored);
   const Index there = store.size();
   if (there == origin.tokens) {
     std::printf("%s is finished: %lld keys\n", build.out.c_str(), static_cast<long long>(there));
@@ -99,6 +101,11 @@ inline void add_build(CLI::App& app, BuildOptions& b) {
                  "input of the last feed-forward layer: behind the norm in front of it, or before")
       ->capture_default_str()
       ->check(CLI::IsMember(key_names));
+  app.add_option("--stored", b.stored,
+                 "what keys are kept as: bfloat16 takes half of the bytes, and is searched by "
+                 "--index exact")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
   app.add_option("--metric", b.metric, "by which an index of FAISS's searches")
       ->capture_default_str()
       ->check(CLI::IsMember({"squared_l2", "inner_product"}));

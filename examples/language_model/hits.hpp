@@ -116,13 +116,13 @@ inline void datastore_hits(const HitsOptions& hits) {
   const Tuned tuned = tuned_by(o);
   const support::InterruptGuard interrupt;
   Retriever retriever(o.knn, metric_of(tuned.metric), o.index, tokenizer, nullptr);
-  const infty::Datastore<float>& store = retriever.store();
+  const Store& store = retriever.store();
   const Index k = std::min(tuned.k, store.size());
   const auto queries =
       detail::first_queries(retriever, split.stream, tokenizer.start(), hits.queries);
   StoreIndex& index = retriever.index();
   const infty::IndexConfig config = index.config();
-  const infty::ExactIndex<float> every(store, config.metric);
+  const StoreIndex every(store, o.knn, config.metric, {});
   const auto exact =
       detail::timed(queries, k, hits.repeats,
                     [&](const infty::Tensor<float>& q, Index n) { return every.search(q, n); });

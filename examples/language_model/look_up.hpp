@@ -176,8 +176,8 @@ class LookUp {
 
   infty::Retrieved<float> neighbours(const TextBatch& batch, const support::Reading& read) {
     const Numbers queries = neighbours_->queries(batch, read);
-    return infty::retrieved(neighbours_->store(), queries, neighbours_->search(queries, config_.k),
-                            config_);
+    return neighbours_->store().retrieved(queries, neighbours_->search(queries, config_.k),
+                                          config_);
   }
 
   static Numbers shaped(const TextBatch& batch, const support::Reading& read) {

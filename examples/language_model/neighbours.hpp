@@ -45,7 +45,7 @@ class ShownText {
     if (begin >= batch.length) return;
     const auto asked = queries.slice(begin, batch.length);
     const auto nearest = retriever_.search(asked, config_.k);
-    const auto found = infty::retrieved(retriever_.store(), asked, nearest, config_);
+    const auto found = retriever_.store().retrieved(asked, nearest, config_);
     const auto weights = infty::retrieved_weights(found);
     std::vector<Index> targets(batch.targets.begin() + begin, batch.targets.end());
     const auto said = infty::target_probabilities(

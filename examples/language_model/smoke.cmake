@@ -280,6 +280,24 @@ endforeach()
 run(0 again generate --model none ${words} --prompt "The caf" --tokens 6 --top-k 5)
 same("what is written with ${look_up}" "${printed}" "${again}")
 
+# Keys in half of the bytes, which find nearly the same.
+run(0 built build-datastore --model none --out half --stored bfloat16)
+file(SIZE "${FOLDER}/store/keys" bytes)
+file(SIZE "${FOLDER}/half/keys" half)
+math(EXPR twice "2 * ${half}")
+same("twice the bytes of keys in bfloat16" "${bytes}" "${twice}")
+run(0 printed evaluate --model none --knn store)
+perplexity("${printed}" with)
+run(0 printed evaluate --model none --knn half)
+perplexity("${printed}" nearly)
+string(REGEX MATCH "^[0-9]+" digits "${with}")
+if(NOT nearly MATCHES "^${digits}[.]")
+  message(FATAL_ERROR "perplexity with keys in bfloat16 ${nearly}, in float32 ${with}")
+endif()
+run(0 tuned tune-datastore --model none --knn half --try-k 1,8 --try-temperatures 1 --try-sizes 100)
+refused("half: keys are 'BF16': they must be F32" build-datastore --model none --out half)
+refused("--stored bfloat16 goes with --index exact" build-datastore --model none --out other --stored bfloat16 --index flat)
+
 # Other indices, which are left in the datastore's folder; or what is to be installed for them.
 if(FAISS)
   run(0 printed build-datastore --model none --out store --index ivf --lists 8)
@@ -321,6 +339,7 @@ if(FAISS)
   refused("--try-sizes goes with --index exact" tune-datastore --model none --knn store --index ivf
           --try-sizes 100)
   refused("it needs --index" datastore-hits --model none --knn store)
+  refused("keys are bfloat16, which FAISS's indices do not take" evaluate --model none --knn half --index flat)
   refused("was made with --lists 8, not 9: remove it" evaluate --model none --knn store --index ivf --lists 9)
   refused("code is 3: it must be 0, or divide the keys' 8 numbers" evaluate --model none --knn store
           --index ivfpq --code 3)

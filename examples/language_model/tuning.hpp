@@ -125,8 +125,8 @@ inline void tune_datastore(const TuneOptions& tune) {
       fingerprint_of(split.stream) != retriever.origin().stream, "tune-datastore",
       "the text is the one in the datastore, where everything would find itself: tune on "
       "another");
-  const infty::ExactIndex<float>* const exact = retriever.index().exact();
-  infty::require(tune.sizes.empty() || exact, "tune-datastore",
+  const StoreIndex& index = retriever.index();
+  infty::require(tune.sizes.empty() || index.exact(), "tune-datastore",
                  "--try-sizes goes with --index exact, which searches a part of the keys");
   auto sizes = detail::SizedTuning::all(tune, retriever.store().size());
   infty::KnnConfig config;
@@ -137,20 +137,20 @@ inline void tune_datastore(const TuneOptions& tune) {
         [] { return std::string("stopped tuning; nothing is kept of it"); });
   };
   if (!s.spalm.empty()) split.retrieved = look_up_tokens(s, tokenizer, split, stop);
-  const auto score =
-      evaluate_shown("tune", *model, s, tokenizer, split, stop,
-                     [&](support::Model::State& state, const TextBatch& batch) {
-                       auto read = model->read(state, batch, {.keys = retriever.wanted()});
-                       const auto queries = retriever.queries(batch, read);
-                       for (detail::SizedTuning& one : sizes) {
-                         config.k = one.tuning.most();
-                         const auto found = exact ? exact->search(queries, config.k, 0, one.size)
-                                                  : retriever.search(queries, config.k);
-                         one.tuning.add(infty::retrieved(retriever.store(), queries, found, config),
-                                        std::span<const float>(read.losses), batch.targets);
-                       }
-                       return std::move(read.losses);
-                     });
+  const auto score = evaluate_shown(
+      "tune", *model, s, tokenizer, split, stop,
+      [&](support::Model::State& state, const TextBatch& batch) {
+        auto read = model->read(state, batch, {.keys = retriever.wanted()});
+        const auto queries = retriever.queries(batch, read);
+        for (detail::SizedTuning& one : sizes) {
+          config.k = one.tuning.most();
+          const auto found = index.exact() ? index.search(queries, config.k, 0, one.size)
+                                           : retriever.search(queries, config.k);
+          one.tuning.add(retriever.store().retrieved(queries, found, config),
+                         std::span<const float>(read.losses), batch.targets);
+        }
+        return std::move(read.losses);
+      });
   const infty::KnnTuning& tuning = sizes.back().tuning;
   const auto all = tuning.tried();
   support::Csv csv("k,temperature,lambda,perplexity");

@@ -8,15 +8,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/retrieval/datastore.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "retrieval/datastore_case.hpp"
 #include "support/catch.hpp"
+#include "support/tensors.hpp"
 #include "support/types.hpp"
 
 using infty::Datastore;
 using infty::Index;
+using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::tests::DrawnEntries;
@@ -70,6 +73,42 @@ TEST_CASE("Datastore: the fingerprint of the first keys is that of a folder that
     CHECK_THROWS_AS(of->keys_checksum(20), infty::ValueError);
     CHECK_THROWS_AS(of->keys_checksum(-1), infty::ValueError);
   }
+}
+
+TEST_CASE("Datastore: keys in bfloat16 are rounded once, in memory and in a folder") {
+  using infty::BFloat16;
+  using Store = Datastore<BFloat16>;
+  const TemporaryFolder folder;
+  Random random(3);
+  const auto keys = infty::tests::uniform_tensor<double>({13, 5}, random);
+  const auto numbers = keys.to_vector();
+  std::vector<Index> tokens(13, 4);
+  {
+    Store in_memory(5, 4), on_disk = Store::build(folder / "store", 5, "halves", 4);
+    for (Store* const store : {&in_memory, &on_disk}) {
+      store->append(keys, tokens);
+      store->flush();
+      CHECK(store->size() == 13);
+      for (Index i = 0; i < 65; ++i)
+        CHECK(store->key(i / 5)[i % 5].bits() ==
+              BFloat16(numbers[static_cast<std::size_t>(i)]).bits());
+    }
+    CHECK(in_memory.keys_checksum(13) == on_disk.keys_checksum(13));
+    on_disk.verify();
+    // Beyond the largest: nothing is taken in that would be infinite.
+    const std::vector<float> large{1, 2, 3.4e38F, 4, 5};
+    CHECK_THROWS_WITH(in_memory.append(large.data(), tokens.data(), 1),
+                      Catch::Contains("key 0 has a number that is 3.4"));
+    CHECK(in_memory.size() == 13);
+  }
+  CHECK(std::filesystem::file_size(folder / "store" / "keys") == 13 * 5 * 2);
+  CHECK(infty::datastore_type(folder / "store") == infty::DType::BF16);
+  const auto again = Store::open(folder / "store");
+  again.verify();
+  CHECK(again.key(12)[4].bits() == BFloat16(numbers[64]).bits());
+  CHECK_THROWS_WITH(Datastore<float>::open(folder / "store"),
+                    Catch::Contains("keys are 'BF16': they must be F32"));
+  CHECK_THROWS_AS(infty::datastore_type(folder / "none"), infty::IoError);
 }
 
 TEMPLATE_LIST_TEST_CASE("Datastore: what was appended in pieces is there, wherever it stands", "",

@@ -3,7 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/retrieval/exact_index.hpp>
+#include <infty/retrieval/knn_lm.hpp>
 
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
@@ -173,4 +175,34 @@ TEMPLATE_LIST_TEST_CASE("ExactIndex: what does not fit is refused", "", infty::t
   CHECK_THROWS_AS(index.search(queries, 1, 0, 5), infty::ShapeError);
   CHECK_THROWS_AS(index.search(queries, 1, -1, 2), infty::ShapeError);
   CHECK_THROWS_AS(index.search(queries, 1, 3, 2), infty::ShapeError);
+}
+
+TEMPLATE_LIST_TEST_CASE("ExactIndex: keys in bfloat16 are met as the numbers that they are", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  infty::Random random(5);
+  for (const Index dim : {1, 7, 40}) {
+    const auto keys = infty::tests::uniform_tensor<T>({90, dim}, random).to_vector();
+    Datastore<infty::BFloat16> narrow(dim, 16);
+    Datastore<T> wide(dim, 16);
+    const std::vector<Index> tokens(90, 1);
+    narrow.append(keys.data(), tokens.data(), 90);
+    std::vector<T> rounded;
+    for (const T x : keys) rounded.push_back(static_cast<float>(infty::BFloat16(x)));
+    wide.append(rounded.data(), tokens.data(), 90);
+    for (const auto metric : {SearchMetric::squared_l2, SearchMetric::inner_product})
+      for (const Index queries : {1, 9}) {
+        const auto q = infty::tests::uniform_tensor<T, B>({queries, dim}, random);
+        const ExactIndex<T, B, infty::BFloat16> halves(narrow, metric);
+        const ExactIndex<T, B> whole(wide, metric);
+        const auto found = halves.search(q, 5, 3, 80), expected = whole.search(q, 5, 3, 80);
+        CAPTURE(dim, queries);
+        CHECK(found.indices.to_vector() == expected.indices.to_vector());
+        CHECK(found.scores.to_vector() == expected.scores.to_vector());
+        const infty::KnnConfig inner{.similarity = infty::KnnSimilarity::inner_product};
+        CHECK(infty::retrieved(narrow, q, found, inner).scores.to_vector() ==
+              infty::retrieved(wide, q, expected, inner).scores.to_vector());
+      }
+  }
 }

@@ -10,8 +10,6 @@
 #include <vector>
 
 #include <infty/io/settings.hpp>
-#include <infty/retrieval/datastore.hpp>
-#include <infty/retrieval/knn_lm.hpp>
 
 #include "../fingerprint.hpp"
 #include "../json.hpp"
@@ -90,7 +88,7 @@ class Retriever {
   /// was trained on, and as the index.
   Retriever(const std::filesystem::path& folder, infty::SearchMetric metric,
             const IndexOptions& index, const Tokenizer& tokenizer, support::Model* own)
-      : store_(std::make_unique<infty::Datastore<float>>(infty::Datastore<float>::open(folder))),
+      : store_(std::make_unique<Store>(Store::open(folder))),
         origin_(support::parse<StoreOrigin>(store_->about(), folder.string() + ": about")) {
     infty::require<infty::IoError>(origin_.vocabulary == tokenizer.fingerprint(), "knn",
                                    folder.string(),
@@ -103,7 +101,7 @@ class Retriever {
     index_.emplace(*store_, folder, metric, index);
   }
 
-  const infty::Datastore<float>& store() const { return *store_; }
+  const Store& store() const { return *store_; }
   const StoreOrigin& origin() const { return origin_; }
   /// The model that reads along; null where the keys are the own model's.
   const support::Model* keys_by() const { return keys_by_.get(); }
@@ -152,7 +150,7 @@ class Retriever {
         " holds another model than the one that made the keys of ", folder.string());
   }
 
-  std::unique_ptr<infty::Datastore<float>> store_;
+  std::unique_ptr<Store> store_;
   StoreOrigin origin_;
   std::optional<StoreIndex> index_;
   bool own_ = false;

@@ -70,7 +70,7 @@ inline void look_up_tokens(const Settings& s, Corpus& corpus, const std::filesys
   const auto path = folder / "retrieved.safetensors";
   const auto parts = {std::pair("train", &corpus.train), std::pair("valid", &corpus.valid),
                       std::pair("test", &corpus.test)};
-  const auto store = infty::Datastore<float>::open(s.spalm);
+  const auto store = Store::open(s.spalm);
   const std::string of = std::string(store.about()) + ' ' + std::to_string(store.size()) + ' ' +
                          std::to_string(s.spalm_neighbours) + ' ' + s.spalm_index + ' ' +
                          support::as_hex(corpus.fingerprint);

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
-#include <infty/retrieval/datastore.hpp>
 #include <infty/retrieval/exact_index.hpp>
 #include <infty/retrieval/index_config.hpp>
 #ifdef INFTY_FAISS
@@ -19,6 +19,7 @@
 #include "../interrupt.hpp"
 #include "../options.hpp"
 #include "../progress_line.hpp"
+#include "store.hpp"
 
 namespace language_model {
 
@@ -107,15 +108,17 @@ inline infty::FaissIndex open_index(const infty::Datastore<float>& store,
 class StoreIndex {
  public:
   /// @param store  must outlive it   @throws infty::Error as `config_of` and `open_index`
-  StoreIndex(const infty::Datastore<float>& store, const std::filesystem::path& folder,
-             infty::SearchMetric metric, const IndexOptions& options)
+  StoreIndex(const Store& store, const std::filesystem::path& folder, infty::SearchMetric metric,
+             const IndexOptions& options)
       : config_(config_of(options, metric, store.dim())) {
     if (config_.kind == infty::IndexKind::exact) {
-      exact_.emplace(store, metric);
+      store.visit([&]<class Stored>(const infty::Datastore<Stored>& keys) {
+        exact_.template emplace<Exact<Stored>>(keys, metric);
+      });
       return;
     }
 #ifdef INFTY_FAISS
-    faiss_.emplace(open_index(store, folder, config_, options));
+    faiss_.emplace(open_index(store.floats(), folder, config_, options));
     config_ = faiss_->config();
 #else
     static_cast<void>(folder);
@@ -124,15 +127,20 @@ class StoreIndex {
 
   /// How it was made and is searched.
   const infty::IndexConfig& config() const { return config_; }
-  /// The exact index, if this is one; else null.
-  const infty::ExactIndex<float>* exact() const { return exact_ ? &*exact_ : nullptr; }
+  /// Whether every key is met, and so any part of them may be searched alone.
+  bool exact() const { return config_.kind == infty::IndexKind::exact; }
 
   /// The k nearest keys to each query [Q, D], as far as the index finds them.
   infty::Neighbours<float> search(const infty::Tensor<float>& queries, Index k) const {
 #ifdef INFTY_FAISS
     if (faiss_) return faiss_->search(queries, k);
 #endif
-    return exact_->search(queries, k);
+    return by_exact([&](const auto& index) { return index.search(queries, k); });
+  }
+  /// The k nearest of the entries [begin, end). @pre exact()
+  infty::Neighbours<float> search(const infty::Tensor<float>& queries, Index k, Index begin,
+                                  Index end) const {
+    return by_exact([&](const auto& index) { return index.search(queries, k, begin, end); });
   }
 
   /// Sets how many lists a query looks at, where there are lists.
@@ -155,8 +163,17 @@ class StoreIndex {
   }
 
  private:
+  template <class Stored>
+  using Exact = infty::ExactIndex<float, infty::EigenBackend, Stored>;
+
+  template <class F>
+  infty::Neighbours<float> by_exact(const F& f) const {
+    if (const auto* const floats = std::get_if<Exact<float>>(&exact_)) return f(*floats);
+    return f(std::get<Exact<infty::BFloat16>>(exact_));
+  }
+
   infty::IndexConfig config_;
-  std::optional<infty::ExactIndex<float>> exact_;
+  std::variant<std::monostate, Exact<float>, Exact<infty::BFloat16>> exact_;
 #ifdef INFTY_FAISS
   std::optional<infty::FaissIndex> faiss_;
 #endif

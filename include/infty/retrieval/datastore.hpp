@@ -7,13 +7,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/checked.hpp>
-#include <infty/core/float_bits.hpp>
 #include <infty/core/moved.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
@@ -24,6 +26,18 @@
 
 namespace infty {
 
+/// What the keys of a folder's datastore are stored as, such as `DType::F32`.
+/// @throws infty::IoError where there is none, or a damaged one
+inline DType datastore_type(const std::filesystem::path& folder) {
+  require<IoError>(detail::DatastoreManifest::is_in(folder), "datastore_type", folder.string(),
+                   " holds no datastore: there is no ", detail::DatastoreManifest::file_name);
+  const auto manifest = detail::DatastoreManifest::load(folder);
+  const std::optional<DType> type = dtype_from_name(manifest.type);
+  require<IoError>(type.has_value(), "datastore_type", folder.string(), ": keys are ",
+                   detail::printable(manifest.type), ", which is no type");
+  return *type;
+}
+
 /// Keys, vectors of D numbers, and beside each the token that came next: what kNN-LM, SPALM and the
 /// continuous cache look up (Khandelwal et al. 2020, section 2). It is appended to in a stream, in
 /// memory or in the files of a folder.
@@ -33,6 +47,9 @@ namespace infty {
 /// opens again with all entries up to the last finished block, and an interrupted build that goes
 /// on makes the same bytes as one that was not. One process writes to it at a time; any number may
 /// read it, also meanwhile, and see what was finished when they opened it.
+///
+/// Keys are stored as T: float, double, or `BFloat16`, which takes half of a float's bytes and to
+/// which they are rounded when they come.
 template <class T>
 class Datastore {
  public:
@@ -112,22 +129,24 @@ class Datastore {
   /// @throws infty::ValueError unless 0 <= n <= size()
   std::uint64_t keys_checksum(Index n) const;
 
-  /// Takes n entries in, keys [n, D] and the tokens behind them. No other thread may read or search
-  /// meanwhile.
+  /// Takes n entries in, keys [n, D], rounded to T, and the tokens behind them. No other thread may
+  /// read or search meanwhile.
   /// @throws infty::ValueError for a token that is not 0 to 2^31 - 1, and for a datastore that was
-  ///         opened to be read; infty::NonFiniteError for a key with NaN or infinity; then nothing
-  ///         has changed. infty::IoError such as for a full disk; then `size()` says what is in
-  void append(const T* keys, const Index* tokens, Index n);
+  ///         opened to be read; infty::NonFiniteError for a key with NaN or infinity,
+  ///         or with a number that T cannot hold; then nothing has changed. infty::IoError such as
+  ///         for a full disk; then `size()` says what is in
+  template <class From>
+  void append(const From* keys, const Index* tokens, Index n);
 
   /// Takes entries in, keys [n, D], in any backend's memory, and n tokens.
   /// @throws infty::ShapeError if the shapes do not fit; then nothing has changed
-  template <class B>
-  void append(const Tensor<T, B>& keys, const std::vector<Index>& tokens) {
+  template <class From, class B>
+  void append(const Tensor<From, B>& keys, const std::vector<Index>& tokens) {
     const Index n = keys.rank() == 2 ? keys.dim(0) : 0;
     require<ShapeError>(keys.shape() == Shape{n, dim_} && std::ssize(tokens) == n,
                         "Datastore::append", "keys are ", keys.shape(), " and tokens ",
                         tokens.size(), ": they must be [n, ", dim_, "] and n");
-    const std::vector<T> numbers = keys.to_vector();
+    const std::vector<From> numbers = keys.to_vector();
     append(numbers.data(), tokens.data(), n);
   }
 
@@ -207,8 +226,11 @@ class Datastore {
 };
 
 template <class T>
-void Datastore<T>::append(const T* keys, const Index* tokens, Index n) {
+template <class From>
+void Datastore<T>::append(const From* keys, const Index* tokens, Index n) {
   constexpr Index most = (Index{1} << 31) - 1;
+  constexpr bool same = std::is_same_v<T, From>;
+  using Number = std::conditional_t<std::is_same_v<T, double>, double, float>;
   require_at_least("Datastore::append", "n", n, 0);
   require(!files_ || writable_, "Datastore::append",
           files_ ? files_->folder().string() : std::string(), " was opened to be read");
@@ -216,9 +238,11 @@ void Datastore<T>::append(const T* keys, const Index* tokens, Index n) {
     require(tokens[i] >= 0 && tokens[i] <= most, "Datastore::append", "token ", i, " is ",
             tokens[i], ": it must be 0 to ", most);
   for (Index i = 0; i < n * dim_; ++i)
-    require<NonFiniteError>(math::is_finite(keys[i]), "Datastore::append", "key ", i / dim_,
-                            " has a number that is ", keys[i]);
+    require<NonFiniteError>(math::is_finite(static_cast<Number>(static_cast<T>(keys[i]))),
+                            "Datastore::append", "key ", i / dim_, " has a number that is ",
+                            static_cast<double>(keys[i]));
   std::vector<std::int32_t> narrow(static_cast<std::size_t>((std::min)(n, block_)));
+  std::vector<T> rounded(same ? 0 : narrow.size() * static_cast<std::size_t>(dim_));
   // Room first: where there is none, nothing has changed.
   while (std::ssize(keys_) < (size_ + n + block_ - 1) / block_) add_block();
   for (Index part; n > 0; n -= part, keys += part * dim_, tokens += part) {
@@ -226,11 +250,17 @@ void Datastore<T>::append(const T* keys, const Index* tokens, Index n) {
     part = (std::min)(n, block_ - place);
     std::transform(tokens, tokens + part, narrow.begin(),
                    [](Index token) { return static_cast<std::int32_t>(token); });
+    const T* as_stored = rounded.data();
+    if constexpr (same)
+      as_stored = keys;
+    else
+      std::transform(keys, keys + part * dim_, rounded.begin(),
+                     [](const From& x) { return static_cast<T>(x); });
     if (files_) {
-      files_->write(size_, keys, narrow.data(), part);
+      files_->write(size_, as_stored, narrow.data(), part);
     } else {
       const Own& own = own_[static_cast<std::size_t>(block)];
-      std::copy_n(keys, part * dim_, own.keys.get() + place * dim_);
+      std::copy_n(as_stored, part * dim_, own.keys.get() + place * dim_);
       std::copy_n(narrow.data(), part, own.tokens.get() + place);
     }
     size_ += part;
@@ -245,8 +275,7 @@ std::uint64_t Datastore<T>::keys_checksum(Index n) const {
   if (files_ && n == finished()) return keys_checksum();
   detail::Fingerprint seen(detail::Fingerprint::fresh);
   for (Index i = 0; i < n; ++i)
-    for (Index d = 0; d < dim_; ++d)
-      seen.add(std::bit_cast<typename math::detail::FloatBits<T>::Unsigned>(key(i)[d]));
+    for (Index d = 0; d < dim_; ++d) seen.add(detail::stored_bits(key(i)[d]));
   return seen.bits();
 }
 

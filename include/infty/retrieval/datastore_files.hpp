@@ -8,9 +8,11 @@
 #include <string>
 #include <system_error>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/float_bits.hpp>
 #include <infty/core/utf8.hpp>
@@ -19,6 +21,15 @@
 #include <infty/retrieval/growing_file.hpp>
 
 namespace infty::detail {
+
+/// The bits of a number as they are stored.
+template <class T>
+auto stored_bits(const T& x) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return x.bits();
+  else
+    return std::bit_cast<typename math::detail::FloatBits<T>::Unsigned>(x);
+}
 
 /// The folder of a datastore: `keys` (numbers one behind the other), `tokens` (32 bits each) and
 /// the manifest, which counts the entries that are finished. What stands behind these in the files
@@ -114,8 +125,7 @@ class DatastoreFiles {
   using Seen = std::pair<std::uint64_t, std::uint64_t>;
   Seen seen_after(Seen seen, const T* keys, const std::int32_t* tokens, Index n) const {
     Fingerprint of_keys(seen.first), of_tokens(seen.second);
-    for (Index i = 0; i < n * manifest_.dim; ++i)
-      of_keys.add(std::bit_cast<typename math::detail::FloatBits<T>::Unsigned>(keys[i]));
+    for (Index i = 0; i < n * manifest_.dim; ++i) of_keys.add(stored_bits(keys[i]));
     for (Index i = 0; i < n; ++i) of_tokens.add(static_cast<std::uint32_t>(tokens[i]));
     return {of_keys.bits(), of_tokens.bits()};
   }

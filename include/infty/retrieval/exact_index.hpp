@@ -18,11 +18,14 @@ namespace infty {
 namespace detail {
 
 /// offsets[i] = -|k_i|² / 2 of n keys (n, dim): q k + that is largest where |q - k|² is smallest.
-template <class B, class T>
-void half_squares(Index n, Index dim, const T* keys, T* offsets) {
+template <class B, class Stored, class T>
+void half_squares(Index n, Index dim, const Stored* keys, T* offsets) {
   B::for_each_row(n, dim, [=] INFTY_HOST_DEVICE(Index i) {
     T sum = 0;
-    for (Index d = 0; d < dim; ++d) sum += keys[i * dim + d] * keys[i * dim + d];
+    for (Index d = 0; d < dim; ++d) {
+      const T x = static_cast<T>(keys[i * dim + d]);
+      sum += x * x;
+    }
     offsets[i] = -sum / 2;
   });
 }
@@ -49,12 +52,15 @@ void widen_found(Index rows, Index found, Index k, Index begin, const T* from, c
 /// Squared distances are compared as q k - |k|²/2, so two keys whose distances differ by less than
 /// the rounding of that may change places at the k-th; what is returned is summed from the
 /// differences.
-template <class T, class Backend>
+///
+/// Keys that are stored as another type than T are turned into it where they are met.
+template <class T, class Backend, class Stored>
 class ExactIndex {
  public:
   /// Makes an index of all that the datastore holds now.
   /// @param store  must outlive the index
-  explicit ExactIndex(const Datastore<T>& store, SearchMetric metric = SearchMetric::squared_l2)
+  explicit ExactIndex(const Datastore<Stored>& store,
+                      SearchMetric metric = SearchMetric::squared_l2)
       : store_(&store), metric_(metric) {
     update();
   }
@@ -73,7 +79,8 @@ class ExactIndex {
                                       squares_.back().data() + place);
     }
     if constexpr (!on_host)
-      device_blocks_ = Tensor<const T*, Backend>::from(Shape{std::ssize(blocks_)}, blocks_.data());
+      device_blocks_ =
+          Tensor<const Stored*, Backend>::from(Shape{std::ssize(blocks_)}, blocks_.data());
   }
 
   /// Keys that are searched.
@@ -112,7 +119,7 @@ class ExactIndex {
                                    out.indices.data() + at * k);
       if (metric_ == SearchMetric::squared_l2)
         detail::rank_by_keys<Backend>(n, k, dim(), metric_, queries.data() + at * dim(),
-                                      detail::KeyBlocks<T>{places(), store_->block(), dim()},
+                                      detail::KeyBlocks<Stored>{places(), store_->block(), dim()},
                                       out.scores.data() + at * k, out.indices.data() + at * k);
     }
     return out;
@@ -142,8 +149,9 @@ class ExactIndex {
   }
 
   /// Makes a tensor larger, which keeps its first n numbers, and returns where they are now.
-  static const T* widen(Tensor<T, Backend>& to, const Shape& shape, Index n) {
-    Tensor<T, Backend> wider(shape);
+  template <class Number>
+  static const Number* widen(Tensor<Number, Backend>& to, const Shape& shape, Index n) {
+    Tensor<Number, Backend> wider(shape);
     Backend::copy(wider.data(), std::as_const(to).data(), n);
     to = std::move(wider);
     return std::as_const(to).data();
@@ -154,34 +162,35 @@ class ExactIndex {
             Tensor<Index, Backend>& indices) const {
     const Index block = store_->block(), at = begin / block;
     const bool distances = metric_ == SearchMetric::squared_l2;
-    const NearestRow<T> row{queries,
-                            blocks_.data() + at,
-                            begin % block,
-                            end - begin,
-                            scores.data(),
-                            indices.data(),
-                            distances ? offsets_.data() + at : nullptr};
+    const NearestRow<T, Stored> row{queries,
+                                    blocks_.data() + at,
+                                    begin % block,
+                                    end - begin,
+                                    scores.data(),
+                                    indices.data(),
+                                    distances ? offsets_.data() + at : nullptr};
     detail::chosen_t<ComposedNearest<Backend>>::search(
         NearestSize{n, 1, 1, dim(), block, scores.dim(1)}, &row, 1);
   }
 
   /// Where the blocks stand, for a kernel.
-  const T* const* places() const {
+  const Stored* const* places() const {
     if constexpr (on_host)
       return blocks_.data();
     else
       return device_blocks_.data();
   }
 
-  const Datastore<T>* store_;
+  const Datastore<Stored>* store_;
   SearchMetric metric_;
   detail::ZeroWhenMoved<Index> size_;
-  Index room_ = 0;                 ///< entries that the last block has memory for
-  std::vector<const T*> blocks_;   ///< on the host, places in the backend's memory: each [C, D]
-  std::vector<const T*> offsets_;  ///< likewise [C]: -|k|² / 2; null for inner products
+  Index room_ = 0;                     ///< entries that the last block has memory for
+  std::vector<const Stored*> blocks_;  ///< on the host, places in the backend's memory: each [C, D]
+  std::vector<const T*> offsets_;      ///< likewise [C]: -|k|² / 2; null for inner products
   std::vector<Tensor<T, Backend>> squares_;
-  std::vector<Tensor<T, Backend>> copies_;   ///< of the keys, where the backend cannot read ours
-  Tensor<const T*, Backend> device_blocks_;  ///< `blocks_` in the backend's memory
+  std::vector<Tensor<Stored, Backend>>
+      copies_;  ///< of the keys, where the backend cannot read ours
+  Tensor<const Stored*, Backend> device_blocks_;  ///< `blocks_` in the backend's memory
 };
 
 }  // namespace infty

@@ -9,7 +9,7 @@ template <class T, class Backend = EigenBackend>
 struct Neighbours;
 template <class T>
 class Datastore;
-template <class T, class Backend = EigenBackend>
+template <class T, class Backend = EigenBackend, class Stored = T>
 class ExactIndex;
 template <class T, class Backend = EigenBackend>
 struct Retrieved;

@@ -56,8 +56,8 @@ void describe(KnnConfig& c, See&& see) {
 namespace detail {
 
 /// The inner products of queries [Q, D] with the keys of entries [Q, k], -infinity for none.
-template <class T, class B>
-Tensor<T, B> key_products(const Datastore<T>& store, const Tensor<T, B>& queries,
+template <class Stored, class T, class B>
+Tensor<T, B> key_products(const Datastore<Stored>& store, const Tensor<T, B>& queries,
                           const Tensor<Index, B>& indices) {
   const Index rows = indices.dim(0), k = indices.dim(1), d = store.dim();
   const std::vector<T> asked = queries.to_vector();
@@ -68,7 +68,7 @@ Tensor<T, B> key_products(const Datastore<T>& store, const Tensor<T, B>& queries
     const T* const query = asked.data() + i * d;
     for (Index j = i * k; j < (i + 1) * k; ++j) {
       const Index entry = entries[static_cast<std::size_t>(j)];
-      const T* const key = entry < 0 ? nullptr : store.key(entry);
+      const Stored* const key = entry < 0 ? nullptr : store.key(entry);
       to[j] = key ? row_sum<T>(d, [=](Index n) { return query[n] * key[n]; }) : -math::infinity<T>;
     }
   });
@@ -83,8 +83,8 @@ Tensor<T, B> key_products(const Datastore<T>& store, const Tensor<T, B>& queries
 /// @param neighbours  [Q, k]
 /// @throws infty::ShapeError if the shapes do not fit, or an entry is not there; infty::ValueError
 /// for a configuration that is not valid
-template <class T, class B>
-Retrieved<T, B> retrieved(const Datastore<T>& store, const Tensor<T, B>& queries,
+template <class Stored, class T, class B>
+Retrieved<T, B> retrieved(const Datastore<Stored>& store, const Tensor<T, B>& queries,
                           const Neighbours<T, B>& neighbours, const KnnConfig& config) {
   config.validate();
   const Shape& found = neighbours.indices.shape();
@@ -108,8 +108,8 @@ Retrieved<T, B> retrieved(const Datastore<T>& store, const Tensor<T, B>& queries
 
 /// Looks queries up in a datastore: the `config.k` nearest by an index of it, and what kNN-LM makes
 /// of them. @throws as `retrieved`, and as the index
-template <class T, class B, RetrievalIndex<T, B> S>
-Retrieved<T, B> look_up(const Datastore<T>& store, const S& index, const Tensor<T, B>& queries,
+template <class Stored, class T, class B, RetrievalIndex<T, B> S>
+Retrieved<T, B> look_up(const Datastore<Stored>& store, const S& index, const Tensor<T, B>& queries,
                         const KnnConfig& config) {
   config.validate();
   require<ShapeError>(index.dim() == store.dim() && index.size() <= store.size(), "look_up",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <type_traits>
+
 #include <infty/core/config.hpp>
 #include <infty/retrieval/index.hpp>
 
@@ -18,15 +20,17 @@ struct KeyBlocks {
 };
 
 /// (a_d - b_d)².
-template <class T>
+template <class T, class Stored>
 struct SquaredDifference {
-  const T *a, *b;
+  const T* a;
+  const Stored* b;
   INFTY_HOST_DEVICE T operator()(Index d) const { return (a[d] - b[d]) * (a[d] - b[d]); }
 };
 /// a_d b_d.
-template <class T>
+template <class T, class Stored>
 struct ElementProduct {
-  const T *a, *b;
+  const T* a;
+  const Stored* b;
   INFTY_HOST_DEVICE T operator()(Index d) const { return a[d] * b[d]; }
 };
 
@@ -60,15 +64,16 @@ void rank_by_keys(Index rows, Index k, Index dim, SearchMetric metric, const T* 
     Index* const index = indices + row * k;
     for (Index j = 0; j < k && index[j] >= 0; ++j) {
       const Index entry = index[j];
-      const T* const its = key(entry);
+      const auto* const its = key(entry);
+      using Stored = std::remove_cvref_t<decltype(*its)>;
 #if !defined(__CUDA_ARCH__)
       // Keys stand anywhere: those of later ones are asked for before they are needed.
-      constexpr Index ahead = 8, line = 64 / static_cast<Index>(sizeof(T));
+      constexpr Index ahead = 8, line = 64 / static_cast<Index>(sizeof(Stored));
       if (j + ahead < k && index[j + ahead] >= 0)
         for (Index d = 0; d < dim; d += line) __builtin_prefetch(key(index[j + ahead]) + d);
 #endif
-      const T sum = distance ? -sum_in_lanes<T>(dim, SquaredDifference<T>{query, its})
-                             : sum_in_lanes<T>(dim, ElementProduct<T>{query, its});
+      const T sum = distance ? -sum_in_lanes<T>(dim, SquaredDifference<T, Stored>{query, its})
+                             : sum_in_lanes<T>(dim, ElementProduct<T, Stored>{query, its});
       Index at = j;  // the order is nearly right already
       for (; at > 0 && (score[at - 1] < sum || (score[at - 1] == sum && index[at - 1] > entry));
            --at) {
