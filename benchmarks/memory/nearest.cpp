@@ -94,14 +94,17 @@ void against_memory(benchmark::State& run) {
   against_reading(run, search.bytes(), search.bytes(), search);
 }
 
+/// The search of floats as a limit.
+struct SearchOfFloats : Search<float, infty::EigenBackend> {
+  using Search::Search;
+  static constexpr const char* unit = "GFLOP/s";
+  double work() const { return flops(); }
+};
+
 /// Of keys kept in half the bytes, against the same search of floats.
 void against_floats(benchmark::State& run) {
   const Search<float, infty::EigenBackend, infty::BFloat16> search(run);
-  struct Floats : Search<float, infty::EigenBackend> {
-    using Search::Search;
-    static constexpr const char* unit = "GFLOP/s";
-    double work() const { return flops(); }
-  } floats(run);
+  SearchOfFloats floats(run);
   against(run, search.flops(), floats, search);
 }
 
