@@ -62,10 +62,10 @@ class BFloat16 {
   /// A float that rounds to what x rounds to: where the nearest one lies halfway between two
   /// numbers and x does not, its neighbour on the side of x.
   INFTY_HOST_DEVICE static constexpr float nearer(double x) {
-    const auto near = static_cast<float>(x);
-    const auto bits = std::bit_cast<std::uint32_t>(near);
-    const double magnitude = x < 0 ? -x : x, held = near < 0 ? -double{near} : double{near};
-    if ((bits & 0xffffu) != 0x8000u || magnitude == held) return near;
+    const auto single = static_cast<float>(x);
+    const auto bits = std::bit_cast<std::uint32_t>(single);
+    const double magnitude = x < 0 ? -x : x, held = single < 0 ? -double{single} : double{single};
+    if ((bits & 0xffffu) != 0x8000u || magnitude == held) return single;
     return std::bit_cast<float>(magnitude > held ? bits + 1 : bits - 1);
   }
 
