@@ -69,6 +69,24 @@ TEMPLATE_TEST_CASE("convert: floats", "", float, double) {
   CHECK_FALSE(convert(Bool8{1}, to));
 }
 
+TEST_CASE("convert: bfloat16, of every type of fractions and of no other") {
+  BFloat16 to(0.F);
+  CHECK((convert(1.5, to) && to == 1.5F));
+  CHECK((convert(3.141592F, to) && to == 3.140625F));
+  CHECK((convert(Float16{0xC000}, to) && to == -2.F));
+  CHECK((convert(BFloat16(0.5F), to) && to == 0.5F));
+  CHECK(
+      (convert(std::numeric_limits<double>::infinity(), to) && std::isinf(static_cast<float>(to))));
+  CHECK(
+      (convert(std::numeric_limits<float>::quiet_NaN(), to) && std::isnan(static_cast<float>(to))));
+  CHECK_FALSE(convert(3.4e38F, to));  // beyond the largest
+  CHECK_FALSE(convert(1e300, to));
+  CHECK_FALSE(convert(std::int32_t{1}, to));
+  CHECK_FALSE(convert(Bool8{1}, to));
+  std::int32_t whole = 0;
+  CHECK_FALSE(convert(BFloat16(1.F), whole));
+}
+
 TEST_CASE("convert: integers, as long as they fit") {
   std::int8_t small = 0;
   CHECK((convert(std::int64_t{-128}, small) && small == -128));

@@ -131,6 +131,30 @@ TEST_CASE("SafetensorsFile: half precision is read exactly") {
   CHECK(std::memcmp(bytes.data(), half.data(), bytes.size()) == 0);
 }
 
+TEST_CASE("SafetensorsFile: bfloat16 is written and read as it is, and read from what is wider") {
+  using infty::BFloat16;
+  const TemporaryFolder folder;
+  SafetensorsWriter writer;
+  const std::vector<BFloat16> brain{BFloat16(1.F), BFloat16(-0.F), BFloat16(3.14F)};
+  writer.add("brain", Shape{3}, brain);
+  writer.add("wide", Shape{3}, std::vector<double>{1, -0., 3.14});
+  writer.add("large", Shape{1}, std::vector<float>{3.4e38F});
+  writer.add("whole", Shape{1}, std::vector<std::int32_t>{1});
+  writer.save(folder / "a");
+  const SafetensorsFile file(folder / "a");
+  CHECK(file.dtype("brain") == DType::BF16);
+  for (const char* const name : {"brain", "wide"}) {
+    const auto read = file.read<BFloat16>(name);
+    const auto tensor = file.tensor<BFloat16>(name).to_vector();
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(read[i].bits() == brain[i].bits());
+      CHECK(tensor[i].bits() == brain[i].bits());
+    }
+  }
+  CHECK_THROWS_WITH(file.read<BFloat16>("large"), Contains("does not fit from F32 into BF16"));
+  CHECK_THROWS_WITH(file.read<BFloat16>("whole"), Contains("is I32, asked for as BF16"));
+}
+
 TEST_CASE("SafetensorsFile: converts without loss, and rounds double to float") {
   const TemporaryFolder folder;
   SafetensorsWriter writer;

@@ -78,7 +78,7 @@ INFTY_HOST_DEVICE inline T exp(T x) {
 }
 
 /// Computes e^x for x <= 0 (and as far as 1) to 2 ulp, in 60 % of the time of `exp`; 0 where e^x is
-/// below the smallest normal number, NaN of NaN.
+/// near or below the smallest normal number, as in `sigmoid`; NaN of NaN.
 template <class T>
 INFTY_HOST_DEVICE inline T exp_decay(T x) {
   using Traits = detail::FloatBits<T>;
@@ -100,8 +100,8 @@ INFTY_HOST_DEVICE inline T sigmoid(T x) {
   return (x < 0 ? e : T(1)) / (T(1) + e);
 }
 
-/// Computes log(1 + e^x) to 4 ulp, without overflow; 0 where that is below the smallest normal
-/// number (x < -87.3 in float, -708.3 in double).
+/// Computes log(1 + e^x) to 4 ulp, without overflow; 0 where that is near or below the smallest
+/// normal number (x < -87.3 in float, -708.3 in double).
 template <class T>
 INFTY_HOST_DEVICE inline T softplus(T x) {
   const T e = exp_decay(x < 0 ? x : -x);  // in [0, 1]

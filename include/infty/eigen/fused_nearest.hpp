@@ -195,6 +195,7 @@ struct FusedNearest {
     // Queries that meet the same keys: of one head, or of all where they share a key head.
     const Index each = s.queries * (s.heads / s.key_heads), groups = batch * s.key_heads;
     const Index tiles = (each + Tile::most_queries - 1) / Tile::most_queries;
+    if (groups * each == 0) return;
     Index longest = 0;
     for (Index b = 0; b < batch; ++b) longest = (std::max)(longest, rows[b].count);
     // The number of threads has no say in how the work is cut.

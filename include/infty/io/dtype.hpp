@@ -105,18 +105,19 @@ decltype(auto) with_stored_type(DType type, F&& f) {
 }
 
 /// Converts one stored element; false if T cannot hold it. Fractions never become integers nor the
-/// other way round; double to float rounds, but a finite number never becomes infinite.
+/// other way round; what is narrower is rounded, but a finite number never becomes infinite.
 template <class T, class S>
 bool convert(S from, T& to) {
   if constexpr (std::same_as<S, Float16> || std::same_as<S, BFloat16>) {
     return convert(static_cast<float>(from), to);
   } else if constexpr (std::same_as<S, Bool8>) {
     return from.bits <= 1 && convert(from.bits, to);
-  } else if constexpr (std::same_as<T, BFloat16> && std::floating_point<S>) {
+  } else if constexpr (std::floating_point<S> !=
+                       (std::floating_point<T> || std::same_as<T, BFloat16>)) {
+    return false;
+  } else if constexpr (std::same_as<T, BFloat16>) {
     to = BFloat16(from);
     return math::is_finite(static_cast<float>(to)) || !math::is_finite(from);
-  } else if constexpr (std::floating_point<S> != std::floating_point<T>) {
-    return false;
   } else if constexpr (std::floating_point<T>) {
     if (std::abs(static_cast<double>(from)) >
             static_cast<double>((std::numeric_limits<T>::max)()) &&

@@ -43,7 +43,8 @@ void copy_entries(Index parts, Index n, Index width, const From* from, Index fro
 /// a fresh store holds nothing, and neither a copy nor an append costs what is stored.
 ///
 /// Numbers of type T are kept as `Stored`, which is T or `BFloat16`: then they are rounded as they
-/// come, take half of a float's bytes, and are what they were rounded to from then on.
+/// come, take half of a float's bytes, and are what they were rounded to from then on: from
+/// 3.39617752e38 on infinite.
 template <class T, class Backend, class Stored>
 class KeyValueStore {
  public:
