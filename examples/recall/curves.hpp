@@ -69,6 +69,9 @@ inline std::string curves_figure(const Settings& s, const std::vector<Task>& tas
   for (const Task& task : tasks)
     if (in_curves(s, task)) rows.push_back(&task);
   const auto number = [](auto n) { return std::to_string(n); };
+  // Room for the longest list of names below each, so that all panels are of one height.
+  std::size_t names = 0;
+  for (const Family& family : columns) names = std::max(names, family.memories.size());
   std::string tics;
   for (const Index bytes : budgets(s, tasks))
     tics += (tics.empty() ? "'" : ", '") +
@@ -76,11 +79,13 @@ inline std::string curves_figure(const Settings& s, const std::vector<Task>& tas
             number(bytes);
   std::string out =
       "set terminal pngcairo size " + number(std::max<std::size_t>(640, 420 * columns.size())) +
-      ',' + number(500 * rows.size()) +
+      ',' + number(540 * rows.size()) +
       " font 'sans,10'\nset output 'curves.png'\nset datafile separator ','\n"
       "set datafile missing NaN\nset border 3\nset tics nomirror out\nset grid y lc '#dddddd'\n"
       "set logscale x\nset yrange [0:1.02]\nset xlabel 'bytes of a row'\n"
-      "set ylabel 'accuracy'\nset key bmargin center horizontal samplen 2\n"
+      "set ylabel 'accuracy'\nset key bmargin center horizontal samplen 2\nset bmargin " +
+      number(names + 9) +
+      "\n"
       "of(task, memory) = strcol(1) eq task && strcol(2) eq memory ? $6 : NaN\n"
       "set xtics (" +
       tics + ")\nset multiplot layout " + number(rows.size()) + ',' + number(columns.size()) + '\n';
