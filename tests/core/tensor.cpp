@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/backend.hpp>
 
@@ -249,6 +250,8 @@ TEST_CASE("Tensor: cast rounds to the nearest number of the other type") {
   const Tensor<float> y = x.cast<float>();
   CHECK(y.to_vector() == std::vector<float>{0.1F, -3.0F});
   CHECK(y.cast<double>().to_vector() == std::vector<double>{static_cast<double>(0.1F), -3});
+  const auto halves = x.cast<infty::BFloat16>();
+  CHECK(halves.cast<double>().to_vector() == std::vector<double>{0.10009765625, -3});
 }
 
 TEMPLATE_LIST_TEST_CASE("Tensor: to another backend and back", "", infty::tests::Types) {
