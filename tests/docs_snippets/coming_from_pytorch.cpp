@@ -65,6 +65,11 @@ TEST_CASE("docs: what PyTorch's calls on tensors are here") {
   CHECK(x.to_vector() == std::vector<float>(6, 2));
   CHECK(x.slice(0, 1).reshape({3}).slice(0, 1).item() == 2);
   CHECK(x.cast<double>().to_vector()[5] == 2);
+  CHECK(x.cast<BFloat16>().to_vector()[5] == 2.F);
+  {
+    const ProductsScope rounded(Products::bfloat16);
+    CHECK(products() == Products::bfloat16);
+  }
   CHECK(matrix(x).sum() == 12);
   CHECK(argmax(x).to_vector() == std::vector<Index>{0, 0});
 }
