@@ -109,7 +109,8 @@ struct TiledNearest {
     kernel.tile_rows = 64;
     while (kernel.tile_rows > 4 && kernel.tile_rows / 2 >= kernel.each) kernel.tile_rows /= 2;
     while (kernel.tile_rows >= 4 && !fits()) kernel.tile_rows /= 2;
-    if (kernel.tile_rows < 4) {
+    // A `<` behind this name would be the beginning of arguments to Clang: there is a tile_rows<T>.
+    if (!(kernel.tile_rows >= 4)) {
       kernel.tile_rows = 0;
       return kernel;
     }
