@@ -1,10 +1,10 @@
 # How time and memory grow with each size: cd FOLDER_WITH_CSV && gnuplot .../growth.gp
 # Measured as points; what is counted as a line, laid through the largest.
-set terminal svg size 980,620 font 'sans-serif,12' background 'white'
-set output 'growth.svg'
+set terminal pngcairo size 1180,720 font 'sans,10'
+set output 'growth.png'
 set datafile separator ','
 of(what, axis, y) = strcol(1) eq what && strcol(2) eq axis ? y : NaN
-set multiplot layout 4,5 margins 0.06,0.985,0.08,0.93 spacing 0.03,0.055
+set multiplot layout 4,5 margins 0.07,0.985,0.08,0.93 spacing 0.042,0.075
 set border 3
 set tics nomirror out
 set logscale xy 2
