@@ -11,6 +11,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/float_bits.hpp>
+#include <infty/core/kernel/nearest.hpp>
 #include <infty/core/number.hpp>
 #include <infty/eigen/scratch.hpp>
 
@@ -22,13 +23,9 @@ struct Found {
   T score;
   Index index;
 
-  /// Whether it comes before another: the larger score, NaN before all, of equal ones the lower
-  /// index. That is an order without ties, so what is found does not depend on how one searches.
+  /// Whether it comes before another.
   friend bool operator<(const Found& a, const Found& b) {
-    if (a.score > b.score) return true;
-    if (a.score < b.score) return false;
-    const bool a_is_nan = math::is_nan_at(&a.score), b_is_nan = math::is_nan_at(&b.score);
-    return a_is_nan == b_is_nan ? a.index < b.index : a_is_nan;
+    return comes_before(a.score, a.index, b.score, b.index);
   }
 };
 

@@ -7,23 +7,11 @@
 #include <infty/core/config.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/kernel/nearest.hpp>
-#include <infty/core/number.hpp>
 #include <infty/thrust/fixed_divisor.hpp>
 #include <infty/thrust/tile.hpp>
 #include <infty/thrust/tile_product.hpp>
 
 namespace infty::detail {
-
-/// Whether an entry of this score comes before another of a search: the larger score, NaN before
-/// all, of equal ones the lower index. That is an order without ties, so what is found does not
-/// depend on how one searches.
-template <class T>
-INFTY_HOST_DEVICE inline bool comes_before(const T& a, Index at, const T& b, Index other) {
-  if (a > b) return true;
-  if (a < b) return false;
-  const bool a_is_nan = math::is_nan_at(&a), b_is_nan = math::is_nan_at(&b);
-  return a_is_nan == b_is_nan ? at < other : a_is_nan;
-}
 
 /// The best entries of a tile of queries among a piece of the keys of one head of one row. Tiles of
 /// queries and of keys are multiplied in shared memory and registers; a row of scores is looked

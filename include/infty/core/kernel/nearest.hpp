@@ -2,6 +2,7 @@
 #pragma once
 
 #include <infty/core/config.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
@@ -31,5 +32,20 @@ struct NearestRow {
   /// nothing.
   const T* const* offsets = nullptr;
 };
+
+namespace detail {
+
+/// Whether an entry of this score comes before another of a search: the larger score, NaN before
+/// all, of equal ones the lower index. That is an order without ties, so what is found does not
+/// depend on how one searches.
+template <class T>
+INFTY_HOST_DEVICE inline bool comes_before(const T& a, Index at, const T& b, Index other) {
+  if (a > b) return true;
+  if (a < b) return false;
+  const bool a_is_nan = math::is_nan_at(&a), b_is_nan = math::is_nan_at(&b);
+  return a_is_nan == b_is_nan ? at < other : a_is_nan;
+}
+
+}  // namespace detail
 
 }  // namespace infty
