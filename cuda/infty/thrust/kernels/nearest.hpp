@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <infty/core/number.hpp>
@@ -129,9 +130,12 @@ struct TiledNearest {
     // What the rows point to, in the backend's memory.
     std::vector<const Stored*> blocks;
     std::vector<const T*> offsets;
-    kernel.wide = s.head_dim % 4 == 0;
+    const auto blocks_of = [&](const NearestRow<T, Stored>& row) {
+      return (row.first + row.count + s.block - 1) / s.block;
+    };
+    kernel.wide = true;
     for (Index b = 0; b < batch; ++b) {
-      const Index n = (rows[b].first + rows[b].count + s.block - 1) / s.block;
+      const Index n = blocks_of(rows[b]);
       blocks.insert(blocks.end(), rows[b].blocks, rows[b].blocks + n);
       if (rows[b].offsets != nullptr)
         offsets.insert(offsets.end(), rows[b].offsets, rows[b].offsets + n);
@@ -146,7 +150,7 @@ struct TiledNearest {
     std::vector<NearestRow<T, Stored>> here(rows, rows + batch);
     Index block = 0, offset = 0;
     for (NearestRow<T, Stored>& row : here) {
-      const Index n = (row.first + row.count + s.block - 1) / s.block;
+      const Index n = blocks_of(row);
       row.blocks = all_blocks.data() + block;
       block += n;
       if (row.offsets == nullptr) continue;
