@@ -10,6 +10,7 @@
 #include <infty/memory/fifo.hpp>
 #include <infty/nn/input_norm.hpp>
 #include <infty/nn/relative_attention.hpp>
+#include <infty/nn/room_behind.hpp>
 
 namespace infty::detail {
 
@@ -48,10 +49,24 @@ class HeldKeys {
     for (const V& parameter : norm.parameters()) norm_.emplace_back(parameter);
   }
 
-  /// [B, most held, H D], those of shorter rows to the right.
+  /// [B, at least as many as a row holds, H D], those of every row at the end.
   const Tensor<T, Backend>& keys() const { return keys_; }
-  /// The values, [B, most held, H D], aligned as the keys.
+  /// The values, aligned as the keys.
   const Tensor<T, Backend>& values() const { return values_; }
+
+  /// Holds those of the memory as it is `now`: the last of these, [B, K, H D].
+  void keep(const V& keys, const V& values, const RowSequences<T, Backend>& now) {
+    vectors_ = Snapshot(now.vectors);
+    longest_ = *std::max_element(now.length.begin(), now.length.end());
+    const auto ending = [&](const V& all) {
+      const Index most = all.dim(1), more = most - longest_;
+      // A few vectors more cost less than a copy.
+      if (all.dim(0) > 1 && few_behind(more, longest_)) return all.value();
+      return RoomBehind<T, Backend>::last(all, longest_).value();
+    };
+    keys_ = ending(keys);
+    values_ = ending(values);
+  }
 
   /// Moves both on as the memory did that took in vectors of the given keys and values, which it
   /// held `held` vectors before.
@@ -83,7 +98,7 @@ class HeldKeys {
 
   Snapshot<T, Backend> vectors_;      ///< [B, most held, d]
   Index longest_ = 0;                 ///< most vectors that a row had of these
-  Tensor<T, Backend> keys_, values_;  ///< [B, most held, H D]
+  Tensor<T, Backend> keys_, values_;  ///< [B, >= most held, H D]
   Snapshot<T, Backend> key_, value_;  ///< the maps' weights
   std::vector<Snapshot<T, Backend>, PoolAllocator<Snapshot<T, Backend>>> norm_;
 };
@@ -114,6 +129,7 @@ template <class T, class Backend>
 class AttentionCache {
  public:
   using V = Variable<T, Backend>;
+  using Room = RoomBehind<T, Backend>;
 
   /// What attention needs of K = M + L vectors, memory first: [B, K, H D] twice and [K, H D].
   struct Context {
@@ -128,32 +144,34 @@ class AttentionCache {
                  const RelativeAttention<T, Backend>& attention, const InputNorm<T, Backend>& norm,
                  const V& normed, const Tensor<T, Backend>& encoding) {
     held_.hold(past, memory, attention, norm);
-    new_keys_ = attention.key.forward(normed).value();
-    new_values_ = attention.value.forward(normed).value();
-    const auto behind = [&](const Tensor<T, Backend>& held, const Tensor<T, Backend>& added) {
+    memory_ = memory;
+    const auto behind = [&](const Tensor<T, Backend>& held, const V& added, Room& room) {
       const Index most = held.dim(1);
-      return concat(narrow(V(held), most - memory, most), V(added));
+      if (few_behind(added.dim(1), memory)) return room.append(V(held), most - memory, added);
+      return concat(narrow(V(held), most - memory, most), added);
     };
-    return {behind(held_.keys(), new_keys_), behind(held_.values(), new_values_),
-            positions_.last(memory + normed.dim(1), encoding, attention)};
+    keys_ = behind(held_.keys(), attention.key.forward(normed), keys_room_);
+    values_ = behind(held_.values(), attention.value.forward(normed), values_room_);
+    return {keys_, values_, positions_.last(memory + normed.dim(1), encoding, attention)};
   }
 
   /// Moves keys and values on as the memory did with vectors [begin, end) of the segment of the
   /// last `extend`.
-  /// @param held  numbers of vectors that its rows held before
-  void remember(const Fifo<T, Backend>& memory, const RowCounts& held,
-                const RowSequences<T, Backend>& now, Index begin, Index end) {
-    const RowCounts length(held.size(), end - begin);
-    new_keys_ = narrow(V(new_keys_), begin, end).value();
-    new_values_ = narrow(V(new_values_), begin, end).value();
-    held_.move(memory, held, {std::move(new_keys_), length}, {std::move(new_values_), length}, now);
-    new_keys_ = new_values_ = {};
+  void remember(const RowSequences<T, Backend>& now, Index begin, Index end) {
+    const auto remembered = [&](const V& all) {
+      if (memory_ + end == all.dim(1) && begin == 0) return all;
+      return concat(narrow(all, 0, memory_), narrow(all, memory_ + begin, memory_ + end));
+    };
+    held_.keep(remembered(keys_), remembered(values_), now);
+    keys_ = values_ = {};
   }
 
  private:
   HeldKeys<T, Backend> held_;
   HeldPositions<T, Backend> positions_;
-  Tensor<T, Backend> new_keys_, new_values_;  ///< of the last segment, until it is remembered
+  Room keys_room_, values_room_;  ///< for the next ones
+  Index memory_ = 0;              ///< vectors of the memory in the last context
+  V keys_, values_;               ///< of the last context, until it is remembered
 };
 
 }  // namespace infty::detail

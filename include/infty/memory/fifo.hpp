@@ -10,6 +10,7 @@
 #include <infty/memory/fwd.hpp>
 #include <infty/nn/attention_sizes.hpp>
 #include <infty/nn/pass.hpp>
+#include <infty/nn/room_behind.hpp>
 #include <infty/nn/visible.hpp>
 
 namespace infty {
@@ -119,14 +120,19 @@ class Fifo {
   /// @param segment  [batch, L, d]
   /// @return         [batch, E, d] with E the most that leave any row, right-aligned
   /// @throws infty::ShapeError; then the state is as it was
-  RowSequences<T, Backend> write(State& state, const Tensor<T, Backend>& segment) const {
-    return write(state, RowSequences<T, Backend>{
-                            segment, RowCounts(state.length.size(),
-                                               segment.rank() == 3 ? segment.dim(1) : 0)});
+  RowSequences<T, Backend> write(State& state, const Tensor<T, Backend>& segment,
+                                 detail::RoomBehind<T, Backend>* room = nullptr) const {
+    return write(state,
+                 RowSequences<T, Backend>{
+                     segment, RowCounts(state.length.size(),
+                                        segment.rank() == 3 ? segment.dim(1) : 0)},
+                 room);
   }
 
-  /// The same where rows take in different numbers of vectors, in [0, L] each.
-  RowSequences<T, Backend> write(State& state, const RowSequences<T, Backend>& segment) const {
+  /// The same where rows take in different numbers of vectors, in [0, L] each. With `room` the
+  /// vectors of a single row stay where they are while few come in.
+  RowSequences<T, Backend> write(State& state, const RowSequences<T, Backend>& segment,
+                                 detail::RoomBehind<T, Backend>* room = nullptr) const {
     check("Fifo::write", state);
     const Tensor<T, Backend>& held = state.vectors;
     const Index batch = held.dim(0);
@@ -148,12 +154,24 @@ class Fifo {
     }
     leaving.vectors = detail::right_aligned(held, segment, kept, leaving.length, most);
     state.vectors =
-        detail::right_aligned(held, segment, RowCounts(kept.size(), 0), kept, most_held());
+        room && slides(segment, kept[0], most)
+            ? room->last(room->append(V(held), 0, V(segment.vectors)), most_held()).value()
+            : detail::right_aligned(held, segment, RowCounts(kept.size(), 0), kept, most_held());
     state.length = std::move(kept);
     return leaving;
   }
 
  private:
+  using V = Variable<T, Backend>;
+
+  /// Whether what a row holds is the end of what it held and then the segment, behind the zeros
+  /// that it had in front, and the segment is worth no copy of all.
+  bool slides(const RowSequences<T, Backend>& segment, Index kept, Index left) const {
+    const Index length = segment.vectors.dim(1);
+    return segment.length.size() == 1 && segment.length[0] == length && length > 0 &&
+           detail::few_behind(length, most_held()) && (left == 0 || kept == most_held());
+  }
+
   static void require_lengths(const char* op, const char* what, const RowCounts& length,
                               Index most) {
     for (const Index n : length)

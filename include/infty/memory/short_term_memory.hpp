@@ -44,6 +44,7 @@ struct ShortTermState {
   RowSequences<T, Backend> recent;  ///< vectors [batch, capacity + stride - 1, d]
   /// Projected keys and values, kept while no gradient is recorded; not part of what is remembered.
   detail::AttentionCache<T, Backend> cache = {};
+  detail::RoomBehind<T, Backend> room = {};  ///< for the next vectors; not remembered either
 
   template <class Visitor>
   void visit(Visitor&& see) {
@@ -118,11 +119,11 @@ class ShortTermMemory {
           recorded ? read(state, memory, x, norm, encoding, pass, attended.queries)
                    : read_cached(state, memory, x, norm, encoding, pass, attended.queries));
     }
-    attended.leaving = fifo_.write(state.recent, narrow(x, begin, end).value());
+    attended.leaving = fifo_.write(state.recent, narrow(x, begin, end).value(), &state.room);
     if (recorded)
       state.cache = {};  // a backward pass needs the memory more
     else if (pass.answer)
-      state.cache.remember(fifo_, held, state.recent, begin, end);
+      state.cache.remember(state.recent, begin, end);
     return attended;
   }
 

@@ -12,6 +12,9 @@
 
 namespace infty::detail {
 
+/// Whether `count` vectors behind `held` ones are few enough that room for more is worth its memory.
+inline bool few_behind(Index count, Index held) { return count <= held / 4; }
+
 /// Memory with room behind the vectors of one row, so that another one is written to its place and
 /// those before it are not copied. What it returns are views; copies share the memory, and the
 /// first that goes on from a view takes the room behind it. No part of what a state remembers.
@@ -37,8 +40,9 @@ class RoomBehind {
       block_->used = all;
       begin_ = 0;
     }
-    auto behind = block_->rows.slice(begin_ + kept, begin_ + all);
-    Backend::copy(behind.data(), std::as_const(added).value().data(), added.size());
+    const auto behind = block_->rows.slice(begin_ + kept, begin_ + all);
+    // No view shows these rows yet, so what was computed from views is not out of date.
+    Backend::copy(const_cast<T*>(behind.data()), std::as_const(added).value().data(), added.size());
     return V(block_->rows.slice(begin_, begin_ + all).reshape(Shape{1, all, width}));
   }
 
