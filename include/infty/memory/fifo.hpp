@@ -122,11 +122,11 @@ class Fifo {
   /// @throws infty::ShapeError; then the state is as it was
   RowSequences<T, Backend> write(State& state, const Tensor<T, Backend>& segment,
                                  detail::RoomBehind<T, Backend>* room = nullptr) const {
-    return write(state,
-                 RowSequences<T, Backend>{
-                     segment, RowCounts(state.length.size(),
-                                        segment.rank() == 3 ? segment.dim(1) : 0)},
-                 room);
+    return write(
+        state,
+        RowSequences<T, Backend>{
+            segment, RowCounts(state.length.size(), segment.rank() == 3 ? segment.dim(1) : 0)},
+        room);
   }
 
   /// The same where rows take in different numbers of vectors, in [0, L] each. With `room` the

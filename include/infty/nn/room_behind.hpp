@@ -12,7 +12,8 @@
 
 namespace infty::detail {
 
-/// Whether `count` vectors behind `held` ones are few enough that room for more is worth its memory.
+/// Whether `count` vectors behind `held` ones are few enough that room for more is worth its
+/// memory.
 inline bool few_behind(Index count, Index held) { return count <= held / 4; }
 
 /// Memory with room behind the vectors of one row, so that another one is written to its place and
