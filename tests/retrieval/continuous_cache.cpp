@@ -89,5 +89,9 @@ TEST_CASE("ContinuousCache: what cannot be is refused, and changes nothing") {
                   infty::ShapeError);
   auto other = ContinuousCache<float>(2, {.window = 4}).make_state(1);
   CHECK_THROWS_AS(cache.read(other, hidden, Tensor<Index>::zeros({1, 2})), infty::ShapeError);
+  for (const float bad : {infty::math::not_a_number<float>, infty::math::infinity<float>, 1e30F})
+    CHECK_THROWS_AS(
+        cache.read(state, Tensor<float>::from({1, 1, 2}, {0, bad}), Tensor<Index>::zeros({1, 1})),
+        infty::NonFiniteError);
   CHECK(state.seen == infty::RowCounts{0});
 }

@@ -95,6 +95,19 @@ TEST_CASE("KnnTuning: ignored targets are left out, and what cannot be is refuse
   CHECK(std::abs(tuning.nats(4, 1, 0) - (losses[0] + losses[2] + losses[3]) / 3) < 1e-6);
   CHECK_THROWS_AS(tuning.nats(3, 1, 0), infty::ValueError);
   CHECK_THROWS_AS(tuning.nats(4, 2, 0), infty::ValueError);
+  const auto with_loss = [&](double loss) {
+    auto all = losses;
+    all[2] = loss;
+    tuning.add(found, std::span<const double>(all), targets);
+  };
+  CHECK_THROWS_AS(with_loss(infty::math::not_a_number<double>), infty::NonFiniteError);
+  CHECK_THROWS_AS(with_loss(-1), infty::ValueError);
+  auto scores = found.scores.to_vector();
+  scores[3] = infty::math::not_a_number<double>;
+  CHECK_THROWS_AS(tuning.add(Retrieved<double>{Tensor<double>::from({4, 4}, scores), found.tokens},
+                             std::span<const double>(losses), targets),
+                  infty::NonFiniteError);
+  CHECK(tuning.places() == 3);
   targets.pop_back();
   CHECK_THROWS_AS(tuning.add(found, std::span<const double>(losses), targets), infty::ShapeError);
   CHECK_THROWS_AS(KnnTuning({}, {1}), infty::ValueError);

@@ -45,6 +45,22 @@ TEMPLATE_LIST_TEST_CASE("retrieved: weights and probabilities by hand", "", inft
   CHECK(infty::retrieved_shares<T>(found.tokens, .5).to_vector() == std::vector<T>{T(.5), T(0)});
 }
 
+TEMPLATE_LIST_TEST_CASE("retrieved: a score that is NaN is not passed over, wherever it stands", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  constexpr T none = -infty::math::infinity<T>;
+  for (const std::size_t at : {0U, 1U, 2U}) {
+    std::vector<T> scores{none, 1, none, 1, none, none};
+    scores[at] = infty::math::not_a_number<T>;
+    const Retrieved<T, B> found{Tensor<T, B>::from({2, 3}, scores),
+                                Tensor<Index, B>::zeros({2, 3})};
+    const auto weights = infty::retrieved_weights(found).to_vector();
+    for (std::size_t i = 0; i < 3; ++i) CHECK(infty::math::is_nan(weights[i]));
+    CHECK(std::vector<T>(weights.begin() + 3, weights.end()) == std::vector<T>{1, 0, 0});
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("retrieved: an interpolation by hand, and far below what exp can say", "",
                         infty::tests::Types) {
   using T = typename TestType::T;

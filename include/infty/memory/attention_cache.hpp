@@ -56,8 +56,7 @@ class HeldKeys {
 
   /// Holds those of the memory as it is `now`: the last of these, [B, K, H D].
   void keep(const V& keys, const V& values, const RowSequences<T, Backend>& now) {
-    vectors_ = Snapshot(now.vectors);
-    longest_ = *std::max_element(now.length.begin(), now.length.end());
+    stand_for(now);
     const auto ending = [&](const V& all) {
       const Index most = all.dim(1), more = most - longest_;
       // A few vectors more cost less than a copy.
@@ -81,11 +80,16 @@ class HeldKeys {
     };
     moved(keys_, keys);
     moved(values_, values);
+    stand_for(now);
+  }
+
+ private:
+  /// Has keys and values stand for the memory as it is `now`.
+  void stand_for(const RowSequences<T, Backend>& now) {
     vectors_ = Snapshot(now.vectors);
     longest_ = *std::max_element(now.length.begin(), now.length.end());
   }
 
- private:
   bool holds(const RowSequences<T, Backend>& past, Index longest, const Maps& attention,
              const Norm& norm) const {
     if (keys_.rank() != 3 || !vectors_.holds(past.vectors) || longest > longest_ ||

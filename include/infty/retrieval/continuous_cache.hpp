@@ -7,6 +7,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/core/checked.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/state.hpp>
@@ -148,7 +149,8 @@ class ContinuousCache {
   /// @param hidden   [B, L, d]
   /// @param targets  [B, L], the tokens behind these places
   /// @return         scores θ h·h_i and tokens, [B L, window], the oldest pair first
-  /// @throws infty::ShapeError; then the state is as it was
+  /// @throws infty::ShapeError; infty::NonFiniteError for a vector that is not finite, or whose
+  /// products are not; then the state is as it was
   Retrieved<T, Backend> read(State& state, const Tensor<T, Backend>& hidden,
                              const Tensor<Index, Backend>& targets) const {
     const Index batch = std::ssize(state.seen), window = config_.window, d = d_;
@@ -167,9 +169,15 @@ class ContinuousCache {
     Tensor<Index, Backend> tokens(Shape{batch, all});
     join(state.hidden, hidden, keys, d);
     join(state.tokens, detail::one_more(targets), tokens, 1);
+    const Tensor<T, Backend> scores = products(hidden, keys);
+    detail::require_finite(scores, [hidden] {
+      raise<NonFiniteError>("ContinuousCache", detail::all_finite(hidden)
+                                                   ? "a product of hidden vectors is not finite"
+                                                   : "a hidden vector is not finite");
+    });
     const auto found = detail::cached_before(
-        products(hidden, keys), tokens,
-        Tensor<Index, Backend>::from(Shape{batch}, state.seen.data()), config_.wait_until_full);
+        scores, tokens, Tensor<Index, Backend>::from(Shape{batch}, state.seen.data()),
+        config_.wait_until_full);
     State next{Tensor<T, Backend>(state.hidden.shape()),
                Tensor<Index, Backend>(state.tokens.shape()), state.seen};
     detail::copy_rows<Backend>(batch, window * d, keys.data() + length * d, all * d,

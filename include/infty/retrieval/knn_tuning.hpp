@@ -49,7 +49,10 @@ class KnnTuning {
 
   /// Takes in what was looked up, with scores at temperature 1, the nearest first, for places of
   /// which the model loses so much, in nats. Targets below 0 are left out.
-  /// @throws infty::ShapeError unless there are as many of all, with `most()` neighbours each
+  /// @throws infty::ShapeError unless there are as many of all, with `most()` neighbours each;
+  /// infty::NonFiniteError for a loss or a score of what was found that is NaN, infty::ValueError
+  /// for a loss below 0 by more than rounding: it is -log of a probability. Then nothing is taken
+  /// in
   template <class T, class B>
   void add(const Retrieved<T, B>& found, std::span<const T> losses,
            const std::vector<Index>& targets) {
@@ -61,9 +64,19 @@ class KnnTuning {
                         most(), "] and ", rows);
     const std::vector<T> scores = found.scores.to_vector();
     const std::vector<Index> tokens = found.tokens.to_vector();
+    const auto neighbours = static_cast<std::size_t>(most());
     std::vector<Index> kept;
-    for (Index i = 0; i < rows; ++i)
-      if (targets[static_cast<std::size_t>(i)] >= 0) kept.push_back(i);
+    for (Index i = 0; i < rows; ++i) {
+      const auto place = static_cast<std::size_t>(i);
+      if (targets[place] < 0) continue;
+      require<NonFiniteError>(!math::is_nan(losses[place]), "KnnTuning", "loss ", i, " is NaN");
+      require(losses[place] > T(-1e-3), "KnnTuning", "loss ", i, " is ", losses[place],
+              ": it must be -log of a probability");
+      for (std::size_t j = place * neighbours; j < (place + 1) * neighbours; ++j)
+        require<NonFiniteError>(tokens[j] < 0 || !math::is_nan(scores[j]), "KnnTuning",
+                                "a score of place ", i, " is NaN");
+      kept.push_back(i);
+    }
     const std::size_t begin = own_.size(), choices = ks_.size() * temperatures_.size();
     own_.resize(begin + kept.size());
     said_.resize((begin + kept.size()) * choices);

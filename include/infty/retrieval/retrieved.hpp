@@ -36,7 +36,7 @@ void require_retrieved(std::string_view op, const Retrieved<T, B>& found) {
 
 /// How much each of what was looked up counts: the softmax of the scores over the tokens that are
 /// there [Khandelwal et al. 2020, Eq. 2; Grave et al. 2017, §3]. A token that was found twice
-/// counts twice. Where nothing was found all weights are 0.
+/// counts twice. Where nothing was found all weights are 0, and where a score is NaN all are NaN.
 /// @return [Q, k]   @throws infty::ShapeError
 template <class T, class B>
 Tensor<T, B> retrieved_weights(const Retrieved<T, B>& found) {
@@ -54,9 +54,10 @@ Tensor<T, B> retrieved_weights(const Retrieved<T, B>& found) {
     for (Index j = 0; j < k; ++j)
       if (token[j] >= 0 && score[j] > top) top = score[j];
     for (Index j = 0; j < k; ++j)
-      weight[j] = token[j] >= 0 && top > -math::infinity<T> ? math::exp(score[j] - top) : T(0);
+      weight[j] =
+          token[j] >= 0 && score[j] != -math::infinity<T> ? math::exp(score[j] - top) : T(0);
     const T sum = detail::row_sum<T>(k, [=](Index j) { return weight[j]; });
-    if (sum > T(0))
+    if (sum != T(0))
       for (Index j = 0; j < k; ++j) weight[j] /= sum;
   });
   return weights;
