@@ -47,6 +47,7 @@ struct Trial {
   std::function<Layer()> make;   ///< of width `sizes.model_dim`
   double most = 1e30;            ///< the largest elements for which all stays finite, and no larger
   std::vector<Stream> but = {};  ///< streams that docs/memories.md says it does not withstand
+  bool falls = false;  ///< whether a vector takes less work the more there are, to a hundredth
 };
 
 using Trials = std::vector<Trial>;

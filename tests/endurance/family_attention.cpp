@@ -3,7 +3,9 @@
 #include <infty/memory/infty_memory.hpp>
 #include <infty/memory/lamemo.hpp>
 #include <infty/memory/memorizing_attention.hpp>
+#include <infty/memory/mixed_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/memory/uniform_memory.hpp>
 #include <infty/signal/gibbs_density.hpp>
 #include <infty/signal/rectangular_basis.hpp>
 #include <infty/signal/truncated_parabola.hpp>
@@ -20,6 +22,21 @@ infty::LongTermConfig sampled(infty::Resampling how) {
   infty::LongTermConfig config = long_term;
   config.resampling = how;
   return config;
+}
+
+/// What writes blocks of 8 of as many functions.
+infty::UniformMemory<float>::Config uniform(infty::Waiting waiting, double power) {
+  infty::UniformMemory<float>::Config config{long_term};
+  config.power = power;
+  config.block = 8;
+  config.waiting = waiting;
+  return config;
+}
+
+/// Half of the heads, or a gate's share, for a power of 1 and for one of 1/2.
+infty::MixedMemory<infty::UniformMemory<float>>::Config mixed(infty::MixedReading reading) {
+  return {.reading = reading,
+          .parts = {uniform(infty::Waiting::written, .5), uniform(infty::Waiting::written, 1)}};
 }
 
 }  // namespace
@@ -46,6 +63,16 @@ void add_attention(Trials& trials) {
                                                               long_term, 1e18);
   add_direct<LongTermMemory<float, infty::GibbsDensity, infty::RectangularBasis<float>>>(
       trials, "long-term, Gibbs", long_term, 1e18);
+  using Uniform = infty::UniformMemory<float>;
+  const std::size_t before = trials.size();
+  add_direct<Uniform>(trials, "uniform", uniform(infty::Waiting::written, 1), 1e18);
+  add_direct<Uniform>(trials, "uniform, attended", uniform(infty::Waiting::attended, 1), 1e18);
+  add_direct<Uniform>(trials, "uniform, left out", uniform(infty::Waiting::left_out, 2), 1e18);
+  add_direct<infty::MixedMemory<Uniform>>(trials, "mixed", mixed(infty::MixedReading::heads), 1e18);
+  add_direct<infty::MixedMemory<Uniform>>(trials, "learned", mixed(infty::MixedReading::gate),
+                                          1e18);
+  // The longer the stream, the more vectors are of one mean, and the fewer blocks are written.
+  for (std::size_t i = before; i < trials.size(); ++i) trials[i].falls = true;
   add_mixer<infty::MemorizingAttention<float>>(trials, "memorizing", {.capacity = 512, .k = 8},
                                                1e30);
   add_mixer<infty::MemorizingAttention<float>>(trials, "memorizing, joint",
