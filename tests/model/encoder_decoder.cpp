@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -436,4 +437,17 @@ TEMPLATE_LIST_TEST_CASE("EncoderDecoder: on every backend as in double", "", inf
   compare(memory_transformer<T, B>(), memory_transformer<double>());
   compare(memsizer<T, B>(), memsizer<double>());
   compare(memformer<T, B>(), memformer<double>());
+}
+
+TEST_CASE("PlacedEmbedding: a row that begins where no place is told from the next is refused") {
+  using infty::Index, infty::RowCounts;
+  const infty::PlacedEmbedding<float> embedding(
+      infty::AdaptiveConfig{.vocabulary = 4, .model_dim = 4}, infty::Random(1));
+  const auto tokens = infty::Tensor<Index>::zeros({1, 3});
+  infty::Pass<float> pass;
+  constexpr Index most = Index{1} << 31;
+  for (const Index first : {most, most - 3, std::numeric_limits<Index>::max()})
+    CHECK_THROWS_AS(embedding.forward(tokens, RowCounts{first}, pass), infty::ValueError);
+  CHECK(embedding.forward(tokens, RowCounts{-5}, pass).value().to_vector() ==
+        embedding.forward(tokens, RowCounts{-7}, pass).value().to_vector());
 }

@@ -74,6 +74,19 @@ TEMPLATE_LIST_TEST_CASE("DistanceTable: copies share a table that grows as it is
   CHECK(table.reaching(3, 2).shape() == Shape{3, 2});  // of another width, it is another one
 }
 
+TEST_CASE("DistanceTable: who asks for one more each time has few tables made") {
+  const infty::DistanceTable<float> table;
+  int made = 0;
+  const float* last = nullptr;
+  for (Index longest = 1; longest <= 1000; ++longest) {
+    const auto encoding = table.reaching(longest, 4);
+    REQUIRE(encoding.dim(0) >= longest);
+    made += encoding.data() != last;
+    last = encoding.data();
+  }
+  CHECK(made == 11);
+}
+
 TEST_CASE("DistanceTable: what cannot be is refused, and the table is as it was") {
   const infty::DistanceTable<float> table;
   const auto before = table.reaching(3, 4);

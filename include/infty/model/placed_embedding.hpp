@@ -23,15 +23,20 @@ class PlacedEmbedding : public ScaledEmbedding<T, Backend> {
   /// tokens [B, L] -> [B, L, d]. @param first  the place of the first token of each row; places
   /// below 0, of padding, are as 0
   /// @throws infty::ShapeError unless there is a first place a row; infty::ValueError for a token
-  /// out of range, or an odd d
+  /// out of range, an odd d, or a place of 2^31 and more, whose encoding `float` would not tell
   Variable<T, Backend> forward(const Tensor<Index, Backend>& tokens, const RowCounts& first,
                                Pass<T, Backend>& pass) const {
     require<ShapeError>(tokens.rank() == 2 && tokens.dim(0) == std::ssize(first), "PlacedEmbedding",
                         "tokens are ", tokens.shape(), ", of ", first.size(),
                         " rows: they must be [B, L] and B");
+    constexpr Index most_places = Index{1} << 31;
     const Index d = this->config().model_dim, length = tokens.dim(1);
     Index longest = 1;
-    for (const Index from : first) longest = (std::max)(longest, from + length);
+    for (const Index from : first) {
+      require(from < most_places - length, "PlacedEmbedding", "a row begins at place ", from,
+              ": all of its places must be below ", most_places);
+      longest = (std::max)(longest, from + length);
+    }
     const Tensor<T, Backend> table = places_.reaching(longest, d);
     RowCounts rows;  // of the table, whose last row is place 0
     for (const Index from : first)

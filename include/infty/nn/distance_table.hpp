@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -56,8 +57,10 @@ class DistanceTable {
   Tensor<T, Backend> reaching(Index longest, Index d) const {
     require(shared_ != nullptr, "DistanceTable", "it was moved from");
     const std::lock_guard lock(shared_->mutex);
-    if (shared_->table.dim(0) < longest || shared_->table.dim(1) != d)
-      shared_->table = distance_encoding<T, Backend>(longest, d);
+    const Index held = shared_->table.dim(1) == d ? shared_->table.dim(0) : 0;
+    // Twice as many, so that who asks for one more each time does not have all made anew each time.
+    if (held < longest)
+      shared_->table = distance_encoding<T, Backend>((std::max)(longest, 2 * held), d);
     return shared_->table;
   }
 
