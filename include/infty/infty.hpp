@@ -397,6 +397,7 @@
 #include <infty/data/vocabulary.hpp>
 #include <infty/data/word_table.hpp>
 #include <infty/eigen/backend.hpp>
+#include <infty/eigen/cholesky.hpp>
 #include <infty/eigen/compiled.hpp>
 #include <infty/eigen/few_queries.hpp>
 #include <infty/eigen/few_rows.hpp>

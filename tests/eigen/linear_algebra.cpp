@@ -67,21 +67,6 @@ TEMPLATE_TEST_CASE("matmul: a batch gives the same bits with any number of threa
   CHECK(product<TestType>(p, 33 * m * k, 3 * k * n, 33 * m * n, 4) == one);
 }
 
-TEMPLATE_TEST_CASE("cholesky_solve: the same bits with one thread and with two", "", float,
-                   double) {
-  const Index n = 300, m = 200;
-  const auto solve = [&](int threads) {
-    Random random(infty::tests::seed);
-    auto a = uniform_tensor<TestType>(Shape{n, n}, random);
-    for (Index i = 0; i < n; ++i) a.data()[i * n + i] = TestType(n);  // dominates its row
-    auto b = uniform_tensor<TestType>(Shape{n, m}, random);
-    CHECK(with_threads(threads,
-                       [&] { return infty::detail::cholesky_solve(n, m, a.data(), b.data()); }));
-    return b.to_vector();
-  };
-  CHECK(solve(1) == solve(2));
-}
-
 #if defined(_OPENMP)
 TEST_CASE("OneThread: OpenMP's own setting comes back") {
   const int before = omp_get_max_threads();

@@ -17,6 +17,7 @@
 #endif
 
 #include <infty/core/pool.hpp>
+#include <infty/eigen/cholesky.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/thrust/backend.hpp>
 #include <infty/thrust/fence.hpp>

@@ -8,6 +8,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/eigen/cholesky.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
@@ -20,7 +21,7 @@
 namespace infty {
 
 /// The CPU: memory from `HostPool`, threads by OpenMP, matrix products by tiles of our own or a
-/// library (eigen/gemm.hpp), Cholesky by Eigen.
+/// library (eigen/gemm.hpp), Cholesky by blocks (eigen/cholesky.hpp).
 /// Work is cut into pieces that do not depend on the number of threads: results are the same.
 struct EigenBackend {
   /// The fused kernel of `relative_attention`.

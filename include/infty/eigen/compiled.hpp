@@ -8,6 +8,7 @@
 // compiling those that they call: free functions are what saves.
 
 #include <infty/core/config.hpp>
+#include <infty/eigen/cholesky.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/version.hpp>
 

@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include <infty/core/backend.hpp>
-#include <infty/core/number.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/products.hpp>
@@ -143,23 +142,6 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
       }
     }
   });
-}
-
-/// A (n, n) becomes its lower Cholesky factor, B (n, m) becomes A^-1 B; false if A is not s.p.d.
-template <class T>
-bool cholesky_solve(Index n, Index m, T* a, T* b) {
-  using Matrix = Eigen::Map<RowMajor<T>>;
-  const OneThread guard;
-  Matrix matrix(a, n, n);
-  Eigen::Ref<RowMajor<T>> in_place(matrix);  // an lvalue: of a temporary, Eigen makes a copy
-  Eigen::LLT<Eigen::Ref<RowMajor<T>>> factor(in_place);
-  if (factor.info() != Eigen::Success) return false;
-  // Eigen lets NaN and infinity pass; every one in the lower triangle has reached the diagonal.
-  for (Index i = 0; i < n; ++i)
-    if (!math::is_finite(a[i * n + i])) return false;
-  Matrix rhs(b, n, m);
-  factor.solveInPlace(rhs);
-  return true;
 }
 
 }  // namespace infty::detail

@@ -51,23 +51,27 @@ Tensor<double, B> normal_matrix(const Psi& psi, const Positions& positions, doub
   const Index N = psi.size();
   auto A = Tensor<double, B>::zeros({N, N});
   double* const a = A.data();
-  // In pieces: F of a million positions would not fit.
-  constexpr Index piece = 8192;
+  // In pieces: F of a million positions would not fit. Its lower triangle, by blocks of columns.
+  constexpr Index piece = 8192, block = 256;
   for (const auto* group : {&positions.before, &positions.inside, &positions.after}) {
     const auto count = static_cast<Index>(group->size());
     for (Index begin = 0; begin < count; begin += piece) {
       const Index n = (std::min)(piece, count - begin);
       const auto F = design_matrix<B>(psi, group->data() + begin, n);
-      B::matmul(Matmul{.m = N,
-                       .n = N,
-                       .k = n,
-                       .a = {.leading = n},
-                       .b = {.leading = n, .transposed = true},
-                       .c = {.leading = N}},
-                1.0, F.data(), F.data(), 1.0, a);
+      for (Index j = 0; j < N; j += block)
+        B::matmul(Matmul{.m = N - j,
+                         .n = (std::min)(block, N - j),
+                         .k = n,
+                         .a = {.leading = n},
+                         .b = {.leading = n, .transposed = true},
+                         .c = {.leading = N}},
+                  1.0, F.data() + j * n, F.data() + j * n, 1.0, a + j * N + j);
     }
   }
-  B::for_each(N, [=] INFTY_HOST_DEVICE(Index i) { a[i * N + i] += penalty; });
+  for_each_element<B>(N, N, [=] INFTY_HOST_DEVICE(Index i, Index j) {
+    if (j / block > i / block) a[i * N + j] = a[j * N + i];
+    if (j == i) a[i * N + i] += penalty;
+  });
   return A;
 }
 
