@@ -31,13 +31,35 @@ inline std::vector<std::pair<std::string, std::string>> rivals_of(
   return pairs;
 }
 
-/// Which memories are compared: by the rule of support/comparison.hpp each with none, and with the
-/// Transformer-XL; and what has a rival with that.
+/// The memory that is no ∞-former's and was best in a task on the sequences for choosing; empty
+/// where none of them has been tried.
+inline std::string best_other(const Settings& s, const std::string& task, const Results& results,
+                              const std::vector<std::string>& memories) {
+  std::string best;
+  double most = 0;
+  for (const std::string& memory : memories) {
+    if (memory == "none" || support::is_infty(memory)) continue;
+    const Try tried = results.best(s, task, memory);
+    const Cell* const cell =
+        results.find({task, tried.memory, s.bytes, tried.rate, s.seeds.front()});
+    if (!cell || (!best.empty() && cell->validation <= most)) continue;
+    best = memory;
+    most = cell->validation;
+  }
+  return best;
+}
+
+/// Which memories are compared in a task: by the rule of support/comparison.hpp each with none, and
+/// with the Transformer-XL; what has a rival with that, and with the best that is no ∞-former's.
 inline std::vector<std::pair<std::string, std::string>> pairs_of(
-    const std::vector<std::string>& memories) {
+    const std::vector<std::string>& memories, const std::string& other) {
   auto pairs = support::fixed_pairs(memories);
-  const auto rivals = rivals_of(memories);
-  pairs.insert(pairs.end(), rivals.begin(), rivals.end());
+  for (const auto& [memory, rival] : rivals_of(memories)) {
+    pairs.emplace_back(memory, rival);
+    const std::pair with_other{memory, other};
+    if (!other.empty() && std::find(pairs.begin(), pairs.end(), with_other) == pairs.end())
+      pairs.push_back(with_other);
+  }
   return pairs;
 }
 
@@ -61,8 +83,10 @@ inline bool all_done(const Settings& s, const Results& results, const std::strin
 inline std::string fixed_comparisons(const Settings& s, const std::vector<Task>& tasks,
                                      const Sizes& sizes, const Results& results) {
   std::vector<support::Comparison> comparisons;
+  const auto memories = judged(s, sizes);
   for (const Task& task : tasks)
-    for (const auto& [memory, reference] : pairs_of(judged(s, sizes))) {
+    for (const auto& [memory, reference] :
+         pairs_of(memories, best_other(s, task.name, results, memories))) {
       if (!all_done(s, results, task.name, memory) || !all_done(s, results, task.name, reference))
         return support::no_verdicts;
       const auto of = [&](const std::string& word) {
