@@ -50,6 +50,7 @@
 #include <infty/core/needs.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/core/pool_blocks.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/row_groups.hpp>

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
+#include <atomic>
+#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <list>
 #include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <infty/core/pool.hpp>
+#include <infty/core/random.hpp>
 
 #include "support/catch.hpp"
 
@@ -175,6 +179,125 @@ TEST_CASE("HostPool: sizes that are never there together stay cached when they h
   }
   CHECK(pool.statistics().bytes_missed > 0);
   pool.trim();
+}
+
+TEST_CASE("HostPool: what threads count is in the sums, whoever gives a block back") {
+  auto& pool = HostPool::instance();
+  const auto before = pool.statistics();
+  std::vector<void*> blocks;
+  std::size_t there = 0;
+  std::thread([&] {
+    for (int i = 0; i < 500; ++i) blocks.push_back(pool.allocate(1024));
+    there = pool.statistics().bytes_in_use;
+  }).join();
+  CHECK(there == before.bytes_in_use + 500 * 1024);
+  CHECK(pool.statistics().bytes_in_use == before.bytes_in_use + 500 * 1024);
+  CHECK(pool.statistics().blocks == before.blocks + 500);
+  for (void* const block : blocks) pool.release(block, 1024);
+  CHECK(pool.statistics().bytes_in_use == before.bytes_in_use);
+}
+
+TEST_CASE("HostPool: threads that end leave their blocks to others") {
+  auto& pool = HostPool::instance();
+  const auto round = [&] {
+    std::thread([&] {
+      std::vector<void*> blocks;
+      for (int i = 0; i < 300; ++i) blocks.push_back(pool.allocate(3000));
+      for (void* const block : blocks) pool.release(block, 3000);
+    }).join();
+  };
+  round();
+  const std::size_t before = system_allocations();
+  for (int i = 0; i < 100; ++i) round();
+  CHECK(system_allocations() == before);
+}
+
+TEST_CASE("HostPool: what one thread makes and another gives back does not pile up") {
+  auto& pool = HostPool::instance();
+  std::vector<void*> blocks;
+  const auto rounds = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      for (int j = 0; j < 100; ++j) blocks.push_back(pool.allocate(2000));
+      std::thread([&] {
+        for (void* const block : blocks) pool.release(block, 2000);
+      }).join();
+      blocks.clear();
+    }
+  };
+  rounds(2);
+  const std::size_t before = system_allocations();
+  rounds(50);
+  CHECK(system_allocations() == before);
+
+  // And where neither thread ends.
+  std::barrier both(2);
+  std::thread other([&] {
+    for (int i = 0; i < 52; ++i) {
+      both.arrive_and_wait();
+      for (void* const block : blocks) pool.release(block, 2000);
+      blocks.clear();
+      both.arrive_and_wait();
+    }
+  });
+  std::size_t after_two = 0;
+  for (int i = 0; i < 52; ++i) {
+    for (int j = 0; j < 1000; ++j) blocks.push_back(pool.allocate(2000));
+    both.arrive_and_wait();
+    both.arrive_and_wait();
+    if (i == 1) after_two = system_allocations();
+  }
+  CHECK(system_allocations() - after_two <= 64);  // of 50,000: what a thread keeps varies
+  other.join();
+}
+
+TEST_CASE("HostPool: trim takes what living threads keep") {
+  auto& pool = HostPool::instance();
+  std::barrier both(2);
+  std::thread other([&] {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 20; ++i) blocks.push_back(pool.allocate(1500));
+    for (void* const block : blocks) pool.release(block, 1500);
+    both.arrive_and_wait();
+    both.arrive_and_wait();
+    pool.release(pool.allocate(1500), 1500);  // goes on with what there is
+  });
+  both.arrive_and_wait();
+  pool.trim();
+  const auto now = pool.statistics();
+  CHECK(now.bytes_held == now.bytes_in_use);
+  both.arrive_and_wait();
+  other.join();
+}
+
+TEST_CASE("HostPool: blocks of many threads are never two threads' at once") {
+  auto& pool = HostPool::instance();
+  const auto before = pool.statistics();
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::vector<std::pair<unsigned*, std::size_t>> held;
+      infty::Random random(t);
+      for (int i = 0; i < 20000; ++i) {
+        if (held.size() < 100 && random.uniform() < .55) {
+          const auto bytes =
+              static_cast<std::size_t>(4 + random.below(i % 50 == 0 ? 300000 : 5000));
+          held.emplace_back(static_cast<unsigned*>(pool.allocate(bytes)), bytes);
+          *held.back().first = t;
+        } else if (!held.empty()) {
+          const auto at = static_cast<std::size_t>(random.below(std::ssize(held)));
+          std::swap(held[at], held.back());
+          wrong += *held.back().first != t;
+          pool.release(held.back().first, held.back().second);
+          held.pop_back();
+        }
+        if (i % 5000 == 0) pool.trim();
+      }
+      for (const auto& [block, bytes] : held) pool.release(block, bytes);
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(pool.statistics().bytes_in_use == before.bytes_in_use);
 }
 
 TEST_CASE("PoolAllocator: a standard container comes back to its blocks") {

@@ -3,59 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <string_view>
 
 #include <infty/core/error.hpp>
+#include <infty/core/pool_blocks.hpp>
 
 namespace infty {
-
-namespace detail {
-
-/// Pools keep blocks of like sizes together. Bin 8 e + m holds blocks of (8 + m) 2^e units of 64
-/// bytes, which is 512 bytes at the least and at most an eighth more than what was asked.
-inline constexpr std::size_t pool_unit = 64, pool_bins = 8 * 64;
-
-/// Returns the bin of a request. @throws std::bad_alloc if no memory is that large
-inline std::size_t pool_bin(std::size_t bytes) {
-  if (bytes > (std::size_t{1} << 62)) raise_bad_alloc();
-  const std::size_t units = (bytes + pool_unit - 1) / pool_unit;
-  if (units <= 8) return 0;
-  const std::size_t exponent = static_cast<std::size_t>(std::bit_width(units - 1)) - 4;
-  const std::size_t step = std::size_t{1} << exponent;
-  return 8 * exponent + ((units + step - 1) / step - 8);
-}
-
-/// Returns the bytes of a block of a bin.
-inline std::size_t pool_bin_bytes(std::size_t bin) {
-  return ((8 + bin % 8) << (bin / 8)) * pool_unit;
-}
-
-}  // namespace detail
-
-/// Counters of a pool for tests and reports: bytes, calls to the system's allocator and blocks.
-struct PoolStatistics {
-  std::size_t bytes_in_use = 0;        ///< of blocks that are out now
-  std::size_t bytes_held = 0;          ///< in use or cached
-  std::size_t peak_bytes_in_use = 0;   ///< the most there have been since the last reset
-  std::size_t most_bytes_in_use = 0;   ///< the most there have ever been
-  std::size_t bytes_missed = 0;        ///< given back to the system, and then asked for once more
-  std::size_t system_allocations = 0;  ///< calls to the system's allocator until now
-  std::size_t blocks = 0;              ///< handed out until now
-
-  /// Counts a block handed out.
-  void take(std::size_t bytes) {
-    ++blocks;
-    bytes_in_use += bytes;
-    peak_bytes_in_use = (std::max)(peak_bytes_in_use, bytes_in_use);
-    most_bytes_in_use = (std::max)(most_bytes_in_use, bytes_in_use);
-  }
-};
 
 /// A cache of host memory blocks: what is given back is handed out again, so that a loop over the
 /// same sizes allocates in its first passes only. Sizes are rounded up by at most an eighth.
@@ -65,6 +22,9 @@ struct PoolStatistics {
 /// use at once, and 64 MiB, the large blocks of the sizes that were handed out longest ago go back
 /// to it. What is missed later, for its size comes once more, may stay from then on. If the system
 /// has no more, all that is cached goes back before the request fails.
+///
+/// A thread keeps some of the blocks of up to 64 KiB that it gives back for itself, less than 4 MiB
+/// in all, so that threads which make small tensors side by side do not wait for each other.
 ///
 /// A program that is started with INFTY_NO_POOL=1 in its environment keeps and counts nothing: then
 /// a sanitizer sees every block from `new` to `delete`, and a lock that would order threads which
@@ -86,10 +46,16 @@ class HostPool {
   void* allocate(std::size_t bytes) {
     if (!keeps_) return ::operator new(bytes, std::align_val_t(alignment));
     const std::size_t bin = detail::pool_bin(bytes), rounded = detail::pool_bin_bytes(bin);
+    Thread* const mine = own();
+    const bool small = mine && bin < Thread::bins;
+    if (small)
+      if (void* const block = mine->take(bin)) return block;
     const std::lock_guard lock(mutex_);
+    if (mine) mine->count_into(statistics_);
     Free* block = bins_[bin];
     if (block) {
       bins_[bin] = block->next;
+      if (small) mine->fill(bin, bins_[bin]);
     } else {
       if (missing_[bin] > 0) {
         --missing_[bin];
@@ -106,33 +72,40 @@ class HostPool {
   void release(void* data, std::size_t bytes) noexcept {
     if (!keeps_) return ::operator delete(data, std::align_val_t(alignment));
     const std::size_t bin = detail::pool_bin(bytes), rounded = detail::pool_bin_bytes(bin);
+    Thread* const mine = own();
+    const bool small = mine && bin < Thread::bins;
+    if (small && !mine->give(bin, data)) return;
     const std::lock_guard lock(mutex_);
+    if (mine) mine->count_into(statistics_);
+    if (small) return mine->empty(bin, bins_[bin], false);
     statistics_.bytes_in_use -= rounded;
     bins_[bin] = ::new (data) Free{bins_[bin]};
   }
 
-  /// Returns all cached blocks to the system.
+  /// Returns all cached blocks to the system, those that threads keep, too.
   void trim() noexcept {
     const std::lock_guard lock(mutex_);
     give_all_back();
   }
 
-  /// Returns the counters as they stand.
+  /// Returns the counters as they stand. The peak is exact while one thread works; where several
+  /// do, what each of them had at most of small blocks is added up.
   Statistics statistics() const {
     const std::lock_guard lock(mutex_);
+    count_threads();
     return statistics_;
   }
 
   /// Starts `peak_bytes_in_use` anew from what is in use now.
   void reset_peak() {
     const std::lock_guard lock(mutex_);
+    count_threads();
     statistics_.peak_bytes_in_use = statistics_.bytes_in_use;
   }
 
  private:
-  struct Free {
-    Free* next;
-  };
+  using Free = detail::FreeBlock;
+  using Thread = detail::ThreadBlocks;
 
   static constexpr std::size_t large = std::size_t{1} << 20;  ///< bytes of blocks worth giving back
   static constexpr std::size_t spare = std::size_t{64} << 20;  ///< bytes that may always be cached
@@ -140,6 +113,43 @@ class HostPool {
   HostPool() {
     const char* const off = std::getenv("INFTY_NO_POOL");
     keeps_ = off == nullptr || std::string_view(off) != "1";
+  }
+
+  /// What this thread keeps; null where there is no memory for it, and behind the thread's end,
+  /// when objects that outlive it are destroyed.
+  Thread* own() noexcept {
+    static thread_local Thread* mine = nullptr;
+    static thread_local bool begun = false;
+    if (begun) return mine;
+    begun = true;
+    mine = new (std::nothrow) Thread;
+    if (!mine) return nullptr;
+    const std::lock_guard lock(mutex_);
+    mine->next = threads_;
+    threads_ = mine;
+    struct Ending {
+      ~Ending() {
+        instance().leave(mine);
+        mine = nullptr;
+      }
+    };
+    static thread_local const Ending ending;
+    return mine;
+  }
+
+  /// Takes what a thread kept, which ends.
+  void leave(Thread* thread) noexcept {
+    const std::lock_guard lock(mutex_);
+    thread->count_into(statistics_);
+    for (std::size_t bin = 0; bin < Thread::bins; ++bin) thread->empty(bin, bins_[bin], true);
+    Thread** at = &threads_;
+    while (*at != thread) at = &(*at)->next;
+    *at = thread->next;
+    delete thread;
+  }
+
+  void count_threads() const {
+    for (Thread* thread = threads_; thread; thread = thread->next) thread->count_into(statistics_);
   }
 
   /// A new block of a bin's size. @throws std::bad_alloc
@@ -172,6 +182,8 @@ class HostPool {
   }
 
   void give_all_back() noexcept {
+    for (Thread* thread = threads_; thread; thread = thread->next)
+      for (std::size_t bin = 0; bin < Thread::bins; ++bin) thread->empty(bin, bins_[bin], true);
     for (std::size_t bin = 0; bin < bins_.size(); ++bin)
       while (bins_[bin]) give_back(bin);
   }
@@ -189,7 +201,8 @@ class HostPool {
   std::array<Free*, detail::pool_bins> bins_{};
   std::array<std::size_t, detail::pool_bins> handed_out_{};  ///< `blocks` when a bin last gave one
   std::array<std::size_t, detail::pool_bins> missing_{};     ///< blocks given back for others
-  Statistics statistics_;
+  mutable Statistics statistics_;
+  Thread* threads_ = nullptr;  ///< all that keep blocks
 };
 
 /// Standard allocator over `HostPool`, for what lives as long as a step.

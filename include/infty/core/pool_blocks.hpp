@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <mutex>
+#include <new>
+
+#include <infty/core/error.hpp>
+
+namespace infty {
+
+namespace detail {
+
+/// Pools keep blocks of like sizes together. Bin 8 e + m holds blocks of (8 + m) 2^e units of 64
+/// bytes, which is 512 bytes at the least and at most an eighth more than what was asked.
+inline constexpr std::size_t pool_unit = 64, pool_bins = 8 * 64;
+
+/// Returns the bin of a request. @throws std::bad_alloc if no memory is that large
+inline std::size_t pool_bin(std::size_t bytes) {
+  if (bytes > (std::size_t{1} << 62)) raise_bad_alloc();
+  const std::size_t units = (bytes + pool_unit - 1) / pool_unit;
+  if (units <= 8) return 0;
+  const std::size_t exponent = static_cast<std::size_t>(std::bit_width(units - 1)) - 4;
+  const std::size_t step = std::size_t{1} << exponent;
+  return 8 * exponent + ((units + step - 1) / step - 8);
+}
+
+/// Returns the bytes of a block of a bin.
+inline std::size_t pool_bin_bytes(std::size_t bin) {
+  return ((8 + bin % 8) << (bin / 8)) * pool_unit;
+}
+
+}  // namespace detail
+
+/// Counters of a pool for tests and reports: bytes, calls to the system's allocator and blocks.
+struct PoolStatistics {
+  std::size_t bytes_in_use = 0;        ///< of blocks that are out now
+  std::size_t bytes_held = 0;          ///< in use or cached
+  std::size_t peak_bytes_in_use = 0;   ///< the most there have been since the last reset
+  std::size_t most_bytes_in_use = 0;   ///< the most there have ever been
+  std::size_t bytes_missed = 0;        ///< given back to the system, and then asked for once more
+  std::size_t system_allocations = 0;  ///< calls to the system's allocator until now
+  std::size_t blocks = 0;              ///< handed out until now
+
+  /// Counts a block handed out.
+  void take(std::size_t bytes) {
+    ++blocks;
+    bytes_in_use += bytes;
+    reach(bytes_in_use);
+  }
+  /// Counts that so many bytes were in use at once.
+  void reach(std::size_t bytes) {
+    peak_bytes_in_use = (std::max)(peak_bytes_in_use, bytes);
+    most_bytes_in_use = (std::max)(most_bytes_in_use, bytes);
+  }
+};
+
+namespace detail {
+
+/// A block that nobody has.
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+/// Small blocks that a thread gave back, which it takes again without waiting for other threads,
+/// and what it has counted meanwhile. Others come here for sums over all threads, and for the
+/// blocks when the thread ends or the pool is trimmed.
+class ThreadBlocks {
+ public:
+  static constexpr std::size_t bins = 57;  ///< of blocks of up to 64 KiB
+
+  /// Takes a block out of a bin; null if there is none.
+  void* take(std::size_t bin) {
+    const std::lock_guard lock(mutex_);
+    FreeBlock* const block = first_[bin];
+    if (!block) return nullptr;
+    first_[bin] = block->next;
+    --count_[bin];
+    ++blocks_;
+    in_use_ += static_cast<std::ptrdiff_t>(pool_bin_bytes(bin));
+    peak_ = (std::max)(peak_, in_use_);
+    return block;
+  }
+
+  /// Puts a block into a bin; whether there are more of them now than are worth keeping.
+  bool give(std::size_t bin, void* data) {
+    const std::lock_guard lock(mutex_);
+    in_use_ -= static_cast<std::ptrdiff_t>(pool_bin_bytes(bin));
+    push(bin, ::new (data) FreeBlock{});
+    return count_[bin] > most(bin);
+  }
+
+  /// Moves blocks from a bin's list to this one, until it is half full.
+  void fill(std::size_t bin, FreeBlock*& from) {
+    const std::lock_guard lock(mutex_);
+    while (from && count_[bin] < most(bin) / 2) {
+      FreeBlock* const block = from;
+      from = block->next;
+      push(bin, block);
+    }
+  }
+
+  /// Moves blocks of a bin to a list: all of them, or until it is half full.
+  void empty(std::size_t bin, FreeBlock*& to, bool all) {
+    const std::lock_guard lock(mutex_);
+    while (count_[bin] > (all ? 0 : most(bin) / 2)) {
+      FreeBlock* const block = first_[bin];
+      first_[bin] = block->next;
+      --count_[bin];
+      block->next = to;
+      to = block;
+    }
+  }
+
+  /// Adds what was counted since the last call.
+  void count_into(PoolStatistics& statistics) {
+    const std::lock_guard lock(mutex_);
+    const auto with = [&](std::ptrdiff_t more) {
+      return statistics.bytes_in_use + static_cast<std::size_t>(more);
+    };
+    statistics.reach(with(peak_));
+    statistics.bytes_in_use = with(in_use_);
+    statistics.blocks += blocks_;
+    in_use_ = peak_ = 0;
+    blocks_ = 0;
+  }
+
+  ThreadBlocks* next = nullptr;  ///< of the pool's list
+
+ private:
+  /// Blocks of a bin that are worth keeping: 64, and 64 KiB of large ones, but two at the least.
+  static std::size_t most(std::size_t bin) {
+    const std::size_t bytes = std::size_t{1} << 16;
+    return (std::min)(std::size_t{64}, (std::max)(std::size_t{2}, bytes / pool_bin_bytes(bin)));
+  }
+  void push(std::size_t bin, FreeBlock* block) {
+    block->next = first_[bin];
+    first_[bin] = block;
+    ++count_[bin];
+  }
+
+  std::mutex mutex_;
+  std::array<FreeBlock*, bins> first_{};
+  std::array<std::size_t, bins> count_{};
+  std::ptrdiff_t in_use_ = 0, peak_ = 0;  ///< bytes handed out, less what came back: now, at most
+  std::size_t blocks_ = 0;                ///< handed out
+};
+
+}  // namespace detail
+
+}  // namespace infty
