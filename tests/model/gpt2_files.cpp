@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/memory/long_term_memory.hpp>
@@ -134,6 +135,15 @@ TEST_CASE("save_gpt2: shards with an index, and what was saved before is gone") 
   CHECK_FALSE(fs::exists(folder / "model.safetensors.index.json"));
   CHECK_FALSE(fs::exists(folder / "model-00001-of-00004.safetensors"));
   CHECK(logits(infty::load_gpt2<Attention>(folder.path())) == logits(model));
+}
+
+TEST_CASE("save_gpt2: a model that was moved from is refused before anything is written") {
+  auto model = infty::load_gpt2<Attention>(models / "gpt2_untied.saved");
+  const auto taken = std::move(model);
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(infty::save_gpt2(folder.path(), model),
+                    "[save_gpt2] the model's parameters are not there: it was moved from");
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("load_gpt2: half precision of both kinds") {

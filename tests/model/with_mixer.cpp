@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/tape.hpp>
@@ -157,6 +158,15 @@ TEST_CASE("with_slots: a model of MemSizers with twice the slots answers the sam
   CHECK(infty::tests::error(answers(fewer), answers(model)) > 1e-3);
   CHECK(infty::bytes_of(fewer.make_state(1)) < infty::bytes_of(model.make_state(1)));
   CHECK_THROWS_AS(infty::with_slots(model, 0), infty::ValueError);
+}
+
+TEST_CASE("with_mixer, with_slots: refuse a model that was moved from") {
+  TransformerLM<MemSizer<double>> model(sizes, {.slots = 3});
+  const auto taken = std::move(model);
+  CHECK_THROWS_WITH(infty::with_slots(model, 6),
+                    "[with_slots] the model's parameters are not there: it was moved from");
+  CHECK_THROWS_WITH(infty::with_mixer<CausalAttention<double>>(model),
+                    "[with_mixer] the model's parameters are not there: it was moved from");
 }
 
 }  // namespace with_mixer_tests

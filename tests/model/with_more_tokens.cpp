@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/memory/long_term_memory.hpp>
@@ -77,4 +78,11 @@ TEST_CASE("with_more_tokens: refuses what no vocabulary has") {
   const infty::Gpt2<infty::CausalAttention<double>> model(small(true));
   CHECK_THROWS_AS(infty::with_more_tokens(model, -1), infty::ValueError);
   CHECK_THROWS_AS(infty::with_more_tokens(model, Index{1} << 62), infty::Error);
+}
+
+TEST_CASE("with_more_tokens: refuses a model that was moved from") {
+  infty::Gpt2<infty::CausalAttention<double>> model(small(true));
+  const auto taken = std::move(model);
+  CHECK_THROWS_WITH(infty::with_more_tokens(model, 1),
+                    "[with_more_tokens] the model's parameters are not there: it was moved from");
 }

@@ -130,3 +130,13 @@ TEST_CASE("AdaptiveEmbedding: a copy on another backend; tokens out of range") {
   CHECK_THROWS_AS(layer.forward(Tensor<Index>::from({1}, {-1})), infty::ValueError);
   CHECK_THROWS_AS(layer.forward(Tensor<Index>::zeros({1, 1, 1, 1, 1, 1})), infty::ShapeError);
 }
+
+TEST_CASE("AdaptiveEmbedding: the projection of a cluster that there is not is refused") {
+  for (const AdaptiveConfig& config : embedding_configs) {
+    const AdaptiveEmbedding<float> layer(config, Random(3));
+    for (const Index i : {Index{-1}, config.clusters()})
+      CHECK_THROWS_WITH(layer.projection(i), "[AdaptiveEmbedding::projection] cluster " +
+                                                 std::to_string(i) + ": there are " +
+                                                 std::to_string(config.clusters()));
+  }
+}

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/parameters.hpp>
@@ -251,4 +252,17 @@ TEST_CASE("AdaptiveSoftmax: shapes and targets that do not fit") {
   CHECK_THROWS_WITH(layer.log_probabilities(zeros({2, 5})),
                     "[AdaptiveSoftmax] hidden is [2, 5]: it must be [..., 6]");
   CHECK_THROWS_AS(layer.head(zeros({})), infty::ShapeError);
+}
+
+TEST_CASE("AdaptiveSoftmax: is tied to no embedding without tables") {
+  const std::string why =
+      "[AdaptiveSoftmax] the embedding's tables are not there: it was made by default, or moved "
+      "from";
+  using Embedding = infty::AdaptiveEmbedding<float>;
+  CHECK_THROWS_WITH(infty::AdaptiveSoftmax<float>(Embedding(), Random(1)), why);
+  for (const AdaptiveConfig& config : {equally_wide, narrower}) {
+    Embedding embedding(config);
+    const Embedding taken = std::move(embedding);
+    CHECK_THROWS_WITH(infty::AdaptiveSoftmax<float>(embedding, Random(1)), why);
+  }
 }

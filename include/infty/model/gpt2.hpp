@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -261,5 +262,18 @@ class Gpt2
   Gpt2Config config_;
   MemoryConfig memory_config_;
 };
+
+namespace detail {
+
+/// Refuses a model that has not the parameters that its configuration says.
+/// @throws infty::ValueError for one that was moved from
+template <class Mixer>
+void require_parameters(const char* op, const Gpt2<Mixer>& model) {
+  require(model.embedding.weight.size() > 0 &&
+              std::ssize(std::get<1>(model.stack().layers).layers) == model.config().layers,
+          op, "the model's parameters are not there: it was moved from");
+}
+
+}  // namespace detail
 
 }  // namespace infty

@@ -274,7 +274,8 @@ Gpt2<Mixer> load_gpt2(const std::filesystem::path& folder, typename Mixer::Confi
 /// with their index, under the names and in the form that Hugging Face's `save_pretrained` writes;
 /// and what a memory beside the attention has learned to `memory.safetensors`, which these pass
 /// over. Each file is replaced when its new one is complete, `config.json` last.
-/// @throws infty::IoError such as for a missing folder or a full disk
+/// @throws infty::ValueError, before anything is written, for a model that was moved from;
+/// infty::IoError such as for a missing folder or a full disk
 template <class Mixer>
 void save_gpt2(const std::filesystem::path& folder, const Gpt2<Mixer>& model,
                Gpt2SaveOptions options = {}) {
@@ -296,6 +297,7 @@ void save_gpt2(const std::filesystem::path& folder, const Gpt2<Mixer>& model,
                          writer.add(name, shape, all);
                        }});
   };
+  detail::require_parameters("save_gpt2", model);
   const auto all = detail::gpt2_parameters(model);
   auto at = all.begin();
   detail::each_gpt2_tensor(model.config(), [&](const std::string& name, const Shape& shape) {

@@ -171,6 +171,18 @@ class TransformerLM : public LanguageModel<
   MemoryConfig memory_config_;
 };
 
+namespace detail {
+
+/// Refuses a model that has not the parameters that its configuration says.
+/// @throws infty::ValueError for one that was moved from
+template <class Mixer>
+void require_parameters(const char* op, const TransformerLM<Mixer>& model) {
+  require(!model.embedding.weights.empty(), op,
+          "the model's parameters are not there: it was moved from");
+}
+
+}  // namespace detail
+
 }  // namespace infty
 
 #if defined(INFTY_COMPILED) && !defined(__CUDACC__)

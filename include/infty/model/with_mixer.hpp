@@ -56,7 +56,8 @@ bool has_maps_of_attention(const Model& model) {
 ///
 ///     auto [model, report] = with_mixer<LinearAttention<float>>(trained, presets::t2r());
 ///
-/// @throws infty::ValueError if the configuration is not valid; infty::ShapeError for a parameter
+/// @throws infty::ValueError if the configuration is not valid, or the model was moved from;
+/// infty::ShapeError for a parameter
 /// of the same name and another shape
 template <class Mixer, class Other>
 Converted<Mixer> with_mixer(const TransformerLM<Other>& model, typename Mixer::Config config = {},
@@ -68,6 +69,7 @@ Converted<Mixer> with_mixer(const TransformerLM<Other>& model, typename Mixer::C
                     std::is_same_v<Backend, typename Other::BackendType>,
                 "with_mixer: both mixers must have the same Scalar and BackendType; `to` makes "
                 "them so");
+  detail::require_parameters("with_mixer", model);
   Converted<Mixer> made{TransformerLM<Mixer>(model.config(), config, random), {}};
   std::map<std::string, V> there;
   for_each_parameter(model, [&](const std::string& name, const V& x) { there.emplace(name, x); });
@@ -89,10 +91,12 @@ Converted<Mixer> with_mixer(const TransformerLM<Other>& model, typename Mixer::C
 }
 
 /// A model of MemSizers with another number of slots, and parameters of its own: every mixer is
-/// `MemSizer::with_slots(slots)`, all else is copied. @throws as there
+/// `MemSizer::with_slots(slots)`, all else is copied. @throws as there, and infty::ValueError for a
+/// model that was moved from
 template <class T, class Backend>
 TransformerLM<MemSizer<T, Backend>> with_slots(const TransformerLM<MemSizer<T, Backend>>& model,
                                                Index slots) {
+  detail::require_parameters("with_slots", model);
   MemSizerConfig config = model.memory_config();
   config.slots = slots;
   auto out = with_mixer<MemSizer<T, Backend>>(model, config).model;

@@ -15,11 +15,13 @@ namespace infty {
 /// copies of all weights. The new rows of the embedding, and of a head of its own, are normal with
 /// deviation .02, as GPT-2's are at first.
 /// @param more    tokens, at least 0   @param random  draws the new rows
-/// @throws infty::ValueError for fewer, or more than a vocabulary may have
+/// @throws infty::ValueError for fewer, or more than a vocabulary may have, and for a model
+/// that was moved from
 template <class Mixer>
 Gpt2<Mixer> with_more_tokens(const Gpt2<Mixer>& model, Index more, Random random = Random(0)) {
   using V = typename Gpt2<Mixer>::V;
   require_at_least("with_more_tokens", "more", more, 0);
+  detail::require_parameters("with_more_tokens", model);
   Gpt2Config config = model.config();
   require_sizes("with_more_tokens", {{"more", more}, {"model_dim", config.model_dim}});
   config.vocabulary += more;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -59,7 +60,10 @@ class AdaptiveEmbedding {
   const AdaptiveConfig& config() const { return config_; }
 
   /// Returns the map of cluster i, [d, width], empty if there is none.
+  /// @throws infty::ValueError unless i is one of the clusters
   V projection(Index i) const {
+    require(0 <= i && i < config_.clusters(), "AdaptiveEmbedding::projection", "cluster ", i,
+            ": there are ", config_.clusters());
     if (projections.empty()) return {};
     return projections[projections.size() == 1 ? 0 : static_cast<std::size_t>(i)];
   }
@@ -124,5 +128,19 @@ class AdaptiveEmbedding {
 
   AdaptiveConfig config_;
 };
+
+namespace detail {
+
+/// Refuses an embedding that has not the tables and maps that its configuration says.
+/// @throws infty::ValueError for one that was made by default, or moved from
+template <class T, class B>
+void require_tables(const char* op, const AdaptiveEmbedding<T, B>& embedding) {
+  const AdaptiveConfig& config = embedding.config();
+  require(std::ssize(embedding.weights) == config.clusters() &&
+              embedding.projections.empty() != config.projected(),
+          op, "the embedding's tables are not there: it was made by default, or moved from");
+}
+
+}  // namespace detail
 
 }  // namespace infty

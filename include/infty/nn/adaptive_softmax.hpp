@@ -51,9 +51,11 @@ class AdaptiveSoftmax {
 
   /// Takes the embedding's tables as weights and its projections as those of all clusters but the
   /// first, whose projection stays its own, as Transformer-XL ties them.
+  /// @throws infty::ValueError for an embedding that was made by default, or moved from
   AdaptiveSoftmax(const AdaptiveEmbedding<T, Backend>& embedding, Random random,
                   bool tie_weights = true, bool tie_projections = true)
-      : AdaptiveSoftmax(embedding.config(), random, &embedding, tie_weights, tie_projections) {}
+      : AdaptiveSoftmax((detail::require_tables("AdaptiveSoftmax", embedding), embedding.config()),
+                        random, &embedding, tie_weights, tie_projections) {}
 
   /// The constants as given.
   const AdaptiveConfig& config() const { return config_; }
