@@ -118,3 +118,24 @@ TEST_CASE("MetaReplay: episodes, their replay, and first-order gradients by hand
       CHECK(answers[i] == std::vector<Index>{adapted.answer(questions[i])});
   }
 }
+
+TEST_CASE("MetaReplay: a batch that is refused is kept nowhere, and the next one is learned") {
+  using namespace infty::tests;
+  const infty::SparseReplayConfig replay{.interval = 16, .rate = .2};
+  const LocalAdaptationConfig inner{
+      .neighbours = 4, .steps = 2, .learning_rate = .3, .lambda = 0, .part = "head."};
+  auto learner = tiny_learner(), untroubled = tiny_learner();
+  infty::MetaReplay<TinyModel> method(replay, inner), other(replay, inner);
+  for (Index i = 0; i < 10; ++i) {
+    auto wrong = batch(i);
+    wrong.back().labels = {99};
+    CHECK_THROWS_AS(method.learn(learner, wrong), infty::ValueError);
+    wrong.back().labels = {};
+    CHECK_THROWS_AS(method.learn(learner, wrong), infty::ShapeError);
+    CHECK_THROWS_AS(method.learn(learner, {}), infty::ValueError);
+    method.learn(learner, batch(i));
+    other.learn(untroubled, batch(i));
+    CHECK(learner.memory.offered() == untroubled.memory.offered());
+    CHECK(numbers_of(learner.model) == numbers_of(untroubled.model));
+  }
+}

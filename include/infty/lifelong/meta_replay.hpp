@@ -43,9 +43,12 @@ class MetaReplay {
 
   /// Keeps a batch for the support set, or ends the episode with it as the query set: with a step
   /// of the model. An episode of replay ends when its support set is full. Every batch is offered
-  /// to the memory. b is the largest batch so far: the last one of a task may be smaller.
-  /// @throws what model and memory do
+  /// to the memory. b is the largest batch so far: the last one of a task may be smaller. A batch
+  /// that the model cannot take the loss of is kept nowhere. An episode whose step throws is over.
+  /// @throws infty::ValueError if there are no examples; what model and memory do
   void learn(Learner<Model>& learner, std::span<const Example> batch) {
+    require(!batch.empty(), "MetaReplay::learn", "there are no examples");
+    learner.model.losses(batch);
     learner.write(batch);
     batch_ = (std::max)(batch_, std::ssize(batch));
     const bool full = std::ssize(support_) == inner_.steps;
@@ -54,14 +57,14 @@ class MetaReplay {
     const bool replays =
         replay_.drawn() > 0 && learner.memory.size() > 0 && (episode_ + 1) % episodes(batch_) == 0;
     if (!full && !replays) return;
+    const auto support = std::exchange(support_, {});
     if (full)
-      differentiate(learner, support_, batch);
+      differentiate(learner, support, batch);
     else
-      differentiate(learner, support_,
+      differentiate(learner, support,
                     learner.memory.examples(learner.memory.draw(replay_.drawn(), learner.random)));
     learner.step();
     ++episode_;
-    support_.clear();
   }
 
   /// What the model answers behind m steps on batches of the memory. @throws what model and memory
