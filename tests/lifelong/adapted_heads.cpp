@@ -131,4 +131,13 @@ TEST_CASE("AdaptedHeads: what cannot go side by side is refused") {
   CHECK_THROWS_AS(heads.adapt(uneven), infty::ShapeError);
   CHECK_THROWS_AS(heads.adapt(none), infty::ShapeError);
   CHECK(heads.adapt({}).weight.size() == 0);
+  for (const Index place : {Index{-1}, Index{20}, Index{1} << 60}) {
+    const std::vector<std::vector<Index>> nowhere{{0, 19}, {place, 1}};
+    CHECK_THROWS_AS(heads.adapt(nowhere), infty::ShapeError);
+  }
+  for (const std::vector<Index>& labels : {std::vector<Index>{}, {1, 2}}) {
+    auto odd = examples;
+    odd[1].labels = labels;
+    CHECK_THROWS_AS(Heads(head, odd), infty::ShapeError);
+  }
 }

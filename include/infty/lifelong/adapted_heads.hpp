@@ -69,11 +69,16 @@ class AdaptedHeads {
 
   /// Reads the examples. @param local  of the model: its constants; must outlive this, as examples
   /// must
-  /// @throws infty::ValueError unless `side_by_side(local)`; what the model does
+  /// @throws infty::ValueError unless `side_by_side(local)`; infty::ShapeError unless each example
+  /// has one label; what the model does
   AdaptedHeads(const LocalAdaptation<Model>& local, std::span<const Example> examples)
-      : local_(&local), examples_(examples), features_(features(examples)) {
+      : local_(&local), examples_(examples) {
     require(side_by_side(local), "AdaptedHeads",
             "what is read of examples adapts, too, or the head has no bias");
+    for (std::size_t i = 0; i < examples.size(); ++i)
+      require<ShapeError>(examples[i].labels.size() == 1, "AdaptedHeads", "example ", i, " has ",
+                          examples[i].labels.size(), " labels: the head wants 1");
+    features_ = features(examples);
   }
 
   /// Whether a model's head adapts alone, so that many can side by side.
@@ -89,7 +94,8 @@ class AdaptedHeads {
 
   /// The head of each question behind L steps on its neighbours, k of them for each.
   /// @param neighbours  Q of them, by their places among the examples
-  /// @throws infty::ShapeError unless all have the same k >= 1; what the model does
+  /// @throws infty::ShapeError unless all have the same k >= 1, of places that there are; what the
+  /// model does
   Heads adapt(std::span<const std::vector<Index>> neighbours) const {
     const auto& head = local_->model().head.map;
     const auto Q = std::ssize(neighbours), d = head.weight.dim(1), C = head.weight.dim(0);
@@ -100,8 +106,10 @@ class AdaptedHeads {
       require<ShapeError>(k >= 1 && std::ssize(of) == k, "AdaptedHeads::adapt", "questions have ",
                           k, " and ", of.size(), " neighbours: all must have the same, 1 or more");
       for (const Index i : of) {
+        require<ShapeError>(i >= 0 && i < std::ssize(examples_), "AdaptedHeads::adapt",
+                            "a neighbour is ", i, ": there are ", examples_.size(), " examples");
         read.insert(read.end(), features_.begin() + i * d, features_.begin() + (i + 1) * d);
-        labels.push_back(examples_[static_cast<std::size_t>(i)].labels.at(0));
+        labels.push_back(examples_[static_cast<std::size_t>(i)].labels.front());
       }
     }
     const V x(Tensor<T, B>::from(Shape{Q, k, d}, read));
