@@ -69,6 +69,14 @@ TEST_CASE("paired_difference: fewer than three pairs, or equal differences, give
   CHECK(std::isinf(few.high));
   CHECK_FALSE(few.decided());
   CHECK_FALSE(paired_difference(three, other).decided());
+  // Nor do those whose sum is rounded.
+  for (std::size_t n = 3; n < 20; ++n)
+    for (const double all : {.1, .3, 1e-300, 1e300}) {
+      const auto equal = paired_difference(std::vector(n, all), std::vector(n, 0.));
+      CHECK(equal.mean == all);
+      CHECK(equal.low == all);
+      CHECK_FALSE(equal.decided());
+    }
 }
 
 TEST_CASE("paired_difference: equal memories are told apart no more often than it says") {

@@ -83,8 +83,10 @@ inline PairedDifference paired_difference(std::span<const double> first,
     differences.push_back(first[i] - second[i]);
     require<NonFiniteError>(math::is_finite(differences.back()), "paired_difference", "pair ", i,
                             " is ", first[i], " and ", second[i]);
-    result.mean += differences.back() / count;
+    // From the first on, so that equal differences are exactly their mean.
+    result.mean += differences.back() / count - differences.front() / count;
   }
+  result.mean += differences.front();
   double half = math::infinity<double>;
   if (result.pairs >= 3) {
     double squares = 0;
