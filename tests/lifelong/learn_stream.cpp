@@ -246,6 +246,24 @@ TEST_CASE("Learner: by the rule score it holds what is unsure, or what it is tol
         *std::max_element(others.begin(), others.end()));
 }
 
+TEST_CASE("Learner: a gradient whose square overflows stops, unless it is clipped") {
+  using namespace learn_stream_tests;
+  const infty::LearnerConfig any{}, clipped{.max_norm = 1};
+  infty::Learner<Model> stops(infty::tests::small_classifier<float>(), 4, any),
+      steps(infty::tests::small_classifier<float>(), 4, clipped);
+  for (auto* const one : {&stops, &steps}) {
+    one->differentiate(infty::tests::small_examples(4));
+    one->model.head.map.bias.grad().fill(1e25F);
+  }
+  const auto before = stops.model.head.map.bias.value().to_vector();
+  CHECK_THROWS_WITH(stops.step(), Catch::Contains("[Learner::step] the gradients' norm is ") &&
+                                      Catch::Contains("whose square is no number in Adam"));
+  CHECK(stops.model.head.map.bias.value().to_vector() == before);
+  CHECK(stops.adam.steps() == 0);
+  CHECK_NOTHROW(steps.step());
+  CHECK(steps.adam.steps() == 1);
+}
+
 TEST_CASE("learn_stream: what cannot be is refused") {
   using namespace learn_stream_tests;
   auto model = learner();

@@ -70,9 +70,12 @@ class Learner {
   }
 
   /// Clips the gradients and takes a step along them.
-  /// @throws infty::NonFiniteError that names a parameter; then nothing has changed but gradients
+  /// @throws infty::NonFiniteError that names a parameter, or the norm of gradients whose squares
+  /// are not finite; then nothing has changed but gradients
   void step() {
-    clip_grad_norm(adam.parameters(), config_.max_norm);
+    const double norm = clip_grad_norm(adam.parameters(), config_.max_norm);
+    require<NonFiniteError>(detail::has_square<T>(norm, config_.max_norm), "Learner::step",
+                            "the gradients' norm is ", norm, ", whose square is no number in Adam");
     adam.step();
   }
 

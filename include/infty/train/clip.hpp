@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <vector>
 
 #include <infty/core/backend.hpp>
@@ -76,6 +78,14 @@ void clip_to(const std::vector<NamedParameter<T, B>>& parameters, double norm, d
 inline void check_max_norm(double max_norm) {
   require(!math::is_nan(max_norm) && max_norm > 0, "clip_grad_norm", "max_norm is ", max_norm,
           ": it must be above 0");
+}
+
+/// Whether the square of a gradient of this norm, once it is clipped, is a number in T. Else Adam's
+/// second moment would be infinite from then on, and its parameter never move again.
+template <class T>
+bool has_square(double norm, double max_norm) {
+  const double most = std::sqrt(static_cast<double>((std::numeric_limits<T>::max)()));
+  return (std::min)(norm, max_norm) < most;
 }
 
 }  // namespace detail

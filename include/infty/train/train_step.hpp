@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -105,9 +103,7 @@ void finish_step(Adam<T, B>& adam, const TrainStepConfig& config, TrainStep& ste
                                   raise<NonFiniteError>("train_step", "step ", adam.steps(),
                                                         ", loss ", step.loss, ": ", what);
                                 });
-  // Adam's second moment would be infinite from then on, and its parameter never move again.
-  const double most = std::sqrt(static_cast<double>((std::numeric_limits<T>::max)()));
-  require<NonFiniteError>((std::min)(step.grad_norm, config.max_norm) < most, "train_step", "step ",
+  require<NonFiniteError>(has_square<T>(step.grad_norm, config.max_norm), "train_step", "step ",
                           adam.steps(), ", loss ", step.loss, ": the gradients' norm is ",
                           step.grad_norm, ", whose square is no number in Adam");
   clip_groups(adam, squares, step.grad_norm, config.max_norm);
