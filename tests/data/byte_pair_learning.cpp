@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -81,4 +82,20 @@ TEST_CASE("byte pairs: constants out of their range", "[data]") {
   CHECK_THROWS_WITH(learner.learn({.names = {""}}), Contains("names has an empty one"));
   CHECK_THROWS_WITH(learner.learn({.names = {"\xFF"}}), Contains("is no UTF-8"));
   CHECK_THROWS_AS(infty::BytePairs{}.save("/nonexistent"), infty::IoError);
+}
+
+TEST_CASE("byte pairs: no merge makes what a name is written as", "[data]") {
+  BytePairLearner learner;
+  learner.add("the the the the then there");
+  const BytePairs made = learner.learn({.tokens = 300, .names = {"the", "\xC4\xA0t"}});  // "Ġt"
+  for (const std::string token : {"the", " t"})
+    CHECK(std::find(made.tokens.begin(), made.tokens.end(), token) == made.tokens.end());
+  CHECK(std::find(made.tokens.begin(), made.tokens.end(), "he") != made.tokens.end());
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("infty_byte_names_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  made.save(folder);
+  const infty::BytePairEncoding read(folder / "vocab.json", folder / "merges.txt");
+  std::filesystem::remove_all(folder);
+  CHECK(read.find("the") == static_cast<TokenId>(made.tokens.size()));
 }

@@ -82,7 +82,8 @@ struct BytePairConfig {
 /// Learns a byte pair encoding [Sennrich et al. 2016, algorithm 1] over bytes [Radford et al.
 /// 2019]: the pair of neighbours that stands most often in the pieces of a text becomes a token,
 /// again and again. Of pairs that stand as often, the one of smaller numbers, as Hugging Face's
-/// `tokenizers` has it, whose merges these are.
+/// `tokenizers` has it, whose merges these are. A pair that files would write as they write a name
+/// is passed over.
 class BytePairLearner {
  public:
   /// Counts a text's pieces. Pieces end where texts do.
@@ -122,6 +123,7 @@ class BytePairLearner {
    public:
     Learning(const Counts& counts, const BytePairConfig& config) : config_(config) {
       out_.names = config.names;
+      for (const std::string& name : config.names) named_.insert(*detail::bytes_of_symbols(name));
       // Bytes are numbered by the symbols that files write them by.
       const auto symbol = detail::gpt2_byte_symbols();
       std::vector<std::size_t> order(symbol.size());
@@ -155,6 +157,7 @@ class BytePairLearner {
           continue;
         }
         if (times < config_.least) break;
+        if (named_.contains(token(first.pair.first) + token(first.pair.second))) continue;
         merge(first.pair);
         merged(std::ssize(out_.tokens));
       }
@@ -189,6 +192,8 @@ class BytePairLearner {
       return at->second;
     }
 
+    const std::string& token(TokenId id) const { return out_.tokens[static_cast<std::size_t>(id)]; }
+
     // Adds a word's pairs, or takes them away by a sign of -1.
     void count(std::size_t word, std::int64_t sign) {
       const auto& [parts, times] = words_[word];
@@ -200,7 +205,6 @@ class BytePairLearner {
     }
 
     void merge(const Pair& pair) {
-      const auto token = [&](TokenId id) { return out_.tokens[static_cast<std::size_t>(id)]; };
       out_.merges.emplace_back(token(pair.first), token(pair.second));
       const TokenId made = add_token(token(pair.first) + token(pair.second));
       const std::unordered_set<std::size_t> words = std::move(pairs_.at(key(pair)).words);
@@ -227,6 +231,7 @@ class BytePairLearner {
 
     const BytePairConfig& config_;
     BytePairs out_;
+    std::unordered_set<std::string> named_;  // bytes that a name is written as
     std::vector<Word> words_;
     std::unordered_map<std::string, TokenId> numbers_;
     std::unordered_map<std::uint64_t, State> pairs_;
