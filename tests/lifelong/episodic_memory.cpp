@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <span>
@@ -65,6 +66,14 @@ TEST_CASE("count_forgetting: what was known at one look and is not at the next")
   Forgetful often;
   infty::count_forgetting(often, std::span(examples).first(30), 10, 7);
   CHECK(often.looks == std::vector<Index>{1, 2, 3});
+  constexpr Index most = std::numeric_limits<Index>::max();
+  Forgetful at_once, always;
+  infty::count_forgetting(at_once, examples, most, most);
+  CHECK(at_once.batches == std::vector<Index>{600});
+  CHECK(at_once.looks == std::vector<Index>{1});
+  infty::count_forgetting(always, std::span(examples).first(30), 10, most);
+  CHECK(always.looks == std::vector<Index>{1, 2, 3});
+  CHECK(infty::count_forgetting(often, {}, 3, 2).counts().empty());
   CHECK_THROWS_AS(infty::count_forgetting(often, examples, 0, 1), infty::ValueError);
   CHECK_THROWS_AS(infty::count_forgetting(often, examples, 1, 0), infty::ValueError);
 }

@@ -53,7 +53,10 @@ ForgettingEvents count_forgetting(L& learner, std::span<const Example> examples,
                                   Index looks) {
   require_at_least("count_forgetting", "batch", batch, 1);
   require_at_least("count_forgetting", "looks", looks, 1);
-  const Index n = std::ssize(examples), steps = (n + batch - 1) / batch;
+  const Index n = std::ssize(examples);
+  batch = (std::min)(batch, (std::max)(n, Index{1}));
+  const Index steps = (n + batch - 1) / batch;
+  looks = (std::min)(looks, steps);
   const auto part = [&](Index at, Index size) {
     return examples.subspan(static_cast<std::size_t>(at),
                             static_cast<std::size_t>((std::min)(size, n - at)));
