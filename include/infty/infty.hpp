@@ -98,6 +98,7 @@
 #include <infty/lifelong/forgetting_events.hpp>
 #include <infty/lifelong/fwd.hpp>
 #include <infty/lifelong/gradients.hpp>
+#include <infty/lifelong/label_losses.hpp>
 #include <infty/lifelong/learn_stream.hpp>
 #include <infty/lifelong/learner.hpp>
 #include <infty/lifelong/local_adaptation.hpp>

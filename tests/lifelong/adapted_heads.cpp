@@ -140,4 +140,8 @@ TEST_CASE("AdaptedHeads: what cannot go side by side is refused") {
     odd[1].labels = labels;
     CHECK_THROWS_AS(Heads(head, odd), infty::ShapeError);
   }
+  auto ignored = examples;
+  ignored[1].labels = {infty::ignore_index};
+  CHECK_THROWS_AS(Heads(head, ignored).adapt(std::vector<std::vector<Index>>{{1}}),
+                  infty::ValueError);
 }

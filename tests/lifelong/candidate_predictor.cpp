@@ -171,6 +171,7 @@ TEST_CASE("CandidatePredictor: what cannot be is refused") {
                     Catch::Contains("example 0 has no candidates"));
   CHECK_THROWS_AS(loss({.tokens = {0, 1, 3}, .labels = {}}), infty::ShapeError);
   CHECK_THROWS_AS(loss({.tokens = {0, 1, 3}, .labels = {1}}), infty::ValueError);
+  CHECK_THROWS_AS(loss({.tokens = {0, 1, 3}, .labels = {infty::ignore_index}}), infty::ValueError);
   CHECK_THROWS_AS(loss({.tokens = {0, 1, 11}, .labels = {0}}), infty::ValueError);
   const Example front{.tokens = {1, 3}, .labels = {0}};
   CHECK_THROWS_WITH(model.keys(std::span<const Example>(&front, 1)),

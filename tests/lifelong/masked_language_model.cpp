@@ -161,4 +161,6 @@ TEST_CASE("MaskedLanguageModel: what cannot be is refused") {
                     Catch::Contains("text 0 has 0 places and 1 targets"));
   CHECK_THROWS_AS(loss({.tokens = {1, 11}, .places = {0}, .targets = {1}}), infty::ValueError);
   CHECK_THROWS_AS(loss({.tokens = {1, 2}, .places = {0}, .targets = {11}}), infty::ValueError);
+  CHECK_THROWS_AS(loss({.tokens = {1, 2}, .places = {0}, .targets = {infty::ignore_index}}),
+                  infty::ValueError);
 }

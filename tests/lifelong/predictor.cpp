@@ -200,6 +200,12 @@ TEST_CASE("Predictor: what it is given wrong is refused") {
   CHECK_THROWS_AS(model.loss(refused({{}, {0}})), infty::ValueError);
   CHECK_THROWS_AS(model.loss(refused({{11}, {0}})), infty::ValueError);
   CHECK_THROWS_AS(model.loss(refused({{1}, {3}})), infty::ValueError);
+  CHECK_THROWS_AS(model.loss(refused({{1}, {infty::ignore_index}})), infty::ValueError);
+  CHECK_THROWS_AS(model.losses(refused({{1}, {infty::ignore_index}})), infty::ValueError);
+  const infty::SpanHead<double> span(4, Random(1));
+  const infty::Variable<double> hidden(infty::Tensor<double>::zeros({1, 3, 4}));
+  const auto ends = infty::Tensor<Index>::from({1, 2}, {0, infty::ignore_index});
+  CHECK_THROWS_AS(span.losses(hidden, ends), infty::ValueError);
   CHECK_THROWS_AS(model.loss(refused({{1}, {}})), infty::ShapeError);
   CHECK_THROWS_AS(model.answers(refused({{1, 2, 3, 4, 5, 6, 7, 8, 9}, {0}})), infty::ShapeError);
 }

@@ -16,6 +16,7 @@
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/lifelong/class_head.hpp>
+#include <infty/lifelong/label_losses.hpp>
 #include <infty/lifelong/local_adaptation.hpp>
 
 namespace infty {
@@ -130,7 +131,7 @@ class AdaptedHeads {
       {
         Tape tape;
         const V scores = matmul(x, transpose(weight, 1, 2)) + bias;
-        tape.backward(sum(token_losses(scores, y), T(1) / static_cast<T>(k)));
+        tape.backward(sum(detail::label_losses(scores, y), T(1) / static_cast<T>(k)));
       }
       go_down(weight, from);
       go_down(bias, from_bias);

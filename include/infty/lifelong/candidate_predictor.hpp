@@ -15,9 +15,9 @@
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/lifelong/example.hpp>
+#include <infty/lifelong/label_losses.hpp>
 #include <infty/lifelong/predictor.hpp>
 #include <infty/lifelong/texts_by_length.hpp>
-#include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/linear.hpp>
 
@@ -110,7 +110,7 @@ class CandidatePredictor {
     require(!examples.empty(), "CandidatePredictor::loss", "there are no examples");
     V total;
     each_count(reading, [&](const V& scores, const std::vector<std::size_t>& rows) {
-      const V part = sum(token_losses(scores, labels_of(examples, rows)),
+      const V part = sum(detail::label_losses(scores, labels_of(examples, rows)),
                          Scalar(1) / static_cast<Scalar>(examples.size()));
       total = total.size() == 0 ? part : total + part;
     });
@@ -122,7 +122,7 @@ class CandidatePredictor {
     const auto guard = no_grad();
     std::vector<double> out(examples.size(), 0);
     each_count(read(examples), [&](const V& scores, const std::vector<std::size_t>& rows) {
-      const auto all = token_losses(scores, labels_of(examples, rows)).value().to_vector();
+      const auto all = detail::label_losses(scores, labels_of(examples, rows)).value().to_vector();
       for (std::size_t i = 0; i < rows.size(); ++i) out[rows[i]] = static_cast<double>(all[i]);
     });
     return out;

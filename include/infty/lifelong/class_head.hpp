@@ -6,7 +6,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/lifelong/fwd.hpp>
-#include <infty/nn/cross_entropy.hpp>
+#include <infty/lifelong/label_losses.hpp>
 #include <infty/nn/linear.hpp>
 
 namespace infty {
@@ -38,7 +38,7 @@ struct ClassHead {
   /// -log p of each class named, [n, L, d] and [n, 1] -> [n, 1].
   /// @throws infty::ShapeError; infty::ValueError for a class out of range
   V losses(const V& hidden, const Tensor<Index, Backend>& classes) const {
-    return token_losses(logits(hidden), classes);
+    return detail::label_losses(logits(hidden), classes);
   }
 
   /// The most probable class of each text [n, L, d], the first of equals.

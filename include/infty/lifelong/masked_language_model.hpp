@@ -12,9 +12,9 @@
 #include <infty/autograd/linear.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
+#include <infty/lifelong/label_losses.hpp>
 #include <infty/lifelong/masking.hpp>
 #include <infty/lifelong/texts_by_length.hpp>
-#include <infty/nn/cross_entropy.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
@@ -70,7 +70,8 @@ class MaskedLanguageModel {
     require(guessed > 0, "MaskedLanguageModel::loss", "there is no word to be guessed");
     V total;
     each_group(texts, [&](const V& logits, const Tensor<Index, BackendType>& targets) {
-      const V part = sum(token_losses(logits, targets), Scalar(1) / static_cast<Scalar>(guessed));
+      const V part =
+          sum(detail::label_losses(logits, targets), Scalar(1) / static_cast<Scalar>(guessed));
       total = total.size() == 0 ? part : total + part;
     });
     return total;

@@ -5,7 +5,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/lifelong/fwd.hpp>
-#include <infty/nn/cross_entropy.hpp>
+#include <infty/lifelong/label_losses.hpp>
 #include <infty/nn/linear.hpp>
 
 namespace infty {
@@ -38,7 +38,7 @@ struct SpanHead {
   /// -log p of first and last tokens, [n, L, d] and [n, 2] -> [n, 2].
   /// @throws infty::ShapeError; infty::ValueError for a token that is not there
   V losses(const V& hidden, const Tensor<Index, Backend>& ends) const {
-    return token_losses(logits(hidden), ends);
+    return detail::label_losses(logits(hidden), ends);
   }
 
   /// The first and the last token of the span that has the highest product of both probabilities,
