@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 #include <vector>
 
 #include <infty/core/random.hpp>
@@ -115,6 +116,10 @@ TEST_CASE("paired_difference: what cannot be is refused") {
   CHECK_THROWS_AS(paired_difference(a, bad), infty::NonFiniteError);
   CHECK_THROWS_AS(paired_difference(a, a, 0), infty::ValueError);
   CHECK_THROWS_AS(paired_difference(a, a, 1, 0), infty::ValueError);
+  for (const auto& [comparisons, rate] : {std::pair{Index{1}, 1e-17}, {Index{100}, 1e-11}})
+    CHECK_THROWS_WITH(paired_difference(a, a, comparisons, rate),
+                      Catch::Contains("[paired_difference] error_rate is "));
+  CHECK_NOTHROW(paired_difference(a, a, 1, 1e-12));
   CHECK_THROWS_AS(student_bound(1, 3), infty::ValueError);
   CHECK_THROWS_AS(student_bound(.5, 0), infty::ValueError);
   CHECK_THROWS_AS(student_within(-1, 3), infty::ValueError);

@@ -65,7 +65,7 @@ struct PairedDifference {
 /// probability 1 - error_rate, whatever their dependence: where nothing differs, one verdict or
 /// more is among them with the probability error_rate at most. Exact for normal differences.
 /// @param comparisons  >= 1, that were fixed before the measurements were seen
-/// @param error_rate   in (0, 1)
+/// @param error_rate   in (0, 1), of which each comparison is left 1e-12 at least
 /// @throws infty::ValueError for other numbers, spans of different sizes, or none;
 /// infty::NonFiniteError for measurements that are not finite
 inline PairedDifference paired_difference(std::span<const double> first,
@@ -76,6 +76,9 @@ inline PairedDifference paired_difference(std::span<const double> first,
   require_at_least("paired_difference", "comparisons", comparisons, 1);
   require(error_rate > 0 && error_rate < 1, "paired_difference", "error_rate is ", error_rate,
           ": it must lie in (0, 1)");
+  const double left = error_rate / static_cast<double>(comparisons);
+  require(left >= 1e-12, "paired_difference", "error_rate is ", error_rate, ": it leaves each of ",
+          comparisons, " comparisons ", left, ", which must be at least 1e-12");
   const auto count = static_cast<double>(first.size());
   std::vector<double> differences;
   PairedDifference result{.pairs = static_cast<Index>(first.size())};
@@ -92,8 +95,7 @@ inline PairedDifference paired_difference(std::span<const double> first,
     double squares = 0;
     for (const double difference : differences)
       squares += (difference - result.mean) * (difference - result.mean);
-    half = student_bound(1 - error_rate / static_cast<double>(comparisons), result.pairs - 1) *
-           std::sqrt(squares / (count - 1) / count);
+    half = student_bound(1 - left, result.pairs - 1) * std::sqrt(squares / (count - 1) / count);
   }
   result.low = result.mean - half;
   result.high = result.mean + half;
