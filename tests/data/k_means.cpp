@@ -84,4 +84,7 @@ TEST_CASE("k_means: what cannot be is refused") {
   CHECK_THROWS_AS(infty::k_means({{1, 2}, {3}}, 1, Random(1)), infty::ShapeError);
   CHECK_THROWS_WITH(infty::k_means({{1}, {std::nan("")}}, 1, Random(1)),
                     Catch::Contains("point 1 has the number nan"));
+  CHECK_THROWS_WITH(infty::k_means({{1}, {1e200}}, 2, Random(1)),
+                    Catch::Contains("point 1 has the number 1e+200"));
+  CHECK(infty::k_means({{1e140}, {-1e140}}, 2, Random(1)).squares == 0);
 }

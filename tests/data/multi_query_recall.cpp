@@ -77,6 +77,13 @@ TEST_CASE("MultiQueryRecallConfig: what cannot be is refused") {
   refused({.vocabulary = 8, .pairs = 4}, "vocabulary is 8: it must be even, and its half larger");
   refused({.vocabulary = 11, .pairs = 4}, "vocabulary is 11");
   refused({.power = std::nan("")}, "power is nan");
+  refused({.power = 400}, "power is 400: the last slot weighs 10^");
+  refused({.power = -1e300}, "power is -1e+300");
+  for (const double power : {-190., 190.}) {  // all slots are asked, in any order
+    Random draws(1);
+    CHECK_NOTHROW(
+        MultiQueryRecallTask({.length = 64, .pairs = 16, .power = power}).sample(9, draws));
+  }
   refused({.length = Index{1} << 62}, "length is 4611686018427387904");
   Random random(1);
   CHECK(MultiQueryRecallTask({}).sample(0, random).inputs.empty());

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <infty/core/error.hpp>
-#include <infty/core/finite.hpp>
 #include <infty/core/random.hpp>
 
 namespace infty {
@@ -105,8 +104,8 @@ inline Clusters lloyd(const std::vector<std::vector<double>>& points,
 /// of equals. Clusters are numbered in the order in which the points come to them.
 /// @param points  of equally many numbers each
 /// @param starts  runs  @param rounds  of each at most
-/// @throws infty::ValueError unless 1 <= k <= points, starts, rounds >= 1 and all numbers are
-/// finite; infty::ShapeError for points of different lengths
+/// @throws infty::ValueError unless 1 <= k <= points, starts, rounds >= 1 and all numbers lie in
+/// [-1e140, 1e140], whose squares have a sum; infty::ShapeError for points of different lengths
 inline Clusters k_means(const std::vector<std::vector<double>>& points, Index k, Random random,
                         Index starts = 10, Index rounds = 100) {
   require(k >= 1 && k <= std::ssize(points), "k_means", "k is ", k, ": it must lie in [1, ",
@@ -117,7 +116,8 @@ inline Clusters k_means(const std::vector<std::vector<double>>& points, Index k,
     require<ShapeError>(points[i].size() == points.front().size(), "k_means", "point ", i, " has ",
                         points[i].size(), " numbers, and point 0 has ", points.front().size());
     for (const double x : points[i])
-      require(math::is_finite(x), "k_means", "point ", i, " has the number ", x);
+      require(x >= -1e140 && x <= 1e140, "k_means", "point ", i, " has the number ", x,
+              ": it must lie in [-1e140, 1e140]");
   }
   Clusters best;
   for (Index start = 0; start < starts; ++start) {

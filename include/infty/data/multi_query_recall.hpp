@@ -21,7 +21,8 @@ struct MultiQueryRecallConfig {
   Index vocabulary = 8192;          ///< V: 0 fills, keys are below V / 2, values from there on
   Index length = 64;                ///< n, tokens of a sequence, at least 4 pairs
   Index pairs = 4;                  ///< P, pairs of a key and a value, at least 1
-  double power = .01;               ///< a: slot j is asked with probability ~ (j + 1)^(a - 1)
+  double power = .01;               ///< a: slot j is asked with probability ~ (j + 1)^(a - 1),
+                                    ///< which must lie in [1e-280, 1e280] for all j
   bool random_non_queries = false;  ///< what is no pair and no question: any token, or else 0
 
   /// Checks all constants.
@@ -37,6 +38,9 @@ struct MultiQueryRecallConfig {
             ": it must be even, and its half larger than pairs = ", pairs);
     require(math::is_finite(power), "MultiQueryRecallConfig", "power is ", power,
             ": it must be finite");
+    const double last = std::log10(static_cast<double>(length / 2 - pairs)) * (power - 1);
+    require(last >= -280 && last <= 280, "MultiQueryRecallConfig", "power is ", power,
+            ": the last slot weighs 10^", last, ", which must lie in [1e-280, 1e280]");
   }
 };
 
