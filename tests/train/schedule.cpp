@@ -62,7 +62,15 @@ TEMPLATE_TEST_CASE("schedule: rises to its peak, falls to its floor, and never l
     else
       CHECK(rate(step) <= rate(step - 1));
     CHECK(rate(step) <= 1);
-    if (step >= 17) CHECK(rate(step) >= Approx(0.1));
+    if (step >= 17) CHECK(rate(step) >= 0.1);
+  }
+  for (int i = 1; i < 300; ++i) {
+    const double peak = i / 7., floor = peak * (i % 11) / 11;
+    const TestType ends{.peak = peak, .warmup_steps = 0, .total_steps = 2 + i, .floor = floor};
+    CAPTURE(i);
+    CHECK(ends(2 + i) == floor);
+    CHECK(ends(1 + i) >= floor);
+    CHECK(ends(1'000'000) == floor);
   }
 }
 

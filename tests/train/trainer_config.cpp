@@ -46,10 +46,15 @@ TEST_CASE("TrainerConfig: what cannot be is refused by name") {
                     "[TrainerConfig] max_norm is -1: it must be at least 0");
   CHECK_THROWS_AS(TrainerConfig{.max_norm = std::nan("")}.validate(), infty::ValueError);
   CHECK_THROWS_AS(TrainerConfig{.adam = AdamConfig{.beta1 = 1}}.validate(), infty::ValueError);
-  CHECK_THROWS_AS((TrainerConfig{.steps = 5, .warmup_steps = 5}.validate()), infty::ValueError);
+  CHECK_THROWS_WITH((TrainerConfig{.steps = 5, .warmup_steps = 5}.validate()),
+                    "[TrainerConfig] warmup_steps is 5: it must be below steps = 5");
+  CHECK_THROWS_WITH(TrainerConfig{.warmup_steps = -1}.validate(),
+                    "[TrainerConfig] warmup_steps is -1: it must be at least 0");
   CHECK_NOTHROW((
       TrainerConfig{.steps = 5, .schedule = RateSchedule::constant, .warmup_steps = 5}.validate()));
-  CHECK_THROWS_AS(TrainerConfig{.last_rate = 1}.validate(), infty::ValueError);
+  for (const double wrong : {1., -1., std::nan("")})
+    CHECK_THROWS_WITH(TrainerConfig{.last_rate = wrong}.validate(),
+                      Catch::Contains("[TrainerConfig] last_rate is "));
   CHECK_THROWS_WITH(TrainerConfig{.rate_every = 0}.validate(),
                     "[TrainerConfig] rate_every is 0: it must be at least 1");
   CHECK_THROWS_WITH(TrainerConfig{.save_every = 0}.validate(),

@@ -97,7 +97,9 @@ struct LinearSchedule {
     detail::check_schedule("LinearSchedule", step, peak, warmup_steps);
     detail::check_decay("LinearSchedule", peak, warmup_steps, total_steps, floor);
     if (step < warmup_steps) return peak * detail::warmup(step, warmup_steps);
-    return peak + (floor - peak) * detail::decayed(step, warmup_steps, total_steps);
+    const double decayed = detail::decayed(step, warmup_steps, total_steps);
+    // What is rounded may leave the line's end, and go below it.
+    return decayed < 1 ? (std::max)(floor, peak + (floor - peak) * decayed) : floor;
   }
 };
 

@@ -58,6 +58,13 @@ struct TrainerConfig {
     require_at_least("TrainerConfig", "save_every", save_every, 1);
     require(!math::is_nan(save_minutes) && save_minutes >= 0, "TrainerConfig", "save_minutes is ",
             save_minutes, ": it must be at least 0");
+    require_at_least("TrainerConfig", "warmup_steps", warmup_steps, 0);
+    if (schedule != RateSchedule::constant) {
+      require(warmup_steps < steps, "TrainerConfig", "warmup_steps is ", warmup_steps,
+              ": it must be below steps = ", steps);
+      require(last_rate >= 0 && last_rate <= adam.learning_rate, "TrainerConfig", "last_rate is ",
+              last_rate, ": it must lie in [0, learning_rate = ", adam.learning_rate, "]");
+    }
     rate(0);
   }
 };
