@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -39,6 +41,10 @@ TEST_CASE("share_by_file: what is old, short, or never comes") {
   CHECK_THROWS_AS(share_by_file(path, -1, bytes, 1), infty::ValueError);
   CHECK_THROWS_AS(share_by_file(path, 0, bytes, 0), infty::ValueError);
   CHECK_THROWS_AS(share_by_file(folder.path() / "none" / "id", 0, bytes, 1), infty::IoError);
+  CHECK_THROWS_AS(share_by_file(folder.path() / std::string(300, 'x'), 0, bytes, 1),
+                  infty::IoError);
+  std::filesystem::create_symlink("round", folder.path() / "round");
+  CHECK_THROWS_AS(share_by_file(folder.path() / "round", 0, bytes, 1), infty::IoError);
   share_by_file(path, 0, bytes, 1);
   CHECK_THROWS_WITH(share_by_file(path, 0, bytes, 1), Contains("is there already"));
   CHECK_THROWS_WITH(share_by_file(path, 1, more, 1), Contains("has 8 bytes, not 9"));

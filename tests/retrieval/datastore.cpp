@@ -268,4 +268,10 @@ TEST_CASE("Datastore: another datastore, a foreign one and a damaged one are ref
   CHECK_THROWS_WITH(made(other.path(), 1), Catch::Contains("they are left alone"));
   CHECK(infty::tests::read_text(other / "tokens") == "mine");
   CHECK_THROWS_WITH(made(other / "tokens", 1), Catch::Contains("is no folder"));
+  CHECK_THROWS_AS(made(other / std::string(300, 'x'), 1), infty::IoError);
+  std::filesystem::create_symlink("round", other / "round");
+  CHECK_THROWS_AS(made(other / "round", 1), infty::IoError);
+  std::filesystem::remove(folder / "keys");
+  std::filesystem::create_symlink("keys", folder / "keys");
+  CHECK_THROWS_WITH(made(folder.path(), 20), Catch::Contains("has no keys"));
 }

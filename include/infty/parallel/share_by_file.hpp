@@ -30,7 +30,10 @@ inline void share_by_file(const std::filesystem::path& path, int rank, std::span
   require_at_least("share_by_file", "rank", rank, 0);
   require(seconds > 0, "share_by_file", "seconds is ", seconds, ": it must be above 0");
   if (rank == 0) {
-    require(!std::filesystem::exists(path), "share_by_file", path.string(),
+    std::error_code error;
+    const bool there = std::filesystem::exists(path, error);
+    require<IoError>(!error, "share_by_file", path.string(), ": ", error.message());
+    require(!there, "share_by_file", path.string(),
             " is there already: each start needs a path of its own");
     detail::ReplacingFile file(path);
     file.write(bytes.data(), bytes.size());

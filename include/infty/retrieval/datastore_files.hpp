@@ -61,7 +61,8 @@ class DatastoreFiles {
   static DatastoreFiles extend(const std::filesystem::path& folder, DatastoreManifest fresh) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    require<IoError>(std::filesystem::is_directory(folder), "Datastore", folder.string(),
+    std::error_code none;
+    require<IoError>(std::filesystem::is_directory(folder, none), "Datastore", folder.string(),
                      " is no folder and cannot be made: ", error.message());
     require_own(folder, fresh);
     GrowingFile keys(folder / keys_name, Use::write);
@@ -169,9 +170,10 @@ class DatastoreFiles {
       const auto manifest = DatastoreManifest::load(folder);
       require_type(folder, manifest);
       require_same(folder, manifest, wanted);
+      std::error_code error;
       for (const char* const name : {keys_name, tokens_name})
-        require<IoError>(std::filesystem::exists(folder / name), "Datastore", folder.string(),
-                         " has no ", name, ": it is damaged");
+        require<IoError>(std::filesystem::exists(folder / name, error), "Datastore",
+                         folder.string(), " has no ", name, ": it is damaged");
       return;
     }
     require<IoError>(bytes(keys_name) == 0 && bytes(tokens_name) == 0, "Datastore", folder.string(),
