@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 #include "io/temporary_folder.hpp"
@@ -146,6 +147,19 @@ TEST_CASE("shards: a step that throws leaves parameters and optimiser as they we
   const Variable<double> constant(Tensor<double>::full({}, 2));
   CHECK_THROWS_WITH(run.trainer.step(of, [&](Index) { return constant; }),
                     Contains("no gradient flows to the loss of any shard"));
+  const auto& norm = run.model.norm;
+  const auto mean = norm.running_mean.value().to_vector(),
+             variance = norm.running_variance.value().to_vector();
+  for (const Index failing : {Index{0}, Index{2}, shards - 1})
+    CHECK_THROWS_WITH(run.trainer.step(of,
+                                       [&](Index shard) {
+                                         auto loss = run.loss(of, shard);
+                                         if (shard == failing) throw std::runtime_error("no data");
+                                         return loss;
+                                       }),
+                      "no data");
+  CHECK(norm.running_mean.value().to_vector() == mean);
+  CHECK(norm.running_variance.value().to_vector() == variance);
   CHECK(run.everything() == before);
   // A shard without a gradient counts its value alone.
   const auto step = run.trainer.step(

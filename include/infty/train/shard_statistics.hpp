@@ -26,6 +26,20 @@ class ShardStatistics {
         own_.push_back({parameter.variable, parameter.variable.value().to_vector(), {}, 0});
   }
 
+  /// Puts back what a shard has moved that threw before it was kept.
+  ~ShardStatistics() {
+    if (merged_) return;
+#if defined(__cpp_exceptions)
+    try {
+      for (Statistic& one : own_)
+        if (!same(one.variable.value().to_vector(), one.before)) put(one, one.before);
+    } catch (...) {  // a device that is lost: what is thrown already says so
+    }
+#endif
+  }
+  ShardStatistics(const ShardStatistics&) = delete;
+  ShardStatistics& operator=(const ShardStatistics&) = delete;
+
   /// Notes what the shard that has just been computed has moved, and puts back what was there.
   void keep() {
     for (Statistic& one : own_) {
@@ -43,6 +57,7 @@ class ShardStatistics {
   /// Makes those that any shard has moved the mean over all shards.
   template <Communicator C>
   void merge(const Shards<C>& shards) {
+    merged_ = true;
     if (own_.empty()) return;
     std::vector<char> moved(own_.size());
     for (std::size_t i = 0; i < own_.size(); ++i) moved[i] = own_[i].moved;
@@ -79,6 +94,7 @@ class ShardStatistics {
   }
 
   std::vector<Statistic> own_;
+  bool merged_ = false;
 };
 
 }  // namespace infty::detail

@@ -38,9 +38,9 @@ namespace infty {
 /// alone but for what `loss` does with it. The vectors that they are summed in stay with the
 /// `Shards` for the next step.
 /// @throws as `train_step`, by the same words on all ranks but for what `loss` throws, and
-/// infty::CommunicationError; then parameters and moments are as they were, but where ranks are
-/// lost as they share out what each has updated (`Adam::share_out`), and where only one rank throws
-/// it has to abort the others
+/// infty::CommunicationError; then parameters, moments and statistics are as they were, but where
+/// ranks are lost as they share out what each has updated (`Adam::share_out`), and where only one
+/// rank throws it has to abort the others
 template <class T, class B, Communicator C, class Loss>
 TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, const Shards<C>& shards,
                      Loss&& loss) {
