@@ -177,11 +177,11 @@ TEST_CASE("GatedDeltaNet: what does not fit") {
   CHECK_THROWS_WITH(make({.convolution = -1}),
                     "[GatedDeltaNetConfig] convolution is -1: it must be at least 0");
   CHECK_THROWS_WITH(make({.scale = -1}),
-                    "[GatedDeltaNetConfig] scale is -1: it must be finite and >= 0");
+                    "[GatedDeltaNetConfig] scale is -1: it must lie in [0, 1e+30]");
   CHECK_THROWS_WITH(make({.norm_epsilon = 0}),
-                    "[GatedDeltaNetConfig] norm_epsilon is 0: it must be finite and > 0");
+                    "[GatedDeltaNetConfig] norm_epsilon is 0: it must lie in [1e-30, 1e+30]");
   CHECK_THROWS_WITH(make({.length_epsilon = 0}),
-                    "[GatedDeltaNetConfig] length_epsilon is 0: it must be finite and > 0");
+                    "[GatedDeltaNetConfig] length_epsilon is 0: it must lie in [1e-30, 1e+30]");
   CHECK_THROWS_WITH(make({.chunk = -1}),
                     "[GatedDeltaNetConfig] chunk is -1: it must be at least 0");
   CHECK_THROWS_AS(make({.value_heads = Index{1} << 40, .value_dim = Index{1} << 40}),

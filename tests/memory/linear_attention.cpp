@@ -190,9 +190,9 @@ TEST_CASE("LinearAttention: what does not fit") {
     return LinearAttention<float>(config, sizes);
   };
   CHECK_THROWS_WITH(make({.epsilon = -1}),
-                    "[LinearAttentionConfig] epsilon is -1: it must be finite and >= 0");
+                    "[LinearAttentionConfig] epsilon is -1: it must lie in [0, 1e+30]");
   CHECK_THROWS_WITH(make({.scale = -1}),
-                    "[LinearAttentionConfig] scale is -1: it must be finite and >= 0");
+                    "[LinearAttentionConfig] scale is -1: it must lie in [0, 1e+30]");
   CHECK_THROWS_WITH(make({.chunk = -1}),
                     "[LinearAttentionConfig] chunk is -1: it must be at least 0");
   CHECK_THROWS_WITH(make({.feature_dim = -1}),
@@ -200,7 +200,7 @@ TEST_CASE("LinearAttention: what does not fit") {
   CHECK_THROWS_AS(make({.features = FeatureMap::learned, .feature_dim = Index(1) << 60}),
                   infty::ValueError);
   CHECK_THROWS_WITH(make({.floor = -1}),
-                    "[LinearAttentionConfig] floor is -1: it must be finite and >= 0");
+                    "[LinearAttentionConfig] floor is -1: it must lie in [0, 1e+30]");
   CHECK_THROWS_AS(LinearAttention<float>({}, {.heads = 0}), infty::ValueError);
   const auto layer = make({});
   CHECK_THROWS_AS(layer.make_state(0), infty::ValueError);

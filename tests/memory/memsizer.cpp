@@ -347,7 +347,7 @@ TEST_CASE("MemSizer: configurations and inputs that do not fit are refused in wo
   CHECK_THROWS_WITH(MemSizer<float>({.slots = 0}, sizes),
                     "[MemSizerConfig] slots is 0: it must be at least 1");
   CHECK_THROWS_WITH(MemSizer<float>({.query_scale = -1}, sizes),
-                    "[MemSizerConfig] query_scale is -1: it must be positive and finite");
+                    "[MemSizerConfig] query_scale is -1: it must lie in [1e-30, 1e+30]");
   CHECK_THROWS_AS(MemSizer<float>({.value_scale = std::numeric_limits<double>::quiet_NaN()}, sizes),
                   infty::ValueError);
   CHECK_THROWS_AS(MemSizer<float>({.slots = Index{1} << 60}, sizes), infty::ValueError);

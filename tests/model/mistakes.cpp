@@ -263,7 +263,7 @@ TEST_CASE("mistakes: what a beginner reads says which function, what it got and 
          auto l = linear;
          infty::Adam<float> adam(l, {.learning_rate = -1});
        },
-       "[AdamConfig] learning_rate is -1: it must be finite and at least 0"},
+       "[AdamConfig] learning_rate is -1: it must lie in [0, 1e+30]"},
       {"a file that is not there",
        [&] {
          auto l = linear;

@@ -282,4 +282,6 @@ TEMPLATE_LIST_TEST_CASE("log_probabilities: sum to one, and leave never as it is
                                                 -std::log(1 + 1 / e), -std::log(1 + e)}) <
         infty::tests::tolerance<T>);
   CHECK(x[2] == out);
+  const auto never = infty::Tensor<T, B>::from({1, 3}, {out, out, out});
+  CHECK(infty::log_probabilities(never).to_vector() == std::vector<T>{out, out, out});
 }

@@ -242,6 +242,10 @@ TEST_CASE("local_attention: what does not fit is refused") {
   CHECK_THROWS_AS(
       local_attention(c.q, c.k, c.v, c.bias, {.heads = 2, .key_heads = 2, .window = -1}),
       infty::ValueError);
+  for (const double wrong : {infty::math::not_a_number<double>, 1e300})
+    CHECK_THROWS_AS(
+        local_attention(c.q, c.k, c.v, c.bias, {.heads = 2, .key_heads = 2, .null_score = wrong}),
+        infty::ValueError);
 }
 
 }  // namespace local_attention_tests

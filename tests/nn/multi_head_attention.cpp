@@ -62,6 +62,7 @@ TEST_CASE("MultiHeadAttention: gradients of parameters, input and context") {
 TEST_CASE("MultiHeadAttention: sizes that there are not") {
   CHECK_THROWS_AS(MultiHeadAttention<float>(0, 1, 1, Random(1)), infty::ValueError);
   CHECK_THROWS_AS(MultiHeadAttention<float>(4, 0, 1, Random(1)), infty::ValueError);
+  CHECK_THROWS_AS(MultiHeadAttention<float>(4, -1, -1, Random(1)), infty::ValueError);
   CHECK_THROWS_AS(MultiHeadAttention<float>(4, Index{1} << 40, Index{1} << 40, Random(1)),
                   infty::ValueError);
   const MultiHeadAttention<float> layer(4, 2, 2, Random(1));

@@ -54,4 +54,5 @@ TEST_CASE("unit_vectors: what does not fit is refused") {
   CHECK_THROWS_AS(unit_vectors(Variable<float>(Tensor<float>::zeros({}))), infty::ShapeError);
   CHECK_THROWS_AS(unit_vectors(x, 3, 0, 0), infty::ValueError);
   CHECK_THROWS_AS(unit_vectors(x, 3, -1, 2), infty::ValueError);
+  CHECK_THROWS_AS(unit_vectors(x, 3, infty::math::infinity<double>), infty::ValueError);
 }

@@ -224,8 +224,7 @@ TEST_CASE("AdamConfig: constants out of range are refused by name") {
   CHECK_THROWS_WITH(make({.beta1 = 1}), "[AdamConfig] beta1 is 1: it must lie in [0, 1)");
   CHECK_THROWS_AS(make({.beta2 = -0.1}), infty::ValueError);
   CHECK_THROWS_AS(make({.beta2 = nan}), infty::ValueError);
-  CHECK_THROWS_WITH(make({.epsilon = -1}),
-                    "[AdamConfig] epsilon is -1: it must be finite and at least 0");
+  CHECK_THROWS_WITH(make({.epsilon = -1}), "[AdamConfig] epsilon is -1: it must lie in [0, 1e+30]");
   CHECK_THROWS_AS(make({.learning_rate = nan}), infty::ValueError);
   CHECK_THROWS_AS(make({.weight_decay = -1}), infty::ValueError);
 }

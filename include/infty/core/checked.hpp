@@ -6,14 +6,27 @@
 #include <sstream>
 #include <string_view>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 
 namespace infty {
 
 /// Most numbers that a configuration may ask for at once: the bytes of a few such arrays are still
 /// an Index, so that what is computed of checked sizes cannot overflow.
 inline constexpr Index largest_size = Index{1} << 56;
+
+/// Most that a constant may be which numbers are multiplied with, and least that one may be which
+/// they are divided by, so that `float` has it, and what is made of it.
+inline constexpr double largest_constant = 1e30, least_divisor = 1e-30;
+
+/// Refuses a constant out of a range. @throws infty::ValueError that names it
+inline void require_within(std::string_view op, std::string_view name, double value, double low,
+                           double high) {
+  require(math::is_finite(value) && low <= value && value <= high, op, name, " is ", value,
+          ": it must lie in [", low, ", ", high, "]");
+}
 
 /// Returns a b, or nothing where that is no Index.
 constexpr std::optional<Index> checked_multiply(Index a, Index b) {

@@ -103,13 +103,10 @@ struct EngramConfig {
     require_at_least(op, "branches", branches, 1);
     require_sizes(op, {{"branches", branches}});
     require_sizes(op, {{"width", width}, {"max_ngram", max_ngram}});
-    const auto in_range = [&](const char* name, double value, bool zero) {
-      require(math::is_finite(value) && (zero ? value >= 0 : value > 0), op, name, " is ", value,
-              ": it must be a number ", zero ? "of at least 0" : "above 0");
-    };
-    in_range("gate_floor", gate_floor, false);
-    in_range("gate_epsilon", gate_epsilon, true);
-    in_range("epsilon", epsilon, false);
+    require_within(op, "gate_floor", gate_floor, least_divisor, largest_constant);
+    if (gate_epsilon != 0)
+      require_within(op, "gate_epsilon", gate_epsilon, least_divisor, largest_constant);
+    require_within(op, "epsilon", epsilon, least_divisor, largest_constant);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <infty/autograd/activations.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/memory.hpp>
@@ -54,12 +55,9 @@ struct GatedDeltaNetConfig {
     require_at_least(op, "convolution", convolution, 0);
     require_sizes(op, {{"value_heads", value_heads}, {"value_dim", value_dim}});
     require_sizes(op, {{"convolution", convolution}});
-    require(math::is_finite(scale) && scale >= 0, op, "scale is ", scale,
-            ": it must be finite and >= 0");
-    require(math::is_finite(norm_epsilon) && norm_epsilon > 0, op, "norm_epsilon is ", norm_epsilon,
-            ": it must be finite and > 0");
-    require(math::is_finite(length_epsilon) && length_epsilon > 0, op, "length_epsilon is ",
-            length_epsilon, ": it must be finite and > 0");
+    require_within(op, "scale", scale, 0, largest_constant);
+    require_within(op, "norm_epsilon", norm_epsilon, least_divisor, largest_constant);
+    require_within(op, "length_epsilon", length_epsilon, least_divisor, largest_constant);
     require_at_least(op, "chunk", chunk, 0);
     require_sizes(op, {{"chunk", chunk}});
   }

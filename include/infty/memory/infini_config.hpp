@@ -33,8 +33,7 @@ struct InfiniConfig {
     require_sizes("InfiniConfig", {{"segment", segment}});
     require(rotary_base >= 0 && math::is_finite(rotary_base), "InfiniConfig", "rotary_base is ",
             rotary_base, ": it must be > 0, or 0 for no positions");
-    require(floor > 0 && math::is_finite(floor), "InfiniConfig", "floor is ", floor,
-            ": it must be > 0");
+    require_within("InfiniConfig", "floor", floor, least_divisor, largest_constant);
     require(math::is_finite(gate), "InfiniConfig", "gate is ", gate, ": it must be finite");
   }
 };

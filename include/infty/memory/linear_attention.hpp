@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include <infty/core/checked.hpp>
 #include <infty/memory/feature_map.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
@@ -47,8 +48,7 @@ struct LinearAttentionConfig {
   /// @throws infty::ValueError that names the first constant out of its range
   void validate() const {
     const auto not_negative = [](const char* name, double value) {
-      require(math::is_finite(value) && value >= 0, "LinearAttentionConfig", name, " is ", value,
-              ": it must be finite and >= 0");
+      require_within("LinearAttentionConfig", name, value, 0, largest_constant);
     };
     not_negative("epsilon", epsilon);
     not_negative("scale", scale);

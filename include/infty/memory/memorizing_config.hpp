@@ -65,14 +65,11 @@ struct MemorizingConfig {
     require_sizes(op, {{"buckets", buckets}});
     require_sizes(op, {{"max_distance", max_distance}});
     if (buckets > 0) bucket_rule().validate();
-    const auto in_range = [&](const char* name, double value, bool good, const char* rule) {
-      require(math::is_finite(value) && good, op, name, " is ", value, ": it must be ", rule);
-    };
-    in_range("bias_scale", bias_scale, bias_scale >= 0, "finite and at least 0");
-    in_range("temperature", temperature, temperature >= 0, "finite and at least 0");
-    in_range("epsilon", epsilon, epsilon >= 1e-30, "finite and at least 1e-30");
-    in_range("gate_bias", gate_bias, true, "finite");
-    in_range("null_score", null_score, true, "finite");
+    require_within(op, "bias_scale", bias_scale, 0, largest_constant);
+    require_within(op, "temperature", temperature, 0, largest_constant);
+    require_within(op, "epsilon", epsilon, least_divisor, largest_constant);
+    require_within(op, "gate_bias", gate_bias, -largest_constant, largest_constant);
+    require_within(op, "null_score", null_score, -largest_constant, largest_constant);
   }
 };
 

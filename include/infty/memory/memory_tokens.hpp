@@ -34,8 +34,7 @@ struct MemoryTokensConfig {
   void validate() const {
     require_at_least("MemoryTokensConfig", "tokens", tokens, 1);
     require_sizes("MemoryTokensConfig", {{"tokens", tokens}});
-    require(deviation >= 0 && math::is_finite(deviation), "MemoryTokensConfig", "deviation is ",
-            deviation, ": it must be finite, >= 0");
+    require_within("MemoryTokensConfig", "deviation", deviation, 0, largest_constant);
   }
 };
 

@@ -47,12 +47,8 @@ struct MemSizerConfig {
   void validate() const {
     require_at_least("MemSizerConfig", "slots", slots, 1);
     require_sizes("MemSizerConfig", {{"slots", slots}});
-    const auto positive = [](const char* name, double value) {
-      require(math::is_finite(value) && value > 0, "MemSizerConfig", name, " is ", value,
-              ": it must be positive and finite");
-    };
-    positive("query_scale", query_scale);
-    positive("value_scale", value_scale);
+    require_within("MemSizerConfig", "query_scale", query_scale, least_divisor, largest_constant);
+    require_within("MemSizerConfig", "value_scale", value_scale, least_divisor, largest_constant);
   }
 };
 

@@ -73,8 +73,7 @@ struct ProductKeyConfig {
     dropout("input_dropout", input_dropout);
     dropout("query_dropout", query_dropout);
     dropout("value_dropout", value_dropout);
-    require(math::is_finite(key_bound) && key_bound >= 0, op, "key_bound is ", key_bound,
-            ": it must be finite and at least 0");
+    require_within(op, "key_bound", key_bound, 0, largest_constant);
   }
 
   /// Slots of the table, n².

@@ -52,8 +52,7 @@ struct TitansConfig {
     require_at_least(op, "chunk", chunk, 1);
     require_at_least(op, "weights_every", weights_every, 0);
     require_at_least(op, "convolution", convolution, 0);
-    require(math::is_finite(max_rate) && max_rate > 0, op, "max_rate is ", max_rate,
-            ": it must be a number above 0");
+    require_within(op, "max_rate", max_rate, least_divisor, largest_constant);
     require_sizes(op, {{"chunk", chunk}, {"model_dim", model_dim}});
     require_sizes(op, {{"head_dim", head_dim}, {"4", 4}});
     require_sizes(op, {{"heads", heads}, {"head_dim", head_dim}, {"model_dim", model_dim}});

@@ -188,7 +188,8 @@ Tensor<T, B> log_probabilities(const Tensor<T, B>& scores) {
     const T top = detail::row_max<T>(classes, [=](Index j) { return x[j]; });
     const T sum = detail::row_sum<T>(classes, [=](Index j) { return math::exp(x[j] - top); });
     const T log_sum = std::log(sum);
-    for (Index j = 0; j < classes; ++j) to[row * classes + j] = x[j] - top - log_sum;
+    const bool none = top == -math::infinity<T>;  // of no token; its differences would be NaN
+    for (Index j = 0; j < classes; ++j) to[row * classes + j] = none ? top : x[j] - top - log_sum;
   });
   return out;
 }

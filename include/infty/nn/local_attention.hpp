@@ -7,6 +7,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
@@ -183,6 +184,8 @@ void require_local_attention(const Variable<T, B>& q, const Variable<T, B>& k,
   require<ShapeError>(bias.size() == 0 || bias.shape() == Shape{H, k.dim(1)}, op, "bias is ",
                       bias.shape(), ": it must be [", H, ", ", k.dim(1), "] or empty");
   require_at_least(op, "window", options.window, 0);
+  if (options.null_score)
+    require_within(op, "null_score", *options.null_score, -largest_constant, largest_constant);
   require_visible(op, options.visible, q.dim(0), k.dim(1) - q.dim(1));
 }
 

@@ -23,7 +23,10 @@ struct MultiHeadAttention {
   /// maps
   /// @throws infty::ValueError unless all sizes are >= 1, and their product at most `largest_size`
   MultiHeadAttention(Index d, Index heads_, Index head_dim, Random random, bool bias = true)
-      : query((require_sizes("MultiHeadAttention",
+      : query((require_at_least("MultiHeadAttention", "d", d, 1),
+               require_at_least("MultiHeadAttention", "heads", heads_, 1),
+               require_at_least("MultiHeadAttention", "head_dim", head_dim, 1),
+               require_sizes("MultiHeadAttention",
                              {{"d", d}, {"heads", heads_}, {"head_dim", head_dim}}),
                d),
               heads_ * head_dim, random.split(0), bias),

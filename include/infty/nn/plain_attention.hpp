@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/plain_attention.hpp>
 #include <infty/core/number.hpp>
@@ -145,8 +146,7 @@ template <class T, class B>
 void require_plain_attention(const Variable<T, B>& q, const Variable<T, B>& k,
                              const Variable<T, B>& v, const PlainAttentionOptions<B>& options) {
   const char* const op = "scaled_dot_product_attention";
-  require(math::is_finite(options.scale.value_or(1)), op, "scale is ", options.scale.value_or(1),
-          ": it must be finite");
+  require_within(op, "scale", options.scale.value_or(1), -largest_constant, largest_constant);
   require<ShapeError>(q.shape().rank() == 3 && k.shape().rank() == 3 && k.shape() == v.shape() &&
                           k.dim(0) == q.dim(0) && k.dim(2) == q.dim(2),
                       op, "q is ", q.shape(), ", k ", k.shape(), ", v ", v.shape(),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/row.hpp>
 
 namespace infty {
@@ -48,16 +49,17 @@ void normalise_vectors_backward(Index rows, Index d, const T* y, const T* factor
 /// dimension: [..., n d] -> [..., n d]. With the defaults, as torch.nn.functional.normalize.
 /// @param width  d; 0 stands for the last extent
 /// @throws infty::ShapeError unless d divides the last extent; infty::ValueError unless epsilon
-/// and floor are >= 0 and one of them > 0, or a vector of zeros would have no direction
+/// and floor lie in [0, 1e30] and one of them is > 0, or a vector of zeros would have no direction
 template <class T, class B>
 Variable<T, B> unit_vectors(const Variable<T, B>& x, Index width = 0, double epsilon = 0,
                             double floor = 1e-12) {
   const Index last = x.shape().rank() >= 1 ? x.dim(-1) : 0, d = width > 0 ? width : last;
   require<ShapeError>(d >= 1 && width >= 0 && last % d == 0, "unit_vectors", "x is ", x.shape(),
                       ", d is ", d, ": it must divide the last extent");
-  require(epsilon >= 0 && floor >= 0 && static_cast<T>(epsilon) + static_cast<T>(floor) > T(0),
-          "unit_vectors", "epsilon is ", epsilon, ", floor ", floor,
-          ": they must be >= 0, and one of them > 0");
+  require_within("unit_vectors", "epsilon", epsilon, 0, largest_constant);
+  require_within("unit_vectors", "floor", floor, 0, largest_constant);
+  require(static_cast<T>(epsilon) + static_cast<T>(floor) > T(0), "unit_vectors", "epsilon is ",
+          epsilon, ", floor ", floor, ": one of them must be > 0");
   const Index rows = x.size() / d;
   Variable<T, B> y(Tensor<T, B>(x.shape()));
   Tensor<T, B> factors(Shape{rows});

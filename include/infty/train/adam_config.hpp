@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/number.hpp>
 
@@ -25,7 +26,7 @@ struct AdamConfig {
       require(ok, "AdamConfig", name, " is ", value, ": it must ", rule);
     };
     const auto not_negative = [&](const char* name, double value) {
-      check(math::is_finite(value) && value >= 0, name, value, "be finite and at least 0");
+      require_within("AdamConfig", name, value, 0, largest_constant);
     };
     not_negative("learning_rate", learning_rate);
     check(math::is_finite(beta1) && beta1 >= 0 && beta1 < 1, "beta1", beta1, "lie in [0, 1)");
