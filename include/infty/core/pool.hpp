@@ -47,15 +47,15 @@ class HostPool {
     if (!keeps_) return ::operator new(bytes, std::align_val_t(alignment));
     const std::size_t bin = detail::pool_bin(bytes), rounded = detail::pool_bin_bytes(bin);
     Thread* const mine = own();
-    const bool small = mine && bin < Thread::bins;
-    if (small)
+    const bool kept = mine && bin < Thread::bins;
+    if (kept)
       if (void* const block = mine->take(bin)) return block;
     const std::lock_guard lock(mutex_);
     if (mine) mine->count_into(statistics_);
     Free* block = bins_[bin];
     if (block) {
       bins_[bin] = block->next;
-      if (small) mine->fill(bin, bins_[bin]);
+      if (kept) mine->fill(bin, bins_[bin]);
     } else {
       if (missing_[bin] > 0) {
         --missing_[bin];
@@ -73,11 +73,11 @@ class HostPool {
     if (!keeps_) return ::operator delete(data, std::align_val_t(alignment));
     const std::size_t bin = detail::pool_bin(bytes), rounded = detail::pool_bin_bytes(bin);
     Thread* const mine = own();
-    const bool small = mine && bin < Thread::bins;
-    if (small && !mine->give(bin, data)) return;
+    const bool kept = mine && bin < Thread::bins;
+    if (kept && !mine->give(bin, data)) return;
     const std::lock_guard lock(mutex_);
     if (mine) mine->count_into(statistics_);
-    if (small) return mine->empty(bin, bins_[bin], false);
+    if (kept) return mine->empty(bin, bins_[bin], false);
     statistics_.bytes_in_use -= rounded;
     bins_[bin] = ::new (data) Free{bins_[bin]};
   }
