@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <infty/data/associative_recall.hpp>
@@ -70,6 +71,26 @@ TEST_CASE("AssociativeRecallTask: the same draws whatever the size of the batch"
   CHECK(parts.tokens == whole.tokens);
   CHECK(parts.questions == whole.questions);
   CHECK(parts_random == whole_random);
+}
+
+TEST_CASE(
+    "AssociativeRecallTask: keys are those of a row that is shuffled, however many there are") {
+  for (const infty::Index n : {1, 2, 7, 40})
+    for (const infty::Index count : {infty::Index{0}, n / 2, n}) {
+      Random random(static_cast<std::uint64_t>(n)), again = random;
+      std::vector<std::int64_t> row(static_cast<std::size_t>(n));
+      for (infty::Index i = 0; i < n; ++i) row[static_cast<std::size_t>(i)] = i;
+      for (infty::Index i = 0; i < count; ++i)
+        std::swap(row[static_cast<std::size_t>(i)],
+                  row[static_cast<std::size_t>(i + random.below(n - i))]);
+      row.resize(static_cast<std::size_t>(count));
+      CHECK(infty::detail::choose(count, n, again) == row);
+    }
+  const AssociativeRecallTask task({.keys = infty::largest_size, .values = 2, .pairs = 2});
+  Random random(1);
+  const auto batch = task.sample(1, random);
+  CHECK(batch.tokens[0] > 1'000'000);
+  CHECK(batch.tokens[0] != batch.tokens[2]);
 }
 
 TEST_CASE("AssociativeRecallTask: refuses impossible sizes") {

@@ -111,6 +111,7 @@ TEST_CASE("NeedleTask: refuses impossible sizes") {
   const NeedleTask task({});
   Random random(1);
   CHECK(task.sample(0, random).batch() == 0);
+  CHECK(NeedleTask({.keys = infty::largest_size}).sample(1, random).batch() == 1);
   CHECK_THROWS_AS(task.sample(-1, random), infty::ValueError);
   const auto batch = task.sample(2, random);
   CHECK_THROWS_AS(task.filler(batch, -1, 4), infty::ValueError);

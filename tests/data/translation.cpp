@@ -141,6 +141,7 @@ TEST_CASE("TranslationTask: what cannot be is refused by its name") {
   CHECK_THROWS_WITH(made({.modifiers = -1}), Contains("modifiers is -1"));
   CHECK_THROWS_WITH(made({.modifiers = Index{1} << 50}), Contains("modifiers is"));
   CHECK_THROWS_WITH(made({.verbs = Index{1} << 50}), Contains("verbs is"));
+  CHECK_THROWS_WITH(made({.nouns = Index{1} << 40}), Contains("it must be at most 16777216"));
   infty::Random random(1);
   CHECK_THROWS_WITH(TranslationTask().sample(-1, random), Contains("batch is -1"));
   CHECK_THROWS_AS(TranslationTask().sample(infty::largest_size, random), infty::ValueError);

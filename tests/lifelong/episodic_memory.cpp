@@ -74,6 +74,8 @@ TEST_CASE("count_forgetting: what was known at one look and is not at the next")
   infty::count_forgetting(always, std::span(examples).first(30), 10, most);
   CHECK(always.looks == std::vector<Index>{1, 2, 3});
   CHECK(infty::count_forgetting(often, {}, 3, 2).counts().empty());
+  for (const Index n : {Index{-1}, Index{1} << 61, most})
+    CHECK_THROWS_AS(infty::ForgettingEvents(n), infty::ValueError);
   CHECK_THROWS_AS(infty::count_forgetting(often, examples, 0, 1), infty::ValueError);
   CHECK_THROWS_AS(infty::count_forgetting(often, examples, 1, 0), infty::ValueError);
 }

@@ -126,7 +126,8 @@ TEST_CASE("on_threads: what the first rank throws that does is thrown, and none 
                                  if (ranks.rank() == 1) ranks.receive(0, {});
                                }),
                     Contains("rank 0 has ended, and rank 1 waits for it"));
-  CHECK_THROWS_AS(on_threads(0, [](ThreadCommunicator&) {}), infty::ValueError);
+  for (const int size : {0, 4097, 100'000})
+    CHECK_THROWS_AS(on_threads(size, [](ThreadCommunicator&) {}), infty::ValueError);
 }
 
 TEST_CASE("ThreadCommunicator: refuses ranks that there are not, and lengths that differ") {

@@ -3,8 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
 #include <infty/core/config.hpp>
@@ -14,13 +13,20 @@ namespace infty::detail {
 
 /// Draws `count` of the numbers below n, without repetition, in random order.
 inline std::vector<std::int64_t> choose(Index count, Index n, Random& random) {
-  std::vector<std::int64_t> all(static_cast<std::size_t>(n));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
-  for (Index i = 0; i < count; ++i)
-    std::swap(all[static_cast<std::size_t>(i)],
-              all[static_cast<std::size_t>(i + random.below(n - i))]);
-  all.resize(static_cast<std::size_t>(count));
-  return all;
+  // All n in a row, each of the first `count` swapped with one behind it. Those that moved are
+  // held.
+  std::unordered_map<Index, Index> moved;
+  const auto at = [&](Index place) {
+    const auto found = moved.find(place);
+    return found == moved.end() ? place : found->second;
+  };
+  std::vector<std::int64_t> out;
+  for (Index i = 0; i < count; ++i) {
+    const Index place = i + random.below(n - i);
+    out.push_back(at(place));
+    moved[place] = at(i);
+  }
+  return out;
 }
 
 /// A generator for one row's draws, apart from the low numbers by which others may split the same

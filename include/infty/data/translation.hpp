@@ -31,7 +31,7 @@ struct TranslationConfig {
     require_at_least("TranslationConfig", "verbs", verbs, 1);
     require_at_least("TranslationConfig", "clauses", clauses, 1);
     require_at_least("TranslationConfig", "modifiers", modifiers, 0);
-    constexpr Index most = Index{1} << 40;  // so that no sum or product of theirs overflows
+    constexpr Index most = Index{1} << 24;  // a dictionary of them is held
     for (const NamedSize& size : {NamedSize{"nouns", nouns}, NamedSize{"adjectives", adjectives},
                                   NamedSize{"verbs", verbs}})
       require(size.value <= most, "TranslationConfig", size.name, " is ", size.value,

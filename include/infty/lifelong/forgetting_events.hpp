@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/lifelong/example.hpp>
@@ -18,9 +19,11 @@ namespace infty {
 /// [Wang et al. 2020, section on selection].
 class ForgettingEvents {
  public:
-  /// Makes counts of n examples that were never answered. @throws infty::ValueError if n < 0
+  /// Makes counts of n examples that were never answered. @throws infty::ValueError if n < 0 or n >
+  /// `largest_size`
   explicit ForgettingEvents(Index n) {
     require_at_least("ForgettingEvents", "n", n, 0);
+    require_sizes("ForgettingEvents", {{"n", n}});
     events_.resize(static_cast<std::size_t>(n), 0);
     right_.resize(static_cast<std::size_t>(n), 0);
   }

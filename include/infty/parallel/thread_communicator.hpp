@@ -155,9 +155,10 @@ class ThreadCommunicator {
 
 /// Calls `job(communicator)` on `size` threads, a rank each, and waits for all. What one throws
 /// aborts the others and is thrown here: that of the rank that threw first.
-/// @throws infty::ValueError for a size below 1
+/// @throws infty::ValueError for a size below 1 or above 4096
 inline void on_threads(int size, const std::function<void(ThreadCommunicator&)>& job) {
-  require_at_least("on_threads", "size", size, 1);
+  require(size >= 1 && size <= 4096, "on_threads", "size is ", size,
+          ": it must lie in [1, 4096], a thread each");
   const auto group = std::make_shared<detail::ThreadMail>(size);
 #if defined(__cpp_exceptions)
   std::mutex mutex;
