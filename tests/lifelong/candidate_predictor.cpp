@@ -173,6 +173,10 @@ TEST_CASE("CandidatePredictor: what cannot be is refused") {
   CHECK_THROWS_AS(loss({.tokens = {0, 1, 3}, .labels = {1}}), infty::ValueError);
   CHECK_THROWS_AS(loss({.tokens = {0, 1, 3}, .labels = {infty::ignore_index}}), infty::ValueError);
   CHECK_THROWS_AS(loss({.tokens = {0, 1, 11}, .labels = {0}}), infty::ValueError);
+  const std::vector<Example> two(2, {.tokens = {0, 1, 3}, .labels = {0}});
+  for (const std::size_t n : {1U, 3U})
+    CHECK_THROWS_AS(model.loss(model.read(std::vector<Example>(n, two[0])), two),
+                    infty::ShapeError);
   const Example front{.tokens = {1, 3}, .labels = {0}};
   CHECK_THROWS_WITH(model.keys(std::span<const Example>(&front, 1)),
                     Catch::Contains("example 0 has no tokens"));

@@ -311,6 +311,14 @@ TEST_CASE("Methods: settings out of their range are refused") {
   infty::OnlineEwc<infty::tests::TinyModel> ewc({});
   auto learner = tiny_learner();
   CHECK_THROWS_AS(ewc.estimate(learner, {}), infty::ValueError);
+  ewc.learn(learner, batch(0));
+  ewc.estimate(learner, batch(0));
+  auto smaller = tiny_model();
+  smaller.head = infty::ClassHead<double>(tiny_width, tiny_classes - 1, Random(2));
+  Learner<TinyModel> other(smaller, tiny_width, {});
+  const std::vector<Example> one{{{0}, {0}}};
+  CHECK_THROWS_AS(ewc.learn(other, one), infty::ShapeError);
+  CHECK_THROWS_AS(ewc.estimate(other, one), infty::ShapeError);
   CHECK_THROWS_AS((Learner<TinyModel>(tiny_model(), 3, {.seed = -1})), infty::ValueError);
   CHECK_THROWS_AS((Learner<TinyModel>(tiny_model(), 3, {.max_norm = 0})), infty::ValueError);
 }

@@ -207,5 +207,9 @@ TEST_CASE("Predictor: what it is given wrong is refused") {
   const auto ends = infty::Tensor<Index>::from({1, 2}, {0, infty::ignore_index});
   CHECK_THROWS_AS(span.losses(hidden, ends), infty::ValueError);
   CHECK_THROWS_AS(model.loss(refused({{1}, {}})), infty::ShapeError);
+  const auto three = infty::tests::small_examples(3);
+  for (const Index n : {1, 2, 4})
+    CHECK_THROWS_WITH(model.loss(model.read(infty::tests::small_examples(n)), three),
+                      Catch::Contains("there are 3 examples: "));
   CHECK_THROWS_AS(model.answers(refused({{1, 2, 3, 4, 5, 6, 7, 8, 9}, {0}})), infty::ShapeError);
 }

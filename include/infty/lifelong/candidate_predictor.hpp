@@ -105,9 +105,11 @@ class CandidatePredictor {
   V loss(std::span<const Example> examples) const { return loss(read(examples), examples); }
 
   /// The same of examples that were read, of which the head may have changed since. @throws
-  /// likewise
+  /// likewise, and infty::ShapeError unless as many were read
   V loss(const Reading& reading, std::span<const Example> examples) const {
     require(!examples.empty(), "CandidatePredictor::loss", "there are no examples");
+    require<ShapeError>(reading.begins.size() == examples.size() + 1, "CandidatePredictor::loss",
+                        "there are ", examples.size(), " examples: others were read");
     V total;
     each_count(reading, [&](const V& scores, const std::vector<std::size_t>& rows) {
       const V part = sum(detail::label_losses(scores, labels_of(examples, rows)),

@@ -56,10 +56,11 @@ class OnlineEwc : public Sequential {
   explicit OnlineEwc(OnlineEwcConfig config) : config_((config.validate(), std::move(config))) {}
 
   /// A step on a batch and on the penalty, and the estimate that is due.
-  /// @throws as `Learner::train_on`
+  /// @throws as `Learner::train_on`, infty::ShapeError for a learner of other shapes than before
   void learn(Learner<Model>& learner, std::span<const Example> batch) {
-    learner.differentiate(batch);
     const auto& parameters = learner.adam.parameters();
+    require_shapes(parameters);
+    learner.differentiate(batch);
     for (std::size_t i = 0; i < importance_.size(); ++i) {
       if (!parameters[i].variable.requires_grad()) continue;
       const T *const f = std::as_const(importance_[i]).data(),
@@ -79,10 +80,12 @@ class OnlineEwc : public Sequential {
   }
 
   /// Estimates importance from examples, adds it to γ of what there was, and holds parameters where
-  /// they are now. @throws as `Learner::differentiate`, infty::ValueError if there are none
+  /// they are now. @throws as `Learner::differentiate`, infty::ValueError if there are none,
+  /// infty::ShapeError as `learn`
   void estimate(Learner<Model>& learner, std::span<const Example> examples) {
     require(!examples.empty(), "OnlineEwc::estimate", "there are no examples");
     const auto& parameters = learner.adam.parameters();
+    require_shapes(parameters);
     std::vector<Tensor<T, B>> next, anchor;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       next.push_back(Tensor<T, B>::zeros(parameters[i].variable.shape()));
@@ -110,6 +113,17 @@ class OnlineEwc : public Sequential {
   const std::vector<Tensor<T, B>>& importance() const { return importance_; }
 
  private:
+  /// Refuses parameters whose importance was not estimated, where any was.
+  void require_shapes(const std::vector<NamedParameter<T, B>>& parameters) const {
+    if (importance_.empty()) return;
+    require<ShapeError>(parameters.size() == importance_.size(), "OnlineEwc", "the learner has ",
+                        parameters.size(), " parameters: the one before had ", importance_.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      require<ShapeError>(parameters[i].variable.shape() == importance_[i].shape(), "OnlineEwc",
+                          parameters[i].name, " is ", parameters[i].variable.shape(),
+                          ": that of the learner before was ", importance_[i].shape());
+  }
+
   OnlineEwcConfig config_;
   std::vector<Tensor<T, B>> importance_, anchor_;
   std::vector<Example> recent_;

@@ -83,9 +83,13 @@ class Predictor {
   V loss(std::span<const Example> examples) const { return loss(read(examples), examples); }
 
   /// The same of examples that were read, of which the head may have changed since. @throws
-  /// likewise
+  /// likewise, and infty::ShapeError unless as many were read
   V loss(const Reading& reading, std::span<const Example> examples) const {
     require(!examples.empty(), "Predictor::loss", "there are no examples");
+    std::size_t read = 0;
+    for (const auto& rows : reading.rows) read += rows.size();
+    require<ShapeError>(read == examples.size(), "Predictor::loss", "there are ", examples.size(),
+                        " examples: ", read, " were read");
     V total;
     for (std::size_t i = 0; i < reading.rows.size(); ++i) {
       const V part = sum(head.losses(reading.hidden[i], labels_of(examples, reading.rows[i])),
