@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -50,6 +51,17 @@ TEST_CASE("Vocabulary: by falling count, then by bytes") {
   CHECK(!all.find("<unk>"));
   CHECK(words_of(Vocabulary(counts_of("b c a c\nb c d"))) ==
         Words{"c 3", "<eos> 2", "b 2", "a 1", "d 1", "<unk> 0"});
+}
+
+TEST_CASE("TokenCounts: more than an Index counts are refused, and change nothing") {
+  constexpr auto most = std::numeric_limits<infty::Index>::max();
+  infty::TokenCounts counts;
+  counts.add("a", most - 1);
+  CHECK_THROWS_WITH(counts.add("a", most), Contains("[TokenCounts::add] times is "));
+  CHECK_THROWS_AS(counts.add("b", 2), infty::ValueError);
+  counts.add("a", 1);
+  CHECK(counts.total() == most);
+  CHECK(counts.map().size() == 1);
 }
 
 TEST_CASE("Vocabulary: what is left out is counted as unknown") {

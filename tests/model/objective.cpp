@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <limits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -124,6 +125,8 @@ TEMPLATE_LIST_TEST_CASE("regularised: a loss plus others times their weights", "
 
 TEST_CASE("weight_of_sum: what a weight of a mean is for the sum") {
   CHECK(infty::weight_of_sum(1e-6, 8, 6, 100) == Approx(1e-6 / 4800).epsilon(1e-15));
+  CHECK(infty::weight_of_sum(1, std::numeric_limits<infty::Index>::max(), 2, 2) ==
+        Approx(0x1p-65).epsilon(1e-15));
   CHECK_THROWS_AS(infty::weight_of_sum(1, 0, 6, 100), infty::ValueError);
   CHECK_THROWS_AS(infty::weight_of_sum(1, 8, 0, 100), infty::ValueError);
   CHECK_THROWS_AS(infty::weight_of_sum(1, 8, 6, 0), infty::ValueError);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <vector>
 
 #include <infty/parallel/shard_tree.hpp>
@@ -43,6 +45,20 @@ TEST_CASE("shards_of: every shard is of one rank, no rank has two more than anot
       CHECK(next == shards);
       CHECK(least >= 1);
       CHECK(most - least <= 1);
+    }
+}
+
+TEST_CASE("shards_of: of as many as an Index counts") {
+  for (const Index shards : {Index{1} << 62, std::numeric_limits<Index>::max()})
+    for (const int ranks : {1, 2, 3, 64, 1000}) {
+      Index next = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const ShardRange own = shards_of(shards, ranks, rank);
+        CHECK(own.first == next);
+        CHECK(std::abs(own.count() - shards / ranks) <= 1);
+        next = own.last;
+      }
+      CHECK(next == shards);
     }
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/data/text.hpp>
@@ -99,15 +100,19 @@ class TokenCounts {
     }
   }
 
-  /// Adds a token, `times` over. @throws infty::ValueError if times < 0
+  /// Adds a token, `times` over.
+  /// @throws infty::ValueError if times < 0, or where the total would be no Index
   void add(std::string_view token, Index times = 1) {
     require_at_least("TokenCounts::add", "times", times, 0);
+    const auto total = checked_add(total_, times);
+    require(total.has_value(), "TokenCounts::add", "times is ", times, ": there are ", total_,
+            " tokens already, and no Index counts them all");
     const auto at = counts_.find(token);
     if (at == counts_.end())
       counts_.emplace(token, times);
     else
       at->second += times;
-    total_ += times;
+    total_ = *total;
   }
 
   /// Counts the tokens, each as often as it occurred.

@@ -33,7 +33,8 @@ inline double weight_of_sum(double weight, Index rows, Index heads, Index querie
   require_at_least("weight_of_sum", "rows", rows, 1);
   require_at_least("weight_of_sum", "heads", heads, 1);
   require_at_least("weight_of_sum", "queries", queries, 1);
-  return weight / static_cast<double>(rows * heads * queries);
+  return weight /
+         (static_cast<double>(rows) * static_cast<double>(heads) * static_cast<double>(queries));
 }
 
 /// `loss`, a scalar, plus the losses that layers have left in a pass, those of a name summed, times

@@ -23,7 +23,7 @@ struct ShardRange {
 namespace detail {
 
 /// Where a node of the tree is cut into its left and its right child: the left one is no smaller.
-inline Index middle_of(ShardRange node) { return node.first + (node.count() + 1) / 2; }
+inline Index middle_of(ShardRange node) { return node.last - node.count() / 2; }
 
 /// Adds the largest nodes below `node` that lie in `range` as a whole, from left to right.
 inline void add_nodes(ShardRange node, ShardRange range, std::vector<ShardRange>& to) {
@@ -48,8 +48,11 @@ inline ShardRange shards_of(Index shards, int ranks, int rank) {
           " ranks: each needs one");
   require(0 <= rank && rank < ranks, "shards_of", "rank is ", rank, ": it must lie in [0, ", ranks,
           ')');
-  if (!std::has_single_bit(static_cast<unsigned>(ranks)))
-    return {shards * rank / ranks, shards * (rank + 1) / ranks};
+  if (!std::has_single_bit(static_cast<unsigned>(ranks))) {
+    // ⌊shards r / ranks⌋, whose product may be no Index.
+    const auto first = [&](Index r) { return shards / ranks * r + shards % ranks * r / ranks; };
+    return {first(rank), first(rank + 1)};
+  }
   ShardRange node{0, shards};
   for (int half = ranks / 2; half > 0; half /= 2) {
     const Index middle = detail::middle_of(node);
