@@ -270,20 +270,18 @@ Gpt2<Mixer> load_gpt2(const std::filesystem::path& folder, typename Mixer::Confi
   return model;
 }
 
-/// Writes a GPT-2 into a folder that is there: `config.json`, and `model.safetensors` or shards
-/// with their index, under the names and in the form that Hugging Face's `save_pretrained` writes;
-/// and what a memory beside the attention has learned to `memory.safetensors`, which these pass
-/// over. Each file is replaced when its new one is complete, `config.json` last.
-/// @throws infty::ValueError, before anything is written, for a model that was moved from;
-/// infty::IoError such as for a missing folder or a full disk
+/// Writes a GPT-2 into a folder that is there: `config.json`, `model.safetensors` or shards with an
+/// index, as Hugging Face's `save_pretrained`, and what a memory beside the attention has learned
+/// to `memory.safetensors`. Each file is replaced when its new one is complete, `config.json` last.
+/// @throws infty::ValueError for a model that was moved from; infty::IoError for a full disk, say
 template <class Mixer>
 void save_gpt2(const std::filesystem::path& folder, const Gpt2<Mixer>& model,
                Gpt2SaveOptions options = {}) {
   using V = typename Gpt2<Mixer>::V;
   using T = typename V::Scalar;
   std::vector<ShardedTensor> tensors;
-  const auto add = [&](const std::string& name, const Shape& shape,
-                       const detail::Gpt2Parameters<V>& from) {
+  using From = detail::Gpt2Parameters<V>;
+  const auto add = [&](const std::string& name, const Shape& shape, const From& from) {
     tensors.push_back({name, static_cast<std::uint64_t>(shape.size()) * sizeof(T),
                        [name, shape, from](SafetensorsWriter& writer) {
                          std::vector<T> all;
@@ -313,8 +311,8 @@ void save_gpt2(const std::filesystem::path& folder, const Gpt2<Mixer>& model,
     std::filesystem::remove(folder / detail::gpt2_memory_file, ignored);
   else
     save_parameters(folder / detail::gpt2_memory_file, beside);
-  const std::string text = gpt2_config_json<T>(model.config());
   infty::detail::ReplacingFile file(folder / "config.json");
+  const std::string text = gpt2_config_json<T>(model.config());
   file.write(text.data(), text.size());
   file.commit();
 }
