@@ -86,7 +86,10 @@ TEST_CASE("KnnTuning: no share, k or temperature that was tried is better than t
 }
 
 TEST_CASE("KnnTuning: ignored targets are left out, and what cannot be is refused") {
-  auto [found, losses, targets] = knn_tuning_tests::drawn(4);
+  auto places = knn_tuning_tests::drawn(4);
+  const auto& found = places.found;
+  auto& losses = places.losses;
+  auto& targets = places.targets;
   KnnTuning tuning({4}, {1});
   CHECK_THROWS_AS(tuning.best(), infty::ValueError);
   targets[1] = -100;

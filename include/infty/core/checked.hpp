@@ -17,9 +17,10 @@ namespace infty {
 /// an Index, so that what is computed of checked sizes cannot overflow.
 inline constexpr Index largest_size = Index{1} << 56;
 
-/// Most that a constant may be which numbers are multiplied with, and least that one may be which
-/// they are divided by, so that `float` has it, and what is made of it.
-inline constexpr double largest_constant = 1e30, least_divisor = 1e-30;
+/// Most that a constant of a configuration may be, so that `float` has it.
+inline constexpr double largest_constant = 1e30;
+/// Least that a constant may be which something is divided by, so that `float` has it.
+inline constexpr double least_divisor = 1e-30;
 
 /// Refuses a constant out of a range. @throws infty::ValueError that names it
 inline void require_within(std::string_view op, std::string_view name, double value, double low,
