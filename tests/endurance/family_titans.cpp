@@ -22,6 +22,9 @@ void add_titans(Trials& trials) {
   add_mixer<infty::Titans<float>>(trials, "Titans", {}, 1e30);
   add_mixer<infty::Titans<float>>(trials, "Titans, chunks",
                                   {.chunk = 16, .weights_every = 64, .max_rate = most(64)}, 1);
+  // Steps that add up to any length, each chunk's shortened.
+  add_mixer<infty::Titans<float>>(trials, "Titans, bounded",
+                                  {.chunk = 16, .weights_every = 64, .max_surprise = 1}, 1e18);
   infty::TitansConfig linear = chunks;
   linear.depth = 1;
   add_direct<Memory>(trials, "Titans memory, linear", linear, 1e30);

@@ -52,6 +52,7 @@ TEST_CASE("constants that float has not are refused, of every memory") {
   check(LinearAttentionConfig{}, &LinearAttentionConfig::floor, false);
   check(ProductKeyConfig{}, &ProductKeyConfig::key_bound, false);
   check(TitansConfig{.model_dim = 4, .heads = 1, .head_dim = 4}, &TitansConfig::max_rate, true);
+  check(TitansConfig{.model_dim = 4, .heads = 1, .head_dim = 4}, &TitansConfig::max_surprise, true);
   check(MemorizingConfig{}, &MemorizingConfig::bias_scale, false);
   check(MemorizingConfig{}, &MemorizingConfig::temperature, false);
   check(MemorizingConfig{}, &MemorizingConfig::epsilon, true);

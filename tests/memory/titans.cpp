@@ -167,8 +167,10 @@ TEMPLATE_LIST_TEST_CASE("Titans: with convolutions, too, pieces are the whole", 
 
 TEST_CASE("Titans: gradients flow through segments, the state's start among them") {
   const Index taps = GENERATE(0, 3);
-  Titans<double> layer({.hidden = 5, .chunk = 2, .weights_every = 4, .convolution = taps},
-                       titans_test::sizes, infty::Random(1));
+  const double longest = GENERATE(0., .05);  // which about half of the chunks exceed
+  Titans<double> layer(
+      {.hidden = 5, .chunk = 2, .weights_every = 4, .max_surprise = longest, .convolution = taps},
+      titans_test::sizes, infty::Random(1));
   auto start = layer.make_state(2);
   const auto x = titans_test::vectors<double, infty::EigenBackend>(9);
   auto inputs = infty::named_parameters<double, infty::EigenBackend>(layer);
@@ -197,6 +199,29 @@ TEST_CASE("Titans: gradients flow through segments, the state's start among them
   const auto difference = infty::gradient_check<double, infty::EigenBackend>(loss, inputs);
   CAPTURE(difference.where);
   CHECK(difference < 1e-7);
+}
+
+TEST_CASE("Titans: with the greatest surprise no stream and no weights make it swing for ever") {
+  // Sixteen steps of up to 1 at the same weights, which without a bound is NaN in 257 vectors.
+  const double longest = GENERATE(.1, 10.);
+  const TitansConfig config{.chunk = 16, .weights_every = 64, .max_surprise = longest};
+  Titans<float> layer(config, {.model_dim = 16, .heads = 2, .head_dim = 8}, infty::Random(1));
+  const float first = GENERATE(1.f, 100.f);  // how much larger than drawn the first weights are
+  for (auto& weight : layer.memory.initial)
+    for (Index i = 0; i < weight.size(); ++i) weight.value().data()[i] *= first;
+  auto state = layer.make_state(1);
+  infty::Random random(2);
+  Tensor<float> x({1, 64, 16});
+  fill_normal(x, 0, 1, random);
+  for (Index i = 1; i < 64; ++i)
+    for (Index j = 0; j < 16; ++j) x.data()[i * 16 + j] = (i % 2 ? -1.f : 1.f) * x.data()[j];
+  const auto off = infty::no_grad();
+  for (int segment = 0; segment < 100; ++segment) {
+    Pass<float> pass;
+    const auto y = layer.forward(state, Variable<float>(x), pass);
+    for (const float number : y.value().to_vector()) REQUIRE(std::isfinite(number));
+  }
+  for (const double number : numbers_of(state)) CHECK(std::isfinite(number));
 }
 
 TEST_CASE("Titans: keeps to what every mixer keeps to") {
@@ -269,6 +294,7 @@ TEST_CASE("Titans: what cannot be is refused by name, and changes nothing") {
   CHECK_THROWS_WITH(refused({.weights_every = -1}), Contains("weights_every is -1"));
   CHECK_THROWS_WITH(refused({.max_rate = 0}), Contains("max_rate is 0"));
   CHECK_THROWS_WITH(refused({.max_rate = std::nan("")}), Contains("max_rate"));
+  CHECK_THROWS_WITH(refused({.max_surprise = -1}), Contains("max_surprise is -1"));
   CHECK_THROWS_AS(refused({.hidden = Index{1} << 55}), infty::ValueError);
   CHECK_THROWS_AS(refused({.depth = Index{1} << 55}), infty::ValueError);
   CHECK_THROWS_WITH(TitansMemory<double>({.model_dim = 4, .heads = 2}), Contains("head_dim is 0"));

@@ -26,6 +26,11 @@ struct TitansConfig {
   /// Greatest step of a vector, which is this times a sigmoid [the program]. Steps of vectors that
   /// are learned at the same weights add up: see docs/memories.md.
   double max_rate = 1;
+  /// Greatest length of what a chunk adds to a matrix, of its gradient by the matrix as one vector;
+  /// what is longer is shortened to it [the program: `max_grad_norm`]. With any, weights grow no
+  /// faster than their decay takes away, and steps that would swing further every time do not. 0 is
+  /// none, as in the paper and by default in the program.
+  double max_surprise = 0;
   bool momentum = true;  ///< surprise of the past goes on [§3.1, Eq. 9 and 10]; off: Eq. 8
   /// Keys, values and queries pass SiLU [§4.4]. Not in the program.
   bool silu = true;
@@ -53,6 +58,8 @@ struct TitansConfig {
     require_at_least(op, "weights_every", weights_every, 0);
     require_at_least(op, "convolution", convolution, 0);
     require_within(op, "max_rate", max_rate, least_divisor, largest_constant);
+    if (max_surprise != 0)
+      require_within(op, "max_surprise", max_surprise, least_divisor, largest_constant);
     require_sizes(op, {{"chunk", chunk}, {"model_dim", model_dim}});
     require_sizes(op, {{"head_dim", head_dim}, {"4", 4}});
     require_sizes(op, {{"heads", heads}, {"head_dim", head_dim}, {"model_dim", model_dim}});

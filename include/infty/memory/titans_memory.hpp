@@ -287,9 +287,11 @@ class TitansMemory {
     const auto of_mean = [&](const V& x) {
       return reshape(narrow(x, j, j + 1), Shape{batch, heads, 1, 1});
     };
-    const Weights gradient = network_gradient(
+    Weights gradient = network_gradient(
         base.empty() ? now : base, split(of_chunk(taught.keys)), split(of_chunk(taught.values)),
         reshape(transpose(of_chunk(taught.steps), 1, 2), Shape{batch, heads, C, 1}));
+    if (config_.max_surprise > 0)
+      for (V& each : gradient) each = shortened(each, config_.max_surprise);
     const V stays = of_mean(taught.stays);
     const V learns = detail::row_mask<T, Backend>(
         batch, [&](Index row) { return chunks.full[static_cast<std::size_t>(row)] > j; });

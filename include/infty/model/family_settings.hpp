@@ -110,6 +110,7 @@ void describe(TitansConfig& c, See&& see) {
   see("weights_every", c.weights_every,
       "vectors after which gradients are taken at new weights; 0: always at the first");
   see("max_rate", c.max_rate, "greatest step of learning");
+  see("max_surprise", c.max_surprise, "greatest length of what a chunk adds to a matrix; 0: any");
   see("momentum", c.momentum, "what surprised goes on doing so");
   see("silu", c.silu, "keys, values and queries pass SiLU");
   see("unit", c.unit, "keys and queries have length 1");

@@ -94,6 +94,40 @@ TEST_CASE("gelu_slope: the slope of gelu, and its own") {
   CHECK(gradient_check([&] { return sum(gelu_slope(x)); }, std::vector{x}) < 1e-9);
 }
 
+TEMPLATE_LIST_TEST_CASE("shortened: each matrix that is too long is as long as may be", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  // Lengths 5, 1, 0, and 13 of one element.
+  const std::vector<T> numbers{3, 0, 0, 4, T(.6), T(-.8), 0, 0, 0, 0, 0, 0, 0, -13, 0, 0};
+  Variable<T, B> x(Tensor<T, B>::from({2, 2, 2, 2}, numbers), true);
+  const auto y = infty::shortened(x, 2);
+  CHECK(y.shape() == x.shape());
+  const std::vector<T> wanted{T(1.2), 0, 0, T(1.6), T(.6), T(-.8), 0, 0, 0, 0, 0, 0, 0, -2, 0, 0};
+  CHECK(infty::tests::error(y.value().to_vector(), wanted) < infty::tests::tolerance<T>);
+}
+
+TEST_CASE("shortened: its gradients are those of central differences") {
+  infty::Random random(infty::tests::seed);
+  auto x = infty::tests::uniform_variable<double>({3, 2, 5}, random);
+  const auto weights = infty::tests::uniform_variable<double>({3, 2, 5}, random);
+  for (const double longest : {.5, 1.5, 1e3}) {
+    CAPTURE(longest);
+    CHECK(gradient_check([&] { return sum(multiply(infty::shortened(x, longest), weights)); },
+                         std::vector{x}) < 1e-8);
+  }
+}
+
+TEST_CASE("shortened: what cannot be is refused") {
+  const Variable<double> x(Tensor<double>::zeros({2, 3}));
+  CHECK_THROWS_AS(infty::shortened(x, 0), infty::ValueError);
+  CHECK_THROWS_AS(infty::shortened(x, std::nan("")), infty::ValueError);
+  CHECK_THROWS_AS(infty::shortened(Variable<double>(Tensor<double>::zeros({3})), 1),
+                  infty::ShapeError);
+  CHECK_THROWS_AS(infty::shortened(Variable<double>(Tensor<double>::zeros({0, 3})), 1),
+                  infty::ShapeError);
+}
+
 TEST_CASE("network: what does not fit is refused") {
   network_gradient_test::Case<double, infty::EigenBackend> c;
   const std::vector<Variable<double>> none;

@@ -7,6 +7,7 @@
 #include <infty/autograd/activations.hpp>
 #include <infty/autograd/matmul.hpp>
 #include <infty/autograd/shape.hpp>
+#include <infty/nn/unit_vectors.hpp>
 
 // Networks whose weights are an input, one network a row, and the gradient of a loss at them as a
 // value that has gradients itself: what a memory is made of that learns while it is used.
@@ -81,6 +82,23 @@ std::vector<Variable<T, B>> network_gradient(const std::vector<Variable<T, B>>& 
       slope = multiply(matmul(slope, transpose(weights[i], -2, -1)), gelu_slope(inner[i - 1]));
   }
   return gradients;
+}
+
+/// Shortens each matrix, taken as one vector, to a length where it is longer:
+/// x min(1, longest / |x|), as torch.nn.utils.clip_grad_norm_ does.
+/// @param x        [..., m, n]
+/// @param longest  of all numbers' squares together the root
+/// @return         [..., m, n]
+/// @throws infty::ShapeError unless x has two dimensions or more and is not empty;
+/// infty::ValueError unless longest lies in [1e-30, 1e30]
+template <class T, class B>
+Variable<T, B> shortened(const Variable<T, B>& x, double longest) {
+  require<ShapeError>(x.shape().rank() >= 2 && x.size() > 0, "shortened", "x is ", x.shape(),
+                      ": it must be [..., m, n], and not empty");
+  require_within("shortened", "longest", longest, least_divisor, largest_constant);
+  const Index size = x.dim(-1) * x.dim(-2);
+  const auto rows = reshape(x, Shape{x.size() / size, size});
+  return reshape(scale(unit_vectors(rows, 0, 0, longest), static_cast<T>(longest)), x.shape());
 }
 
 }  // namespace infty
