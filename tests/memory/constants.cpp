@@ -4,6 +4,7 @@
 #include <infty/memory/delta_net.hpp>
 #include <infty/memory/engram_config.hpp>
 #include <infty/memory/gated_delta_net.hpp>
+#include <infty/memory/gru_slot_writer.hpp>
 #include <infty/memory/infini_config.hpp>
 #include <infty/memory/linear_attention.hpp>
 #include <infty/memory/memorizing_config.hpp>
@@ -11,7 +12,9 @@
 #include <infty/memory/memsizer.hpp>
 #include <infty/memory/product_key_config.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
+#include <infty/memory/slot_writer.hpp>
 #include <infty/memory/titans_config.hpp>
+#include <infty/nn/adaptive_config.hpp>
 #include <infty/train/adam_config.hpp>
 
 #include "support/catch.hpp"
@@ -48,6 +51,12 @@ TEST_CASE("constants that float has not are refused, of every memory") {
   check(GatedDeltaNetConfig{}, &GatedDeltaNetConfig::length_epsilon, true);
   check(GatedDeltaNetConfig{}, &GatedDeltaNetConfig::norm_epsilon, true);
   check(DeltaNetConfig{}, &DeltaNetConfig::scale, false);
+  check(DeltaRuleOptions{}, &DeltaRuleOptions::scale, false);
+  check(InfiniConfig{}, &InfiniConfig::rotary_base, true);
+  check(InfiniConfig{}, &InfiniConfig::gate, false);
+  check(SlotConfig{.slots = 1, .heads = 1}, &SlotConfig::temperature, true);
+  check(GruSlotConfig{.slots = 1, .heads = 1}, &GruSlotConfig::temperature, true);
+  check(AdaptiveConfig{.vocabulary = 4, .model_dim = 4}, &AdaptiveConfig::deviation, false);
   check(LinearAttentionConfig{}, &LinearAttentionConfig::scale, false);
   check(LinearAttentionConfig{}, &LinearAttentionConfig::floor, false);
   check(ProductKeyConfig{}, &ProductKeyConfig::key_bound, false);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <utility>
 #include <vector>
 
 #include <infty/memory/tokens_behind.hpp>
@@ -88,6 +89,12 @@ TEMPLATE_LIST_TEST_CASE("TokensBehind: the same tokens behind every segment, at 
   CHECK_THROWS_AS(tokens.forward(state, V(Tensor<T, B>::zeros({2, 1, 4})), pass),
                   infty::ShapeError);
   CHECK(state.inner.calls == infty::RowCounts{4, 4});
+  for (const auto& [before, after] : {std::pair{0, -1}, {-1, 0}, {2, 2}, {4, 0}}) {
+    Pass<T, B> wrong{.before = before, .behind = after};
+    CHECK_THROWS_AS(tokens.forward(state, V(Tensor<T, B>::zeros({2, 1, 3})), wrong),
+                    infty::ShapeError);
+    CHECK(wrong.behind == after);
+  }
   CHECK_THROWS_AS(TokensBehind<Inner>(Inner{&seen, &told}, 0, 3, Random(1)), infty::ValueError);
   CHECK_THROWS_AS(tokens.make_state(0), infty::ValueError);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -92,6 +93,12 @@ TEST_CASE("DistanceTable: what cannot be is refused, and the table is as it was"
   const auto before = table.reaching(3, 4);
   CHECK_THROWS_WITH(table.reaching(5, 3), "[distance_encoding] d is 3: it must be even, >= 2");
   CHECK(table.reaching(3, 4).data() == before.data());
+  CHECK_THROWS_AS(table.reaching(-5, 2), infty::ValueError);
+  CHECK(table.reaching(0, 4).data() == before.data());
+  CHECK(infty::DistanceTable<float>().reaching(0, 4).shape() == infty::Shape{0, 4});
+  for (const Index last : {std::numeric_limits<Index>::min(), std::numeric_limits<Index>::max()})
+    for (const double turn : infty::distance_encoding<double>(3, 4, last).to_vector())
+      CHECK(std::abs(turn) <= 1);
 }
 
 TEST_CASE("DistanceTable: any number of threads may ask") {

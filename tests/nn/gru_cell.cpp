@@ -52,6 +52,11 @@ TEST_CASE("gru: gradients are those of central differences") {
   CHECK(gradient_check([&] { return sum(gru(a, b, h) * weight); }, std::vector{a, b, h}) < 1e-8);
   CHECK_THROWS_AS(gru(a, h, h), infty::ShapeError);
   CHECK_THROWS_AS(gru(h, h, h), infty::ShapeError);
+  for (const infty::Index most : {infty::Index{0}, infty::Index{1} << 28, infty::Index{1} << 62}) {
+    CHECK_THROWS_AS((infty::GruCell<float>(1, most, random)), infty::ValueError);
+    if (most != infty::Index{1} << 28)
+      CHECK_THROWS_AS((infty::GruCell<float>(most, 1, random)), infty::ValueError);
+  }
 }
 
 }  // namespace gru_cell_tests

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -83,5 +84,10 @@ TEST_CASE("rotary: gradient, and what does not fit") {
   CHECK_THROWS_AS(infty::rotary(x, 0, table), infty::ShapeError);
   CHECK_THROWS_AS(infty::rotary_table<double>(-1, 5), infty::ValueError);
   CHECK_THROWS_AS(infty::rotary_frequencies(0), infty::ValueError);
-  CHECK_THROWS_AS(infty::rotary_frequencies(4, 0), infty::ValueError);
+  for (const double base : {0., -1., 1e-320, 1e300, std::nan("")})
+    CHECK_THROWS_AS(infty::rotary_frequencies(4, base), infty::ValueError);
+  for (const double base : {1e-30, 1e30})
+    for (const Index first : {std::numeric_limits<Index>::min(), std::numeric_limits<Index>::max()})
+      for (const double turn : infty::rotary_table<double>(2, 5, first, base).to_vector())
+        CHECK(std::abs(turn) <= 1);
 }

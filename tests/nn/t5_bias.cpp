@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include <infty/nn/t5_bias.hpp>
@@ -46,6 +48,11 @@ TEST_CASE("T5Buckets: what cannot be is refused") {
                   infty::ValueError);
   CHECK_THROWS_AS((T5Buckets{.buckets = 9, .both_ways = true}.validate()), infty::ValueError);
   CHECK_THROWS_AS(BucketBias<float>(0, 1), infty::ValueError);
+  for (const bool both_ways : {false, true}) {
+    const T5Buckets buckets{.both_ways = both_ways};
+    CHECK(buckets(std::numeric_limits<Index>::min()) == (both_ways ? 31 : 0));
+    CHECK(buckets(std::numeric_limits<Index>::max()) == (both_ways ? 15 : 31));
+  }
 }
 
 TEMPLATE_LIST_TEST_CASE("BucketBias: a number for each distance and head, by any rule", "",

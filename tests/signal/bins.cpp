@@ -255,6 +255,10 @@ TEST_CASE("bins: refuse shapes and numbers out of range") {
   CHECK_THROWS_AS(sample_locations(bad(std::nan("")), 3, random), NonFiniteError);
   CHECK_THROWS_WITH(sample_locations(Tensor<double>::zeros({1, 4}), 3, random),
                     Contains("sum to 0"));
+  CHECK_THROWS_WITH(quantile_locations(Tensor<double>::zeros({1, 4}), 3), Contains("sum to 0"));
+  const auto too_much = Tensor<double>::full({1, 4}, 1e308);
+  CHECK_THROWS_WITH(sample_locations(too_much, 3, random), Contains("to infinity"));
+  CHECK_THROWS_WITH(quantile_locations(too_much, 3), Contains("to infinity"));
   const auto untouched = two;
   const auto half_bad = Tensor<double>::from({2, 2}, {1, 1, 1, -1});
   CHECK_THROWS_AS(sample_locations(half_bad, 3, std::span(two)), ValueError);
@@ -262,4 +266,14 @@ TEST_CASE("bins: refuse shapes and numbers out of range") {
   CHECK(random == Random(seed));
   CHECK_THROWS_AS(quantile_locations(flat, 4), ShapeError);
   CHECK_THROWS_WITH(quantile_locations(p, 0), Contains("[quantile_locations] samples is 0"));
+}
+
+TEST_CASE("sample_locations: an edge is below 1 however many bins there are") {
+  const Index bins =
+      (Index{1} << 24) + 1;  // whose last edge is nearer to 1 than any float below it
+  Tensor<float> last = Tensor<float>::zeros({1, bins});
+  last.data()[bins - 1] = 1;
+  Random random(seed);
+  const auto drawn = sample_locations(last, 3, random).to_vector();
+  CHECK(drawn == std::vector<float>(3, std::nextafter(1.f, 0.f)));
 }

@@ -82,6 +82,7 @@ TEST_CASE("positions: refuse what is out of range") {
        {infty::Index{1} << 62, std::numeric_limits<infty::Index>::max()}) {
     CHECK_THROWS_WITH(first_positions(huge), Contains("[first_positions] length is "));
     CHECK_THROWS_WITH(next_positions(huge, 4, .5), Contains("[next_positions] length is "));
+    CHECK_THROWS_WITH(infty::held_points(1, huge, .01), Contains("[held_points] samples is "));
     CHECK_THROWS_WITH(next_positions(4, huge, .5), Contains("[next_positions] samples is "));
   }
   for (const double tau : {0.0, 1.0, -1.0, 2.0, std::numeric_limits<double>::quiet_NaN()})

@@ -8,6 +8,7 @@
 #include <infty/signal/fourier_basis.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/power_basis.hpp>
+#include <infty/signal/rectangular_basis.hpp>
 #include <infty/signal/truncated_parabola.hpp>
 
 #include "signal/expectations.hpp"
@@ -187,6 +188,27 @@ TEST_CASE("TruncatedParabola: float agrees with double") {
   CHECK(worst_float_error<TruncatedParabola>(PowerBasis<float>(8), 8) <= 1e-5);
   CHECK(worst_float_error<TruncatedParabola>(SineBasis<float>(8), 8) <= 1e-5);
   CHECK(worst_float_error<TruncatedParabola>(CosineBasis<float>(8), 8) <= 1e-5);
+}
+
+TEST_CASE("TruncatedParabola: as narrow as a variance may be, all is finite and adds up to 1") {
+  const infty::RectangularBasis<float> rectangles(8);
+  const infty::GaussianBasis<float> gaussians(8, {0.05, 0.3});
+  for (float var = 1e-2f; var > 1e-30f; var *= .2f)
+    for (const float mu : {.03f, .125f, .5f, .6f, .999f}) {
+      CAPTURE(var, mu);
+      float all = 0;
+      for (Index j = 0; j < 8; ++j) {
+        const auto e = TruncatedParabola::expectation_gradient(rectangles, j, mu, var);
+        REQUIRE((std::isfinite(e.d_mu) && std::isfinite(e.d_var)));
+        all += e.value;
+        const auto smooth = TruncatedParabola::expectation_gradient(gaussians, j, mu, var);
+        REQUIRE((std::isfinite(smooth.d_mu) && std::isfinite(smooth.d_var)));
+        if (var < 1e-10f)
+          CHECK(smooth.value == Approx(gaussians(j, mu)).epsilon(1e-3).margin(1e-6));
+      }
+      const float h = TruncatedParabola::half_width(var);
+      if (mu - h > 0 && mu + h < 1) CHECK(all == Approx(1).epsilon(.01));
+    }
 }
 
 namespace {

@@ -33,8 +33,7 @@ struct GruSlotConfig {
     require_sizes("GruSlotConfig", {{"heads", heads}});
     require_sizes("GruSlotConfig", {{"updates", updates}});
     require_sizes("GruSlotConfig", {{"feed_forward", feed_forward}});
-    require(math::is_finite(temperature) && temperature > 0, "GruSlotConfig", "temperature is ",
-            temperature, ": it must be > 0");
+    require_within("GruSlotConfig", "temperature", temperature, least_divisor, largest_constant);
   }
 };
 

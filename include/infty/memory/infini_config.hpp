@@ -31,10 +31,10 @@ struct InfiniConfig {
   void validate() const {
     require_at_least("InfiniConfig", "segment", segment, 1);
     require_sizes("InfiniConfig", {{"segment", segment}});
-    require(rotary_base >= 0 && math::is_finite(rotary_base), "InfiniConfig", "rotary_base is ",
-            rotary_base, ": it must be > 0, or 0 for no positions");
+    if (rotary_base != 0)
+      require_within("InfiniConfig", "rotary_base", rotary_base, least_divisor, largest_constant);
     require_within("InfiniConfig", "floor", floor, least_divisor, largest_constant);
-    require(math::is_finite(gate), "InfiniConfig", "gate is ", gate, ": it must be finite");
+    require_within("InfiniConfig", "gate", gate, -largest_constant, largest_constant);
   }
 };
 

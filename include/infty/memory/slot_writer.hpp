@@ -27,8 +27,7 @@ struct SlotConfig {
     require_at_least("SlotConfig", "heads", heads, 0);
     require_sizes("SlotConfig", {{"slots", slots}});
     require_sizes("SlotConfig", {{"heads", heads}});
-    require(math::is_finite(temperature) && temperature > 0, "SlotConfig", "temperature is ",
-            temperature, ": it must be > 0");
+    require_within("SlotConfig", "temperature", temperature, least_divisor, largest_constant);
   }
 };
 

@@ -123,7 +123,8 @@ class WordNet {
       const std::string lemma(words.next());
       words.next();
       const std::size_t synsets = words.number();
-      for (std::size_t left = words.number() + 2; left > 0; --left) words.next();
+      for (std::size_t pointers = words.number(); pointers > 0; --pointers) words.next();
+      words.next(), words.next();
       std::vector<std::size_t>& offsets = part.index[lemma];
       for (std::size_t i = 0; i < synsets; ++i) {
         offsets.push_back(words.number());

@@ -77,8 +77,7 @@ struct AdaptiveConfig {
     require_at_least("AdaptiveConfig", "model_dim", model_dim, 1);
     require_at_least("AdaptiveConfig", "div_value", div_value, 1);
     require_at_least("AdaptiveConfig", "embedding_dim", embedding_dim, 0);
-    require(math::is_finite(deviation) && deviation >= 0, "AdaptiveConfig", "deviation is ",
-            deviation, ": it must be >= 0");
+    require_within("AdaptiveConfig", "deviation", deviation, 0, largest_constant);
     require(clusters() <= detail::most_clusters, "AdaptiveConfig", "there are ", cutoffs.size(),
             " cutoffs: there may be ", detail::most_clusters - 1);
     for (Index i = 0; i < clusters(); ++i) {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include <infty/autograd/variable.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/for_each.hpp>
 
@@ -15,15 +16,16 @@ namespace infty {
 /// Sinusoidal encodings of the distances last + length - 1, ..., last -> [length, d]: the sines of
 /// all frequencies 10000^(-2i/d), then the cosines [Dai et al. 2019; Vaswani et al. 2017, §3.5].
 /// @param last  the shortest distance; those of keys ahead are negative
-/// @throws infty::ValueError unless d is even and >= 2
+/// @throws infty::ValueError unless length >= 0, and d is even and >= 2
 template <class T, class B = EigenBackend>
 Tensor<T, B> distance_encoding(Index length, Index d, Index last = 0) {
+  require_at_least("distance_encoding", "length", length, 0);
   require(d >= 2 && d % 2 == 0, "distance_encoding", "d is ", d, ": it must be even, >= 2");
   Tensor<T, B> out(Shape{length, d});
   T* const to = out.data();
   const Index half = d / 2;
   B::for_each_row(length, 32 * d, [=] INFTY_HOST_DEVICE(Index row) {
-    const double distance = static_cast<double>(last + length - 1 - row);
+    const double distance = static_cast<double>(last) + static_cast<double>(length - 1 - row);
     for (Index i = 0; i < half; ++i) {
       const double frequency =
           std::pow(10000.0, -2 * static_cast<double>(i) / static_cast<double>(d));
@@ -56,10 +58,11 @@ class DistanceTable {
   /// distance 0. @throws infty::ValueError as `distance_encoding`
   Tensor<T, Backend> reaching(Index longest, Index d) const {
     require(shared_ != nullptr, "DistanceTable", "it was moved from");
+    require_at_least("DistanceTable", "longest", longest, 0);
     const std::lock_guard lock(shared_->mutex);
     const Index held = shared_->table.dim(1) == d ? shared_->table.dim(0) : 0;
     // Twice as many, so that who asks for one more each time does not have all made anew each time.
-    if (held < longest)
+    if (held < longest || shared_->table.dim(1) != d)
       shared_->table = distance_encoding<T, Backend>((std::max)(longest, 2 * held), d);
     return shared_->table;
   }

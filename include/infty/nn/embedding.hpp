@@ -5,6 +5,7 @@
 #include <array>
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/verify.hpp>
@@ -97,8 +98,7 @@ struct Embedding {
   Embedding(Index vocabulary, Index d, Random random, double deviation = 1) {
     require(vocabulary >= 1 && d >= 1, "Embedding", "vocabulary is ", vocabulary, ", d is ", d,
             ": both must be >= 1");
-    require(math::is_finite(deviation) && deviation >= 0, "Embedding", "deviation is ", deviation,
-            ": it must be finite and at least 0");
+    require_within("Embedding", "deviation", deviation, 0, largest_constant);
     Tensor<T, Backend> table(Shape{vocabulary, d});
     fill_normal(table, 0, deviation, random);
     weight = Variable<T, Backend>(std::move(table), true);

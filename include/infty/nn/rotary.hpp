@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/for_each.hpp>
 
@@ -15,10 +16,10 @@ namespace infty {
 
 /// Returns how fast each pair of a head's dimensions turns, in radians a place: base^(-2 i / D) for
 /// pair i of floor(D / 2) [Su et al. 2021, §3.2.2].
-/// @throws infty::ValueError unless head_dim >= 1 and base > 0
+/// @throws infty::ValueError unless head_dim >= 1 and base lies in [1e-30, 1e30]
 inline std::vector<double> rotary_frequencies(Index head_dim, double base = 10000) {
-  require(head_dim >= 1 && base > 0, "rotary_frequencies", "head_dim is ", head_dim, ", base ",
-          base, ": they must be >= 1 and > 0");
+  require_at_least("rotary_frequencies", "head_dim", head_dim, 1);
+  require_within("rotary_frequencies", "base", base, least_divisor, largest_constant);
   std::vector<double> out;
   for (Index i = 0; i + 1 < head_dim; i += 2)
     out.push_back(std::pow(base, -static_cast<double>(i) / static_cast<double>(head_dim)));
@@ -28,7 +29,7 @@ inline std::vector<double> rotary_frequencies(Index head_dim, double base = 1000
 /// Computes the turns of places first, ..., first + length - 1: of each pair of dimensions cosine
 /// and sine, [length, 2 floor(head_dim / 2)], to be given to `rotary`. A place to its first n rows,
 /// `table.slice(0, n)`, is as good as a table of its own.
-/// @throws infty::ValueError unless length >= 0, head_dim >= 1 and base > 0
+/// @throws infty::ValueError unless length >= 0, head_dim >= 1 and base lies in [1e-30, 1e30]
 template <class T, class B = EigenBackend>
 Tensor<T, B> rotary_table(Index length, Index head_dim, Index first = 0, double base = 10000) {
   require(length >= 0, "rotary_table", "length is ", length, ": it must be >= 0");
@@ -40,7 +41,7 @@ Tensor<T, B> rotary_table(Index length, Index head_dim, Index first = 0, double 
   T* const to = table.data();
   // In double: a float's angle of some thousand turns would be off in the fourth digit.
   detail::for_each_element<B>(length, pairs, [=] INFTY_HOST_DEVICE(Index i, Index j) {
-    const double angle = static_cast<double>(first + i) * frequency[j];
+    const double angle = (static_cast<double>(first) + static_cast<double>(i)) * frequency[j];
     to[2 * (i * pairs + j)] = static_cast<T>(std::cos(angle));
     to[2 * (i * pairs + j) + 1] = static_cast<T>(std::sin(angle));
   });

@@ -66,7 +66,8 @@ Tensor<Index, B> argmax(const Tensor<T, B>& logits) {
 /// Classes that may be drawn, and how much each weighs beside the others.
 struct WeighedClasses {
   std::vector<Index> classes;   ///< at least one, the likeliest first where `top_p` is below 1
-  std::vector<double> weights;  ///< above 0, of each; they need not add up to 1
+  std::vector<double> weights;  ///< of each, at most 1; 0 where a score is too far below the
+                                ///< likeliest's. They need not add up to 1
 };
 
 /// Finds what may be drawn by scores: of the `top_k` likeliest, and of all that equal the last of

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
@@ -24,6 +26,7 @@ struct T5Buckets {
   /// The bucket of a key that stands `distance` places to the left of the query (negative: to the
   /// right), in [0, buckets).
   Index operator()(Index distance) const {
+    distance = (std::max)(distance, -(std::numeric_limits<Index>::max)());
     const Index all = both_ways ? buckets / 2 : buckets, exact = all / 2;
     const Index side = both_ways && distance < 0 ? all : 0;
     const Index n = both_ways ? (distance < 0 ? -distance : distance) : distance < 0 ? 0 : distance;

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -160,6 +161,17 @@ void require_probabilities(const char* op, const Tensor<T, B>& probability) {
       });
 }
 
+/// Whether probabilities of this sum can be drawn from.
+INFTY_HOST_DEVICE inline bool is_mass(double sum) {
+  return sum > 0 && sum <= (std::numeric_limits<double>::max)();
+}
+
+/// Throws that a row has no such sum.
+[[noreturn]] inline void refuse_mass(const char* op, Index row) {
+  raise<ValueError>(op, "the probabilities of row ", row,
+                    " sum to 0 or to infinity: the sum must be positive and finite");
+}
+
 }  // namespace detail
 
 /// Draws bins with replacement and gives their left edges, sorted   [Martins et al. 2022, §3.3].
@@ -196,10 +208,9 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
     end[row] = positive;
   });
   detail::verify<B>(
-      rows, [=] INFTY_HOST_DEVICE(Index row) { return below[(row + 1) * bins - 1] == 0; },
-      [](Index row) {
-        raise<ValueError>("sample_locations", "the probabilities of row ", row, " sum to 0");
-      });
+      rows,
+      [=] INFTY_HOST_DEVICE(Index row) { return !detail::is_mass(below[(row + 1) * bins - 1]); },
+      [=](Index row) { detail::refuse_mass("sample_locations", row); });
   // Draws of all rows in one list, as row * bins + bin: sorted, every row is.
   const auto keys = detail::draw_keys<B>(random);
   Tensor<Index, B> drawn({rows, samples});
@@ -227,7 +238,8 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
   Tensor<T, B> out({rows, samples});
   T* const to = out.data();
   B::for_each(rows * samples, [=] INFTY_HOST_DEVICE(Index i) {
-    to[i] = static_cast<T>(at[i] % bins) / static_cast<T>(bins);
+    const T edge = static_cast<T>(static_cast<double>(at[i] % bins) / static_cast<double>(bins));
+    to[i] = edge < T(1) ? edge : T(1) - std::numeric_limits<T>::epsilon() / 2;
   });
   for (Random& generator : random)
     generator.seek(generator.counter() + static_cast<std::uint64_t>(samples));
@@ -268,6 +280,14 @@ Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) 
   Tensor<T, B> out({rows, samples});
   T* const to = out.data();
   const T* const from = probability.data();
+  detail::verify<B>(
+      rows,
+      [=] INFTY_HOST_DEVICE(Index row) {
+        double sum = 0;
+        for (Index bin = 0; bin < bins; ++bin) sum += static_cast<double>(from[row * bins + bin]);
+        return !detail::is_mass(sum);
+      },
+      [=](Index row) { detail::refuse_mass("quantile_locations", row); });
   B::for_each_row(rows, samples + bins, [=] INFTY_HOST_DEVICE(Index row) {
     const T* const p = from + row * bins;
     double sum = 0;

@@ -76,6 +76,7 @@ inline Positions next_positions(Index length, Index samples, double tau) {
 inline Index held_points(Index length, Index samples, double tau) {
   require_at_least("held_points", "length", length, 1);
   require_at_least("held_points", "samples", samples, 1);
+  require_sizes("held_points", {{"samples", samples}});
   require(math::is_finite(tau) && tau > 0 && tau < 1, "held_points", "tau is ", tau,
           ": it must be in (0, 1)");
   const double dense = (std::min)((1 - tau) / tau, 8.0) * static_cast<double>(samples);

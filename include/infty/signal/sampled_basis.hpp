@@ -46,6 +46,7 @@ inline std::vector<double> even_places(Index points) {
 /// @throws infty::ValueError unless bins >= 1
 inline std::vector<double> edge_places(Index bins) {
   require_at_least("edge_places", "bins", bins, 1);
+  require_sizes("edge_places", {{"bins", bins}});
   std::vector<double> t(static_cast<std::size_t>(bins) + 1);
   for (Index i = 0; i <= bins; ++i)
     t[static_cast<std::size_t>(i)] = detail::bin_edge<double>(i, bins);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <limits>
 
 #include <infty/core/config.hpp>
 #include <infty/core/math.hpp>
@@ -66,6 +67,8 @@ struct TruncatedParabola {
     if constexpr (SmoothBasis<Psi>) {
       if (psi.smooth(j, low, high)) return smooth_gradient(psi, j, mu, var, h);
     }
+    // Where the support is no longer told from mu, psi is the same all over it.
+    if (h < 256 * std::numeric_limits<T>::epsilon()) return {psi(j, mu), T(0), T(0)};
     // From the end where psi is large: q = |t - end|, p = q (2 h - q) / (2 var). From mu, the
     // little that p is at the end would be the difference of h^2 and (t - mu)^2.
     const bool from_low = std::fabs(psi(j, low)) >= std::fabs(psi(j, high));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <infty/core/backend.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/kernel/adam.hpp>
 #include <infty/core/kernel/chosen.hpp>
@@ -102,8 +103,7 @@ class Adam {
 
   /// The same with `times` the rate of a step, clipped with the others. @throws likewise
   Index scale_rate(std::string_view part, double times) {
-    require(math::is_finite(times) && times >= 0, "Adam::scale_rate", "times is ", times,
-            ": it must be finite and at least 0");
+    require_within("Adam::scale_rate", "times", times, 0, largest_constant);
     return each_named("Adam::scale_rate", part, [&](Moments& moments) { moments.times = times; });
   }
 
@@ -252,8 +252,7 @@ class Adam {
   static bool by_rows(const Moments& moments) { return moments.row_steps.size() > 0; }
 
   static void check_rate(const char* op, double rate) {
-    require(math::is_finite(rate) && rate >= 0, op, "learning_rate is ", rate,
-            ": it must be finite and at least 0");
+    require_within(op, "learning_rate", rate, 0, largest_constant);
   }
 
   AdamFactors<T> factors(double learning_rate) const {

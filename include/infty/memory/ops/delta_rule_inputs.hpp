@@ -2,6 +2,7 @@
 #pragma once
 
 #include <infty/autograd/variable.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/number.hpp>
 
@@ -29,8 +30,7 @@ struct DeltaRuleOptions {
 
   /// Checks all constants. @throws infty::ValueError that names the first one out of its range
   void validate() const {
-    require(math::is_finite(scale) && scale >= 0, "DeltaRuleOptions", "scale is ", scale,
-            ": it must be finite and >= 0");
+    require_within("DeltaRuleOptions", "scale", scale, 0, largest_constant);
     require_at_least("DeltaRuleOptions", "chunk", chunk, 0);
   }
 };
