@@ -129,8 +129,8 @@ class StepsOfAll {
 };
 
 /// Runs all that is not done, some at once, and returns when it is. Throws infty::Error that says
-/// where to look if one of them fails; the others end first. A signal is passed on to all, which
-/// save and stop: throws support::Interrupted then.
+/// where to look if some of them fail, when all others are done. A signal is passed on to all,
+/// which save and stop: throws support::Interrupted then.
 inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
                     const std::vector<nlohmann::json>& settings) {
   const support::InterruptGuard interrupt;
@@ -144,8 +144,7 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
       stopping = true;
       for (const Run& run : running) ::kill(run.process, SIGTERM);
     }
-    while (failed.empty() && !stopping && next < waiting.size() &&
-           std::ssize(running) < options.jobs) {
+    while (!stopping && next < waiting.size() && std::ssize(running) < options.jobs) {
       Run& run = waiting[next];
       run.process = detail::start(run, options, settings[next]);
       steps.clear();
@@ -171,11 +170,13 @@ inline void run_all(std::vector<Run> waiting, const CompareOptions& options,
                  good       ? "done"
                  : stopping ? "stopped"
                             : "failed");
-    if (!good && !stopping) failed = run->folder.string();
+    if (!good && !stopping)
+      failed += (failed.empty() ? "" : ", ") + run->folder.string() + ".txt says why";
     running.erase(run);
   }
   if (stopping) support::stop_if_interrupted(options.out, options.again);
-  infty::require(failed.empty(), "compare", failed, ".txt says why this run failed");
+  infty::require(failed.empty(), "compare", "runs failed: ", failed,
+                 "; all others are done, and without these memories --memories makes a table");
 }
 
 /// What is measured at a level, by its name in the results.
