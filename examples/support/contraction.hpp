@@ -22,7 +22,8 @@ inline const std::vector<std::string> contraction_names{"fixed", "power", "unifo
                                                         "learned"};
 
 /// The ways to read what waits for its block, by name.
-inline const std::vector<std::string> waiting_names{"written", "attended", "left_out"};
+inline const std::vector<std::string> waiting_names{"written", "attended", "left_out",
+                                                    "short_term"};
 
 namespace detail {
 // A function: nvcc 13 crashes on a lambda that is called where the list is defined.
@@ -64,7 +65,8 @@ void each_contraction_setting(const char* group, Contraction& c, See&& see) {
       "learned");
   see(group, "waiting", c.waiting,
       "what waits for its block is read: written (behind a copy of the LTM), attended (by "
-      "attention beside the LTM), left_out (not at all); of uniform, mixed and learned",
+      "attention beside the LTM), left_out (not at all), short_term (in front of what the "
+      "short-term memory holds); of uniform, mixed and learned",
       waiting_names);
 }
 

@@ -186,6 +186,7 @@
 #include <infty/memory/ops/slot_weights.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
+#include <infty/memory/older_vectors.hpp>
 #include <infty/memory/past_weights.hpp>
 #include <infty/memory/product_key_config.hpp>
 #include <infty/memory/product_key_memory.hpp>

@@ -144,9 +144,10 @@ class AttentionCache {
   /// @param past    what the memory holds; `memory` vectors of it are held by the row with most
   /// @param normed    [B, L, d], the segment as attention sees it
   /// @param encoding  as `RelativeAttention::encoding` has them
+  /// @param in_front  places that there are positions for besides, in front of the memory's
   Context extend(const RowSequences<T, Backend>& past, Index memory,
                  const RelativeAttention<T, Backend>& attention, const InputNorm<T, Backend>& norm,
-                 const V& normed, const Tensor<T, Backend>& encoding) {
+                 const V& normed, const Tensor<T, Backend>& encoding, Index in_front = 0) {
     held_.hold(past, memory, attention, norm);
     memory_ = memory;
     const auto behind = [&](const Tensor<T, Backend>& held, const V& added, Room& room) {
@@ -156,7 +157,8 @@ class AttentionCache {
     };
     keys_ = behind(held_.keys(), attention.key.forward(normed), keys_room_);
     values_ = behind(held_.values(), attention.value.forward(normed), values_room_);
-    return {keys_, values_, positions_.last(memory + normed.dim(1), encoding, attention)};
+    return {keys_, values_,
+            positions_.last(in_front + memory + normed.dim(1), encoding, attention)};
   }
 
   /// Moves keys and values on as the memory did with vectors [begin, end) of the segment of the

@@ -68,6 +68,9 @@ struct MixedConfig {
       same("gate", parts[i].gate, parts[0].gate);
       same("bias", parts[i].bias, parts[0].bias);
       same("project", parts[i].project, parts[0].project);
+      if constexpr (requires { parts[i].waiting; })
+        require(parts[i].waiting == parts[0].waiting, "MixedConfig", "parts.", i,
+                ".waiting is another than that of part 0: what waits is read in one way");
       require(parts[i].group == 1, "MixedConfig", "parts.", i, ".group is ", parts[i].group,
               ": it must be 1, for vectors wait in the attention (its stride), or in a block");
       resolved_part(i).validate();

@@ -16,6 +16,7 @@
 #include <infty/memory/long_term_checks.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/mixed_config.hpp>
+#include <infty/memory/row_chunks.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/pass.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -205,6 +206,41 @@ class MixedMemory {
   V shares() const {
     require<ShapeError>(by_gate(), "shares", "reading is not gate: there is no mixture");
     return softmax(mixture);
+  }
+
+  /// Whether attention beside this memory is to read what waits: see `Waiting::short_term`.
+  bool shows_older() const {
+    if constexpr (requires(const M& part) { part.shows_older(); })
+      return parts.front().shows_older();
+    else
+      return false;
+  }
+  /// What waits, for that attention: of every row what waits in the part in which most does.
+  /// @throws infty::ShapeError, infty::ValueError
+  OlderVectors<T, B> older(const State& state) const
+    requires requires(const M& part, const typename M::State& of) { part.older(of); }
+  {
+    check("older", state);
+    const std::size_t rows = state.parts[0].held.size();
+    OlderVectors<T, B> chosen{{}, RowCounts(rows, 0)};
+    RowCounts begin(rows, 0), held(rows, -1);  // behind the chosen part's places, and its vectors
+    Index places = 0, width = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto own = parts[i].older(state.parts[i]);
+      chosen.vectors = i == 0 ? own.vectors : concat(chosen.vectors, own.vectors);
+      places += own.vectors.dim(1);
+      width = (std::max)(width, own.vectors.dim(1));
+      for (std::size_t row = 0; row < rows; ++row) {
+        if (state.parts[i].held[row] <= held[row]) continue;
+        held[row] = state.parts[i].held[row];
+        chosen.length[row] = own.length[row];
+        begin[row] = places;
+      }
+    }
+    chosen.vectors = detail::pick(chosen.vectors, width, [&](Index row, Index at) {
+      return (std::max)(Index{0}, begin[static_cast<std::size_t>(row)] - width + at);
+    });
+    return chosen;
   }
 
   /// Whether where a read looks decides where a part's next write samples, answer or not.

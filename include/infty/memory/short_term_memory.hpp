@@ -10,6 +10,7 @@
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/memory.hpp>
+#include <infty/memory/older_vectors.hpp>
 #include <infty/memory/token_groups.hpp>
 
 namespace infty {
@@ -70,6 +71,9 @@ class ShortTermMemory {
   using State = ShortTermState<T, Backend>;
   using Norm = InputNorm<T, Backend>;
 
+  /// Whether a pass may put vectors in front of those that it holds.
+  static constexpr bool reads_older = true;
+
   RelativeAttention<T, Backend> attention;  ///< over segment and memory, by their distance
 
   /// Makes the memory of a layer, with weights drawn as `Linear` draws them.
@@ -107,17 +111,17 @@ class ShortTermMemory {
                               Pass<T, Backend>& pass) const {
     fifo_.check("ShortTermMemory", state.recent);
     detail::require_segment("ShortTermMemory", x, state.recent.vectors.dim(0), sizes_, pass);
-    const RowCounts held = state.recent.length;
     const Index begin = pass.tokens.held ? 0 : pass.before;
     const Index end = pass.tokens.held ? x.dim(1) : x.dim(1) - pass.behind;
     const bool recorded = Tape::active() != nullptr;
     Attended<T, Backend> attended;
     if (pass.answer) {
-      const Index memory = *std::max_element(held.begin(), held.end());
-      const auto encoding = attention.encoding(fifo_.most_held() + x.dim(1));
+      const detail::InFront<T, Backend> front("ShortTermMemory", pass.older, state.recent.length,
+                                              sizes_.model_dim);
+      const auto encoding = attention.encoding(fifo_.most_held() + front.most() + x.dim(1));
       attended.context = attention.out.forward(
-          recorded ? read(state, memory, x, norm, encoding, pass, attended.queries)
-                   : read_cached(state, memory, x, norm, encoding, pass, attended.queries));
+          recorded ? read(state, front, x, norm, encoding, pass, attended.queries)
+                   : read_cached(state, front, x, norm, encoding, pass, attended.queries));
     }
     attended.leaving = fifo_.write(state.recent, narrow(x, begin, end).value(), &state.room);
     if (recorded)
@@ -146,28 +150,40 @@ class ShortTermMemory {
         fifo_(sizes.model_dim, config.capacity, std::max<Index>(config.stride, 1)) {}
 
   /// What the heads read from the segment and the vectors before it, and the queries.
-  V read(const State& state, Index memory, const V& x, const Norm& norm,
+  V read(const State& state, const detail::InFront<T, Backend>& front, const V& x, const Norm& norm,
          const Tensor<T, Backend>& encoding, Pass<T, Backend>& pass, V& queries) const {
     const V vectors(state.recent.vectors);
-    const Index most = vectors.dim(1), K = memory + x.dim(1), longest = encoding.dim(0);
+    const Index most = vectors.dim(1), memory = most_of(state), longest = encoding.dim(0),
+                K = front.places() + x.dim(1);
     // Normed at once, where it is normed.
-    const V context = norm(concat(narrow(vectors, most - memory, most), x));
-    queries = attention.query.forward(norm ? narrow(context, memory, K) : x);
+    V context = norm(concat(narrow(vectors, most - memory, most), x));
+    queries = attention.query.forward(norm ? narrow(context, memory, memory + x.dim(1)) : x);
+    if (front.any()) context = front.place(front.older(), context);
     const V keys = attention.key.forward(context), values = attention.value.forward(context);
     return detail::read_groups(attention, queries, keys, values,
                                attention.position.forward(V(encoding.slice(longest - K, longest))),
-                               state.recent.length, fifo_.most_held(), pass);
+                               front.held(), fifo_.most_held() + front.most(), pass);
   }
 
   /// The same where no gradient is recorded, with keys and values of the memory from the last call.
-  V read_cached(State& state, Index memory, const V& x, const Norm& norm,
-                const Tensor<T, Backend>& encoding, Pass<T, Backend>& pass, V& queries) const {
+  V read_cached(State& state, const detail::InFront<T, Backend>& front, const V& x,
+                const Norm& norm, const Tensor<T, Backend>& encoding, Pass<T, Backend>& pass,
+                V& queries) const {
     const V normed = norm(x);
     queries = attention.query.forward(normed);
-    const auto context =
-        state.cache.extend(state.recent, memory, attention, norm, normed, encoding);
+    const Index memory = most_of(state);
+    auto context = state.cache.extend(state.recent, memory, attention, norm, normed, encoding,
+                                      front.places() - memory);
+    if (front.any()) {
+      context.keys = front.place(attention.key.forward(front.older()), context.keys);
+      context.values = front.place(attention.value.forward(front.older()), context.values);
+    }
     return detail::read_groups(attention, queries, context.keys, context.values, context.positions,
-                               state.recent.length, fifo_.most_held(), pass);
+                               front.held(), fifo_.most_held() + front.most(), pass);
+  }
+
+  static Index most_of(const State& state) {
+    return *std::max_element(state.recent.length.begin(), state.recent.length.end());
   }
 
   ShortTermConfig config_;

@@ -12,7 +12,10 @@ namespace infty {
 enum class Waiting {
   written,   ///< behind a copy of the signal, as if the block were full of them
   attended,  ///< by attention to them, beside the signal of the full blocks
-  left_out,  ///< not at all: a short-term memory beside this one is to hold them
+  left_out,  ///< not at all
+  /// In the attention beside this memory, as what stands in front of all that it holds: one softmax
+  /// over them, its own vectors and the segment. By itself this memory leaves them out.
+  short_term,
 };
 
 /// The constants of a `UniformMemory`: those of the signal, and the block. `power`, or

@@ -95,7 +95,7 @@ class UniformMemory {
                         ": another memory made it, ours are ", Shape{batch, config_.model_dim});
     detail::checked_rows(op, state);
     for (std::size_t row = 0; row < state.held.size(); ++row) {
-      const Index m = rate_of(state, row);
+      const Index m = state.rate_of(row);
       require(state.held[row] >= 0 && m >= 1 && m <= largest_size / config_.block &&
                   state.held[row] <= m * config_.block && state.taken[row] >= 0 &&
                   state.refits[row] >= 0,
@@ -123,7 +123,7 @@ class UniformMemory {
     RowCounts left = counts, from(counts.size()), take(counts.size());
     while (std::any_of(left.begin(), left.end(), [](Index n) { return n > 0; })) {
       write_full(next, left);
-      const RowCounts rates = rates_of(next);
+      const RowCounts rates = next.rates();
       for (std::size_t row = 0; row < counts.size(); ++row) {
         from[row] = x.dim(1) - left[row];
         take[row] = (std::min)(left[row], rates[row] * config_.block - next.held[row]);
@@ -173,6 +173,14 @@ class UniformMemory {
     return shown(state, carried);
   }
 
+  /// Whether attention beside this memory is to read what waits: see `Waiting::short_term`.
+  bool shows_older() const { return config_.waiting == Waiting::short_term; }
+  /// The means that wait, for that attention. @throws infty::ShapeError, infty::ValueError
+  OlderVectors<T, Backend> older(const State& state) const {
+    check("older", state);
+    return {detail::last_means(state.means, state.held, state.rates()), state.entries()};
+  }
+
   /// Whether where a read looks decides where the next write samples, answer or not: where in the
   /// signal, not at which of the means that wait.
   bool notes_reads() const { return signal.notes_reads(); }
@@ -200,7 +208,7 @@ class UniformMemory {
   /// share of half the narrowest function is.
   Index as_if_written(const State& state, std::size_t row) const {
     const Index written = state.signal.written[row];
-    const double full = static_cast<double>(config_.block * rate_of(state, row)),
+    const double full = static_cast<double>(config_.block * state.rate_of(row)),
                  due = static_cast<double>(written) * (full / static_cast<double>(state.held[row])),
                  most = static_cast<double>((std::max)(written, most_written_));
     return static_cast<Index>((std::min)(due, most) + .5);
@@ -209,7 +217,7 @@ class UniformMemory {
   LongTermState<T, Backend> shown(const State& state,
                                   detail::CarriedSignal<T, Backend>& carried) const {
     auto signals = state.signal;
-    if (config_.waiting != Waiting::written || nothing_waits(state)) return signals;
+    if (config_.waiting != Waiting::written || state.nothing_waits()) return signals;
     RowCounts counts(state.held.size(), 0);
     std::vector<double> shares(state.held.size(), 0);
     for (std::size_t row = 0; row < counts.size(); ++row) {
@@ -220,7 +228,7 @@ class UniformMemory {
       written = as_if_written(state, row);
       shares[row] = share(written);
     }
-    V waiting = detail::spread_means(state.means, state.held, rates_of(state));
+    V waiting = detail::spread_means(state.means, state.held, state.rates());
     if (config_.gate) waiting = gate(waiting, signal.gate_weight, signal.gate_bias);
     signals.coefficients = write_coefficients(
         signal.ridge(),
@@ -235,38 +243,20 @@ class UniformMemory {
   /// What queries read of the means that wait, by content, in front of the map of what the heads
   /// read, [batch, Q, H D]; zeros where a row has none, nothing where no row has.
   V attended(const State& state, const V& queries) const {
-    if (config_.waiting != Waiting::attended || nothing_waits(state)) return {};
+    if (config_.waiting != Waiting::attended || state.nothing_waits()) return {};
     detail::check_queries("read", queries.shape(), state.means.dim(0), signal.key.weight.dim(0));
-    const RowCounts rates = rates_of(state);
-    RowCounts entries = state.held;
-    for (std::size_t row = 0; row < entries.size(); ++row)
-      entries[row] = (entries[row] + rates[row] - 1) / rates[row];
-    V waiting = detail::last_means(state.means, state.held, rates);
+    V waiting = detail::last_means(state.means, state.held, state.rates());
     if (config_.gate) waiting = gate(waiting, signal.gate_weight, signal.gate_bias);
     return scaled_dot_product_attention(
         queries, signal.key.forward(waiting), signal.value.forward(waiting),
         PlainAttentionOptions<Backend>{
-            .heads = config_.heads, .visible = detail::visible<Backend>(entries, config_.block)});
-  }
-
-  static bool nothing_waits(const State& state) {
-    return std::all_of(state.held.begin(), state.held.end(), [](Index n) { return n == 0; });
+            .heads = config_.heads,
+            .visible = detail::visible<Backend>(state.entries(), config_.block)});
   }
 
   static LongTermConfigFor<Psi> checked(const Config& config) {
     config.validate();
     return config.signal();
-  }
-
-  /// m; a fresh row's is 1.
-  static Index rate_of(const State& state, std::size_t row) {
-    return state.rate[row] == 0 ? 1 : state.rate[row];
-  }
-
-  static RowCounts rates_of(const State& state) {
-    RowCounts rates = state.rate;
-    for (Index& m : rates) m = (std::max<Index>)(m, 1);
-    return rates;
   }
 
   /// Writes the full blocks of the rows that are to take in more, and doubles the rate of those
@@ -275,19 +265,19 @@ class UniformMemory {
     RowCounts full(more.size(), 0), held(more.size(), 0);
     bool any = false;
     for (std::size_t row = 0; row < more.size(); ++row) {
-      if (more[row] == 0 || next.held[row] < config_.block * rate_of(next, row)) continue;
+      if (more[row] == 0 || next.held[row] < config_.block * next.rate_of(row)) continue;
       full[row] = config_.block;
       held[row] = next.held[row];
       any = true;
     }
     if (!any) return;
-    signal.write(next.signal, detail::spread_means(next.means, held, rates_of(next)), full);
+    signal.write(next.signal, detail::spread_means(next.means, held, next.rates()), full);
     for (std::size_t row = 0; row < full.size(); ++row) {
       if (full[row] == 0) continue;
       next.held[row] = 0;
       next.refits[row] += 1;
       Index& written = next.signal.written[row];
-      const Index blocks = written / config_.block, m = rate_of(next, row);
+      const Index blocks = written / config_.block, m = next.rate_of(row);
       next.rate[row] = m;
       if (blocks % 2 == 0 && share(written) < config_.resolved_least_share() &&
           share(written / 2) > share(written) && m <= largest_size / (4 * config_.block)) {
@@ -302,7 +292,7 @@ class UniformMemory {
     check("read", state);
     auto carried = state.carried;
     auto seen = shown(state, carried);
-    const bool as_it_is = config_.waiting != Waiting::written || nothing_waits(state);
+    const bool as_it_is = config_.waiting != Waiting::written || state.nothing_waits();
     V answer = read(seen, attended(state, queries));
     if (as_it_is)
       state.signal = std::move(seen);  // with the keys that were made for this read

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,26 @@ struct UniformState {
   RowCounts refits;             ///< writes to the signal since the row was fresh
   /// Of the last read: serves all until the next block is written, or the share changes.
   detail::CarriedSignal<T, Backend> carried = {};
+
+  /// Whether no row has a vector that waits.
+  bool nothing_waits() const {
+    return std::all_of(held.begin(), held.end(), [](Index n) { return n == 0; });
+  }
+  /// m of a row; a fresh row's is 1.
+  Index rate_of(std::size_t row) const { return rate[row] == 0 ? 1 : rate[row]; }
+  /// The same of every row.
+  RowCounts rates() const {
+    RowCounts all = rate;
+    for (Index& m : all) m = (std::max<Index>)(m, 1);
+    return all;
+  }
+  /// Means of every row that wait, the last of which need not be full.
+  RowCounts entries() const {
+    RowCounts all = rates();
+    for (std::size_t row = 0; row < all.size(); ++row)
+      all[row] = (held[row] + all[row] - 1) / all[row];
+    return all;
+  }
 
   template <class Visitor>
   void visit(Visitor&& see) {

@@ -144,6 +144,8 @@ class WithMemory : public detail::AroundAttention<A> {
       require(config.memory->group == 1, "WithMemory", "memory.group is ", config.memory->group,
               ": it must be 1, for vectors wait, and are read, in the attention (its stride)");
     memory.emplace(config.resolved_memory(sizes), random.split(2));
+    require(!detail::shows_older(memory) || detail::reads_older<A>, "WithMemory",
+            "memory.waiting is short_term: this attention cannot read what waits");
   }
 
   /// The same of another layer of the same model, which shares what each part shares.
@@ -195,7 +197,14 @@ class WithMemory : public detail::AroundAttention<A> {
   Attended<Scalar, BackendType> attend(State& state, const V& x, const Norm& norm,
                                        PassType& pass) const {
     State next = written(state, norm, x.shape().rank() == 3 ? x.dim(1) : 0);
+    if constexpr (requires { memory->older(next.past->memory); })
+      if (detail::shows_older(memory)) {
+        pass.older = memory->older(next.past->memory);
+        // What the memory takes in has been normed, or is still to be.
+        if (norm && !config_.normed) pass.older.vectors = norm(pass.older.vectors);
+      }
     auto attended = attention.attend(next.attention, x, norm, pass);
+    pass.older = {};
     if (memory) {
       if (pass.answer)
         attended.context =
@@ -296,20 +305,9 @@ class WithMemory : public detail::AroundAttention<A> {
     const auto ready = detail::take_sequences(leaving, over);
     if (ready.vectors.dim(1) == 0) return next;
     V vectors(ready.vectors);
-    if (norm && config_.normed) vectors = masked(norm(vectors), ready.length);
+    if (norm && config_.normed) vectors = detail::masked(norm(vectors), ready.length);
     memory->write(past, vectors, ready.length);
     return next;
-  }
-
-  /// Zeros again in front of the shorter rows, where the norm's bias has come in.
-  static V masked(const V& x, const RowCounts& length) {
-    const Index L = x.dim(1), d = x.dim(2);
-    if (std::all_of(length.begin(), length.end(), [=](Index n) { return n == L; })) return x;
-    auto keep = Tensor<Scalar, BackendType>::zeros(x.shape());
-    for (std::size_t row = 0; row < length.size(); ++row)
-      BackendType::fill(keep.data() + ((static_cast<Index>(row) + 1) * L - length[row]) * d,
-                        length[row] * d, Scalar(1));
-    return multiply(x, V(keep));
   }
 
   Config config_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include <infty/autograd/elementwise.hpp>
 #include <infty/core/state.hpp>
 #include <infty/memory/fifo.hpp>
 
@@ -89,6 +90,31 @@ void append(RowSequences<T, B>& held, RowSequences<T, B> added) {
   for (std::size_t row = 0; row < length.size(); ++row) length[row] += added.length[row];
   const Index longest = *std::max_element(length.begin(), length.end());
   held = {right_aligned(held.vectors, added, RowCounts(length.size(), 0), length, longest), length};
+}
+
+/// Whether attention reads what a pass puts in front of the vectors that it holds.
+template <class A>
+inline constexpr bool reads_older = requires { requires A::reads_older; };
+
+/// Whether there is a memory that has attention read what waits in it.
+template <class M>
+bool shows_older(const std::optional<M>& memory) {
+  if constexpr (requires { memory->shows_older(); })
+    return memory && memory->shows_older();
+  else
+    return false;
+}
+
+/// Zeros again in front of the shorter rows of x, where a norm's bias has come in.
+template <class T, class B>
+Variable<T, B> masked(const Variable<T, B>& x, const RowCounts& length) {
+  const Index L = x.dim(1), d = x.dim(2);
+  if (std::all_of(length.begin(), length.end(), [=](Index n) { return n == L; })) return x;
+  auto keep = Tensor<T, B>::zeros(x.shape());
+  for (std::size_t row = 0; row < length.size(); ++row)
+    B::fill(keep.data() + ((static_cast<Index>(row) + 1) * L - length[row]) * d, length[row] * d,
+            T(1));
+  return multiply(x, Variable<T, B>(keep));
 }
 
 }  // namespace detail

@@ -242,8 +242,8 @@ void describe(MixedConfig<Part>& c, See&& see) {
 }
 
 /// The names of ways to read what waits.
-constexpr std::array<std::string_view, 3> names_of(Waiting) {
-  return {"written", "attended", "left_out"};
+constexpr std::array<std::string_view, 4> names_of(Waiting) {
+  return {"written", "attended", "left_out", "short_term"};
 }
 
 /// The settings of a uniform memory: those of its signal, and its own.

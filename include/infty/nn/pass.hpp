@@ -9,6 +9,7 @@
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/core/pool.hpp>
+#include <infty/core/state.hpp>
 #include <infty/nn/dropout.hpp>
 #include <infty/nn/fwd.hpp>
 #include <infty/nn/token_rules.hpp>
@@ -18,6 +19,13 @@ namespace infty {
 /// Which vectors of the last block are kept: none, or what its feed-forward layer works on, in
 /// front of the norm that stands there or behind it.
 enum class FeedInput { none, plain, normed };
+
+/// Vectors of the past that no layer of attention holds, of every row, the newest last.
+template <class T, class Backend>
+struct OlderVectors {
+  Variable<T, Backend> vectors;  ///< [batch, P, d], of any value in front of a shorter row's
+  RowCounts length = {};         ///< [batch], each <= P
+};
 
 /// One call of a model: what all of its layers are told, and what they report. A call that throws
 /// leaves it spent.
@@ -72,6 +80,9 @@ struct Pass {
   /// Tokens that were looked up for each word [batch, L, k], for a model that reads such (`Spalm`);
   /// empty for none.
   Tensor<Index, Backend> retrieved = {};
+  /// What stands in front of all that attention holds, as attention sees vectors, behind their
+  /// norm; empty for none. Of attention that says `reads_older`; who puts it there takes it away.
+  OlderVectors<T, Backend> older = {};
   /// Which inputs of the last `Block`'s feed-forward layer are kept in `feed_input`.
   FeedInput keep = FeedInput::none;
   /// [batch, L, d], those of the words, without a gradient; empty where no block has kept any.
