@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,7 @@
 #include <infty/core/random.hpp>
 #include <infty/data/draws.hpp>
 #include <infty/data/ranking.hpp>
+#include <infty/eigen/parallel.hpp>
 
 namespace infty {
 
@@ -62,17 +64,21 @@ class SortingTask {
     require_sizes("SortingTask::sample", {{"batch", batch}, {"length", config_.length}});
     require_sizes("SortingTask::sample", {{"batch", batch}, {"symbols", config_.symbols}});
     const auto rows = static_cast<std::size_t>(batch), symbols = symbol_count();
+    const auto length = static_cast<std::size_t>(config_.length);
     SortingBatch out;
-    out.tokens.resize(rows * static_cast<std::size_t>(config_.length));
-    out.answer.reserve(rows * symbols);
-    for (std::size_t b = 0; b < rows; ++b) {
-      const auto length = static_cast<std::size_t>(config_.length);
-      const std::span<std::int64_t> row(out.tokens.data() + b * length, length);
-      Random row_random = detail::random_of_row(random);
-      sample_row(row, row_random);
-      const auto answer = rank_by_frequency(row, config_.symbols);
-      out.answer.insert(out.answer.end(), answer.begin(), answer.end());
-    }
+    out.tokens.resize(rows * length);
+    out.answer.resize(rows * symbols);
+    std::vector<Random> of_rows;
+    for (std::size_t b = 0; b < rows; ++b) of_rows.push_back(detail::random_of_row(random));
+    // A row a task: while a step draws its sequences nothing else is to be done.
+    parallel_tasks(batch, [&](Index row) {
+      const auto b = static_cast<std::size_t>(row);
+      const std::span<std::int64_t> tokens(out.tokens.data() + b * length, length);
+      sample_row(tokens, of_rows[b]);
+      const auto answer = rank_by_frequency(tokens, config_.symbols);
+      std::copy(answer.begin(), answer.end(),
+                out.answer.begin() + static_cast<std::ptrdiff_t>(b * symbols));
+    });
     return out;
   }
 
