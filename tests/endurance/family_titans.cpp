@@ -24,7 +24,7 @@ void add_titans(Trials& trials) {
                                   {.chunk = 16, .weights_every = 64, .max_rate = most(64)}, 1);
   // Steps that add up to any length, each chunk's shortened.
   add_mixer<infty::Titans<float>>(trials, "Titans, bounded",
-                                  {.chunk = 16, .weights_every = 64, .max_surprise = 1}, 1e18);
+                                  {.chunk = 16, .weights_every = 64, .max_surprise = 1}, 1e30);
   infty::TitansConfig linear = chunks;
   linear.depth = 1;
   add_direct<Memory>(trials, "Titans memory, linear", linear, 1e30);
