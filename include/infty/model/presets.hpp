@@ -43,8 +43,8 @@ struct ExperimentWith {
   /// @throws infty::ValueError unless queries, the tokens of a row of the segment, are >= 1
   double kl_weight_of_sum(Index queries) const {
     require_at_least("Experiment::kl_weight_of_sum", "queries", queries, 1);
-    return kl_weight / (static_cast<double>(batch) * static_cast<double>(model.heads) *
-                        static_cast<double>(queries));
+    const double rows = static_cast<double>(batch), heads = static_cast<double>(model.heads);
+    return kl_weight / (rows * heads * static_cast<double>(queries));
   }
 };
 
