@@ -8,9 +8,8 @@
 #include <infty/memory/lamemo.hpp>
 #include <infty/model/transformer_config.hpp>
 
-/// The experiments of the ∞-former's paper, and of those that it is compared with.
-///
-/// Beside a value stands its source. P is the paper [Martins et al. 2022] and V its first version,
+/// The experiments of the ∞-former's paper, and of those that it is compared with. Beside a value
+/// stands its source. P is the paper [Martins et al. 2022] and V its first version,
 /// arXiv:2109.00301v1, where the text of the published one that was read has lost an exponent; J is
 /// [Ji et al. 2022]; C, [Rae et al. 2020, §4, 5], is known from summaries only: unverified. S, G,
 /// D, X and L are programs, at the commits that docs/settings.md gives: S, G and D the authors'
@@ -43,8 +42,8 @@ struct ExperimentWith {
   /// @throws infty::ValueError unless queries, the tokens of a row of the segment, are >= 1
   double kl_weight_of_sum(Index queries) const {
     require_at_least("Experiment::kl_weight_of_sum", "queries", queries, 1);
-    const double rows = static_cast<double>(batch), heads = static_cast<double>(model.heads);
-    return kl_weight / (rows * heads * static_cast<double>(queries));
+    const auto each = static_cast<double>(batch) * static_cast<double>(model.heads);
+    return kl_weight / (each * static_cast<double>(queries));
   }
 };
 
