@@ -118,9 +118,10 @@ void finish_step(Adam<T, B>& adam, const TrainStepConfig& config, TrainStep& ste
 /// read at once, behind the backward pass: where work is queued, the host waits once.
 /// @throws infty::NonFiniteError that names the step and the first thing that is not finite (a
 /// parameter, a layer, the loss, or the gradient of a parameter), or the norm of gradients whose
-/// squares are not, infty::ShapeError if the loss is
-/// not a scalar, infty::ValueError for a bad configuration or if no gradient flows to the loss, and
-/// what `loss` throws; then parameters and moments are as they were before
+/// squares are not, infty::ShapeError if the loss is not a scalar, infty::ValueError for a bad
+/// configuration or if no gradient flows to the loss, and what `loss` throws; then parameters and
+/// moments are as they were before, but for running statistics, as a `BatchNorm`'s, which `loss`
+/// itself has moved
 template <class T, class B, class Loss>
 TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, Loss&& loss) {
   detail::check_max_norm(config.max_norm);
