@@ -30,7 +30,7 @@ using infty::ShortTermMemory;
 using infty::Waiting;
 using infty::tests::error;
 
-const infty::AttentionSizes sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
+const infty::AttentionSizes older_sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
 
 template <class M>
 typename M::Config waiting_there() {
@@ -48,8 +48,8 @@ TEMPLATE_LIST_TEST_CASE("ShortTermMemory: older vectors are read as if it held t
   using B = typename TestType::B;
   using V = Variable<T, B>;
   Random random(infty::tests::seed);
-  const ShortTermMemory<T, B> memory({.capacity = 3}, sizes, Random(1)),
-      larger({.capacity = 8}, sizes, Random(1));
+  const ShortTermMemory<T, B> memory({.capacity = 3}, older_sizes, Random(1)),
+      larger({.capacity = 8}, older_sizes, Random(1));
   const infty::LayerNorm<T, B> norm(4);
   // Rows that hold 3, 1, 0 and 2, behind 2, 5, 4 and 0 older ones.
   const RowCounts held{3, 1, 0, 2}, older{2, 5, 4, 0};
@@ -121,7 +121,7 @@ TEMPLATE_LIST_TEST_CASE("ShortTermMemory: older vectors are read as if it held t
 TEST_CASE("ShortTermMemory: gradients reach what stands in front of it") {
   using namespace short_term_older;
   Random random(infty::tests::seed);
-  const ShortTermMemory<double> memory({.capacity = 3}, sizes, Random(1));
+  const ShortTermMemory<double> memory({.capacity = 3}, older_sizes, Random(1));
   auto start = memory.make_state(2);
   Pass<double> first;
   memory.forward(start, infty::tests::uniform_variable<double>({2, 2, 4}, random), {}, first);
@@ -139,7 +139,7 @@ TEST_CASE("ShortTermMemory: gradients reach what stands in front of it") {
 
 TEST_CASE("ShortTermMemory: older vectors of other shapes are refused, and nothing has changed") {
   using namespace short_term_older;
-  const ShortTermMemory<double> memory({.capacity = 3}, sizes, Random(1));
+  const ShortTermMemory<double> memory({.capacity = 3}, older_sizes, Random(1));
   auto state = memory.make_state(2);
   const Variable<double> x(Tensor<double>::zeros({2, 2, 4}));
   for (const auto& [shape, counts] : std::vector<std::pair<Shape, RowCounts>>{
@@ -156,10 +156,10 @@ TEST_CASE("UniformMemory: what waits stands in front of the short-term memory be
   using M = UniformOf<>;
   using Mixer = infty::WithMemory<ShortTermMemory<double>, M>;
   auto config = waiting_there<M>();
-  const Mixer mixer({.attention = {.capacity = 3, .stride = 1}, .memory = config}, sizes,
+  const Mixer mixer({.attention = {.capacity = 3, .stride = 1}, .memory = config}, older_sizes,
                     Random(1));
   // Of so few vectors that nothing is written, all are seen as if nothing had left.
-  const ShortTermMemory<double> all({.capacity = 9}, sizes, Random(1));
+  const ShortTermMemory<double> all({.capacity = 9}, older_sizes, Random(1));
   auto state = mixer.make_state(1);
   auto whole = all.make_state(1);
   Random random(5);
@@ -251,6 +251,6 @@ TEST_CASE("WithMemory: attention that cannot read what waits is refused") {
   using namespace short_term_older;
   using M = UniformOf<>;
   using Mixer = infty::WithMemory<infty::CompressiveMemory<double>, M>;
-  CHECK_THROWS_WITH(Mixer({.memory = waiting_there<M>()}, sizes),
+  CHECK_THROWS_WITH(Mixer({.memory = waiting_there<M>()}, older_sizes),
                     Catch::Matchers::Contains("waiting is short_term"));
 }
