@@ -127,7 +127,7 @@ TEST_CASE("configurations: every number out of its range is refused by its name"
   refuses("EngramConfig", engram, {"lookup", "pad", "layer", "seed", "dilation", "gate_epsilon"},
           {"seed"});
   refuses("TitansConfig", infty::TitansConfig{.model_dim = 6, .heads = 2, .head_dim = 3},
-          {"hidden", "weights_every", "convolution"});
+          {"max_surprise", "hidden", "weights_every", "convolution"});
   refuses("InfiniConfig", infty::InfiniConfig{}, {"rotary_base"}, {"gate"});
   refuses("LinearAttentionConfig", infty::LinearAttentionConfig{},
           {"epsilon", "scale", "chunk", "feature_dim", "floor"});

@@ -208,7 +208,7 @@ TEST_CASE("delta_rule: what does not fit") {
   CHECK_THROWS_WITH(infty::delta_rule(good, state, {.chunk = -1}),
                     "[DeltaRuleOptions] chunk is -1: it must be at least 0");
   CHECK_THROWS_WITH(infty::delta_rule(good, state, {.scale = -2}),
-                    "[DeltaRuleOptions] scale is -2: it must be finite and >= 0");
+                    "[DeltaRuleOptions] scale is -2: it must lie in [0, 1e+30]");
   const DeltaRuleInputs<float> none{zeros({1, 0, 2, 3}), zeros({1, 0, 2, 3}), zeros({1, 0, 4, 5})};
   CHECK(infty::delta_rule(none, state).state.value().to_vector() == state.value().to_vector());
 }
