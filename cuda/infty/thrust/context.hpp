@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <infty/thrust/check.hpp>
+#include <infty/thrust/tensor_cores.hpp>
 
 namespace infty::gpu {
 
@@ -90,12 +91,8 @@ struct NumberedStream {
   unsigned long long number = legacy;
 };
 
-struct Settings {
-  NumberedStream stream;
-  bool tf32 = false;
-};
-inline Settings& settings() {
-  static thread_local Settings current;
+inline NumberedStream& current_stream() {
+  static thread_local NumberedStream current;
   return current;
 }
 
@@ -111,7 +108,7 @@ inline NumberedStream numbered(cudaStream_t stream) {
 }  // namespace detail
 
 /// The stream that this thread's work goes to; CUDA's legacy default stream until set.
-inline cudaStream_t stream() { return detail::settings().stream.handle; }
+inline cudaStream_t stream() { return detail::current_stream().handle; }
 
 /// While it lives, this thread's work goes to a stream of the caller's. Tensors made on it are to
 /// be used on it, or after its work is done; they may be destroyed on any.
@@ -119,22 +116,16 @@ class [[nodiscard]] StreamGuard {
  public:
   /// Sends work to this stream, which must live as long; null is CUDA's legacy default stream.
   /// @throws infty::DeviceError if there is no such stream
-  explicit StreamGuard(cudaStream_t stream) : before_(detail::settings().stream) {
-    detail::settings().stream = detail::numbered(stream);
+  explicit StreamGuard(cudaStream_t stream) : before_(detail::current_stream()) {
+    detail::current_stream() = detail::numbered(stream);
   }
-  ~StreamGuard() { detail::settings().stream = before_; }
+  ~StreamGuard() { detail::current_stream() = before_; }
   StreamGuard(const StreamGuard&) = delete;
   StreamGuard& operator=(const StreamGuard&) = delete;
 
  private:
   detail::NumberedStream before_;
 };
-
-/// Whether this thread's matrix products in float may round their factors to TF32 (10 bits of
-/// mantissa), which tensor cores multiply several times faster. Off until set.
-inline bool allow_tf32() { return detail::settings().tf32; }
-/// Sets whether they may.
-inline void set_allow_tf32(bool on) { detail::settings().tf32 = on; }
 
 namespace detail {
 

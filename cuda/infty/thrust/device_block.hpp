@@ -6,6 +6,8 @@
 #include <type_traits>
 
 #include <infty/core/config.hpp>
+#include <infty/thrust/async_rows.hpp>
+#include <infty/thrust/device_warp.hpp>
 #include <infty/thrust/host_block.hpp>
 
 namespace infty::detail {
@@ -77,7 +79,75 @@ class DeviceBlock {
     barrier();
   }
 
+  using Warp = DeviceWarp;
+
+  /// As `HostBlock::OfWarps`: of this thread's warp, as this lane has it.
+  template <class State>
+  struct OfWarps {
+    State of;
+  };
+  /// As `HostBlock::each_warp`.
+  template <class State, class F>
+  __host__ __device__ void each_warp(OfWarps<State>& states, const F& f) {
+#if defined(__CUDA_ARCH__)
+    // From a lane to all of them, so that the compiler knows that they agree.
+    f(Warp(__shfl_sync(~0u, thread() / warp_lanes, 0)), states.of);
+#endif
+    barrier();
+  }
+
+  /// As `HostBlock::start`.
+  template <int most>
+  __host__ __device__ void start(const AsyncRows& rows) {
+    if constexpr (most >= 16) {
+      if (rows.wide) {
+        start_pieces<16, most>(rows);
+        return;
+      }
+    }
+    start_pieces<4, most>(rows);
+  }
+  /// As `HostBlock::commit`.
+  __host__ __device__ void commit() {
+#if defined(__CUDA_ARCH__)
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+  }
+  /// As `HostBlock::wait`.
+  template <int younger>
+  __host__ __device__ void wait() {
+#if defined(__CUDA_ARCH__)
+    asm volatile("cp.async.wait_group %0;" ::"n"(younger) : "memory");
+#endif
+    barrier();
+  }
+
  private:
+  // Every thread has a piece of its own in rows that stand `threads` pieces apart.
+  template <int size, int most>
+  __host__ __device__ static void start_pieces(const AsyncRows& rows) {
+#if defined(__CUDA_ARCH__)
+    constexpr int across = most / size;
+    static_assert(threads % across == 0);
+    const int at = thread() % across * size;
+    if (at >= rows.bytes) return;
+      // Not unrolled: addresses would take registers that the work beside it needs.
+#pragma unroll 1
+    for (int row = thread() / across; row < rows.rows; row += threads / across) {
+      const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(rows.target(row) + at));
+      // Of fewer bytes than the piece has the others are zeros.
+      const int there = rows.inside(row) ? size : 0;
+      if constexpr (size == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                     "l"(rows.source(row) + at), "r"(there)
+                     : "memory");
+      else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to),
+                     "l"(rows.source(row) + at), "r"(there)
+                     : "memory");
+    }
+#endif
+  }
   __host__ __device__ static int thread() {
 #if defined(__CUDA_ARCH__)
     return static_cast<int>(threadIdx.x);

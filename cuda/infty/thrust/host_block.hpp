@@ -5,6 +5,9 @@
 #include <type_traits>
 
 #include <infty/core/config.hpp>
+#include <infty/thrust/async_rows.hpp>
+#include <infty/thrust/host_warp.hpp>
+#include <infty/thrust/item_order.hpp>
 
 namespace infty::detail {
 
@@ -16,26 +19,6 @@ template <class T>
 INFTY_HOST_DEVICE constexpr std::size_t shared_bytes(Index n) {
   return (static_cast<std::size_t>(n) * sizeof(T) + shared_alignment - 1) / shared_alignment *
          shared_alignment;
-}
-
-/// In which order the host runs the items of an `each`. A kernel without a race gives the same bits
-/// in all of them; in the latter two, which are for tests, shared memory starts as NaN.
-enum class ItemOrder { forward, reverse, shuffled };
-
-/// The order of a system: a test specialises it for a tag of its own.
-template <class System>
-inline constexpr ItemOrder item_order = ItemOrder::forward;
-
-/// Where item `i` of n stands in an order.
-template <ItemOrder order, class Int>
-INFTY_HOST_DEVICE inline Int ordered(Int i, Int n) {
-  if constexpr (order == ItemOrder::reverse) return n - 1 - i;
-  // A step without a common divisor visits every item once.
-  if constexpr (order == ItemOrder::shuffled) {
-    const long long step = n % 7919 == 0 ? 1 : 7919;
-    return static_cast<Int>((static_cast<long long>(i) * step + n / 3) % n);
-  }
-  return i;
 }
 
 /// Lanes that fold one row in `reduce_rows`.
@@ -102,6 +85,38 @@ class HostBlock {
     }
   }
 
+  using Warp = HostWarp<order>;
+
+  /// What each warp keeps in registers.
+  template <class State>
+  struct OfWarps {
+    State of[threads / warp_lanes];
+  };
+  /// f(warp, its state) in every warp of the block, then a barrier.
+  template <class State, class F>
+  INFTY_HOST_DEVICE void each_warp(OfWarps<State>& states, const F& f) {
+    constexpr int warps = threads / warp_lanes;
+    for (int i = 0; i < warps; ++i) {
+      const int warp = ordered<order>(i, warps);
+      f(Warp(warp), states.of[warp]);
+    }
+  }
+
+  /// Begins to copy rows of at most `most` bytes, a power of 2. Nobody may read or write their
+  /// places until a `wait` for the group of copies that they belong to.
+  template <int most>
+  INFTY_HOST_DEVICE void start(const AsyncRows& rows) {
+    static_assert((most & (most - 1)) == 0);
+    copies_.start(rows);
+  }
+  /// Ends a group of copies, which may be empty.
+  INFTY_HOST_DEVICE void commit() { copies_.commit(); }
+  /// Waits for all groups but the last `younger` ones, then a barrier.
+  template <int younger>
+  INFTY_HOST_DEVICE void wait() {
+    copies_.wait(younger);
+  }
+
  private:
   template <class T, class Int, class Fold, class F>
   INFTY_HOST_DEVICE static T strided(int first, int stride, Int n, const Fold& fold, const F& f) {
@@ -118,6 +133,7 @@ class HostBlock {
   Index index_;
   unsigned char* memory_;
   std::size_t used_ = 0;
+  HostCopies<order> copies_;
 };
 
 }  // namespace infty::detail

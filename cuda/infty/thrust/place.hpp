@@ -22,7 +22,7 @@ struct Place {
 };
 
 /// Where this thread's work goes.
-inline Place place() { return {device(), settings().stream}; }
+inline Place place() { return {device(), current_stream()}; }
 
 /// Makes a GPU this thread's for as long as a scope.
 class DeviceGuard {

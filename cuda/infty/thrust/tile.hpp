@@ -24,9 +24,9 @@
 ///
 ///     struct Kernel {
 ///       static constexpr int threads = 256;  // of a block, a multiple of 32
-///       std::size_t shared_bytes() const;    // the sum of `shared_bytes<T>(n)` of its pieces
-///       template <class Block>
-///       INFTY_HOST_DEVICE void operator()(Block& block) const;
+///       static constexpr int abreast = 2;    // blocks a multiprocessor has registers for; may be
+///       left out std::size_t shared_bytes() const;    // the sum of `shared_bytes<T>(n)` of its
+///       pieces template <class Block> INFTY_HOST_DEVICE void operator()(Block& block) const;
 ///     };
 ///
 /// The function runs once in every thread of a block, so all that it does outside of an `each` is
@@ -40,11 +40,19 @@ inline constexpr std::size_t most_shared = 96 * 1024;
 
 #if defined(__CUDACC__)
 
-/// Runs a kernel's blocks, more than one after the other where a grid cannot hold them all. The
-/// bounds leave 128 registers to a thread.
+/// How many of a kernel's blocks are to have room on a multiprocessor side by side: what it says,
+/// or else as many as leave 128 registers to a thread.
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::threads,
-                                  Kernel::threads < 512 ? 512 / Kernel::threads : 1)
+constexpr int blocks_abreast() {
+  if constexpr (requires { Kernel::abreast; })
+    return Kernel::abreast;
+  else
+    return Kernel::threads < 512 ? 512 / Kernel::threads : 1;
+}
+
+/// Runs a kernel's blocks, more than one after the other where a grid cannot hold them all.
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::threads, blocks_abreast<Kernel>())
     run_blocks(const __grid_constant__ Kernel kernel, Index blocks) {
   extern __shared__ __align__(16) unsigned char shared_memory[];
   __shared__ __align__(16) unsigned char exchange[32 * 16];

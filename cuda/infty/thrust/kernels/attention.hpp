@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
 
 #include <infty/autograd/linear.hpp>
 #include <infty/core/fold.hpp>
@@ -11,7 +12,9 @@
 #include <infty/nn/attention.hpp>
 #include <infty/thrust/kernels/attention_backward.hpp>
 #include <infty/thrust/kernels/attention_forward.hpp>
+#include <infty/thrust/kernels/attention_forward_tensor.hpp>
 #include <infty/thrust/kernels/attention_tiles.hpp>
+#include <infty/thrust/tensor_cores.hpp>
 #include <infty/thrust/tile.hpp>
 #include <infty/thrust/tile_product.hpp>
 
@@ -64,7 +67,12 @@ struct TiledAttention {
     }
     if (s.batch * s.queries == 0) return;
     Tensor<T, B> bias(Shape{s.keys, s.heads});
-    run(AttentionForward<T>{tiles(s, in, bias.data()), y, log_sum});
+    const AttentionTiles<T> shared = tiles(s, in, bias.data());
+    if constexpr (std::is_same_v<T, float>) {
+      if (gpu::tensor_attention() && tensor_attention_fits(s))
+        return tensor_attention<System>(shared, y, log_sum);
+    }
+    run(AttentionForward<T>{shared, y, log_sum});
   }
 
   /// As `ComposedAttention::backward`.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+/// What this thread's work may use a GPU's tensor cores for. No CUDA is needed to say so: the
+/// host's systems run the same programs.
+namespace infty::gpu {
+
+namespace detail {
+
+struct TensorCores {
+  bool tf32 = false, attention = false;
+};
+inline TensorCores& tensor_cores() {
+  static thread_local TensorCores current;
+  return current;
+}
+
+}  // namespace detail
+
+/// Whether this thread's matrix products in float may round their factors to TF32 (10 bits of
+/// mantissa), which tensor cores multiply several times faster. Off until set.
+inline bool allow_tf32() { return detail::tensor_cores().tf32; }
+/// Sets whether they may.
+inline void set_allow_tf32(bool on) { detail::tensor_cores().tf32 = on; }
+
+/// Whether this thread's `relative_attention` in float, heads of at most 128, reads forward by
+/// tensor cores: each number as the sum of two in TF32, which is about as exact as float, or with
+/// `allow_tf32` rounded to one. Off until set.
+inline bool tensor_attention() { return detail::tensor_cores().attention; }
+/// Sets whether it does.
+inline void set_tensor_attention(bool on) { detail::tensor_cores().attention = on; }
+
+}  // namespace infty::gpu

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include <infty/core/config.hpp>
+#include <infty/thrust/fragments.hpp>
+#include <infty/thrust/unroll.hpp>
+
+/// Products of floats by a warp's tensor cores. In 8 columns of a (16, k), and as many rows of
+/// b (k, 8), a lane has the columns 2 t and 2 t + 1, t = lane % 4: where a is what another product
+/// summed, that is what the lane has. The instruction wants columns t and t + 4; as sums do not
+/// mind which column is which, it is given these under that name.
+namespace infty::detail {
+
+/// N floats of a lane as the tensor cores take them: rounded to TF32, or with two parts as the sum
+/// of two such numbers.
+template <class Warp, int parts, int N>
+struct Tf32Words {
+  static_assert(parts == 1 || parts == 2);
+  typename Warp::template Lanes<std::uint32_t, N> part[parts];
+
+  INFTY_HOST_DEVICE void set(int lane, int i, float x, std::uint32_t round = tf32_half) {
+    if constexpr (parts == 1) {
+      part[0][lane][i] = nearest_tf32(x, round);
+    } else {
+      const Tf32Pair pair = tf32_pair(x, round);
+      part[0][lane][i] = pair.nearest;
+      part[1][lane][i] = pair.rest;
+    }
+  }
+};
+
+/// Takes a (16, 8): get(lane, i) for rows lane / 4 and, from i = 2 on, lane / 4 + 8, as sums lie.
+template <class Warp, int parts, class Get>
+INFTY_HOST_DEVICE inline void take_left(const Warp& warp, Tf32Words<Warp, parts, 4>& a,
+                                        const Get& get, std::uint32_t round = tf32_half) {
+  warp.lanes([&](int lane) {
+    INFTY_OVER_REGISTERS
+    for (int i = 0; i < 4; ++i) a.set(lane, i / 2 + i % 2 * 2, get(lane, i), round);
+  });
+}
+/// Takes b (8, 8): get(lane, i) for the column lane / 4.
+template <class Warp, int parts, class Get>
+INFTY_HOST_DEVICE inline void take_right(const Warp& warp, Tf32Words<Warp, parts, 2>& b,
+                                         const Get& get) {
+  warp.lanes([&](int lane) {
+    INFTY_OVER_REGISTERS
+    for (int i = 0; i < 2; ++i) b.set(lane, i, get(lane, i));
+  });
+}
+
+/// sum (16, 8), the four registers from `at` on, += a b. Of two parts the product of the rests is
+/// left out, 2^-22 of the whole at most; the small products come first.
+template <class Warp, int parts, class Sums>
+INFTY_HOST_DEVICE inline void multiply_add(const Warp& warp, Sums& sum, int at,
+                                           const Tf32Words<Warp, parts, 4>& a,
+                                           const Tf32Words<Warp, parts, 2>& b) {
+  if constexpr (parts == 2) {
+    warp.multiply_tf32(sum, at, a.part[1], b.part[0]);
+    warp.multiply_tf32(sum, at, a.part[0], b.part[1]);
+  }
+  warp.multiply_tf32(sum, at, a.part[0], b.part[0]);
+}
+
+}  // namespace infty::detail
