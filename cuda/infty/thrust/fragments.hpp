@@ -48,10 +48,16 @@ inline constexpr std::uint32_t tf32_half = 0x1000u;
 
 /// x rounded to TF32, ties away from zero, as cvt.rna.tf32.f32 does it; beyond the largest it is
 /// infinity.
-INFTY_HOST_DEVICE constexpr std::uint32_t nearest_tf32(float x, std::uint32_t round = tf32_half) {
+INFTY_HOST_DEVICE inline std::uint32_t nearest_tf32(float x) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t out;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(x));
+  return out;
+#else
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const bool finite = (bits & 0x7fffffffu) < 0x7f800000u;
-  return (finite ? bits + round : bits) & tf32_mask;
+  return (finite ? bits + tf32_half : bits) & tf32_mask;
+#endif
 }
 /// A float as the sum of two numbers in TF32, which is off by 2^-22 of it at most. Of what is not
 /// finite, or rounds to infinity, `rest` is not finite either.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include <infty/core/config.hpp>
@@ -22,7 +23,7 @@ struct Tf32Words {
 
   INFTY_HOST_DEVICE void set(int lane, int i, float x, std::uint32_t round = tf32_half) {
     if constexpr (parts == 1) {
-      part[0][lane][i] = nearest_tf32(x, round);
+      part[0][lane][i] = nearest_tf32(x);
     } else {
       const Tf32Pair pair = tf32_pair(x, round);
       part[0][lane][i] = pair.nearest;
@@ -32,12 +33,23 @@ struct Tf32Words {
 };
 
 /// Takes a (16, 8): get(lane, i) for rows lane / 4 and, from i = 2 on, lane / 4 + 8, as sums lie.
+/// `round` is `tf32_half`.
 template <class Warp, int parts, class Get>
 INFTY_HOST_DEVICE inline void take_left(const Warp& warp, Tf32Words<Warp, parts, 4>& a,
                                         const Get& get, std::uint32_t round = tf32_half) {
   warp.lanes([&](int lane) {
     INFTY_OVER_REGISTERS
     for (int i = 0; i < 4; ++i) a.set(lane, i / 2 + i % 2 * 2, get(lane, i), round);
+  });
+}
+/// The same of numbers that `nearest_tf32` has rounded already.
+template <class Warp, class Get>
+INFTY_HOST_DEVICE inline void take_rounded_left(const Warp& warp, Tf32Words<Warp, 1, 4>& a,
+                                                const Get& get) {
+  warp.lanes([&](int lane) {
+    INFTY_OVER_REGISTERS
+    for (int i = 0; i < 4; ++i)
+      a.part[0][lane][i / 2 + i % 2 * 2] = std::bit_cast<std::uint32_t>(get(lane, i));
   });
 }
 /// Takes b (8, 8): get(lane, i) for the column lane / 4.

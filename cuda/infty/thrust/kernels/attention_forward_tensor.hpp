@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include <infty/thrust/kernels/attention_tensor_memory.hpp>
 #include <infty/thrust/kernels/attention_tensor_tile.hpp>
 #include <infty/thrust/kernels/attention_tiles.hpp>
 #include <infty/thrust/tensor_cores.hpp>

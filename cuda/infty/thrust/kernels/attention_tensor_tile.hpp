@@ -1,52 +1,33 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bit>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 
 #include <infty/core/fold.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/number.hpp>
-#include <infty/thrust/async_rows.hpp>
-#include <infty/thrust/kernels/attention_tiles.hpp>
+#include <infty/thrust/kernels/attention_tensor_memory.hpp>
 #include <infty/thrust/tensor_product.hpp>
 #include <infty/thrust/tile_product.hpp>
 #include <infty/thrust/unroll.hpp>
 
 namespace infty::detail {
 
-/// Sizes of a tile of `TensorAttentionForward`, and where it lies in shared memory.
-template <int width>
-struct TensorAttentionSizes {
-  static_assert(width == 32 || width == 64 || width == 128);
-  static constexpr int threads = 128, warps = threads / warp_lanes;
-  static constexpr int warp_rows = 16, block_rows = warps * warp_rows, keys = 32;
-  /// Rows of r that the warps of a block are at, each 16 before the next one's.
-  static constexpr int places = keys + (warps - 1) * warp_rows;
-  /// Elements between two rows. Of q, k and r the device loads 4 neighbours at once: 8 lanes have
-  /// two rows, of which 16 columns lie in other banks. Of v they have the rows 2 t, t < 4.
-  static constexpr int leading = width + 16, of_values = width + 4;
-  /// The same of products with the band: 16 lanes store two neighbours each in 4 rows.
-  static constexpr int of_band = keys + warp_rows + 8;
-
-  static std::size_t shared_bytes() {
-    return detail::shared_bytes<float>(keys * leading) +
-           detail::shared_bytes<float>(places * leading) +
-           detail::shared_bytes<float>(keys * of_values) + detail::shared_bytes<float>(places) +
-           detail::shared_bytes<float>(block_rows * of_band);
-  }
-};
-
-/// A block's work on a tile of queries, step by step; `attention` says what of.
+/// A block's work on a tile of queries, step by step.
 template <int parts, int width, class Block>
-struct TensorAttentionTile : TensorAttentionSizes<width> {
-  using Sizes = TensorAttentionSizes<width>;
-  using Sizes::block_rows, Sizes::keys, Sizes::leading, Sizes::of_band, Sizes::of_values,
-      Sizes::places, Sizes::warp_rows;
-  using Warp = typename Block::Warp;
+struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
+  using Memory = TensorAttentionMemory<width, Block>;
+  using Memory::attention, Memory::b, Memory::h, Memory::first, Memory::last, Memory::begin,
+      Memory::k, Memory::r, Memory::v, Memory::bias;
+  using Memory::keys, Memory::leading, Memory::of_entry, Memory::of_values, Memory::of_warp,
+      Memory::places, Memory::query, Memory::warp_rows, Memory::wrapped;
+  using typename Memory::Warp;
   template <int N>
   using Floats = typename Warp::template Lanes<float, N>;
+
+  using Memory::Memory;
 
   /// What a warp keeps. A lane has rows lane / 4 and 8 more, and of 8 columns the two that it has
   /// of a product's sums; which columns of q and y these are, `load_queries` and `end` say.
@@ -55,70 +36,6 @@ struct TensorAttentionTile : TensorAttentionSizes<width> {
     Floats<keys / 2> p;        // scores, then weights
     Floats<2> top, sum;        // sum: of this lane's weights, not yet of its row's
   };
-
-  const AttentionTiles<float>& attention;
-  int b, h, first, last, begin;  ///< queries [first, last), and the first key that they may see
-  float *k, *r, *v, *bias, *band;
-
-  INFTY_HOST_DEVICE TensorAttentionTile(const AttentionTiles<float>& all, Block& block)
-      : attention(all) {
-    // Late queries see more keys: their blocks start first.
-    const int tiles = all.query_tiles(), heads = static_cast<int>(all.size.heads);
-    const int row = static_cast<int>(block.index() / tiles);
-    first = (tiles - 1 - static_cast<int>(block.index() - Index{row} * tiles)) * block_rows;
-    last = first + block_rows < all.count_queries() ? first + block_rows : all.count_queries();
-    b = row / heads;
-    h = row - b * heads;
-    begin = all.first_key(b);
-    k = block.template shared<float>(keys * leading);
-    r = block.template shared<float>(places * leading);
-    v = block.template shared<float>(keys * of_values);
-    bias = block.template shared<float>(places);
-    band = block.template shared<float>(block_rows * of_band);
-  }
-
-  /// A place in the ring of rows of r, from a number below two rounds.
-  INFTY_HOST_DEVICE static int wrapped(int place) {
-    return place < places ? place : place - places;
-  }
-  /// The first query of a warp.
-  INFTY_HOST_DEVICE int query(const Warp& warp) const { return first + warp.index() * warp_rows; }
-  /// Whether a warp has a query that sees one of the keys from `key` on.
-  INFTY_HOST_DEVICE bool sees(const Warp& warp, int key) const {
-    const int i = query(warp);
-    return i < last && key < attention.memory() + i + warp_rows;
-  }
-
-  /// Zeros in all columns from D on, which no copy reaches.
-  INFTY_HOST_DEVICE void clear(Block& block) const {
-    const int d = attention.head_dim(), free = width - d;
-    if (free == 0) return;
-    block.each((keys + places) * free, [&](int i) {
-      const int row = i / free;
-      (row < keys ? k + row * leading : r + (row - keys) * leading)[d + i - row * free] = 0;
-    });
-    block.each(keys * free, [&](int i) {
-      const int row = i / free;
-      v[row * of_values + d + i - row * free] = 0;
-    });
-  }
-
-  /// Begins to copy a tile of keys.
-  INFTY_HOST_DEVICE void start_keys(Block& block, int key) const {
-    start(block, attention.in.k + attention.of_keys(b), key, keys, begin, k, leading, 0, keys);
-  }
-  /// Begins to copy a tile of values.
-  INFTY_HOST_DEVICE void start_values(Block& block, int key) const {
-    start(block, attention.in.v + attention.of_keys(b), key, keys, begin, v, of_values, 0, keys);
-  }
-  /// Begins to copy rows of r, from `distance` on, and their biases to a place in the ring.
-  INFTY_HOST_DEVICE void start_distances(Block& block, int distance, int count, int place) const {
-    start(block, attention.in.r, distance, count, 0, r, leading, place, places);
-    constexpr int bytes = sizeof(float);
-    block.template start<bytes>({attention.bias + h, attention.size.heads * bytes, bytes, false,
-                                 distance, 0, attention.count_keys(), count, bias, bytes, place,
-                                 places});
-  }
 
   /// Reads a warp's queries: of every 16 columns a lane has 4 neighbours, from 4 (lane % 4) on, as
   /// of two steps of 8.
@@ -135,10 +52,11 @@ struct TensorAttentionTile : TensorAttentionSizes<width> {
         INFTY_OVER_REGISTERS
         for (int c = 0; c < width / 16; ++c) {
           const int column = 16 * c + lane % 4 * 4;
-          const Four<float> x = four(q, column), y = four(u, column);
+          const Four<float> x = four(q, column, attention.wide), y = four(u, column, false);
           INFTY_OVER_REGISTERS
           for (int l = 0; l < 4; ++l)
-            state.q[lane][8 * c + l / 2 * 4 + side * 2 + l % 2] = there ? x.x[l] + y.x[l] : 0;
+            state.q[lane][8 * c + l / 2 * 4 + side * 2 + l % 2] =
+                there ? as_kept(x.x[l] + y.x[l]) : 0;
         }
       }
       INFTY_OVER_REGISTERS
@@ -298,20 +216,15 @@ struct TensorAttentionTile : TensorAttentionSizes<width> {
     if constexpr (parts == 1 || width < 128) return tf32_half;
     return tf32_half + static_cast<std::uint32_t>(x >> 31);
   }
-  /// Where a warp's products with the band stand, 16 rows.
-  INFTY_HOST_DEVICE float* of_warp(const Warp& warp) const {
-    return band + warp.index() * warp_rows * of_band;
-  }
-  /// Where a lane's sum i of products with the band stands.
-  INFTY_HOST_DEVICE static int of_entry(int lane, int i) {
-    const Entry at = entry_of_sum(lane, i % 4);
-    return at.row * of_band + i / 4 * 8 + at.column;
+  /// A query's element as it is kept: what is rounded to one number, is so once.
+  INFTY_HOST_DEVICE static float as_kept(float x) {
+    return parts == 1 ? std::bit_cast<float>(nearest_tf32(x)) : x;
   }
   /// Four columns of a vector, zeros from D on.
-  INFTY_HOST_DEVICE Four<float> four(const float* x, int column) const {
+  INFTY_HOST_DEVICE Four<float> four(const float* x, int column, bool wide) const {
     const int d = attention.head_dim();
     Four<float> out{};
-    if (attention.wide) {
+    if (wide) {
       if (column < d) out = load_four(x + column);
     } else {
       INFTY_OVER_REGISTERS
@@ -319,15 +232,6 @@ struct TensorAttentionTile : TensorAttentionSizes<width> {
         if (column + l < d) out.x[l] = x[column + l];
     }
     return out;
-  }
-
-  INFTY_HOST_DEVICE void start(Block& block, const float* from, int at, int count, int from_row,
-                               float* to, int step, int place, int all) const {
-    constexpr int bytes = sizeof(float);
-    const AttentionSize& s = attention.size;
-    block.template start<width * bytes>(
-        {from + h * s.head_dim, s.model() * bytes, attention.head_dim() * bytes, attention.wide, at,
-         from_row, attention.count_keys(), count, to, step * bytes, place, all});
   }
 
   /// sum (16, 8 n) = bias + q rᵀ for the 8 n rows of r from a place on, a multiple of 16.
@@ -352,9 +256,13 @@ struct TensorAttentionTile : TensorAttentionSizes<width> {
     for (int c = 0; c < width / 16; ++c) {
       Tf32Words<Warp, parts, 4> a[2];
       INFTY_OVER_REGISTERS
-      for (int step = 0; step < 2; ++step)
-        take_left(
-            warp, a[step], [&](int lane, int i) { return q[lane][8 * c + 4 * step + i]; }, round);
+      for (int step = 0; step < 2; ++step) {
+        const auto get = [&](int lane, int i) { return q[lane][8 * c + 4 * step + i]; };
+        if constexpr (parts == 1)
+          take_rounded_left(warp, a[step], get);
+        else
+          take_left(warp, a[step], get, round);
+      }
       INFTY_OVER_REGISTERS
       for (int tile = 0; tile < N / 4; ++tile) {
         Floats<4> x;
