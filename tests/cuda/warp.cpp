@@ -117,15 +117,15 @@ struct FloatProduct {
     using Warp = typename Block::Warp;
     struct State {
       typename Warp::template Lanes<float, 4> sum;
-      infty::detail::Tf32Words<Warp, parts, 4> x;
-      infty::detail::Tf32Words<Warp, parts, 2> y;
+      infty::detail::Tf32Words<Warp, parts, 4> x[1];
+      infty::detail::Tf32Words<Warp, parts, 2> y[1];
     };
     typename Block::template OfWarps<State> states;
     block.each_warp(states, [&](const Warp& warp, State& state) {
-      take_left(warp, state.x, [&](int lane, int i) {
+      take_left(warp, state.x[0], [&](int lane, int i) {
         return a[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2];
       });
-      take_right(warp, state.y,
+      take_right(warp, state.y[0],
                  [&](int lane, int i) { return b[(lane % 4 * 2 + i) * 8 + lane / 4]; });
       warp.lanes([&](int lane) {
         for (int i = 0; i < 4; ++i) state.sum[lane][i] = 0;

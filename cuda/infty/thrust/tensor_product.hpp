@@ -62,17 +62,22 @@ INFTY_HOST_DEVICE inline void take_right(const Warp& warp, Tf32Words<Warp, parts
   });
 }
 
-/// sum (16, 8), the four registers from `at` on, += a b. Of two parts the product of the rests is
-/// left out, 2^-22 of the whole at most; the small products come first.
-template <class Warp, int parts, class Sums>
+/// sum (16, 8), the four registers from `at` on, += a b for several steps of 8 columns of a. Of two
+/// parts the product of the rests is left out, 2^-22 of the whole at most; the small products come
+/// first, for every time that a product is added, the sum is cut.
+template <class Warp, int parts, int steps, class Sums>
 INFTY_HOST_DEVICE inline void multiply_add(const Warp& warp, Sums& sum, int at,
-                                           const Tf32Words<Warp, parts, 4>& a,
-                                           const Tf32Words<Warp, parts, 2>& b) {
+                                           const Tf32Words<Warp, parts, 4> (&a)[steps],
+                                           const Tf32Words<Warp, parts, 2> (&b)[steps]) {
   if constexpr (parts == 2) {
-    warp.multiply_tf32(sum, at, a.part[1], b.part[0]);
-    warp.multiply_tf32(sum, at, a.part[0], b.part[1]);
+    INFTY_OVER_REGISTERS
+    for (int i = 0; i < steps; ++i) {
+      warp.multiply_tf32(sum, at, a[i].part[1], b[i].part[0]);
+      warp.multiply_tf32(sum, at, a[i].part[0], b[i].part[1]);
+    }
   }
-  warp.multiply_tf32(sum, at, a.part[0], b.part[0]);
+  INFTY_OVER_REGISTERS
+  for (int i = 0; i < steps; ++i) warp.multiply_tf32(sum, at, a[i].part[0], b[i].part[0]);
 }
 
 }  // namespace infty::detail

@@ -47,8 +47,8 @@ struct TensorAttentionForward : AttentionTiles<float> {
                     [&](const Warp& warp, State& state) { tile.load_queries(warp, state); });
 
     // The ring of rows of r as it was a tile ago, without the 16 that no query needs any more.
-    const int end = memory() + tile.last, lead = count_queries() - tile.first;
-    int key = tile.begin / keys * keys, base = 0;
+    const int end = tile.end(), lead = count_queries() - tile.work->first;
+    int key = tile.work->begin / keys * keys, base = 0;
     tile.start_distances(block, lead + key - before, before, Sizes::warp_rows);
     block.commit();
     block.template wait<0>();
@@ -81,8 +81,9 @@ struct TensorAttentionForward : AttentionTiles<float> {
         tile.add_values(warp, state);
       });
     }
-    block.each_warp(
-        states, [&](const Warp& warp, State& state) { tile.end(warp, state, y, log_sum, wide_y); });
+    block.each_warp(states, [&](const Warp& warp, State& state) {
+      tile.write(warp, state, y, log_sum, wide_y);
+    });
   }
 };
 

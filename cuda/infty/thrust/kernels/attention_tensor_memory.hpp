@@ -12,6 +12,13 @@
 
 namespace infty::detail {
 
+/// Which part of the work a block of `TensorAttentionForward` does. It lies in shared memory, for
+/// wide heads leave no register for it.
+struct TensorAttentionWork {
+  Index row, head;   ///< of the batch; of all heads
+  int first, begin;  ///< the first of 64 queries, and the first key that they may see
+};
+
 /// Sizes of a tile of `TensorAttentionForward`, and where it lies in shared memory.
 template <int width>
 struct TensorAttentionSizes {
@@ -27,7 +34,8 @@ struct TensorAttentionSizes {
   static constexpr int of_band = keys + warp_rows + 8;
 
   static std::size_t shared_bytes() {
-    return detail::shared_bytes<float>(keys * leading) +
+    return detail::shared_bytes<TensorAttentionWork>(1) +
+           detail::shared_bytes<float>(keys * leading) +
            detail::shared_bytes<float>(places * leading) +
            detail::shared_bytes<float>(keys * of_values) + detail::shared_bytes<float>(places) +
            detail::shared_bytes<float>(block_rows * of_band);
@@ -44,19 +52,20 @@ struct TensorAttentionMemory : TensorAttentionSizes<width> {
   using Warp = typename Block::Warp;
 
   const AttentionTiles<float>& attention;
-  int b, h, first, last, begin;  ///< queries [first, last), and the first key that they may see
+  const TensorAttentionWork* work;
   float *k, *r, *v, *bias, *band;
 
   INFTY_HOST_DEVICE TensorAttentionMemory(const AttentionTiles<float>& all, Block& block)
       : attention(all) {
-    // Late queries see more keys: their blocks start first.
-    const int tiles = all.query_tiles();
-    const Index row = block.index() / tiles, heads = all.size.heads;
-    first = (tiles - 1 - static_cast<int>(block.index() - row * tiles)) * block_rows;
-    last = first + block_rows < all.count_queries() ? first + block_rows : all.count_queries();
-    b = static_cast<int>(row / heads);
-    h = static_cast<int>(row - b * heads);
-    begin = all.first_key(b);
+    TensorAttentionWork* const to = block.template shared<TensorAttentionWork>(1);
+    block.each(1, [&](int) {
+      // Late queries see more keys: their blocks start first.
+      const Index tiles = all.query_tiles(), heads = all.size.heads, row = block.index() / tiles;
+      const Index tile = tiles - 1 - (block.index() - row * tiles), of_batch = row / heads;
+      *to = {of_batch, row - of_batch * heads, static_cast<int>(tile) * block_rows,
+             all.first_key(static_cast<int>(of_batch))};
+    });
+    work = to;
     k = block.template shared<float>(keys * leading);
     r = block.template shared<float>(places * leading);
     v = block.template shared<float>(keys * of_values);
@@ -64,16 +73,23 @@ struct TensorAttentionMemory : TensorAttentionSizes<width> {
     band = block.template shared<float>(block_rows * of_band);
   }
 
+  /// Where the keys end that the last of the queries sees.
+  INFTY_HOST_DEVICE int end() const {
+    const int next = work->first + block_rows, all = attention.count_queries();
+    return attention.memory() + (next < all ? next : all);
+  }
   /// A place in the ring of rows of r, from a number below two rounds.
   INFTY_HOST_DEVICE static int wrapped(int place) {
     return place < places ? place : place - places;
   }
   /// The first query of a warp.
-  INFTY_HOST_DEVICE int query(const Warp& warp) const { return first + warp.index() * warp_rows; }
+  INFTY_HOST_DEVICE int query(const Warp& warp) const {
+    return work->first + warp.index() * warp_rows;
+  }
   /// Whether a warp has a query that sees one of the keys from `key` on.
   INFTY_HOST_DEVICE bool sees(const Warp& warp, int key) const {
     const int i = query(warp);
-    return i < last && key < attention.memory() + i + warp_rows;
+    return i < attention.count_queries() && key < attention.memory() + i + warp_rows;
   }
 
   /// Zeros in all columns from D on, which no copy reaches.
@@ -92,19 +108,21 @@ struct TensorAttentionMemory : TensorAttentionSizes<width> {
 
   /// Begins to copy a tile of keys.
   INFTY_HOST_DEVICE void start_keys(Block& block, int key) const {
-    start(block, attention.in.k + attention.of_keys(b), key, keys, begin, k, leading, 0, keys);
+    start(block, attention.in.k + attention.of_keys(static_cast<int>(work->row)), key, keys,
+          work->begin, k, leading, 0, keys);
   }
   /// Begins to copy a tile of values.
   INFTY_HOST_DEVICE void start_values(Block& block, int key) const {
-    start(block, attention.in.v + attention.of_keys(b), key, keys, begin, v, of_values, 0, keys);
+    start(block, attention.in.v + attention.of_keys(static_cast<int>(work->row)), key, keys,
+          work->begin, v, of_values, 0, keys);
   }
   /// Begins to copy rows of r, from `distance` on, and their biases to a place in the ring.
   INFTY_HOST_DEVICE void start_distances(Block& block, int distance, int count, int place) const {
     start(block, attention.in.r, distance, count, 0, r, leading, place, places);
     constexpr int bytes = sizeof(float);
-    block.template start<bytes>({attention.bias + h, attention.size.heads * bytes, bytes, false,
-                                 distance, 0, attention.count_keys(), count, bias, bytes, place,
-                                 places});
+    block.template start<bytes>({attention.bias + work->head, attention.size.heads * bytes, bytes,
+                                 false, distance, 0, attention.count_keys(), count, bias, bytes,
+                                 place, places});
   }
 
   /// Where a warp's products with the band stand, 16 rows.
@@ -122,9 +140,10 @@ struct TensorAttentionMemory : TensorAttentionSizes<width> {
                                float* to, int step, int place, int all) const {
     constexpr int bytes = sizeof(float);
     const AttentionSize& s = attention.size;
-    block.template start<width * bytes>(
-        {from + h * s.head_dim, s.model() * bytes, attention.head_dim() * bytes, attention.wide, at,
-         from_row, attention.count_keys(), count, to, step * bytes, place, all});
+    block.template start<width * bytes>({from + work->head * s.head_dim, s.model() * bytes,
+                                         attention.head_dim() * bytes, attention.wide, at, from_row,
+                                         attention.count_keys(), count, to, step * bytes, place,
+                                         all});
   }
 };
 

@@ -19,8 +19,7 @@ namespace infty::detail {
 template <int parts, int width, class Block>
 struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
   using Memory = TensorAttentionMemory<width, Block>;
-  using Memory::attention, Memory::b, Memory::h, Memory::first, Memory::last, Memory::begin,
-      Memory::k, Memory::r, Memory::v, Memory::bias;
+  using Memory::attention, Memory::work, Memory::k, Memory::r, Memory::v, Memory::bias;
   using Memory::keys, Memory::leading, Memory::of_entry, Memory::of_values, Memory::of_warp,
       Memory::places, Memory::query, Memory::warp_rows, Memory::wrapped;
   using typename Memory::Warp;
@@ -30,11 +29,12 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
   using Memory::Memory;
 
   /// What a warp keeps. A lane has rows lane / 4 and 8 more, and of 8 columns the two that it has
-  /// of a product's sums; which columns of q and y these are, `load_queries` and `end` say.
+  /// of a product's sums; which columns of q and y these are, `load_queries` and `write` say.
   struct State {
     Floats<width / 2> q, out;  // out: relative to exp(top), to be divided by the sum
     Floats<keys / 2> p;        // scores, then weights
     Floats<2> top, sum;        // sum: of this lane's weights, not yet of its row's
+    Floats<2> scale;           // of `out`, when the next values are added
   };
 
   /// Reads a warp's queries: of every 16 columns a lane has 4 neighbours, from 4 (lane % 4) on, as
@@ -45,10 +45,11 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
       INFTY_OVER_REGISTERS
       for (int side = 0; side < 2; ++side) {
         const int i = query(warp) + lane / 4 + side * 8;
-        const bool there = i < last;
-        const float* const q =
-            attention.in.q + (b * s.queries + (there ? i : first)) * s.model() + h * s.head_dim;
-        const float* const u = attention.in.u + h * s.head_dim;
+        const bool there = i < attention.count_queries();
+        const float* const q = attention.in.q +
+                               (work->row * s.queries + (there ? i : work->first)) * s.model() +
+                               work->head * s.head_dim;
+        const float* const u = attention.in.u + work->head * s.head_dim;
         INFTY_OVER_REGISTERS
         for (int c = 0; c < width / 16; ++c) {
           const int column = 16 * c + lane % 4 * 4;
@@ -71,7 +72,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
 
   /// Computes the products with the 16 rows of r before those that the first tile of keys brings.
   INFTY_HOST_DEVICE void start_scores(const Warp& warp, const State& state) const {
-    if (query(warp) >= last) return;
+    if (query(warp) >= attention.count_queries()) return;
     Floats<warp_rows / 2> sum;
     by_distance(warp, state.q, places - (warp.index() + 1) * warp_rows, sum);
     float* const mine = of_warp(warp);
@@ -106,10 +107,11 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
         warp, state.q, [&](int tile) { return k + 8 * tile * leading; }, state.p, again(base));
   }
 
-  /// Turns scores into weights relative to the row's largest so far, and what was summed with them.
+  /// Turns scores into weights relative to the row's largest so far, and scales the sum of those
+  /// before; `out` is yet to be.
   INFTY_HOST_DEVICE void weigh(const Warp& warp, State& state, int key) const {
     const int i0 = query(warp);
-    const bool all = key >= begin && key + keys - 1 <= attention.memory() + i0;
+    const bool all = key >= work->begin && key + keys - 1 <= attention.memory() + i0;
     Floats<2> top;
     warp.lanes([&](int lane) {
       INFTY_OVER_REGISTERS
@@ -119,7 +121,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
         const Entry at = entry_of_sum(lane, i % 4);
         float& p = state.p[lane][i];
         p *= attention.factor;
-        if (!all && !attention.visible(i0 + at.row, key + i / 4 * 8 + at.column, begin))
+        if (!all && !attention.visible(i0 + at.row, key + i / 4 * 8 + at.column, work->begin))
           p = -math::infinity<float>;
         float& most = top[lane][i % 4 / 2];
         most = most > p ? most : p;
@@ -139,55 +141,62 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
         for (int i = 0; i < keys / 2; ++i)
           if (i % 4 / 2 == side) sum += state.p[lane][i] = math::exp_decay(state.p[lane][i] - base);
         state.sum[lane][side] = state.sum[lane][side] * scale + sum;
-        INFTY_OVER_REGISTERS
-        for (int i = 0; i < width / 2; ++i)
-          if (i % 4 / 2 == side) state.out[lane][i] *= scale;
+        state.scale[lane][side] = scale;
       }
     });
   }
 
   /// Adds the weighted values. Of every 32 columns a lane reads 4 neighbours, from 4 (lane / 4) on:
-  /// one for each of four products of 8 columns.
+  /// one for each of four products of 8 columns. Tensor cores cut sums towards zero, which over
+  /// thousands of keys would show: a tile's values are summed apart, and added as float adds.
   INFTY_HOST_DEVICE void add_values(const Warp& warp, State& state) const {
     INFTY_OVER_REGISTERS
-    for (int step = 0; step < keys / 8; ++step) {
-      Tf32Words<Warp, parts, 4> a;
-      take_left(warp, a, [&](int lane, int i) { return state.p[lane][4 * step + i]; });
+    for (int column = 0; column < width; column += 32) {
+      if (width == 128 && column >= attention.head_dim()) break;
+      Floats<16> sum;
+      set_zero(warp, sum);
       INFTY_OVER_REGISTERS
-      for (int c = 0; c < width / 32; ++c) {
-        Floats<8> four_columns;
+      for (int row = 0; row < keys; row += 16) {
+        Tf32Words<Warp, parts, 4> a[2];
+        INFTY_OVER_REGISTERS
+        for (int step = 0; step < 2; ++step)
+          take_left(warp, a[step],
+                    [&](int lane, int i) { return state.p[lane][row / 2 + 4 * step + i]; });
+        Floats<16> x;
         warp.lanes([&](int lane) {
-          const float* const from =
-              v + (8 * step + lane % 4 * 2) * of_values + 32 * c + lane / 4 * 4;
+          const float* const from = v + (row + lane % 4 * 2) * of_values + column + lane / 4 * 4;
           INFTY_OVER_REGISTERS
-          for (int i = 0; i < 2; ++i) {
-            const Four<float> x = load_four(from + i * of_values);
+          for (int i = 0; i < 4; ++i) {
+            const Four<float> four = load_four(from + (i / 2 * 8 + i % 2) * of_values);
             INFTY_OVER_REGISTERS
-            for (int l = 0; l < 4; ++l) four_columns[lane][2 * l + i] = x.x[l];
+            for (int l = 0; l < 4; ++l) x[lane][4 * l + i] = four.x[l];
           }
         });
         INFTY_OVER_REGISTERS
-        for (int l = 0; l < 4; ++l) {
-          Tf32Words<Warp, parts, 2> value;
-          take_right(warp, value, [&](int lane, int i) { return four_columns[lane][2 * l + i]; });
-          multiply_add(warp, state.out, 4 * (4 * c + l), a, value);
-        }
+        for (int l = 0; l < 4; ++l) add_product(warp, sum, 4 * l, a, x, 4 * l);
       }
+      warp.lanes([&](int lane) {
+        INFTY_OVER_REGISTERS
+        for (int i = 0; i < 16; ++i) {
+          float& out = state.out[lane][column / 2 + i];
+          out = out * state.scale[lane][i % 4 / 2] + sum[lane][i];
+        }
+      });
     }
   }
 
   /// Writes y and log_sum: of every 32 columns a lane has 8 neighbours, from 8 (lane % 4) on.
-  INFTY_HOST_DEVICE void end(const Warp& warp, State& state, float* y, float* log_sum,
-                             bool wide) const {
+  INFTY_HOST_DEVICE void write(const Warp& warp, State& state, float* y, float* log_sum,
+                               bool wide) const {
     const AttentionSize& s = attention.size;
     warp.fold_quads(state.sum, Plus{});
     warp.lanes([&](int lane) {
       INFTY_OVER_REGISTERS
       for (int side = 0; side < 2; ++side) {
         const int i = query(warp) + lane / 4 + side * 8;
-        if (i >= last) continue;
+        if (i >= attention.count_queries()) continue;
         const float total = state.sum[lane][side], share = 1 / total;
-        float* const to = y + (b * s.queries + i) * s.model() + h * s.head_dim;
+        float* const to = y + (work->row * s.queries + i) * s.model() + work->head * s.head_dim;
         INFTY_OVER_REGISTERS
         for (int c = 0; c < width / 16; ++c) {
           const int column = c / 2 * 32 + lane % 4 * 8 + c % 2 * 4;
@@ -204,7 +213,8 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           }
         }
         if (lane % 4 == 0)
-          log_sum[(b * s.queries + i) * s.heads + h] = state.top[lane][side] + std::log(total);
+          log_sum[(work->row * s.queries + i) * s.heads + work->head] =
+              state.top[lane][side] + std::log(total);
       }
     });
   }
@@ -234,6 +244,37 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
     return out;
   }
 
+  template <int N>
+  INFTY_HOST_DEVICE static void set_zero(const Warp& warp, Floats<N>& x) {
+    warp.lanes([&](int lane) {
+      INFTY_OVER_REGISTERS
+      for (int i = 0; i < N; ++i) x[lane][i] = 0;
+    });
+  }
+  /// sum (16, 8), from register `at` on, += a (16, 16) b (16, 8), of which a lane has four elements
+  /// from register `from` on. Tensor cores cut sums towards zero, which over thousands of keys
+  /// would show: numbers in two parts are summed apart, 16 at a time, and then added as float adds.
+  template <int N, int M>
+  INFTY_HOST_DEVICE static void add_product(const Warp& warp, Floats<N>& sum, int at,
+                                            const Tf32Words<Warp, parts, 4> (&a)[2],
+                                            const Floats<M>& b, int from) {
+    Tf32Words<Warp, parts, 2> right[2];
+    INFTY_OVER_REGISTERS
+    for (int step = 0; step < 2; ++step)
+      take_right(warp, right[step], [&](int lane, int i) { return b[lane][from + 2 * step + i]; });
+    if constexpr (parts == 1 || M == 16) {
+      multiply_add(warp, sum, at, a, right);
+    } else {
+      Floats<4> here;
+      set_zero(warp, here);
+      multiply_add(warp, here, 0, a, right);
+      warp.lanes([&](int lane) {
+        INFTY_OVER_REGISTERS
+        for (int i = 0; i < 4; ++i) sum[lane][at + i] += here[lane][i];
+      });
+    }
+  }
+
   /// sum (16, 8 n) = bias + q rᵀ for the 8 n rows of r from a place on, a multiple of 16.
   template <int N>
   INFTY_HOST_DEVICE void by_distance(const Warp& warp, const Floats<width / 2>& q, int place,
@@ -249,11 +290,12 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
 
   /// sum (16, 8 n) += q xᵀ, eight rows of x at rows(tile).
   template <int N, class Rows>
-  INFTY_HOST_DEVICE static void add_products(const Warp& warp, const Floats<width / 2>& q,
-                                             const Rows& rows, Floats<N>& sum,
-                                             std::uint32_t round = tf32_half) {
+  INFTY_HOST_DEVICE void add_products(const Warp& warp, const Floats<width / 2>& q,
+                                      const Rows& rows, Floats<N>& sum,
+                                      std::uint32_t round = tf32_half) const {
     INFTY_OVER_REGISTERS
     for (int c = 0; c < width / 16; ++c) {
+      if (width == 128 && 16 * c >= attention.head_dim()) break;
       Tf32Words<Warp, parts, 4> a[2];
       INFTY_OVER_REGISTERS
       for (int step = 0; step < 2; ++step) {
@@ -272,12 +314,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           INFTY_OVER_REGISTERS
           for (int l = 0; l < 4; ++l) x[lane][l] = four.x[l];
         });
-        INFTY_OVER_REGISTERS
-        for (int step = 0; step < 2; ++step) {
-          Tf32Words<Warp, parts, 2> right;
-          take_right(warp, right, [&](int lane, int i) { return x[lane][2 * step + i]; });
-          multiply_add(warp, sum, 4 * tile, a[step], right);
-        }
+        add_product(warp, sum, 4 * tile, a, x, 0);
       }
     }
   }
