@@ -153,6 +153,21 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: numbers of 1e3 beside number
   CHECK(errors.back() < in_two_parts(s));
 }
 
+TEMPLATE_LIST_TEST_CASE("attention by tensor cores: of thousands of keys no sum is cut short", "",
+                        infty::tests::Types) {
+  using B = typename TestType::B;
+  const Switched on(false);
+  // Tensor cores cut towards zero: of values above 0 all that is cut adds up.
+  const AttentionSize s{1, 16, 2048, 1, 8};
+  AttentionCase<float, B> c(s, false);
+  auto numbers = c.v.to_vector();
+  for (float& x : numbers) x = std::abs(x) + .5f;
+  c.v = filled(c.v, numbers);
+  const auto errors = errors_of(c);
+  CHECK(errors.front() < 2 * in_two_parts(s));
+  CHECK(errors.back() < in_two_parts(s));
+}
+
 TEMPLATE_LIST_TEST_CASE("attention by tensor cores: it is taken when it is asked for", "",
                         infty::tests::Types) {
   using T = typename TestType::T;

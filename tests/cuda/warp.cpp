@@ -125,7 +125,7 @@ struct FloatProduct {
       take_left(warp, state.x[0], [&](int lane, int i) {
         return a[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2];
       });
-      take_right(warp, state.y[0],
+      take_right(warp, state.y,
                  [&](int lane, int i) { return b[(lane % 4 * 2 + i) * 8 + lane / 4]; });
       warp.lanes([&](int lane) {
         for (int i = 0; i < 4; ++i) state.sum[lane][i] = 0;

@@ -52,19 +52,29 @@ INFTY_HOST_DEVICE inline void take_rounded_left(const Warp& warp, Tf32Words<Warp
       a.part[0][lane][i / 2 + i % 2 * 2] = std::bit_cast<std::uint32_t>(get(lane, i));
   });
 }
-/// Takes b (8, 8): get(lane, i) for the column lane / 4.
-template <class Warp, int parts, class Get>
-INFTY_HOST_DEVICE inline void take_right(const Warp& warp, Tf32Words<Warp, parts, 2>& b,
+/// Takes b (8 steps, 8): get(lane, i) for the column lane / 4, two of a step.
+template <class Warp, int parts, int steps, class Get>
+INFTY_HOST_DEVICE inline void take_right(const Warp& warp, Tf32Words<Warp, parts, 2> (&b)[steps],
                                          const Get& get) {
   warp.lanes([&](int lane) {
     INFTY_OVER_REGISTERS
-    for (int i = 0; i < 2; ++i) b.set(lane, i, get(lane, i));
+    for (int i = 0; i < 2 * steps; ++i) b[i / 2].set(lane, i % 2, get(lane, i));
+  });
+}
+
+/// Zeros in all registers.
+template <class Warp, int N>
+INFTY_HOST_DEVICE inline void set_zero(const Warp& warp,
+                                       typename Warp::template Lanes<float, N>& x) {
+  warp.lanes([&](int lane) {
+    INFTY_OVER_REGISTERS
+    for (int i = 0; i < N; ++i) x[lane][i] = 0;
   });
 }
 
 /// sum (16, 8), the four registers from `at` on, += a b for several steps of 8 columns of a. Of two
 /// parts the product of the rests is left out, 2^-22 of the whole at most; the small products come
-/// first, for every time that a product is added, the sum is cut.
+/// first, for tensor cores cut a sum towards zero whenever they add to it.
 template <class Warp, int parts, int steps, class Sums>
 INFTY_HOST_DEVICE inline void multiply_add(const Warp& warp, Sums& sum, int at,
                                            const Tf32Words<Warp, parts, 4> (&a)[steps],
@@ -78,6 +88,25 @@ INFTY_HOST_DEVICE inline void multiply_add(const Warp& warp, Sums& sum, int at,
   }
   INFTY_OVER_REGISTERS
   for (int i = 0; i < steps; ++i) warp.multiply_tf32(sum, at, a[i].part[0], b[i].part[0]);
+}
+
+/// The same, but what the products of numbers in two parts add up to is added as float adds, that
+/// is rounded to the nearest.
+template <class Warp, int parts, int steps, class Sums>
+INFTY_HOST_DEVICE inline void multiply_add_rounded(const Warp& warp, Sums& sum, int at,
+                                                   const Tf32Words<Warp, parts, 4> (&a)[steps],
+                                                   const Tf32Words<Warp, parts, 2> (&b)[steps]) {
+  if constexpr (parts == 1) {
+    multiply_add(warp, sum, at, a, b);
+  } else {
+    typename Warp::template Lanes<float, 4> here;
+    set_zero<Warp, 4>(warp, here);
+    multiply_add(warp, here, 0, a, b);
+    warp.lanes([&](int lane) {
+      INFTY_OVER_REGISTERS
+      for (int i = 0; i < 4; ++i) sum[lane][at + i] += here[lane][i];
+    });
+  }
 }
 
 }  // namespace infty::detail

@@ -147,14 +147,14 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
   }
 
   /// Adds the weighted values. Of every 32 columns a lane reads 4 neighbours, from 4 (lane / 4) on:
-  /// one for each of four products of 8 columns. Tensor cores cut sums towards zero, which over
-  /// thousands of keys would show: a tile's values are summed apart, and added as float adds.
+  /// one for each of four products of 8 columns. A tile's values are summed apart and then added as
+  /// float adds: over thousands of keys it would show that tensor cores cut sums towards zero.
   INFTY_HOST_DEVICE void add_values(const Warp& warp, State& state) const {
     INFTY_OVER_REGISTERS
     for (int column = 0; column < width; column += 32) {
       if (width == 128 && column >= attention.head_dim()) break;
       Floats<16> sum;
-      set_zero(warp, sum);
+      set_zero<Warp, 16>(warp, sum);
       INFTY_OVER_REGISTERS
       for (int row = 0; row < keys; row += 16) {
         Tf32Words<Warp, parts, 4> a[2];
@@ -173,7 +173,11 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           }
         });
         INFTY_OVER_REGISTERS
-        for (int l = 0; l < 4; ++l) add_product(warp, sum, 4 * l, a, x, 4 * l);
+        for (int l = 0; l < 4; ++l) {
+          Tf32Words<Warp, parts, 2> right[2];
+          take_right(warp, right, [&](int lane, int i) { return x[lane][4 * l + i]; });
+          multiply_add(warp, sum, 4 * l, a, right);
+        }
       }
       warp.lanes([&](int lane) {
         INFTY_OVER_REGISTERS
@@ -244,37 +248,6 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
     return out;
   }
 
-  template <int N>
-  INFTY_HOST_DEVICE static void set_zero(const Warp& warp, Floats<N>& x) {
-    warp.lanes([&](int lane) {
-      INFTY_OVER_REGISTERS
-      for (int i = 0; i < N; ++i) x[lane][i] = 0;
-    });
-  }
-  /// sum (16, 8), from register `at` on, += a (16, 16) b (16, 8), of which a lane has four elements
-  /// from register `from` on. Tensor cores cut sums towards zero, which over thousands of keys
-  /// would show: numbers in two parts are summed apart, 16 at a time, and then added as float adds.
-  template <int N, int M>
-  INFTY_HOST_DEVICE static void add_product(const Warp& warp, Floats<N>& sum, int at,
-                                            const Tf32Words<Warp, parts, 4> (&a)[2],
-                                            const Floats<M>& b, int from) {
-    Tf32Words<Warp, parts, 2> right[2];
-    INFTY_OVER_REGISTERS
-    for (int step = 0; step < 2; ++step)
-      take_right(warp, right[step], [&](int lane, int i) { return b[lane][from + 2 * step + i]; });
-    if constexpr (parts == 1 || M == 16) {
-      multiply_add(warp, sum, at, a, right);
-    } else {
-      Floats<4> here;
-      set_zero(warp, here);
-      multiply_add(warp, here, 0, a, right);
-      warp.lanes([&](int lane) {
-        INFTY_OVER_REGISTERS
-        for (int i = 0; i < 4; ++i) sum[lane][at + i] += here[lane][i];
-      });
-    }
-  }
-
   /// sum (16, 8 n) = bias + q rᵀ for the 8 n rows of r from a place on, a multiple of 16.
   template <int N>
   INFTY_HOST_DEVICE void by_distance(const Warp& warp, const Floats<width / 2>& q, int place,
@@ -314,7 +287,9 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           INFTY_OVER_REGISTERS
           for (int l = 0; l < 4; ++l) x[lane][l] = four.x[l];
         });
-        add_product(warp, sum, 4 * tile, a, x, 0);
+        Tf32Words<Warp, parts, 2> right[2];
+        take_right(warp, right, [&](int lane, int i) { return x[lane][i]; });
+        multiply_add_rounded(warp, sum, 4 * tile, a, right);
       }
     }
   }
