@@ -48,6 +48,13 @@ const void* const kernels[] = {
     code<SumPieces<T>>(),
     code<ScalePieces<T>>()};
 
+/// Those of them that are for float alone.
+const void* const single_kernels[] = {
+    code<TensorAttentionForward<1, 32>>(),  code<TensorAttentionForward<1, 64>>(),
+    code<TensorAttentionForward<1, 128>>(), code<TensorAttentionForward<2, 32>>(),
+    code<TensorAttentionForward<2, 64>>(),  code<TensorAttentionForward<2, 128>>()};
+
 }  // namespace
 
 const void* const* infty_kernels(bool single) { return single ? kernels<float> : kernels<double>; }
+const void* const* infty_single_kernels() { return single_kernels; }

@@ -110,19 +110,23 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
   /// Turns scores into weights relative to the row's largest so far, and scales the sum of those
   /// before; `out` is yet to be.
   INFTY_HOST_DEVICE void weigh(const Warp& warp, State& state, int key) const {
-    const int i0 = query(warp);
-    const bool all = key >= work->begin && key + keys - 1 <= attention.memory() + i0;
+    const int i0 = query(warp), begin = work->begin;
+    if (key < begin || key + keys - 1 > attention.memory() + i0)
+      warp.lanes([&](int lane) {
+        INFTY_OVER_REGISTERS
+        for (int i = 0; i < keys / 2; ++i) {
+          const Entry at = entry_of_sum(lane, i % 4);
+          if (!attention.visible(i0 + at.row, key + i / 4 * 8 + at.column, begin))
+            state.p[lane][i] = -math::infinity<float>;
+        }
+      });
     Floats<2> top;
     warp.lanes([&](int lane) {
       INFTY_OVER_REGISTERS
       for (int side = 0; side < 2; ++side) top[lane][side] = state.top[lane][side];
       INFTY_OVER_REGISTERS
       for (int i = 0; i < keys / 2; ++i) {
-        const Entry at = entry_of_sum(lane, i % 4);
-        float& p = state.p[lane][i];
-        p *= attention.factor;
-        if (!all && !attention.visible(i0 + at.row, key + i / 4 * 8 + at.column, work->begin))
-          p = -math::infinity<float>;
+        const float p = state.p[lane][i] *= attention.factor;
         float& most = top[lane][i % 4 / 2];
         most = most > p ? most : p;
       }
