@@ -245,19 +245,38 @@ void print_searches(Clock& clock, double copy, double fp32, const std::string& k
   }
 }
 
-void print_kernels(Clock& clock) {
-  const double copy = copy_rate(clock), fp32 = product_rate(clock, CUDA_R_32F, CUBLAS_COMPUTE_32F);
-  {
-    const Index batch = 8, queries = 512, keys = 1024, heads = 16, width = 64 * heads;
+/// Attention of 512 queries to 1,024 keys, without tensor cores and forward by them: their share is
+/// that of FP32, too, which they may well be above.
+void print_attention(Clock& clock, double fp32) {
+  const Index batch = 8, queries = 512, keys = 1024, width = 1024;
+  for (const Index d : {64, 128}) {
+    const Index heads = width / d;
     const Vector q = uniform({batch, queries, width}), k = uniform({batch, keys, width}),
                  v = uniform({batch, keys, width}), r = uniform({keys, width}),
-                 u = uniform({heads, 64}), w = uniform({heads, 64});
+                 u = uniform({heads, d}), w = uniform({heads, d});
     // Three products of D for each pair that is seen: about all of M keys and half of the rest.
-    const double pairs = static_cast<double>(batch * heads) * 512 * (512 + 256.5);
-    measure(clock, "relative attention, 512 of 1024, 16 heads of 64", pairs * 6 * 64 / 1e9,
-            pairs * 18 * 64 / 1e9, "TFLOP/s", fp32,
-            [&] { return infty::relative_attention(q, k, v, r, u, w); });
+    const double pairs = static_cast<double>(batch * heads * d) * 512 * (512 + 256.5);
+    const auto read = [&] { return infty::relative_attention(q, k, v, r, u, w); };
+    const auto name = "relative attention, 512 of 1024, " + std::to_string(heads) + " heads of " +
+                      std::to_string(d);
+    measure(clock, name, pairs * 6 / 1e9, pairs * 18 / 1e9, "TFLOP/s", fp32, read);
+    infty::gpu::set_tensor_attention(true);
+    for (const bool tf32 : {false, true}) {
+      infty::gpu::set_allow_tf32(tf32);
+      measure_once(clock, name + (tf32 ? ", forward in TF32" : ", forward in two parts of TF32"),
+                   pairs * 6 / 1e9, "TFLOP/s", fp32, [&] {
+                     const auto quiet = infty::no_grad();
+                     read();
+                   });
+    }
+    infty::gpu::set_tensor_attention(false);
+    infty::gpu::set_allow_tf32(false);
   }
+}
+
+void print_kernels(Clock& clock) {
+  const double copy = copy_rate(clock), fp32 = product_rate(clock, CUDA_R_32F, CUBLAS_COMPUTE_32F);
+  print_attention(clock, fp32);
   {
     const Index rows = 16384, d = 1024;
     const Vector x = uniform({rows, d}), gain = uniform({d}), bias = uniform({d});
