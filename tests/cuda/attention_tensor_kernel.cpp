@@ -153,6 +153,24 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: numbers of 1e3 beside number
   CHECK(errors.back() < in_two_parts(s));
 }
 
+TEMPLATE_LIST_TEST_CASE("attention by tensor cores: large and tiny scores stay finite", "",
+                        infty::tests::Types) {
+  using B = typename TestType::B;
+  for (const bool tf32 : {false, true}) {
+    const Switched on(tf32);
+    for (const double scale : {1e3, 1e15, 1e-38}) {
+      CAPTURE(tf32, scale);
+      const AttentionSize s{1, 40, 70, 2, 24};
+      const AttentionCase<float, B> c(s, false, scale);
+      const auto got = c.template run<typename B::FusedAttention>(0);
+      // An average of values in [-1, 1).
+      for (const float x : got.front()) CHECK(std::abs(x) <= (tf32 ? 1.001f : 1.0001f));
+      const auto expected = in_double(c).template run<ComposedAttention<EigenBackend>>(0);
+      CHECK(error(got.back(), expected.back()) < (tf32 ? 1e-3 : in_two_parts(s)));
+    }
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("attention by tensor cores: of thousands of keys no sum is cut short", "",
                         infty::tests::Types) {
   using B = typename TestType::B;
