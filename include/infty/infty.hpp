@@ -159,6 +159,7 @@
 #include <infty/memory/mixed_config.hpp>
 #include <infty/memory/mixed_memory.hpp>
 #include <infty/memory/no_memory.hpp>
+#include <infty/memory/older_vectors.hpp>
 #include <infty/memory/ops/associative.hpp>
 #include <infty/memory/ops/chunk_products.hpp>
 #include <infty/memory/ops/chunked_delta_rule.hpp>
@@ -186,7 +187,6 @@
 #include <infty/memory/ops/slot_weights.hpp>
 #include <infty/memory/ops/weighted_coefficients.hpp>
 #include <infty/memory/ops/write.hpp>
-#include <infty/memory/older_vectors.hpp>
 #include <infty/memory/past_weights.hpp>
 #include <infty/memory/product_key_config.hpp>
 #include <infty/memory/product_key_memory.hpp>
