@@ -59,10 +59,7 @@ void require_segment(const char* op, const Variable<T, B>& x, Index batch,
   require<ShapeError>(shape.rank() == 3 && shape == Shape{batch, shape[1], sizes.model_dim}, op,
                       "the segment is ", shape, ": it must be [", batch, ", L, ", sizes.model_dim,
                       "]");
-  require<ShapeError>(pass.before >= 0 && pass.before <= shape[1] && pass.behind >= 0 &&
-                          pass.behind <= shape[1] - pass.before,
-                      op, "of ", shape[1], " vectors, ", pass.before, " and ", pass.behind,
-                      " are said to be memory tokens");
+  require_room_for_tokens(op, shape[1], pass);
 }
 
 }  // namespace detail

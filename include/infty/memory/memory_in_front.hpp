@@ -88,10 +88,7 @@ class MemoryInFront {
                             waiting.rank() == 3 && waiting == Shape{batch, waiting[1], d_},
                         "MemoryInFront", "x is ", x.shape(), ", the state's waiting vectors ",
                         waiting, ": they must be [", batch, ", L, ", d_, "]");
-    require<ShapeError>(
-        pass.before >= 0 && pass.behind >= 0 && pass.before + pass.behind <= x.dim(1),
-        "MemoryInFront", "of ", x.dim(1), " vectors, ", pass.before, " and ", pass.behind,
-        " are said to be memory tokens");
+    detail::require_room_for_tokens("MemoryInFront", x.dim(1), pass);
     State next = state;
     auto& leaving = next.past.leaving;
     auto& past = next.past.memory;

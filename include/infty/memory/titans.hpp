@@ -70,9 +70,8 @@ class Titans {
     require<ShapeError>(x.shape() == Shape{batch, length, config().model_dim}, "Titans",
                         "the segment is ", x.shape(), ": it must be [", batch, ", L, ",
                         config().model_dim, "]");
+    detail::require_room_for_tokens("Titans", length, pass);
     const Index begin = pass.before, end = length - pass.behind;
-    require<ShapeError>(0 <= begin && begin <= end && end <= length, "Titans", "of ", length,
-                        " vectors, ", begin, " and ", pass.behind, " are said to be memory tokens");
     detail::require_causal_tokens("Titans", pass);
     const V words = narrow(x, begin, end);
     const RowCounts counts(state.since.size(), end - begin);

@@ -73,10 +73,7 @@ class TokensBehind {
     const Index m = tokens.weight.dim(0), d = tokens.weight.dim(1);
     require<ShapeError>(x.shape().rank() == 3 && x.dim(2) == d, "TokensBehind", "vectors are ",
                         x.shape(), ": they must be [B, L, ", d, "]");
-    require<ShapeError>(
-        pass.before >= 0 && pass.behind >= 0 && pass.before <= x.dim(1) - pass.behind,
-        "TokensBehind", "of ", x.dim(1), " vectors, ", pass.before, " and ", pass.behind,
-        " are said to be memory tokens");
+    detail::require_room_for_tokens("TokensBehind", x.dim(1), pass);
     State next = state;
     const V with = concat(x, behind(x.dim(0), x.dim(1)));
     pass.behind += m;

@@ -132,6 +132,15 @@ struct Pass {
 
 namespace detail {
 
+/// Throws infty::ShapeError that names `op` unless so many vectors can have as many memory tokens
+/// among them as a pass says.
+template <class T, class B>
+void require_room_for_tokens(const char* op, Index vectors, const Pass<T, B>& pass) {
+  require<ShapeError>(pass.before >= 0 && pass.behind >= 0 && pass.before <= vectors - pass.behind,
+                      op, "of ", vectors, " vectors, ", pass.before, " and ", pass.behind,
+                      " are said to be memory tokens");
+}
+
 /// Throws infty::ValueError that names `op` if memory tokens ride along under other rules than
 /// those that a mixer keeps to which knows of none: each sees all up to itself, and is not held.
 template <class T, class B>
