@@ -210,7 +210,7 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples,
   detail::verify<B>(
       rows,
       [=] INFTY_HOST_DEVICE(Index row) { return !detail::is_mass(below[(row + 1) * bins - 1]); },
-      [=](Index row) { detail::refuse_mass("sample_locations", row); });
+      [](Index row) { detail::refuse_mass("sample_locations", row); });
   // Draws of all rows in one list, as row * bins + bin: sorted, every row is.
   const auto keys = detail::draw_keys<B>(random);
   Tensor<Index, B> drawn({rows, samples});
@@ -280,18 +280,19 @@ Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) 
   Tensor<T, B> out({rows, samples});
   T* const to = out.data();
   const T* const from = probability.data();
+  Tensor<double, B> sums({rows});
+  double* const mass_of = sums.data();
+  B::for_each_row(rows, bins, [=] INFTY_HOST_DEVICE(Index row) {
+    double sum = 0;
+    for (Index bin = 0; bin < bins; ++bin) sum += static_cast<double>(from[row * bins + bin]);
+    mass_of[row] = sum;
+  });
   detail::verify<B>(
-      rows,
-      [=] INFTY_HOST_DEVICE(Index row) {
-        double sum = 0;
-        for (Index bin = 0; bin < bins; ++bin) sum += static_cast<double>(from[row * bins + bin]);
-        return !detail::is_mass(sum);
-      },
-      [=](Index row) { detail::refuse_mass("quantile_locations", row); });
+      rows, [=] INFTY_HOST_DEVICE(Index row) { return !detail::is_mass(mass_of[row]); },
+      [](Index row) { detail::refuse_mass("quantile_locations", row); });
   B::for_each_row(rows, samples + bins, [=] INFTY_HOST_DEVICE(Index row) {
     const T* const p = from + row * bins;
-    double sum = 0;
-    for (Index bin = 0; bin < bins; ++bin) sum += static_cast<double>(p[bin]);
+    const double sum = mass_of[row];
     Index bin = 0;
     double before = 0, mass = static_cast<double>(p[0]);
     for (Index m = 0; m < samples; ++m) {
