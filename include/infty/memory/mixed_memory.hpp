@@ -209,11 +209,10 @@ class MixedMemory {
   }
 
   /// Whether attention beside this memory is to read what waits: see `Waiting::short_term`.
-  bool shows_older() const {
-    if constexpr (requires(const M& part) { part.shows_older(); })
-      return parts.front().shows_older();
-    else
-      return false;
+  bool shows_older() const
+    requires requires(const M& part) { part.shows_older(); }
+  {
+    return parts.front().shows_older();
   }
   /// What waits, for that attention: of every row what waits in the part in which most does.
   /// @throws infty::ShapeError, infty::ValueError

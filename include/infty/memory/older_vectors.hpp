@@ -18,38 +18,37 @@ class InFront {
  public:
   using V = Variable<T, B>;
 
+  /// Both must outlive this.
   /// @param held  [batch], vectors that attention holds of every row
   /// @throws infty::ShapeError that names `op` unless the older ones are [batch, P, d]
   InFront(const char* op, const OlderVectors<T, B>& older, const RowCounts& held, Index d)
-      : older_(older.vectors),
-        counts_(older.length),
-        own_(held),
-        memory_(*std::max_element(held.begin(), held.end())) {
+      : older_(older.vectors), own_(held), memory_(most_of(held)), places_(memory_) {
+    if (older_.size() == 0) return;
+    const RowCounts& counts = older.length;
     const auto batch = static_cast<Index>(held.size());
-    if (older_.size() == 0) counts_.assign(held.size(), 0);
-    const Index most = older_.size() == 0 ? 0 : older_.dim(1);
-    require<ShapeError>((older_.size() == 0 || older_.shape() == Shape{batch, most, d}) &&
-                            counts_.size() == held.size() &&
-                            std::all_of(counts_.begin(), counts_.end(),
-                                        [=](Index n) { return 0 <= n && n <= most; }),
-                        op, "older vectors are ", older_.shape(), " of ", counts_.size(),
-                        " rows: they must be [", batch, ", P, ", d,
-                        "], and each row has 0 to P of them");
-    held_ = held;
-    for (std::size_t row = 0; row < held_.size(); ++row) held_[row] += counts_[row];
-    places_ = *std::max_element(held_.begin(), held_.end());
+    const Index most = older_.shape().rank() == 3 ? older_.dim(1) : 0;
+    require<ShapeError>(
+        older_.shape() == Shape{batch, most, d} && counts.size() == held.size() &&
+            std::all_of(counts.begin(), counts.end(), [=](Index n) { return 0 <= n && n <= most; }),
+        op, "older vectors are ", older_.shape(), " of ", counts.size(), " rows: they must be [",
+        batch, ", P, ", d, "], and each row has 0 to P of them");
+    any_ = std::any_of(counts.begin(), counts.end(), [](Index n) { return n > 0; });
+    if (!any_) return;
+    both_ = held;
+    for (std::size_t row = 0; row < both_.size(); ++row) both_[row] += counts[row];
+    places_ = most_of(both_);
   }
 
   /// Whether any row has one.
-  bool any() const {
-    return std::any_of(counts_.begin(), counts_.end(), [](Index n) { return n > 0; });
-  }
+  bool any() const { return any_; }
   /// The older vectors.
   const V& older() const { return older_; }
   /// Places that a row may have them at.
-  Index most() const { return any() ? older_.dim(1) : 0; }
+  Index most() const { return any_ ? older_.dim(1) : 0; }
   /// Vectors of every row that stand in front of the segment.
-  const RowCounts& held() const { return held_; }
+  const RowCounts& held() const { return any_ ? both_ : own_; }
+  /// Of these, the most that a row has of what attention holds.
+  Index memory() const { return memory_; }
   /// The most that a row has.
   Index places() const { return places_; }
 
@@ -67,9 +66,15 @@ class InFront {
   }
 
  private:
-  V older_;
-  RowCounts counts_, own_, held_;
-  Index memory_, places_ = 0;
+  static Index most_of(const RowCounts& counts) {
+    return *std::max_element(counts.begin(), counts.end());
+  }
+
+  const V& older_;
+  const RowCounts& own_;
+  RowCounts both_;  // of every row, where any has older ones
+  Index memory_, places_;
+  bool any_ = false;
 };
 
 }  // namespace infty::detail

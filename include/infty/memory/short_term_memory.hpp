@@ -153,7 +153,7 @@ class ShortTermMemory {
   V read(const State& state, const detail::InFront<T, Backend>& front, const V& x, const Norm& norm,
          const Tensor<T, Backend>& encoding, Pass<T, Backend>& pass, V& queries) const {
     const V vectors(state.recent.vectors);
-    const Index most = vectors.dim(1), memory = most_of(state), longest = encoding.dim(0),
+    const Index most = vectors.dim(1), memory = front.memory(), longest = encoding.dim(0),
                 K = front.places() + x.dim(1);
     // Normed at once, where it is normed.
     V context = norm(concat(narrow(vectors, most - memory, most), x));
@@ -171,7 +171,7 @@ class ShortTermMemory {
                 V& queries) const {
     const V normed = norm(x);
     queries = attention.query.forward(normed);
-    const Index memory = most_of(state);
+    const Index memory = front.memory();
     auto context = state.cache.extend(state.recent, memory, attention, norm, normed, encoding,
                                       front.places() - memory);
     if (front.any()) {
@@ -180,10 +180,6 @@ class ShortTermMemory {
     }
     return detail::read_groups(attention, queries, context.keys, context.values, context.positions,
                                front.held(), fifo_.most_held() + front.most(), pass);
-  }
-
-  static Index most_of(const State& state) {
-    return *std::max_element(state.recent.length.begin(), state.recent.length.end());
   }
 
   ShortTermConfig config_;
