@@ -92,10 +92,8 @@ struct GruCell {
   /// Makes both maps, with weights drawn as `Linear` draws them.
   /// @throws infty::ValueError unless in, d >= 1
   GruCell(Index in, Index d, Random random)
-      : input((require_sizes("GruCell", {{"in", in}, {"d", d}, {"3", 3}}), in), 3 * d,
-              random.split(0)),
-        state((require_sizes("GruCell", {{"d", d}, {"d", d}, {"3", 3}}), d), 3 * d,
-              random.split(1)) {}
+      : input((require_sizes("GruCell", {{"d", d}, {"3", 3}}), in), 3 * d, random.split(0)),
+        state(d, 3 * d, random.split(1)) {}
 
   template <class Visitor>
   void visit(Visitor&& see) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <infty/autograd/linear.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/random.hpp>
 #include <infty/nn/fwd.hpp>
 
@@ -30,9 +31,10 @@ struct Linear {
   Linear() = default;
 
   /// Draws the parameters uniformly within 1/sqrt(in). @throws infty::ValueError unless in, out >=
-  /// 1
+  /// 1 and there is memory that could hold as many
   Linear(Index in, Index out, Random random, bool with_bias = true) {
     require(in >= 1 && out >= 1, "Linear", "in is ", in, ", out is ", out, ": both must be >= 1");
+    require_sizes("Linear", {{"in", in}, {"out", out}});
     weight = detail::uniform_parameter<T, Backend>(Shape{out, in}, in, random.split(0));
     if (with_bias) bias = detail::uniform_parameter<T, Backend>(Shape{out}, in, random.split(1));
   }
