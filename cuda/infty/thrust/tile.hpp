@@ -24,10 +24,13 @@
 ///
 ///     struct Kernel {
 ///       static constexpr int threads = 256;  // of a block, a multiple of 32
-///       static constexpr int abreast = 2;    // blocks a multiprocessor has registers for; may be
-///       left out std::size_t shared_bytes() const;    // the sum of `shared_bytes<T>(n)` of its
-///       pieces template <class Block> INFTY_HOST_DEVICE void operator()(Block& block) const;
+///       std::size_t shared_bytes() const;    // the sum of `shared_bytes<T>(n)` of its pieces
+///       template <class Block>
+///       INFTY_HOST_DEVICE void operator()(Block& block) const;
 ///     };
+///
+/// It may say by `static constexpr int abreast` how many of its blocks a multiprocessor is to have
+/// registers for.
 ///
 /// The function runs once in every thread of a block, so all that it does outside of an `each` is
 /// the same for all of them: what differs lives in shared or global memory, and two items of one
