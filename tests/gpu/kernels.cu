@@ -52,7 +52,13 @@ const void* const kernels[] = {
 const void* const single_kernels[] = {
     code<TensorAttentionForward<1, 32>>(),  code<TensorAttentionForward<1, 64>>(),
     code<TensorAttentionForward<1, 128>>(), code<TensorAttentionForward<2, 32>>(),
-    code<TensorAttentionForward<2, 64>>(),  code<TensorAttentionForward<2, 128>>()};
+    code<TensorAttentionForward<2, 64>>(),  code<TensorAttentionForward<2, 128>>(),
+    code<AttentionQueryGradient<float, ByTensorCores<1>>>(),
+    code<AttentionQueryGradient<float, ByTensorCores<2>>>(),
+    code<AttentionKeyGradient<float, ByTensorCores<1>>>(),
+    code<AttentionKeyGradient<float, ByTensorCores<2>>>(),
+    code<AttentionDistanceGradient<float, ByTensorCores<1>>>(),
+    code<AttentionDistanceGradient<float, ByTensorCores<2>>>()};
 
 }  // namespace
 

@@ -80,7 +80,17 @@ class DeviceBlock {
   }
 
   using Warp = DeviceWarp;
+  static constexpr int all_warps = threads / warp_lanes;
 
+  /// As `HostBlock::each_warp`.
+  template <class F>
+  __host__ __device__ void each_warp(const F& f) {
+#if defined(__CUDA_ARCH__)
+    // From a lane to all of them, so that the compiler knows that they agree.
+    f(Warp(__shfl_sync(~0u, thread() / warp_lanes, 0)));
+#endif
+    barrier();
+  }
   /// As `HostBlock::OfWarps`: of this thread's warp, as this lane has it.
   template <class State>
   struct OfWarps {
@@ -89,11 +99,7 @@ class DeviceBlock {
   /// As `HostBlock::each_warp`.
   template <class State, class F>
   __host__ __device__ void each_warp(OfWarps<State>& states, const F& f) {
-#if defined(__CUDA_ARCH__)
-    // From a lane to all of them, so that the compiler knows that they agree.
-    f(Warp(__shfl_sync(~0u, thread() / warp_lanes, 0)), states.of);
-#endif
-    barrier();
+    each_warp([&](const Warp& warp) { f(warp, states.of); });
   }
 
   /// As `HostBlock::start`.

@@ -86,20 +86,22 @@ class HostBlock {
   }
 
   using Warp = HostWarp<order>;
+  static constexpr int all_warps = threads / warp_lanes;
 
+  /// f(warp) in every warp of the block, then a barrier.
+  template <class F>
+  INFTY_HOST_DEVICE void each_warp(const F& f) {
+    for (int i = 0; i < all_warps; ++i) f(Warp(ordered<order>(i, all_warps)));
+  }
   /// What each warp keeps in registers.
   template <class State>
   struct OfWarps {
-    State of[threads / warp_lanes];
+    State of[all_warps];
   };
   /// f(warp, its state) in every warp of the block, then a barrier.
   template <class State, class F>
   INFTY_HOST_DEVICE void each_warp(OfWarps<State>& states, const F& f) {
-    constexpr int warps = threads / warp_lanes;
-    for (int i = 0; i < warps; ++i) {
-      const int warp = ordered<order>(i, warps);
-      f(Warp(warp), states.of[warp]);
-    }
+    each_warp([&](const Warp& warp) { f(warp, states.of[warp.index()]); });
   }
 
   /// Begins to copy rows of at most `most` bytes, a power of 2. Nobody may read or write their

@@ -23,11 +23,11 @@ inline bool allow_tf32() { return detail::tensor_cores().tf32; }
 /// Sets whether they may.
 inline void set_allow_tf32(bool on) { detail::tensor_cores().tf32 = on; }
 
-/// Whether this thread's `relative_attention` in float, heads of at most 128, reads forward by
-/// tensor cores: each number as the sum of two in TF32, which is about as exact as float, or with
-/// `allow_tf32` rounded to one. Off until set.
+/// Whether the products of this thread's `relative_attention` in float, heads of at most 128, are
+/// computed by tensor cores, forward and backward: each number as the sum of two in TF32, which is
+/// about as exact as float, or with `allow_tf32` rounded to one. Off until set.
 inline bool tensor_attention() { return detail::tensor_cores().attention; }
-/// Sets whether it does.
+/// Sets whether they are.
 inline void set_tensor_attention(bool on) { detail::tensor_cores().attention = on; }
 
 }  // namespace infty::gpu

@@ -89,9 +89,12 @@ struct TiledAttention {
     row_products(dy, y, static_cast<const T*>(nullptr), rows, rows, s.head_dim, delta.data());
     AttentionBackward<T> shared{tiles(s, in, bias.data()), log_sum, delta.data(), dy, to};
     shared.wide = shared.wide && aligned_for_four(dy, s.head_dim);
-    if (to.q) run(AttentionQueryGradient<T>{shared});
-    if (to.k || to.v || to.u) key_gradients(shared);
-    if (to.r || to.w) distance_gradients(shared);
+    if constexpr (std::is_same_v<T, float>) {
+      if (gpu::tensor_attention() && tensor_attention_fits(s))
+        return gpu::allow_tf32() ? gradients<ByTensorCores<1>>(shared)
+                                 : gradients<ByTensorCores<2>>(shared);
+    }
+    gradients<ByThreads<T>>(shared);
   }
 
   /// Whether such a call is computed by tiles: heads must not be too wide for shared memory, and
@@ -148,10 +151,18 @@ struct TiledAttention {
             FixedDivisor(round_up_4(d) / 4)};
   }
 
-  template <class T>
+  template <class Products, class T>
+  static void gradients(const AttentionBackward<T>& shared) {
+    const AttentionGradients<T>& to = shared.to;
+    if (to.q) run(AttentionQueryGradient<T, Products>{shared});
+    if (to.k || to.v || to.u) key_gradients<Products>(shared);
+    if (to.r || to.w) distance_gradients<Products>(shared);
+  }
+
+  template <class Products, class T>
   static void key_gradients(const AttentionBackward<T>& shared) {
     const AttentionSize& s = shared.size;
-    AttentionKeyGradient<T> kernel = fitted(AttentionKeyGradient<T>{shared, nullptr});
+    auto kernel = fitted(AttentionKeyGradient<T, Products>{shared, nullptr});
     Tensor<T, B> du;
     if (shared.to.u) {
       du = Tensor<T, B>(Shape{s.batch * kernel.key_tiles(), s.model()});
@@ -161,11 +172,10 @@ struct TiledAttention {
     if (shared.to.u) add_column_sums<B>(du.dim(0), s.model(), du.data(), shared.to.u);
   }
 
-  template <class T>
+  template <class Products, class T>
   static void distance_gradients(const AttentionBackward<T>& shared) {
     const AttentionSize& s = shared.size;
-    AttentionDistanceGradient<T> kernel =
-        fitted(AttentionDistanceGradient<T>{shared, 1, nullptr, nullptr});
+    auto kernel = fitted(AttentionDistanceGradient<T, Products>{shared, 1, nullptr, nullptr});
     // Enough blocks for a GPU, and no more rows to add up than that takes.
     constexpr Index blocks = 512;
     kernel.parts = std::clamp<Index>(blocks / std::max<Index>(1, kernel.blocks()), 1,

@@ -5,14 +5,16 @@
 
 #include <infty/core/fold.hpp>
 #include <infty/core/math.hpp>
+#include <infty/thrust/kernels/attention_products.hpp>
 #include <infty/thrust/kernels/attention_tiles.hpp>
-#include <infty/thrust/kernels/banded_tiles.hpp>
 #include <infty/thrust/tile.hpp>
 #include <infty/thrust/tile_product.hpp>
 
 namespace infty::detail {
 
-/// What the kernels of the backward pass share.
+/// What the kernels of the backward pass share. Each computes the weights of a tile once more from
+/// `log_sum`, then what they take of the gradient of their scores, then sums of vectors by that.
+/// Products come from `Products`, `ByThreads` or `ByTensorCores`.
 template <class T>
 struct AttentionBackward : AttentionTiles<T> {
   const T *log_sum, *delta;  ///< [B, L, H], delta = d_out · y
@@ -22,6 +24,15 @@ struct AttentionBackward : AttentionTiles<T> {
   INFTY_HOST_DEVICE TileSource<T> output_gradient(int b, int h, int first, T* tile) const {
     return this->source(d_out + b * this->size.queries * this->size.model(), h, first,
                         this->tile_rows, 0, this->count_queries(), tile);
+  }
+  /// The weight of a pair that is visible, at distance row c, from the sum of its two products.
+  INFTY_HOST_DEVICE T weight(int h, int c, T products, T log_of_sum) const {
+    return math::exp(this->score(h, c, products) - log_of_sum);
+  }
+  /// The gradient of the sum of a pair's two products, from its weight and the product of its value
+  /// with the gradient of the query's result.
+  INFTY_HOST_DEVICE T score_gradient(T weight, T product, T row_delta) const {
+    return weight * (product - row_delta) * this->factor;
   }
   /// log_sum and delta of the queries from `first` on.
   template <class Block>
@@ -37,7 +48,7 @@ struct AttentionBackward : AttentionTiles<T> {
 };
 
 /// dq of a tile of queries.
-template <class T>
+template <class T, class Products = ByThreads<T>>
 struct AttentionQueryGradient : AttentionBackward<T> {
   Index blocks() const { return this->size.batch * this->size.heads * this->query_tiles(); }
   std::size_t shared_bytes() const {
@@ -73,21 +84,23 @@ struct AttentionQueryGradient : AttentionBackward<T> {
     this->copy_row_sums(block, b, h, first, log_sums, deltas);
     block.each(rows * leading, [&](int i) { dq[i] = T(0); });
     for (int key = begin / keys * keys; key < this->memory() + last; key += keys) {
-      copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, kv));
-      tile_product<T>(block, rows, keys, width, ByRows<T>{dy, leading}, ByRows<T>{kv, leading},
-                      [&](int i, int j, T value) { p[i * of_scores + j] = value; });
       copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, begin, kv));
       copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys, 0,
                                     band));
-      banded_scores<true, true>(block, rows, width, q, kv, band, [&](int i, int j, T products) {
-        T& x = p[i * of_scores + j];
-        x = this->visible(first + i, key + j, begin)
-                ? math::exp(this->score(h, this->distance(first + i, key + j), products) -
-                            log_sums[i]) *
-                      (x - deltas[i]) * this->factor
-                : T(0);
+      Products::template banded<true, true>(
+          block, rows, width, q, kv, band, p, [&](int i, int j, T products) {
+            p[i * of_scores + j] =
+                this->visible(first + i, key + j, begin)
+                    ? this->weight(h, this->distance(first + i, key + j), products, log_sums[i])
+                    : T(0);
+          });
+      copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, kv));
+      Products::products(block, rows, keys, width, dy, kv, [&](int i, int j, T product) {
+        T& weight = p[i * of_scores + j];
+        if (weight != T(0)) weight = this->score_gradient(weight, product, deltas[i]);
       });
-      banded_sums(block, rows, width, p, kv, band, dq);
+      copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, begin, kv));
+      Products::add_banded(block, rows, width, p, kv, band, dq);
     }
     add_tile(block, dq, rows, this->dims, first, this->count_queries(),
              this->to.q + b * s.queries * s.model() + h * s.head_dim, s.model());
@@ -95,7 +108,7 @@ struct AttentionQueryGradient : AttentionBackward<T> {
 };
 
 /// dk and dv of a tile of keys, and its share of du.
-template <class T>
+template <class T, class Products = ByThreads<T>>
 struct AttentionKeyGradient : AttentionBackward<T> {
   T* du;  ///< [B key_tiles, H D] or null
 
@@ -139,27 +152,22 @@ struct AttentionKeyGradient : AttentionBackward<T> {
       copy_tile(block, this->queries(b, h, first, x));
       copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys, 0,
                                     band));
-      banded_scores<true, true>(block, rows, width, x, k, band, [&](int i, int j, T products) {
-        p[i * of_scores + j] =
-            this->visible(first + i, key + j, begin)
-                ? math::exp(this->score(h, this->distance(first + i, key + j), products) -
-                            log_sums[i])
-                : T(0);
-      });
+      Products::template banded<true, true>(
+          block, rows, width, x, k, band, p, [&](int i, int j, T products) {
+            p[i * of_scores + j] =
+                this->visible(first + i, key + j, begin)
+                    ? this->weight(h, this->distance(first + i, key + j), products, log_sums[i])
+                    : T(0);
+          });
       copy_tile(block, this->output_gradient(b, h, first, x));
-      tile_product<T>(
-          block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
-          [&](int j, int d, const Four<T>& value) { add_four(dv + j * leading + d, value); });
+      Products::add_transposed(block, keys, width, rows, p, x, dv);
       if (!this->to.k && !du) continue;
-      tile_product<T>(block, rows, keys, width, ByRows<T>{x, leading}, ByRows<T>{v, leading},
-                      [&](int i, int j, T value) {
-                        T& weight = p[i * of_scores + j];
-                        if (weight != T(0)) weight *= (value - deltas[i]) * this->factor;
-                      });
+      Products::products(block, rows, keys, width, x, v, [&](int i, int j, T product) {
+        T& weight = p[i * of_scores + j];
+        if (weight != T(0)) weight = this->score_gradient(weight, product, deltas[i]);
+      });
       copy_tile(block, this->queries(b, h, first, x));
-      tile_product<T>(
-          block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
-          [&](int j, int d, const Four<T>& value) { add_four(dk + j * leading + d, value); });
+      Products::add_transposed(block, keys, width, rows, p, x, dk);
       block.template reduce_rows<T>(
           keys, rows, Plus{}, [&](int j, int i) { return p[i * of_scores + j]; },
           [&](int j, T sum) { sums[j] += sum; });
@@ -181,7 +189,7 @@ struct AttentionKeyGradient : AttentionBackward<T> {
 /// dr of a tile of distances from a part of the batch, and its share of dw. Here the scores of a
 /// tile are those of query i and distance row c, whose key is j = c - (L - 1) + i: keys and values
 /// are the band.
-template <class T>
+template <class T, class Products = ByThreads<T>>
 struct AttentionDistanceGradient : AttentionBackward<T> {
   Index parts;  ///< of the batch
   T* dr;        ///< [parts, K, H D]
@@ -191,7 +199,7 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
   std::size_t shared_bytes() const {
     return 2 * detail::shared_bytes<T>(this->vectors(this->keys())) +
            detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
-           detail::shared_bytes<T>(this->band()) + detail::shared_bytes<T>(this->scores()) +
+           detail::shared_bytes<T>(this->band()) + 2 * detail::shared_bytes<T>(this->scores()) +
            2 * detail::shared_bytes<T>(this->tile_rows) + detail::shared_bytes<T>(this->keys());
   }
 
@@ -212,6 +220,7 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
     T* const log_sums = block.template shared<T>(rows);
     T* const deltas = block.template shared<T>(rows);
     T* const sums = block.template shared<T>(keys);
+    T* const scores = block.template shared<T>(this->scores());
 
     copy_tile(block, this->places(this->in.r, h, distance, keys, 0, r));
     block.each(keys * leading, [&](int i) { sum_r[i] = T(0); });
@@ -228,21 +237,22 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
         copy_tile(block, this->output_gradient(b, h, first, x));
         copy_tile(block,
                   this->places(this->in.v + this->of_keys(b), h, key, rows + keys, begin, band));
-        banded_scores<false, false>(block, rows, width, x, r, band,
-                                    [&](int i, int c, T value) { p[i * of_scores + c] = value; });
+        Products::template banded<false, false>(
+            block, rows, width, x, r, band, scores,
+            [&](int i, int c, T product) { p[i * of_scores + c] = product; });
         copy_tile(block, this->queries(b, h, first, x));
         copy_tile(block,
                   this->places(this->in.k + this->of_keys(b), h, key, rows + keys, begin, band));
-        banded_scores<false, true>(block, rows, width, x, r, band, [&](int i, int c, T products) {
-          T& weight = p[i * of_scores + c];
-          weight = this->visible(first + i, key + i + c, begin)
-                       ? math::exp(this->score(h, distance + c, products) - log_sums[i]) *
-                             (weight - deltas[i]) * this->factor
-                       : T(0);
-        });
-        tile_product<T>(
-            block, keys, width, rows, ByColumns<T>{p, of_scores}, ByColumns<T>{x, leading},
-            [&](int c, int d, const Four<T>& value) { add_four(sum_r + c * leading + d, value); });
+        Products::template banded<false, true>(
+            block, rows, width, x, r, band, scores, [&](int i, int c, T products) {
+              T& score = p[i * of_scores + c];
+              score =
+                  this->visible(first + i, key + i + c, begin)
+                      ? this->score_gradient(this->weight(h, distance + c, products, log_sums[i]),
+                                             score, deltas[i])
+                      : T(0);
+            });
+        Products::add_transposed(block, keys, width, rows, p, x, sum_r);
         block.template reduce_rows<T>(
             keys, rows, Plus{}, [&](int c, int i) { return p[i * of_scores + c]; },
             [&](int c, T sum) { sums[c] += sum; });
