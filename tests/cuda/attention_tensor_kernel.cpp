@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <infty/core/number.hpp>
@@ -30,16 +32,22 @@ using infty::tests::error;
 
 namespace attention_tensor_kernel_test {
 
+/// What a float is to tensor cores.
+enum class As { two_tf32, tf32, bfloat16 };
+const std::vector<As> all_ways{As::two_tf32, As::tf32, As::bfloat16};
+
 /// While it lives, attention goes by tensor cores.
 class Switched {
  public:
-  explicit Switched(bool tf32) {
+  explicit Switched(As how) {
     infty::gpu::set_tensor_attention(true);
-    infty::gpu::set_allow_tf32(tf32);
+    infty::gpu::set_allow_tf32(how == As::tf32);
+    infty::gpu::set_allow_bf16(how == As::bfloat16);
   }
   ~Switched() {
     infty::gpu::set_tensor_attention(false);
     infty::gpu::set_allow_tf32(false);
+    infty::gpu::set_allow_bf16(false);
   }
   Switched(const Switched&) = delete;
   Switched& operator=(const Switched&) = delete;
@@ -102,7 +110,7 @@ using namespace attention_tensor_kernel_test;
 TEMPLATE_LIST_TEST_CASE("attention by tensor cores: numbers in two parts are as exact as float", "",
                         infty::tests::Types) {
   using B = typename TestType::B;
-  const Switched on(false);
+  const Switched on(As::two_tf32);
   for (const AttentionSize& s : tensor_sizes())
     for (const bool limited : {false, true}) {
       CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_dim, limited);
@@ -114,24 +122,30 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: numbers in two parts are as 
     }
 }
 
-TEMPLATE_LIST_TEST_CASE("attention by tensor cores: rounded to TF32 it is off by 1e-3 at most", "",
+TEMPLATE_LIST_TEST_CASE("attention by tensor cores: what is rounded is off by its roundings", "",
                         infty::tests::Types) {
   using B = typename TestType::B;
-  const Switched on(true);
-  for (const AttentionSize& s : tensor_sizes()) {
-    CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_dim);
-    const auto errors = errors_of(AttentionCase<float, B>(s, true));
-    for (std::size_t i = 0; i < errors.size(); ++i) {
-      CAPTURE(i);
-      CHECK(errors[i] < 1e-3);
+  // Factors have 11 and 8 bits: one is off by 2^-11 and 2^-8 of it at most.
+  for (const auto& [how, most] : {std::pair{As::tf32, 1e-3}, std::pair{As::bfloat16, 8e-3}}) {
+    const Switched on(how);
+    double worst = 0;
+    for (const AttentionSize& s : tensor_sizes()) {
+      CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_dim);
+      const auto errors = errors_of(AttentionCase<float, B>(s, true));
+      for (std::size_t i = 0; i < errors.size(); ++i) {
+        CAPTURE(i);
+        CHECK(errors[i] < most);
+        worst = std::max(worst, errors[i]);
+      }
     }
+    CHECK(worst > most / 8);  // they are rounded
   }
 }
 
 TEMPLATE_LIST_TEST_CASE("attention by tensor cores: numbers of 1e3 beside numbers of 1e-3", "",
                         infty::tests::Types) {
   using B = typename TestType::B;
-  const Switched on(false);
+  const Switched on(As::two_tf32);
   // A query is 1e3 in one column and meets one key of such; all other scores are small.
   const AttentionSize s{1, 40, 60, 1, 64};
   AttentionCase<float, B> c(s, false);
@@ -156,17 +170,20 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: numbers of 1e3 beside number
 TEMPLATE_LIST_TEST_CASE("attention by tensor cores: large and tiny scores stay finite", "",
                         infty::tests::Types) {
   using B = typename TestType::B;
-  for (const bool tf32 : {false, true}) {
-    const Switched on(tf32);
+  const std::array<double, 3> most{0, 1e-3, 8e-3};
+  for (const As how : all_ways) {
+    const Switched on(how);
     for (const double scale : {1e3, 1e15, 1e-38}) {
-      CAPTURE(tf32, scale);
+      CAPTURE(static_cast<int>(how), scale);
       const AttentionSize s{1, 40, 70, 2, 24};
       const AttentionCase<float, B> c(s, false, scale);
       const auto got = c.template run<typename B::FusedAttention>(0);
       // An average of values in [-1, 1).
-      for (const float x : got.front()) CHECK(std::abs(x) <= (tf32 ? 1.001f : 1.0001f));
+      const double off =
+          how == As::two_tf32 ? in_two_parts(s) : most[static_cast<std::size_t>(how)];
+      for (const float x : got.front()) CHECK(std::abs(double{x}) <= 1 + off);
       const auto expected = in_double(c).template run<ComposedAttention<EigenBackend>>(0);
-      CHECK(error(got.back(), expected.back()) < (tf32 ? 1e-3 : in_two_parts(s)));
+      CHECK(error(got.back(), expected.back()) < off);
     }
   }
 }
@@ -174,7 +191,7 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: large and tiny scores stay f
 TEMPLATE_LIST_TEST_CASE("attention by tensor cores: of thousands of keys no sum is cut short", "",
                         infty::tests::Types) {
   using B = typename TestType::B;
-  const Switched on(false);
+  const Switched on(As::two_tf32);
   // Tensor cores cut towards zero: of values above 0 all that is cut adds up.
   const AttentionSize s{1, 16, 2048, 1, 8};
   AttentionCase<float, B> c(s, false);
@@ -197,7 +214,7 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: it is taken when it is asked
   CHECK_FALSE(infty::gpu::tensor_attention());
   const auto plain = run(128), wide = run(129);
   {
-    const Switched on(false);
+    const Switched on(As::two_tf32);
     const auto two = run(128);
     for (std::size_t i = 0; i < two.size(); ++i) {
       CAPTURE(i);
@@ -205,7 +222,10 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: it is taken when it is asked
     }
     CHECK(run(129) == wide);
     infty::gpu::set_allow_tf32(true);
-    CHECK((run(128) == two) == std::is_same_v<T, double>);
+    const auto rounded = run(128);
+    CHECK((rounded == two) == std::is_same_v<T, double>);
+    infty::gpu::set_allow_bf16(true);
+    CHECK((run(128) == rounded) == std::is_same_v<T, double>);
     // The setting is this thread's.
     std::thread([&] { CHECK_FALSE(infty::gpu::tensor_attention()); }).join();
   }
@@ -215,7 +235,7 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: it is taken when it is asked
 TEMPLATE_LIST_TEST_CASE("attention by tensor cores: what is not visible may be anything", "",
                         infty::tests::Types) {
   using B = typename TestType::B;
-  const Switched on(false);
+  const Switched on(As::two_tf32);
   const AttentionSize s{2, 9, 60, 1, 12};
   AttentionCase<float, B> c(s, true);  // of 51 in memory rows see none and 7
   const auto read = [&] {
@@ -235,8 +255,8 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: what is not visible may be a
 
 #if !defined(INFTY_TEST_CUDA)
 TEST_CASE("attention by tensor cores: the kernels have no race, and wait for their copies") {
-  for (const bool tf32 : {false, true}) {
-    const Switched on(tf32);
+  for (const As how : all_ways) {
+    const Switched on(how);
     for (const AttentionSize& s : tensor_sizes())
       CHECK(infty::tests::same_in_all_orders([&]<class B>() {
         return AttentionCase<float, B>(s, true).template run<typename B::FusedAttention>();

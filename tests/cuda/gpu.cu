@@ -208,23 +208,37 @@ TEST_CASE("verify: what a thread has not waited for is thrown in another when it
   infty::gpu::synchronize();
 }
 
-TEST_CASE("set_allow_tf32: rounds factors of this thread's products in float, and no others") {
+TEST_CASE("set_allow_tf32, _bf16: round factors of this thread's products in float, no others") {
   Random random(infty::tests::seed);
   const auto a = infty::tests::uniform_variable<float, Gpu>({256, 256}, random);
   const auto b = infty::tests::uniform_variable<float, Gpu>({256, 256}, random);
   const auto product = [&] { return infty::matmul(a, b).value().to_vector(); };
   CHECK_FALSE(infty::gpu::allow_tf32());
+  CHECK_FALSE(infty::gpu::allow_bf16());
   const auto full = product();
+  const auto off = [&](const std::vector<float>& rounded) {
+    double most = 0;
+    for (std::size_t i = 0; i < full.size(); ++i)
+      most =
+          std::max(most, std::abs(static_cast<double>(rounded[i]) - static_cast<double>(full[i])));
+    return most;
+  };
   infty::gpu::set_allow_tf32(true);
-  const auto rounded = product();
-  std::thread([] { CHECK_FALSE(infty::gpu::allow_tf32()); }).join();
+  const double in_tf32 = off(product());
+  infty::gpu::set_allow_bf16(true);
+  const double in_bf16 = off(product());
+  std::thread([] {
+    CHECK_FALSE(infty::gpu::allow_tf32());
+    CHECK_FALSE(infty::gpu::allow_bf16());
+  }).join();
   infty::gpu::set_allow_tf32(false);
+  infty::gpu::set_allow_bf16(false);
   CHECK(product() == full);
-  CHECK(rounded != full);
-  double most = 0;
-  for (std::size_t i = 0; i < full.size(); ++i)
-    most = std::max(most, std::abs(static_cast<double>(rounded[i]) - static_cast<double>(full[i])));
-  CHECK(most < 256 * 0x1p-10);  // each factor is off by 2^-11 of itself at most
+  // Of 256 products below 1 each factor is off by 2^-11 of itself at most, or by 2^-8.
+  CHECK(in_tf32 > 0);
+  CHECK(in_tf32 < 256 * 2 * 0x1p-11);
+  CHECK(in_bf16 > in_tf32);
+  CHECK(in_bf16 < 256 * 2 * 0x1p-8);
 }
 
 TEST_CASE("threads: each on a stream of its own computes what one computes alone") {

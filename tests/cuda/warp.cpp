@@ -104,8 +104,8 @@ struct Products {
   }
 };
 
-/// c (16, 8) = a (16, 8) b (8, 8) of floats in one part or two.
-template <int parts>
+/// c (16, 8) = a (16, 16) b (16, 8) of floats as tensor cores are given them.
+template <class In>
 struct FloatProduct {
   static constexpr int threads = 32;
   const float *a, *b;
@@ -117,20 +117,21 @@ struct FloatProduct {
     using Warp = typename Block::Warp;
     struct State {
       typename Warp::template Lanes<float, 4> sum;
-      infty::detail::Tf32Words<Warp, parts, 4> x[1];
-      infty::detail::Tf32Words<Warp, parts, 2> y[1];
+      typename In::template Factor<Warp, 4> x;
+      typename In::template Factor<Warp, 2> y;
     };
     typename Block::template OfWarps<State> states;
     block.each_warp(states, [&](const Warp& warp, State& state) {
-      take_left(warp, state.x[0], [&](int lane, int i) {
-        return a[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2];
+      take_pairs(warp, state.x, 4, [&](int lane, int i) {
+        const Ptx at(lane);
+        return a[at.row_half_a(i) * 16 + at.column_half_a(i)];
       });
-      take_right(warp, state.y,
-                 [&](int lane, int i) { return b[(lane % 4 * 2 + i) * 8 + lane / 4]; });
-      warp.lanes([&](int lane) {
-        for (int i = 0; i < 4; ++i) state.sum[lane][i] = 0;
+      take_pairs(warp, state.y, 2, [&](int lane, int i) {
+        const Ptx at(lane);
+        return b[at.row_half_b(i) * 8 + at.group];
       });
-      multiply_add(warp, state.sum, 0, state.x, state.y);
+      infty::detail::set_zero<Warp, 4>(warp, state.sum);
+      In::multiply_add(warp, state.sum, 0, state.x, state.y);
       warp.lanes([&](int lane) {
         const Ptx at(lane);
         for (int i = 0; i < 4; ++i) c[at.row_c(i) * 8 + at.column_c(i)] = state.sum[lane][i];
@@ -214,38 +215,49 @@ TEMPLATE_LIST_TEST_CASE("warp: products are those of the matrices that the lanes
   check_products<16, B>();
 }
 
-TEMPLATE_LIST_TEST_CASE("warp: of floats in two parts products are as exact as in float", "",
-                        infty::tests::Types) {
-  using B = typename TestType::B;
-  using System = infty::tests::system_of_t<B>;
+namespace warp_test {
+
+/// The most by which a sum of products of floats is off, relative to that of their sizes.
+template <class In, class B>
+double worst_of_products() {
   Random random(infty::tests::seed);
-  // Each of 8 products is off by 4 units of 2^-23 at most, three from two parts and one from sums.
-  double worst[2] = {0, 0};
+  double worst = 0;
   for (const double scale : {1e-10, 1., 1e3, 1e15})
     for (int round = 0; round < 20; ++round) {
-      const auto a = infty::tests::uniform_tensor<float, B>({16, 8}, random, -scale, scale),
-                 b = infty::tests::uniform_tensor<float, B>({8, 8}, random, -scale, scale);
-      Tensor<float, B> c[2] = {Tensor<float, B>(Shape{16, 8}), Tensor<float, B>(Shape{16, 8})};
-      infty::detail::launch<System>(1, FloatProduct<1>{a.data(), b.data(), c[0].data()});
-      infty::detail::launch<System>(1, FloatProduct<2>{a.data(), b.data(), c[1].data()});
-      const auto x = a.to_vector(), y = b.to_vector();
-      for (int parts = 0; parts < 2; ++parts) {
-        const auto got = c[parts].to_vector();
-        for (std::size_t i = 0; i < 16; ++i)
-          for (std::size_t j = 0; j < 8; ++j) {
-            double sum = 0, size = 0;
-            for (std::size_t l = 0; l < 8; ++l) {
-              const double product = double{x[i * 8 + l]} * double{y[l * 8 + j]};
-              sum += product;
-              size += std::abs(product);
-            }
-            worst[parts] = std::max(worst[parts], std::abs(double{got[i * 8 + j]} - sum) / size);
+      const auto a = infty::tests::uniform_tensor<float, B>({16, 16}, random, -scale, scale),
+                 b = infty::tests::uniform_tensor<float, B>({16, 8}, random, -scale, scale);
+      Tensor<float, B> c(Shape{16, 8});
+      infty::detail::launch<infty::tests::system_of_t<B>>(
+          1, FloatProduct<In>{a.data(), b.data(), c.data()});
+      const auto x = a.to_vector(), y = b.to_vector(), got = c.to_vector();
+      for (std::size_t i = 0; i < 16; ++i)
+        for (std::size_t j = 0; j < 8; ++j) {
+          double sum = 0, size = 0;
+          for (std::size_t l = 0; l < 16; ++l) {
+            const double product = double{x[i * 16 + l]} * double{y[l * 8 + j]};
+            sum += product;
+            size += std::abs(product);
           }
-      }
+          worst = std::max(worst, std::abs(double{got[i * 8 + j]} - sum) / size);
+        }
     }
-  CHECK(worst[1] < 4 * 0x1p-23);
-  CHECK(worst[0] < 0x1p-10 + 0x1p-20);
-  CHECK(worst[0] > 0x1p-13);  // they are rounded
+  return worst;
+}
+
+}  // namespace warp_test
+
+TEMPLATE_LIST_TEST_CASE("warp: products of floats are as exact as what stands for them", "",
+                        infty::tests::Types) {
+  using B = typename TestType::B;
+  // In two parts a product is off by 4 units of 2^-23 at most, three from the parts and one from
+  // sums; rounded ones by the two roundings of it, of 11 and 8 bits.
+  CHECK(worst_of_products<infty::detail::InTf32<2>, B>() < 4 * 0x1p-23);
+  const double tf32 = worst_of_products<infty::detail::InTf32<1>, B>(),
+               bf16 = worst_of_products<infty::detail::InBfloat16, B>();
+  CHECK(tf32 < 0x1p-10 + 0x1p-20);
+  CHECK(tf32 > 0x1p-13);
+  CHECK(bf16 < 0x1p-7 + 0x1p-14);
+  CHECK(bf16 > 0x1p-10);
 }
 
 TEMPLATE_LIST_TEST_CASE("warp: lanes fold by fours and read what others wrote", "",

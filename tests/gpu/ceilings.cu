@@ -245,8 +245,8 @@ void print_searches(Clock& clock, double copy, double fp32, const std::string& k
   }
 }
 
-/// Attention of 512 queries to 1,024 keys, without tensor cores and forward by them: their share is
-/// that of FP32, too, which they may well be above.
+/// Attention of 512 queries to 1,024 keys, without tensor cores and by them: their share is that of
+/// FP32, too, which they may well be above.
 void print_attention(Clock& clock, double fp32) {
   const Index batch = 8, queries = 512, keys = 1024, width = 1024;
   for (const Index d : {64, 128}) {
@@ -256,21 +256,18 @@ void print_attention(Clock& clock, double fp32) {
                  u = uniform({heads, d}), w = uniform({heads, d});
     // Three products of D for each pair that is seen: about all of M keys and half of the rest.
     const double pairs = static_cast<double>(batch * heads * d) * 512 * (512 + 256.5);
-    const auto read = [&] { return infty::relative_attention(q, k, v, r, u, w); };
     const auto name = "relative attention, 512 of 1024, " + std::to_string(heads) + " heads of " +
                       std::to_string(d);
-    measure(clock, name, pairs * 6 / 1e9, pairs * 18 / 1e9, "TFLOP/s", fp32, read);
-    infty::gpu::set_tensor_attention(true);
-    for (const bool tf32 : {false, true}) {
-      infty::gpu::set_allow_tf32(tf32);
-      measure_once(clock, name + (tf32 ? ", forward in TF32" : ", forward in two parts of TF32"),
-                   pairs * 6 / 1e9, "TFLOP/s", fp32, [&] {
-                     const auto quiet = infty::no_grad();
-                     read();
-                   });
+    for (const char* const way : {"", ", two parts of TF32", ", TF32", ", BF16"}) {
+      const std::string_view asked(way);
+      infty::gpu::set_tensor_attention(!asked.empty());
+      infty::gpu::set_allow_tf32(asked == ", TF32");
+      infty::gpu::set_allow_bf16(asked == ", BF16");
+      measure(clock, name + way, pairs * 6 / 1e9, pairs * 18 / 1e9, "TFLOP/s", fp32,
+              [&] { return infty::relative_attention(q, k, v, r, u, w); });
     }
     infty::gpu::set_tensor_attention(false);
-    infty::gpu::set_allow_tf32(false);
+    infty::gpu::set_allow_bf16(false);
   }
 }
 

@@ -50,15 +50,24 @@ const void* const kernels[] = {
 
 /// Those of them that are for float alone.
 const void* const single_kernels[] = {
-    code<TensorAttentionForward<1, 32>>(),  code<TensorAttentionForward<1, 64>>(),
-    code<TensorAttentionForward<1, 128>>(), code<TensorAttentionForward<2, 32>>(),
-    code<TensorAttentionForward<2, 64>>(),  code<TensorAttentionForward<2, 128>>(),
-    code<AttentionQueryGradient<float, ByTensorCores<1>>>(),
-    code<AttentionQueryGradient<float, ByTensorCores<2>>>(),
-    code<AttentionKeyGradient<float, ByTensorCores<1>>>(),
-    code<AttentionKeyGradient<float, ByTensorCores<2>>>(),
-    code<AttentionDistanceGradient<float, ByTensorCores<1>>>(),
-    code<AttentionDistanceGradient<float, ByTensorCores<2>>>()};
+    code<TensorAttentionForward<InTf32<2>, 32>>(),
+    code<TensorAttentionForward<InTf32<2>, 64>>(),
+    code<TensorAttentionForward<InTf32<2>, 128>>(),
+    code<TensorAttentionForward<InTf32<1>, 32>>(),
+    code<TensorAttentionForward<InTf32<1>, 64>>(),
+    code<TensorAttentionForward<InTf32<1>, 128>>(),
+    code<TensorAttentionForward<InBfloat16, 32>>(),
+    code<TensorAttentionForward<InBfloat16, 64>>(),
+    code<TensorAttentionForward<InBfloat16, 128>>(),
+    code<AttentionQueryGradient<float, ByTensorCores<InTf32<2>>>>(),
+    code<AttentionQueryGradient<float, ByTensorCores<InTf32<1>>>>(),
+    code<AttentionQueryGradient<float, ByTensorCores<InBfloat16>>>(),
+    code<AttentionKeyGradient<float, ByTensorCores<InTf32<2>>>>(),
+    code<AttentionKeyGradient<float, ByTensorCores<InTf32<1>>>>(),
+    code<AttentionKeyGradient<float, ByTensorCores<InBfloat16>>>(),
+    code<AttentionDistanceGradient<float, ByTensorCores<InTf32<2>>>>(),
+    code<AttentionDistanceGradient<float, ByTensorCores<InTf32<1>>>>(),
+    code<AttentionDistanceGradient<float, ByTensorCores<InBfloat16>>>()};
 
 }  // namespace
 

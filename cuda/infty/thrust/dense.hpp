@@ -70,9 +70,10 @@ void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, 
   }
   constexpr bool single = std::is_same_v<T, float>;
   constexpr cudaDataType type = single ? CUDA_R_32F : CUDA_R_64F;
-  const cublasComputeType_t compute =
-      !single ? CUBLAS_COMPUTE_64F
-              : (gpu::allow_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
+  const cublasComputeType_t compute = !single             ? CUBLAS_COMPUTE_64F
+                                      : gpu::allow_bf16() ? CUBLAS_COMPUTE_32F_FAST_16BF
+                                      : gpu::allow_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                          : CUBLAS_COMPUTE_32F;
   const auto operation = [](const Matmul::Operand& x) {
     return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   };

@@ -4,11 +4,12 @@
 #include <bit>
 #include <cstdint>
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/config.hpp>
 
 /// The factors of a product that a warp's tensor cores compute, sum (16, 8) += a (16, k) b (k, 8):
 /// which element of a matrix is register i of a lane, as the PTX ISA has it for mma.m16n8k8 of TF32
-/// and mma.m16n8k16 of bfloat16, and how a float becomes TF32.
+/// and mma.m16n8k16 of bfloat16, and how floats become TF32 and bfloat16.
 namespace infty::detail {
 
 /// Lanes of a warp.
@@ -68,6 +69,17 @@ INFTY_HOST_DEVICE constexpr Tf32Pair tf32_pair(float x, std::uint32_t round = tf
   // As `nearest_tf32`, but that of a NaN it may make 0: then the rest is NaN.
   const std::uint32_t nearest = (std::bit_cast<std::uint32_t>(x) + round) & tf32_mask;
   return {nearest, std::bit_cast<std::uint32_t>(x - std::bit_cast<float>(nearest)) & tf32_mask};
+}
+
+/// Two floats rounded to bfloat16, the first in the lower half, as `bfloat16_pair` joins them.
+INFTY_HOST_DEVICE inline std::uint32_t nearest_bf16_pair(float first, float second) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t out;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(second), "f"(first));
+  return out;
+#else
+  return bfloat16_pair(first, second);
+#endif
 }
 
 }  // namespace infty::detail

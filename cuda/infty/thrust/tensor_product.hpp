@@ -8,57 +8,113 @@
 #include <infty/thrust/fragments.hpp>
 #include <infty/thrust/unroll.hpp>
 
-/// Products of floats by a warp's tensor cores. In 8 columns of a (16, k), and as many rows of
-/// b (k, 8), a lane has the columns 2 t and 2 t + 1, t = lane % 4: where a is what another product
-/// summed, that is what the lane has. The instruction wants columns t and t + 4; as sums do not
-/// mind which column is which, it is given these under that name.
+/// Products of floats by a warp's tensor cores, 16 columns of a (16, k) and as many rows of b (k,
+/// 8) at a time. A lane has them in pairs of neighbours, from 2 t on, t = lane % 4, and from 2 t +
+/// 8 on: of a's rows lane / 4 and lane / 4 + 8 the pairs 0 and 1, and 2 and 3; of b's column lane /
+/// 4 two. So instructions for bfloat16 want them, and where a is what another product summed, that
+/// is what the lane has. Those for TF32 want 8 columns at a time, t and t + 4; as sums do not mind
+/// which column is which, they are given these pairs under that name.
 namespace infty::detail {
 
-/// N floats of a lane as the tensor cores take them: rounded to TF32, or with two parts as the sum
-/// of two such numbers.
-template <class Warp, int parts, int N>
-struct Tf32Words {
+/// Numbers in TF32 that stand for floats: one, rounded, or two as their sum, which is about as
+/// exact.
+template <int parts>
+struct InTf32 {
   static_assert(parts == 1 || parts == 2);
-  typename Warp::template Lanes<std::uint32_t, N> part[parts];
+  /// Whether a sum of products is as exact as if floats had been multiplied.
+  static constexpr bool exact = parts == 2;
 
-  INFTY_HOST_DEVICE void set(int lane, int i, float x, std::uint32_t round = tf32_half) {
-    if constexpr (parts == 1) {
-      part[0][lane][i] = nearest_tf32(x);
-    } else {
-      const Tf32Pair pair = tf32_pair(x, round);
-      part[0][lane][i] = pair.nearest;
-      part[1][lane][i] = pair.rest;
+  /// What a lane has of `pairs` pairs of a factor: four of a, two of b.
+  template <class Warp, int pairs>
+  struct Factor {
+    // Of each step of 8 columns.
+    typename Warp::template Lanes<std::uint32_t, pairs> part[parts][2];
+
+    /// `round` is `tf32_half`.
+    INFTY_HOST_DEVICE void set(int lane, int pair, float first, float second,
+                               std::uint32_t round = tf32_half) {
+      constexpr int sides = pairs / 2;
+      const int step = pair / sides, at = pair % sides;
+      set(lane, step, at, first, round);
+      set(lane, step, at + sides, second, round);
     }
+    /// The same of numbers that `rounded` has rounded already.
+    INFTY_HOST_DEVICE void set_rounded(int lane, int pair, float first, float second) {
+      constexpr int sides = pairs / 2;
+      const int step = pair / sides, at = pair % sides;
+      part[0][step][lane][at] = std::bit_cast<std::uint32_t>(first);
+      part[0][step][lane][at + sides] = std::bit_cast<std::uint32_t>(second);
+    }
+
+   private:
+    INFTY_HOST_DEVICE void set(int lane, int step, int at, float x, std::uint32_t round) {
+      if constexpr (parts == 1) {
+        part[0][step][lane][at] = nearest_tf32(x);
+      } else {
+        const Tf32Pair pair = tf32_pair(x, round);
+        part[0][step][lane][at] = pair.nearest;
+        part[1][step][lane][at] = pair.rest;
+      }
+    }
+  };
+
+  /// A number as it may be kept from one product to the next.
+  INFTY_HOST_DEVICE static float rounded(float x) {
+    return exact ? x : std::bit_cast<float>(nearest_tf32(x));
+  }
+
+  /// sum (16, 8), the four registers from `at` on, += a b. Of two parts the product of the rests is
+  /// left out, 2^-22 of the whole at most; the small products come first, for tensor cores cut a
+  /// sum towards zero whenever they add to it.
+  template <class Warp, class Sums>
+  INFTY_HOST_DEVICE static void multiply_add(const Warp& warp, Sums& sum, int at,
+                                             const Factor<Warp, 4>& a, const Factor<Warp, 2>& b) {
+    if constexpr (parts == 2) {
+      INFTY_OVER_REGISTERS
+      for (int step = 0; step < 2; ++step) {
+        warp.multiply_tf32(sum, at, a.part[1][step], b.part[0][step]);
+        warp.multiply_tf32(sum, at, a.part[0][step], b.part[1][step]);
+      }
+    }
+    INFTY_OVER_REGISTERS
+    for (int step = 0; step < 2; ++step)
+      warp.multiply_tf32(sum, at, a.part[0][step], b.part[0][step]);
   }
 };
 
-/// Takes a (16, 8): get(lane, i) for rows lane / 4 and, from i = 2 on, lane / 4 + 8, as sums lie.
-/// `round` is `tf32_half`.
-template <class Warp, int parts, class Get>
-INFTY_HOST_DEVICE inline void take_left(const Warp& warp, Tf32Words<Warp, parts, 4>& a,
-                                        const Get& get, std::uint32_t round = tf32_half) {
-  warp.lanes([&](int lane) {
-    INFTY_OVER_REGISTERS
-    for (int i = 0; i < 4; ++i) a.set(lane, i / 2 + i % 2 * 2, get(lane, i), round);
-  });
-}
-/// The same of numbers that `nearest_tf32` has rounded already.
-template <class Warp, class Get>
-INFTY_HOST_DEVICE inline void take_rounded_left(const Warp& warp, Tf32Words<Warp, 1, 4>& a,
-                                                const Get& get) {
-  warp.lanes([&](int lane) {
-    INFTY_OVER_REGISTERS
-    for (int i = 0; i < 4; ++i)
-      a.part[0][lane][i / 2 + i % 2 * 2] = std::bit_cast<std::uint32_t>(get(lane, i));
-  });
-}
-/// Takes b (8 steps, 8): get(lane, i) for the column lane / 4, two of a step.
-template <class Warp, int parts, int steps, class Get>
-INFTY_HOST_DEVICE inline void take_right(const Warp& warp, Tf32Words<Warp, parts, 2> (&b)[steps],
+/// Floats rounded to bfloat16.
+struct InBfloat16 {
+  static constexpr bool exact = false;
+
+  template <class Warp, int pairs>
+  struct Factor {
+    typename Warp::template Lanes<std::uint32_t, pairs> words;
+
+    INFTY_HOST_DEVICE void set(int lane, int pair, float first, float second,
+                               std::uint32_t /*round*/ = 0) {
+      words[lane][pair] = nearest_bf16_pair(first, second);
+    }
+    INFTY_HOST_DEVICE void set_rounded(int lane, int pair, float first, float second) {
+      set(lane, pair, first, second);
+    }
+  };
+
+  INFTY_HOST_DEVICE static float rounded(float x) { return x; }
+
+  template <class Warp, class Sums>
+  INFTY_HOST_DEVICE static void multiply_add(const Warp& warp, Sums& sum, int at,
+                                             const Factor<Warp, 4>& a, const Factor<Warp, 2>& b) {
+    warp.multiply_bf16(sum, at, a.words, b.words);
+  }
+};
+
+/// Takes 16 columns of a factor: get(lane, i) is number i % 2 of pair i / 2.
+template <class Warp, class Factor, class Get>
+INFTY_HOST_DEVICE inline void take_pairs(const Warp& warp, Factor& factor, int pairs,
                                          const Get& get) {
   warp.lanes([&](int lane) {
     INFTY_OVER_REGISTERS
-    for (int i = 0; i < 2 * steps; ++i) b[i / 2].set(lane, i % 2, get(lane, i));
+    for (int p = 0; p < pairs; ++p) factor.set(lane, p, get(lane, 2 * p), get(lane, 2 * p + 1));
   });
 }
 
@@ -72,36 +128,18 @@ INFTY_HOST_DEVICE inline void set_zero(const Warp& warp,
   });
 }
 
-/// sum (16, 8), the four registers from `at` on, += a b for several steps of 8 columns of a. Of two
-/// parts the product of the rests is left out, 2^-22 of the whole at most; the small products come
-/// first, for tensor cores cut a sum towards zero whenever they add to it.
-template <class Warp, int parts, int steps, class Sums>
-INFTY_HOST_DEVICE inline void multiply_add(const Warp& warp, Sums& sum, int at,
-                                           const Tf32Words<Warp, parts, 4> (&a)[steps],
-                                           const Tf32Words<Warp, parts, 2> (&b)[steps]) {
-  if constexpr (parts == 2) {
-    INFTY_OVER_REGISTERS
-    for (int i = 0; i < steps; ++i) {
-      warp.multiply_tf32(sum, at, a[i].part[1], b[i].part[0]);
-      warp.multiply_tf32(sum, at, a[i].part[0], b[i].part[1]);
-    }
-  }
-  INFTY_OVER_REGISTERS
-  for (int i = 0; i < steps; ++i) warp.multiply_tf32(sum, at, a[i].part[0], b[i].part[0]);
-}
-
-/// The same, but what the products of numbers in two parts add up to is added as float adds, that
-/// is rounded to the nearest.
-template <class Warp, int parts, int steps, class Sums>
+/// As `In::multiply_add`, but what the products of exact numbers add up to is added as float adds,
+/// that is rounded to the nearest.
+template <class In, class Warp, class Sums>
 INFTY_HOST_DEVICE inline void multiply_add_rounded(const Warp& warp, Sums& sum, int at,
-                                                   const Tf32Words<Warp, parts, 4> (&a)[steps],
-                                                   const Tf32Words<Warp, parts, 2> (&b)[steps]) {
-  if constexpr (parts == 1) {
-    multiply_add(warp, sum, at, a, b);
+                                                   const typename In::template Factor<Warp, 4>& a,
+                                                   const typename In::template Factor<Warp, 2>& b) {
+  if constexpr (!In::exact) {
+    In::multiply_add(warp, sum, at, a, b);
   } else {
     typename Warp::template Lanes<float, 4> here;
     set_zero<Warp, 4>(warp, here);
-    multiply_add(warp, here, 0, a, b);
+    In::multiply_add(warp, here, 0, a, b);
     warp.lanes([&](int lane) {
       INFTY_OVER_REGISTERS
       for (int i = 0; i < 4; ++i) sum[lane][at + i] += here[lane][i];

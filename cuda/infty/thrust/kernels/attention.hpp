@@ -91,8 +91,7 @@ struct TiledAttention {
     shared.wide = shared.wide && aligned_for_four(dy, s.head_dim);
     if constexpr (std::is_same_v<T, float>) {
       if (gpu::tensor_attention() && tensor_attention_fits(s))
-        return gpu::allow_tf32() ? gradients<ByTensorCores<1>>(shared)
-                                 : gradients<ByTensorCores<2>>(shared);
+        return in_tensor_precision([&]<class In>(In) { gradients<ByTensorCores<In>>(shared); });
     }
     gradients<ByThreads<T>>(shared);
   }

@@ -19,9 +19,9 @@ namespace infty::detail {
 /// 32 keys back, has had the first 15: a warp computes products with 32 rows of r a tile, and keeps
 /// those with the last 16. Each query reads them from another place on, in shared memory.
 ///
-/// @tparam parts  numbers in TF32 that stand for a float: 1 rounds it, 2 are about as exact
+/// @tparam In     what floats are to tensor cores: `InTf32` or `InBfloat16`
 /// @tparam width  columns of a head in shared memory, D at least: 32, 64 or 128
-template <int parts, int width>
+template <class In, int width>
 struct TensorAttentionForward : AttentionTiles<float> {
   using Sizes = TensorAttentionSizes<width>;
   static constexpr int threads = Sizes::threads;
@@ -36,7 +36,7 @@ struct TensorAttentionForward : AttentionTiles<float> {
 
   template <class Block>
   INFTY_HOST_DEVICE void operator()(Block& block) const {
-    using Tile = TensorAttentionTile<parts, width, Block>;
+    using Tile = TensorAttentionTile<In, width, Block>;
     using Warp = typename Tile::Warp;
     using State = typename Tile::State;
     constexpr int keys = Sizes::keys, before = Sizes::places - Sizes::warp_rows;
@@ -90,25 +90,32 @@ struct TensorAttentionForward : AttentionTiles<float> {
 /// Whether tensor cores have a kernel for such heads.
 inline bool tensor_attention_fits(const AttentionSize& s) { return s.head_dim <= 128; }
 
-/// Runs `TensorAttentionForward` in the precision that `gpu::allow_tf32` says.
+/// f of `InTf32` or `InBfloat16`, as this thread's settings say.
+template <class F>
+void in_tensor_precision(const F& f) {
+  if (gpu::allow_bf16())
+    f(InBfloat16{});
+  else if (gpu::allow_tf32())
+    f(InTf32<1>{});
+  else
+    f(InTf32<2>{});
+}
+
+/// Runs `TensorAttentionForward` in that precision.
 template <class System>
 void tensor_attention(const AttentionTiles<float>& shared, float* y, float* log_sum) {
-  const auto run = [&]<int parts, int width>() {
-    TensorAttentionForward<parts, width> kernel{shared, y, log_sum,
-                                                aligned_for_four(y, shared.size.head_dim)};
+  const auto run = [&]<class In, int width>() {
+    TensorAttentionForward<In, width> kernel{shared, y, log_sum,
+                                             aligned_for_four(y, shared.size.head_dim)};
     kernel.tile_rows = TensorAttentionSizes<width>::block_rows;
     launch<System>(kernel.blocks(), kernel);
   };
-  const auto run_fitting = [&]<int parts>() {
+  in_tensor_precision([&]<class In>(In) {
     const Index d = shared.size.head_dim;
-    if (d <= 32) return run.template operator()<parts, 32>();
-    if (d <= 64) return run.template operator()<parts, 64>();
-    run.template operator()<parts, 128>();
-  };
-  if (gpu::allow_tf32())
-    run_fitting.template operator()<1>();
-  else
-    run_fitting.template operator()<2>();
+    if (d <= 32) return run.template operator()<In, 32>();
+    if (d <= 64) return run.template operator()<In, 64>();
+    run.template operator()<In, 128>();
+  });
 }
 
 }  // namespace infty::detail

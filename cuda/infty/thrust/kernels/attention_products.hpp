@@ -48,8 +48,8 @@ struct ByThreads {
 /// What a warp computes at a time is 16 rows of 16 to 32 columns. Its 16 queries meet the
 /// keys of a tile at 16 distances more than there are keys: of the products with these rows a
 /// third, of 32 keys, is of no use.
-/// @tparam parts  numbers in TF32 that stand for a float, as in `Tf32Words`
-template <int parts>
+/// @tparam In  what floats are to tensor cores: `InTf32` or `InBfloat16`
+template <class In>
 struct ByTensorCores {
   static constexpr int unit = 16;
 
@@ -58,8 +58,8 @@ struct ByTensorCores {
                                          const float* y, const Take& take) {
     const int leading = tile_leading(k);
     each_unit<2>(block, m, n, [&](const auto& warp, int row, int column) {
-      const auto sum = product<2>(warp, n - column, k, rows_of(x + row * leading, leading),
-                                  columns_of(y + column * leading, leading));
+      const auto sum = product_of_any<2>(warp, n - column, k, rows_of(x + row * leading, leading),
+                                         columns_of(y + column * leading, leading));
       each_sum<2>(warp, n - column, [&](int lane, int at, int i, int j) {
         take(row + i, column + j, sum[lane][at]);
       });
@@ -74,8 +74,9 @@ struct ByTensorCores {
     const int distances = keys + unit;
     each_unit<3>(block, rows, distances, [&](const auto& warp, int row, int column) {
       const int first = (Falling ? rows - unit - row : row) + column;
-      const auto sum = product<3>(warp, distances - column, k, rows_of(x + row * leading, leading),
-                                  columns_of(band + first * leading, leading));
+      const auto sum =
+          product_of_any<3>(warp, distances - column, k, rows_of(x + row * leading, leading),
+                            columns_of(band + first * leading, leading));
       each_sum<3>(warp, distances - column, [&](int lane, int at, int i, int z) {
         const int j = column + z - (Falling ? unit - 1 - i : i);
         if (j < 0 || j >= keys) return;
@@ -111,7 +112,7 @@ struct ByTensorCores {
                             rows_of(dense + column, leading));
       const auto by_distance = [&](int i, int z) {
         const int j = z - (unit - 1 - i);
-        return j >= 0 && j < keys ? w[i * of_weights + j] : 0.f;
+        return static_cast<unsigned>(j) < static_cast<unsigned>(keys) ? w[i * of_weights + j] : 0.f;
       };
       add_product<4>(warp, sum, k - column, keys + unit, by_distance,
                      rows_of(band + (rows - unit - row) * leading + column, leading));
@@ -162,7 +163,8 @@ struct ByTensorCores {
                     [&](int lane, int at, int i, int j) { to[i * leading + j] += sum[lane][at]; });
   }
 
-  /// The sums over l < k of a(i, l) b(l, j) of a unit; b is asked for columns below n alone.
+  /// The sums over l < k, a multiple of 16, of a(i, l) b(l, j) of a unit; b is asked for columns
+  /// below n alone.
   template <int tiles, class Warp, class A, class B>
   INFTY_HOST_DEVICE static Sums<Warp, tiles> product(const Warp& warp, int n, int k, const A& a,
                                                      const B& b) {
@@ -171,40 +173,41 @@ struct ByTensorCores {
     add_product<tiles>(warp, sum, n, k, a, b);
     return sum;
   }
-  /// The same, added to what is there.
+  /// The same for any k.
+  template <int tiles, class Warp, class A, class B>
+  INFTY_HOST_DEVICE static Sums<Warp, tiles> product_of_any(const Warp& warp, int n, int k,
+                                                            const A& a, const B& b) {
+    const int whole = k / unit * unit;
+    Sums<Warp, tiles> sum = product<tiles>(warp, n, whole, a, b);
+    if (whole < k) add_part<false, tiles>(warp, sum, n, k, whole, a, b);
+    return sum;
+  }
+  /// The same as `product`, added to what is there.
   template <int tiles, class Warp, class A, class B>
   INFTY_HOST_DEVICE static void add_product(const Warp& warp, Sums<Warp, tiles>& sum, int n, int k,
                                             const A& a, const B& b) {
-    int l = 0;
-    for (; l + 16 <= k; l += 16) add_part<true, tiles>(warp, sum, n, k, l, a, b);
-    if (l < k) add_part<false, tiles>(warp, sum, n, k, l, a, b);
+    for (int l = 0; l < k; l += unit) add_part<true, tiles>(warp, sum, n, k, l, a, b);
   }
   /// The part of it by 16 columns of a from l on, if `whole`, or else by those that there are.
   template <bool whole, int tiles, class Warp, class A, class B>
   INFTY_HOST_DEVICE static void add_part(const Warp& warp, Sums<Warp, tiles>& sum, int n, int k,
                                          int l, const A& a, const B& b) {
-    Tf32Words<Warp, parts, 4> left[2];
-    warp.lanes([&](int lane) {
-      INFTY_OVER_REGISTERS
-      for (int i = 0; i < 8; ++i) {
-        const Entry at = entry_of_tf32_a(lane, i % 4);
-        const int column = l + i / 4 * 8 + at.column;
-        left[i / 4].set(lane, i % 4, whole || column < k ? a(at.row, column) : 0.f);
-      }
+    // A lane has the columns t, t + 4, t + 8 and t + 12, t = lane % 4: in rows that stand an odd
+    // multiple of 4 apart these lie in 32 banks.
+    typename In::template Factor<Warp, 4> left;
+    take_pairs(warp, left, 4, [&](int lane, int i) {
+      const int column = l + lane % 4 + i % 2 * 4 + i / 4 * 8;
+      return whole || column < k ? a(lane / 4 + i / 2 % 2 * 8, column) : 0.f;
     });
     INFTY_OVER_REGISTERS
     for (int tile = 0; tile < tiles; ++tile) {
-      Tf32Words<Warp, parts, 2> right[2];
-      warp.lanes([&](int lane) {
+      typename In::template Factor<Warp, 2> right;
+      take_pairs(warp, right, 2, [&](int lane, int i) {
         // Beyond the last column that one again: nobody asks for its sums.
-        const int column = 8 * tile + lane / 4, there = column < n ? column : n - 1;
-        INFTY_OVER_REGISTERS
-        for (int i = 0; i < 4; ++i) {
-          const int row = l + i / 2 * 8 + entry_of_tf32_b(lane, i % 2).row;
-          right[i / 2].set(lane, i % 2, whole || row < k ? b(row, there) : 0.f);
-        }
+        const int column = 8 * tile + lane / 4, row = l + lane % 4 + i % 2 * 4 + i / 2 * 8;
+        return whole || row < k ? b(row, column < n ? column : n - 1) : 0.f;
       });
-      multiply_add_rounded(warp, sum, 4 * tile, left, right);
+      multiply_add_rounded<In>(warp, sum, 4 * tile, left, right);
     }
   }
 };

@@ -16,7 +16,7 @@
 namespace infty::detail {
 
 /// A block's work on a tile of queries, step by step.
-template <int parts, int width, class Block>
+template <class In, int width, class Block>
 struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
   using Memory = TensorAttentionMemory<width, Block>;
   using Memory::attention, Memory::work, Memory::k, Memory::r, Memory::v, Memory::bias;
@@ -25,6 +25,8 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
   using typename Memory::Warp;
   template <int N>
   using Floats = typename Warp::template Lanes<float, N>;
+  using Left = typename In::template Factor<Warp, 4>;
+  using Right = typename In::template Factor<Warp, 2>;
 
   using Memory::Memory;
 
@@ -57,7 +59,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           INFTY_OVER_REGISTERS
           for (int l = 0; l < 4; ++l)
             state.q[lane][8 * c + l / 2 * 4 + side * 2 + l % 2] =
-                there ? as_kept(x.x[l] + y.x[l]) : 0;
+                there ? In::rounded(x.x[l] + y.x[l]) : 0;
         }
       }
       INFTY_OVER_REGISTERS
@@ -161,11 +163,8 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
       set_zero<Warp, 16>(warp, sum);
       INFTY_OVER_REGISTERS
       for (int row = 0; row < keys; row += 16) {
-        Tf32Words<Warp, parts, 4> a[2];
-        INFTY_OVER_REGISTERS
-        for (int step = 0; step < 2; ++step)
-          take_left(warp, a[step],
-                    [&](int lane, int i) { return state.p[lane][row / 2 + 4 * step + i]; });
+        Left a;
+        take_pairs(warp, a, 4, [&](int lane, int i) { return state.p[lane][row / 2 + i]; });
         Floats<16> x;
         warp.lanes([&](int lane) {
           const float* const from = v + (row + lane % 4 * 2) * of_values + column + lane / 4 * 4;
@@ -178,9 +177,9 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
         });
         INFTY_OVER_REGISTERS
         for (int l = 0; l < 4; ++l) {
-          Tf32Words<Warp, parts, 2> right[2];
-          take_right(warp, right, [&](int lane, int i) { return x[lane][4 * l + i]; });
-          multiply_add(warp, sum, 4 * l, a, right);
+          Right right;
+          take_pairs(warp, right, 2, [&](int lane, int i) { return x[lane][4 * l + i]; });
+          In::multiply_add(warp, sum, 4 * l, a, right);
         }
       }
       warp.lanes([&](int lane) {
@@ -231,12 +230,8 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
   /// `tf32_half`, for no x is negative; but no compiler knows that, and so none keeps queries in
   /// TF32 from one product to the next, for which a lane of wide heads has not enough registers.
   INFTY_HOST_DEVICE static std::uint32_t again(int x) {
-    if constexpr (parts == 1 || width < 128) return tf32_half;
+    if constexpr (!In::exact || width < 128) return tf32_half;
     return tf32_half + static_cast<std::uint32_t>(x >> 31);
-  }
-  /// A query's element as it is kept: what is rounded to one number, is so once.
-  INFTY_HOST_DEVICE static float as_kept(float x) {
-    return parts == 1 ? std::bit_cast<float>(nearest_tf32(x)) : x;
   }
   /// Four columns of a vector, zeros from D on.
   INFTY_HOST_DEVICE Four<float> four(const float* x, int column, bool wide) const {
@@ -273,15 +268,17 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
     INFTY_OVER_REGISTERS
     for (int c = 0; c < width / 16; ++c) {
       if (width == 128 && 16 * c >= attention.head_dim()) break;
-      Tf32Words<Warp, parts, 4> a[2];
-      INFTY_OVER_REGISTERS
-      for (int step = 0; step < 2; ++step) {
-        const auto get = [&](int lane, int i) { return q[lane][8 * c + 4 * step + i]; };
-        if constexpr (parts == 1)
-          take_rounded_left(warp, a[step], get);
-        else
-          take_left(warp, a[step], get, round);
-      }
+      Left a;
+      warp.lanes([&](int lane) {
+        INFTY_OVER_REGISTERS
+        for (int p = 0; p < 4; ++p) {
+          const float first = q[lane][8 * c + 2 * p], second = q[lane][8 * c + 2 * p + 1];
+          if constexpr (In::exact)
+            a.set(lane, p, first, second, round);
+          else
+            a.set_rounded(lane, p, first, second);
+        }
+      });
       INFTY_OVER_REGISTERS
       for (int tile = 0; tile < N / 4; ++tile) {
         Floats<4> x;
@@ -291,9 +288,9 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           INFTY_OVER_REGISTERS
           for (int l = 0; l < 4; ++l) x[lane][l] = four.x[l];
         });
-        Tf32Words<Warp, parts, 2> right[2];
-        take_right(warp, right, [&](int lane, int i) { return x[lane][i]; });
-        multiply_add_rounded(warp, sum, 4 * tile, a, right);
+        Right right;
+        take_pairs(warp, right, 2, [&](int lane, int i) { return x[lane][i]; });
+        multiply_add_rounded<In>(warp, sum, 4 * tile, a, right);
       }
     }
   }
