@@ -128,17 +128,17 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: what is rounded is off by it
   // Factors have 11 and 8 bits: one is off by 2^-11 and 2^-8 of it at most.
   for (const auto& [how, most] : {std::pair{As::tf32, 1e-3}, std::pair{As::bfloat16, 8e-3}}) {
     const Switched on(how);
-    double worst = 0;
+    std::array<double, 8> worst{};
     for (const AttentionSize& s : tensor_sizes()) {
       CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_dim);
       const auto errors = errors_of(AttentionCase<float, B>(s, true));
       for (std::size_t i = 0; i < errors.size(); ++i) {
         CAPTURE(i);
         CHECK(errors[i] < most);
-        worst = std::max(worst, errors[i]);
+        worst[i] = std::max(worst[i], errors[i]);
       }
     }
-    CHECK(worst > most / 8);  // they are rounded
+    for (const double x : worst) CHECK(x > most / 16);  // they are rounded
   }
 }
 
@@ -235,22 +235,52 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: it is taken when it is asked
 TEMPLATE_LIST_TEST_CASE("attention by tensor cores: what is not visible may be anything", "",
                         infty::tests::Types) {
   using B = typename TestType::B;
-  const Switched on(As::two_tf32);
   const AttentionSize s{2, 9, 60, 1, 12};
-  AttentionCase<float, B> c(s, true);  // of 51 in memory rows see none and 7
-  const auto read = [&] {
-    Tensor<float, B> y(c.q.shape()), log_sum(Shape{2, 9, 1});
-    B::FusedAttention::forward(s, c.inputs(), y.data(), log_sum.data());
-    return std::vector{y.to_vector(), log_sum.to_vector()};
-  };
-  const auto before = read();
-  for (auto* x : {&c.k, &c.v}) {
+  const AttentionCase<float, B> c(s, true);  // of 51 in memory rows see none and 7
+  AttentionCase<float, B> other = c;
+  for (auto* x : {&other.k, &other.v}) {
     auto numbers = x->to_vector();
     std::fill_n(numbers.begin(), 51 * 12, infty::math::not_a_number<float>);
     std::fill_n(numbers.begin() + 60 * 12, 44 * 12, infty::math::infinity<float>);
     *x = filled(*x, numbers);
   }
-  CHECK(read() == before);
+  for (const As how : all_ways) {
+    CAPTURE(static_cast<int>(how));
+    const Switched on(how);
+    CHECK(other.template run<typename B::FusedAttention>() ==
+          c.template run<typename B::FusedAttention>());
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("attention by tensor cores: gradients are rounded as they are asked to be",
+                        "", infty::tests::Types) {
+  using B = typename TestType::B;
+  const AttentionSize s{1, 70, 100, 2, 32};
+  const AttentionCase<float, B> c(s, true);
+  Tensor<float, B> y(c.q.shape()), log_sum(Shape{s.batch, s.queries, s.heads});
+  B::FusedAttention::forward(s, c.inputs(), y.data(), log_sum.data());
+  const auto gradients = [&] {
+    std::vector<Tensor<float, B>> to;
+    for (const auto* x : {&c.q, &c.k, &c.v, &c.r, &c.u, &c.w})
+      to.push_back(Tensor<float, B>::full(x->shape(), 1));
+    B::FusedAttention::backward(
+        s, c.inputs(), y.data(), log_sum.data(), c.dy.data(),
+        {to[0].data(), to[1].data(), to[2].data(), to[3].data(), to[4].data(), to[5].data()});
+    std::vector<std::vector<float>> out;
+    for (const auto& x : to) out.push_back(x.to_vector());
+    return out;
+  };
+  const auto exact = gradients();
+  double before = 0;
+  for (const As how : all_ways) {
+    CAPTURE(static_cast<int>(how));
+    const Switched on(how);
+    const auto got = gradients();
+    double least = 1;
+    for (std::size_t i = 0; i < got.size(); ++i) least = std::min(least, error(got[i], exact[i]));
+    CHECK(least > before);
+    before = 4 * least;
+  }
 }
 
 #if !defined(INFTY_TEST_CUDA)

@@ -122,11 +122,11 @@ struct FloatProduct {
     };
     typename Block::template OfWarps<State> states;
     block.each_warp(states, [&](const Warp& warp, State& state) {
-      take_pairs(warp, state.x, 4, [&](int lane, int i) {
+      take_pairs(warp, state.x, [&](int lane, int i) {
         const Ptx at(lane);
         return a[at.row_half_a(i) * 16 + at.column_half_a(i)];
       });
-      take_pairs(warp, state.y, 2, [&](int lane, int i) {
+      take_pairs(warp, state.y, [&](int lane, int i) {
         const Ptx at(lane);
         return b[at.row_half_b(i) * 8 + at.group];
       });

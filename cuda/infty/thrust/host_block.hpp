@@ -88,7 +88,7 @@ class HostBlock {
   using Warp = HostWarp<order>;
   static constexpr int all_warps = threads / warp_lanes;
 
-  /// f(warp) in every warp of the block, then a barrier.
+  /// f(warp) in every warp of the block, which touches nothing that another writes, then a barrier.
   template <class F>
   INFTY_HOST_DEVICE void each_warp(const F& f) {
     for (int i = 0; i < all_warps; ++i) f(Warp(ordered<order>(i, all_warps)));

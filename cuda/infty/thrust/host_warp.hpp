@@ -37,7 +37,8 @@ class HostWarp {
   /// Which warp of its block this is.
   INFTY_HOST_DEVICE int index() const { return index_; }
 
-  /// f(lane) in every lane, which reads shared memory and writes registers of this lane alone.
+  /// f(lane) in every lane, which writes registers of this lane alone, and of shared memory what no
+  /// other lane touches before the next barrier.
   template <class F>
   INFTY_HOST_DEVICE void lanes(const F& f) const {
     for (int i = 0; i < warp_lanes; ++i) f(ordered<order>(i, warp_lanes));

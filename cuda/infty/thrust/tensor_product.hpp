@@ -9,11 +9,12 @@
 #include <infty/thrust/unroll.hpp>
 
 /// Products of floats by a warp's tensor cores, 16 columns of a (16, k) and as many rows of b (k,
-/// 8) at a time. A lane has them in pairs of neighbours, from 2 t on, t = lane % 4, and from 2 t +
-/// 8 on: of a's rows lane / 4 and lane / 4 + 8 the pairs 0 and 1, and 2 and 3; of b's column lane /
-/// 4 two. So instructions for bfloat16 want them, and where a is what another product summed, that
-/// is what the lane has. Those for TF32 want 8 columns at a time, t and t + 4; as sums do not mind
-/// which column is which, they are given these pairs under that name.
+/// 8) at a time. A lane has them in pairs: of a's rows lane / 4 and lane / 4 + 8 the pairs 0 and 1,
+/// and 2 and 3; of b's column lane / 4 two. Instructions for bfloat16 call the numbers of a pair
+/// columns 2 t and 2 t + 1, or 2 t + 8 and 2 t + 9, t = lane % 4, which a lane has where a is what
+/// another product summed; those for TF32 call them t and t + 4 of 8 columns each. As sums do not
+/// mind which column is which, both are given the same pairs, whatever columns they stand for in a
+/// and b.
 namespace infty::detail {
 
 /// Numbers in TF32 that stand for floats: one, rounded, or two as their sum, which is about as
@@ -27,10 +28,11 @@ struct InTf32 {
   /// What a lane has of `pairs` pairs of a factor: four of a, two of b.
   template <class Warp, int pairs>
   struct Factor {
+    static constexpr int size = pairs;
     // Of each step of 8 columns.
     typename Warp::template Lanes<std::uint32_t, pairs> part[parts][2];
 
-    /// `round` is `tf32_half`.
+    /// `round` is `tf32_half`, but a compiler need not know it (`TensorAttentionTile::again`).
     INFTY_HOST_DEVICE void set(int lane, int pair, float first, float second,
                                std::uint32_t round = tf32_half) {
       constexpr int sides = pairs / 2;
@@ -38,8 +40,9 @@ struct InTf32 {
       set(lane, step, at, first, round);
       set(lane, step, at + sides, second, round);
     }
-    /// The same of numbers that `rounded` has rounded already.
-    INFTY_HOST_DEVICE void set_rounded(int lane, int pair, float first, float second) {
+    /// The same of numbers as `kept` has them.
+    INFTY_HOST_DEVICE void set_kept(int lane, int pair, float first, float second) {
+      static_assert(!exact);
       constexpr int sides = pairs / 2;
       const int step = pair / sides, at = pair % sides;
       part[0][step][lane][at] = std::bit_cast<std::uint32_t>(first);
@@ -58,8 +61,8 @@ struct InTf32 {
     }
   };
 
-  /// A number as it may be kept from one product to the next.
-  INFTY_HOST_DEVICE static float rounded(float x) {
+  /// A number as it may be kept from one product to the next: what is rounded, is so once.
+  INFTY_HOST_DEVICE static float kept(float x) {
     return exact ? x : std::bit_cast<float>(nearest_tf32(x));
   }
 
@@ -88,18 +91,19 @@ struct InBfloat16 {
 
   template <class Warp, int pairs>
   struct Factor {
+    static constexpr int size = pairs;
     typename Warp::template Lanes<std::uint32_t, pairs> words;
 
-    INFTY_HOST_DEVICE void set(int lane, int pair, float first, float second,
-                               std::uint32_t /*round*/ = 0) {
+    INFTY_HOST_DEVICE void set(int lane, int pair, float first, float second) {
       words[lane][pair] = nearest_bf16_pair(first, second);
     }
-    INFTY_HOST_DEVICE void set_rounded(int lane, int pair, float first, float second) {
+    INFTY_HOST_DEVICE void set_kept(int lane, int pair, float first, float second) {
       set(lane, pair, first, second);
     }
   };
 
-  INFTY_HOST_DEVICE static float rounded(float x) { return x; }
+  /// As it is: two of them are rounded by one instruction when they are used.
+  INFTY_HOST_DEVICE static float kept(float x) { return x; }
 
   template <class Warp, class Sums>
   INFTY_HOST_DEVICE static void multiply_add(const Warp& warp, Sums& sum, int at,
@@ -110,11 +114,11 @@ struct InBfloat16 {
 
 /// Takes 16 columns of a factor: get(lane, i) is number i % 2 of pair i / 2.
 template <class Warp, class Factor, class Get>
-INFTY_HOST_DEVICE inline void take_pairs(const Warp& warp, Factor& factor, int pairs,
-                                         const Get& get) {
+INFTY_HOST_DEVICE inline void take_pairs(const Warp& warp, Factor& factor, const Get& get) {
   warp.lanes([&](int lane) {
     INFTY_OVER_REGISTERS
-    for (int p = 0; p < pairs; ++p) factor.set(lane, p, get(lane, 2 * p), get(lane, 2 * p + 1));
+    for (int p = 0; p < Factor::size; ++p)
+      factor.set(lane, p, get(lane, 2 * p), get(lane, 2 * p + 1));
   });
 }
 

@@ -12,9 +12,10 @@
 
 namespace infty::detail {
 
-/// What the kernels of the backward pass share. Each computes the weights of a tile once more from
-/// `log_sum`, then what they take of the gradient of their scores, then sums of vectors by that.
-/// Products come from `Products`, `ByThreads` or `ByTensorCores`.
+/// What the kernels of the backward pass share. Each computes the weights of a tile once more, and
+/// from them and the products of values with the result's gradient what is to be added up: the
+/// gradients of the sums of two products that scores are made of. Products come from `Products`,
+/// `ByThreads` or `ByTensorCores`.
 template <class T>
 struct AttentionBackward : AttentionTiles<T> {
   const T *log_sum, *delta;  ///< [B, L, H], delta = d_out · y
@@ -83,23 +84,45 @@ struct AttentionQueryGradient : AttentionBackward<T> {
     copy_tile(block, this->output_gradient(b, h, first, dy));
     this->copy_row_sums(block, b, h, first, log_sums, deltas);
     block.each(rows * leading, [&](int i) { dq[i] = T(0); });
+    const auto copy_keys = [&](const T* from, int key) {
+      copy_tile(block, this->places(from + this->of_keys(b), h, key, keys, begin, kv));
+    };
     for (int key = begin / keys * keys; key < this->memory() + last; key += keys) {
-      copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, begin, kv));
-      copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys, 0,
-                                    band));
-      Products::template banded<true, true>(
-          block, rows, width, q, kv, band, p, [&](int i, int j, T products) {
-            p[i * of_scores + j] =
-                this->visible(first + i, key + j, begin)
-                    ? this->weight(h, this->distance(first + i, key + j), products, log_sums[i])
-                    : T(0);
-          });
-      copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, kv));
-      Products::products(block, rows, keys, width, dy, kv, [&](int i, int j, T product) {
-        T& weight = p[i * of_scores + j];
-        if (weight != T(0)) weight = this->score_gradient(weight, product, deltas[i]);
-      });
-      copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, begin, kv));
+      const auto weight = [&](int i, int j, T products) {
+        return this->visible(first + i, key + j, begin)
+                   ? this->weight(h, this->distance(first + i, key + j), products, log_sums[i])
+                   : T(0);
+      };
+      const auto copy_band = [&] {
+        copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys,
+                                      0, band));
+      };
+      if constexpr (Products::needs_scratch) {
+        // Shared memory has no room for another tile of scores: the keys are read twice instead.
+        copy_keys(this->in.k, key);
+        copy_band();
+        Products::template banded<true, true>(
+            block, rows, width, q, kv, band, p,
+            [&](int i, int j, T products) { p[i * of_scores + j] = weight(i, j, products); });
+        copy_keys(this->in.v, key);
+        Products::products(block, rows, keys, width, dy, kv, [&](int i, int j, T product) {
+          T& x = p[i * of_scores + j];
+          if (x != T(0)) x = this->score_gradient(x, product, deltas[i]);
+        });
+        copy_keys(this->in.k, key);
+      } else {
+        copy_keys(this->in.v, key);
+        Products::products(block, rows, keys, width, dy, kv,
+                           [&](int i, int j, T product) { p[i * of_scores + j] = product; });
+        copy_keys(this->in.k, key);
+        copy_band();
+        Products::template banded<true, true>(
+            block, rows, width, q, kv, band, nullptr, [&](int i, int j, T products) {
+              T& x = p[i * of_scores + j];
+              const T w = weight(i, j, products);
+              x = w != T(0) ? this->score_gradient(w, x, deltas[i]) : T(0);
+            });
+      }
       Products::add_banded(block, rows, width, p, kv, band, dq);
     }
     add_tile(block, dq, rows, this->dims, first, this->count_queries(),
@@ -195,11 +218,15 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
   T* dr;        ///< [parts, K, H D]
   T* dw;        ///< [parts key_tiles, H D] or null
 
+  /// One for products with the band to wait in, if they must.
+  static constexpr std::size_t tiles_of_scores = Products::needs_scratch ? 2 : 1;
+
   Index blocks() const { return parts * this->size.heads * this->key_tiles(); }
   std::size_t shared_bytes() const {
     return 2 * detail::shared_bytes<T>(this->vectors(this->keys())) +
            detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
-           detail::shared_bytes<T>(this->band()) + 2 * detail::shared_bytes<T>(this->scores()) +
+           detail::shared_bytes<T>(this->band()) +
+           tiles_of_scores * detail::shared_bytes<T>(this->scores()) +
            2 * detail::shared_bytes<T>(this->tile_rows) + detail::shared_bytes<T>(this->keys());
   }
 
@@ -220,7 +247,8 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
     T* const log_sums = block.template shared<T>(rows);
     T* const deltas = block.template shared<T>(rows);
     T* const sums = block.template shared<T>(keys);
-    T* const scores = block.template shared<T>(this->scores());
+    T* scratch = nullptr;
+    if constexpr (Products::needs_scratch) scratch = block.template shared<T>(this->scores());
 
     copy_tile(block, this->places(this->in.r, h, distance, keys, 0, r));
     block.each(keys * leading, [&](int i) { sum_r[i] = T(0); });
@@ -238,18 +266,18 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
         copy_tile(block,
                   this->places(this->in.v + this->of_keys(b), h, key, rows + keys, begin, band));
         Products::template banded<false, false>(
-            block, rows, width, x, r, band, scores,
+            block, rows, width, x, r, band, scratch,
             [&](int i, int c, T product) { p[i * of_scores + c] = product; });
         copy_tile(block, this->queries(b, h, first, x));
         copy_tile(block,
                   this->places(this->in.k + this->of_keys(b), h, key, rows + keys, begin, band));
         Products::template banded<false, true>(
-            block, rows, width, x, r, band, scores, [&](int i, int c, T products) {
-              T& score = p[i * of_scores + c];
-              score =
+            block, rows, width, x, r, band, scratch, [&](int i, int c, T products) {
+              T& to_add = p[i * of_scores + c];
+              to_add =
                   this->visible(first + i, key + i + c, begin)
                       ? this->score_gradient(this->weight(h, distance + c, products, log_sums[i]),
-                                             score, deltas[i])
+                                             to_add, deltas[i])
                       : T(0);
             });
         Products::add_transposed(block, keys, width, rows, p, x, sum_r);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -59,7 +58,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           INFTY_OVER_REGISTERS
           for (int l = 0; l < 4; ++l)
             state.q[lane][8 * c + l / 2 * 4 + side * 2 + l % 2] =
-                there ? In::rounded(x.x[l] + y.x[l]) : 0;
+                there ? In::kept(x.x[l] + y.x[l]) : 0;
         }
       }
       INFTY_OVER_REGISTERS
@@ -164,7 +163,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
       INFTY_OVER_REGISTERS
       for (int row = 0; row < keys; row += 16) {
         Left a;
-        take_pairs(warp, a, 4, [&](int lane, int i) { return state.p[lane][row / 2 + i]; });
+        take_pairs(warp, a, [&](int lane, int i) { return state.p[lane][row / 2 + i]; });
         Floats<16> x;
         warp.lanes([&](int lane) {
           const float* const from = v + (row + lane % 4 * 2) * of_values + column + lane / 4 * 4;
@@ -178,7 +177,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
         INFTY_OVER_REGISTERS
         for (int l = 0; l < 4; ++l) {
           Right right;
-          take_pairs(warp, right, 2, [&](int lane, int i) { return x[lane][4 * l + i]; });
+          take_pairs(warp, right, [&](int lane, int i) { return x[lane][4 * l + i]; });
           In::multiply_add(warp, sum, 4 * l, a, right);
         }
       }
@@ -276,7 +275,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           if constexpr (In::exact)
             a.set(lane, p, first, second, round);
           else
-            a.set_rounded(lane, p, first, second);
+            a.set_kept(lane, p, first, second);
         }
       });
       INFTY_OVER_REGISTERS
@@ -289,7 +288,7 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
           for (int l = 0; l < 4; ++l) x[lane][l] = four.x[l];
         });
         Right right;
-        take_pairs(warp, right, 2, [&](int lane, int i) { return x[lane][i]; });
+        take_pairs(warp, right, [&](int lane, int i) { return x[lane][i]; });
         multiply_add_rounded<In>(warp, sum, 4 * tile, a, right);
       }
     }
