@@ -63,11 +63,19 @@ void add_attention(Trials& trials) {
                                                               long_term, 1e18);
   add_direct<LongTermMemory<float, infty::GibbsDensity, infty::RectangularBasis<float>>>(
       trials, "long-term, Gibbs", long_term, 1e18);
+  add_direct<LongTermMemory<float, infty::GibbsDensity, infty::RectangularBasis<float>>>(
+      trials, "long-term, Gibbs, sticky", sampled(Resampling::sticky), 1e18);
   using Uniform = infty::UniformMemory<float>;
   const std::size_t before = trials.size();
+  infty::LongTermConfig by_power = long_term;
+  by_power.power = 1;
+  add_direct<LongTermMemory<float>>(trials, "long-term, power of 1", by_power, 1e18);
   add_direct<Uniform>(trials, "uniform", uniform(infty::Waiting::written, 1), 1e18);
   add_direct<Uniform>(trials, "uniform, attended", uniform(infty::Waiting::attended, 1), 1e18);
   add_direct<Uniform>(trials, "uniform, left out", uniform(infty::Waiting::left_out, 2), 1e18);
+  add_body<infty::WithMemory<infty::ShortTermMemory<float>, Uniform>>(
+      trials, "uniform, in the short-term memory",
+      {.attention = {.capacity = 32}, .memory = uniform(infty::Waiting::short_term, 1)});
   add_direct<infty::MixedMemory<Uniform>>(trials, "mixed", mixed(infty::MixedReading::heads), 1e18);
   add_direct<infty::MixedMemory<Uniform>>(trials, "learned", mixed(infty::MixedReading::gate),
                                           1e18);

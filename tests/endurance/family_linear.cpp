@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <infty/memory/delta_net.hpp>
+#include <infty/memory/feature_map.hpp>
 #include <infty/memory/gated_delta_net.hpp>
 #include <infty/memory/infini_attention.hpp>
 #include <infty/memory/linear_attention.hpp>
@@ -14,6 +15,15 @@ void add_linear(Trials& trials) {
   add_mixer<infty::LinearAttention<float>>(trials, "linear", {}, 1e9);
   add_mixer<infty::LinearAttention<float>>(trials, "linear, without a norm", {.normalized = false},
                                            1e9);
+  using infty::FeatureMap;
+  add_mixer<infty::LinearAttention<float>>(
+      trials, "linear, of x itself", {.features = FeatureMap::identity, .normalized = false}, 1e9);
+  add_mixer<infty::LinearAttention<float>>(trials, "RFA", {.features = FeatureMap::gaussian}, 1e9);
+  add_mixer<infty::LinearAttention<float>>(trials, "RFA, gated",
+                                           {.features = FeatureMap::gaussian, .gate = true}, 1e9);
+  add_mixer<infty::LinearAttention<float>>(trials, "RFA, arc-cosine",
+                                           {.features = FeatureMap::arc_cosine, .gate = true}, 1e9);
+  add_mixer<infty::LinearAttention<float>>(trials, "T2R", {.features = FeatureMap::learned}, 1e9);
   add_mixer<infty::DeltaNet<float>>(trials, "DeltaNet", {}, 1e30);
   add_mixer<infty::GatedDeltaNet<float>>(trials, "Gated DeltaNet", {}, 1e30);
   add_mixer<infty::GatedDeltaNet<float>>(trials, "Gated DeltaNet, beta to 2",

@@ -96,6 +96,16 @@ TEST_CASE("LongTermMemory: keeps the invariants, whatever is set") {
   SECTION("moments") { settings.parameters = DensityParameters::moments; }
   SECTION("no gate") { settings.gate = false; }
   SECTION("threshold") { settings.threshold = 7; }
+  SECTION("a power") { settings.power = 1; }
+  SECTION("a power, sticky") {
+    settings.power = .5;
+    settings.resampling = Resampling::sticky;
+  }
+  SECTION("a rule of one's own") {
+    settings.contraction = [](Index written, Index added) {
+      return static_cast<double>(written + 1) / static_cast<double>(written + 2 * added + 1);
+    };
+  }
   const LongTermMemory<double> memory(settings, Random(infty::tests::seed));
   kit::require_invariants(memory, vectors<double>(6, 8), through_file(memory, 3), rounding);
   // It compresses with every write, so pieces are not the whole.

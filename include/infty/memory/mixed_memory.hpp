@@ -150,7 +150,8 @@ class MixedMemory {
   /// @throws infty::ShapeError, infty::NonFiniteError if what is read is not finite; then the state
   /// is as it was
   V read(State& state, const V& queries) const {
-    Pass<T, B> pass{.answer = false};  // in which nobody wants losses
+    Pass<T, B> pass;
+    pass.answer = false;  // nobody wants losses
     return read(state, queries, pass);
   }
 
