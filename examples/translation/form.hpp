@@ -10,12 +10,13 @@
 #include <infty/memory/memformer.hpp>
 #include <infty/memory/memory_tokens.hpp>
 #include <infty/model/encoder_decoder.hpp>
+#include <infty/model/memory_encoder.hpp>
 #include <infty/nn/any_layer.hpp>
 #include <infty/nn/self_attention.hpp>
 
 #include "settings.hpp"
 
-// The four forms of one model: what stands in the place of the encoder, and of the decoder's
+// The forms of one model: what stands in the place of the encoder, and of the decoder's
 // layers.
 
 namespace translation {
@@ -40,10 +41,23 @@ inline Layer encoder_of(const Settings& s, const std::string& form,
     return infty::RecurrentSlots<infty::Layers<infty::Block<Mixer>>>(
         infty::blocks<Mixer>(sizes, {.slots = {.slots = s.slots}}, random));
   }
-  auto plain = infty::blocks<infty::SelfAttention<float>>(sizes, {}, random);
-  if (form == "memory-transformer")
-    return infty::MemoryTokens(std::move(plain), {.tokens = s.token_count}, sizes.model_dim,
+  const auto behind_tokens = [&](auto layers) {
+    return infty::MemoryTokens(std::move(layers), {.tokens = s.token_count}, sizes.model_dim,
                                random.split(0));
+  };
+  if (form == "memctrl" || form == "membottleneck") {
+    const infty::MemoryEncoderConfig config{.encoding = form == "memctrl"
+                                                            ? infty::MemoryEncoding::control
+                                                            : infty::MemoryEncoding::bottleneck,
+                                            .feed_forward = sizes.feed_forward};
+    infty::Layers<infty::MemoryEncoderLayer<float>> layers;
+    for (Index i = 0; i < sizes.layers; ++i)
+      layers.layers.push_back(
+          {config, sizes.attention_sizes(), random.split(static_cast<std::uint64_t>(i) + 1)});
+    return behind_tokens(std::move(layers));
+  }
+  auto plain = infty::blocks<infty::SelfAttention<float>>(sizes, {}, random);
+  if (form == "memory-transformer") return behind_tokens(std::move(plain));
   return plain;
 }
 

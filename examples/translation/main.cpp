@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Encoder-decoders on a made translation task whose right answer is known: a plain transformer, the
-// Memory Transformer's form, MemSizer's and Memformer's, of one model with other parts.
+// Memory Transformer's three forms, MemSizer's and Memformer's, of one model with other parts.
 //
 // Every form is trained with every seed, then translates sentences that it has not been trained on,
 // by the likeliest token and by beam search. What is reported is the share of right tokens and of

@@ -17,8 +17,8 @@ namespace translation {
 
 using infty::Index;
 
-inline const std::vector<std::string> form_names{"plain", "memory-transformer", "memsizer",
-                                                 "memformer"};
+inline const std::vector<std::string> form_names{
+    "plain", "memory-transformer", "memctrl", "membottleneck", "memsizer", "memformer"};
 
 /// Everything that decides which numbers come out.
 struct Settings {
@@ -44,7 +44,7 @@ template <class See>
 void each_setting(Settings& s, See&& see) {
   const char* const run = "What to train";
   see(run, "forms", s.forms, "of encoders and decoders, in this order", "plain",
-      "memory-transformer", "memsizer", "memformer");
+      "memory-transformer", "memctrl", "membottleneck", "memsizer", "memformer");
   see(run, "seeds", s.seeds, "of weights and sentences");
 
   const char* const task = "The languages";
@@ -56,7 +56,8 @@ void each_setting(Settings& s, See&& see) {
 
   const char* const model = "The models";
   support::each_transformer_setting(model, s.model, see);
-  see(model, "token-count", s.token_count, "memory tokens of the memory-transformer");
+  see(model, "token-count", s.token_count,
+      "memory tokens of the memory-transformer, of memctrl and of membottleneck");
   see(model, "slots", s.slots, "of memformer, and of memsizer's attention to the source");
   see(model, "self-slots", s.self_slots, "of memsizer's attention to the target");
 

@@ -8,7 +8,7 @@ set(tiny --nouns 3 --adjectives 2 --verbs 2 --clauses 2 --modifiers 1 --width 8 
          --evaluation-sequences 7 --beam 2)
 
 run(0 whole ${tiny} --out whole --jobs 1)
-foreach(form plain memory-transformer memsizer memformer)
+foreach(form plain memory-transformer memctrl membottleneck memsizer memformer)
   if(NOT whole MATCHES "\n\\| ${form} \\| [0-9]+ \\| [0-9]+\\.[0-9]+ ± [0-9.]+ \\|")
     message(FATAL_ERROR "the table has no row of ${form}:\n${whole}")
   endif()
