@@ -20,7 +20,7 @@ namespace recall {
 /// accuracy that ends a training is not that of the sequences that are reported.
 inline Settings published(Settings s) {
   s.zoology = true;
-  s.model.width = 64;
+  s.model.model_dim = 64;
   s.model.layers = 2;
   s.model.heads = 1;
   s.model.pre_norm = true;
