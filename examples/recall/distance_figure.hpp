@@ -63,7 +63,7 @@ inline std::string distance_figure(const Settings& s, const Task& task) {
       ",420 font 'sans,10'\nset output '" + name +
       ".png'\nset datafile separator ','\n"
       "set datafile missing NaN\nset border 3\nset tics nomirror out\nset grid y lc '#dddddd'\n"
-      "set logscale x 2\nset format x '%.0b%B'\nset yrange [0:1.02]\n"
+      "set logscale x 2\nset format x '%.0b%B'\nset xtics rotate by -45\nset yrange [0:1.02]\n"
       "set xlabel '" +
       (needle ? "tokens between facts and question" : "symbols in a sequence") +
       "'\nset ylabel 'accuracy'\nset key outside right center samplen 2\nset arrow from first " +
