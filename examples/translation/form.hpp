@@ -16,8 +16,7 @@
 
 #include "settings.hpp"
 
-// The forms of one model: what stands in the place of the encoder, and of the decoder's
-// layers.
+// The forms of one model: what stands in the place of the encoder, and of the decoder's layers.
 
 namespace translation {
 

@@ -23,7 +23,7 @@ inline bool allow_tf32() { return detail::tensor_cores().tf32; }
 /// Sets whether they may.
 inline void set_allow_tf32(bool on) { detail::tensor_cores().tf32 = on; }
 
-/// Whether they may round them to bfloat16 (7 bits), of which tensor cores do twice as
+/// Whether they may round them to bfloat16 (7 bits of mantissa), of which tensor cores do twice as
 /// many at a time; sums are in float. Off until set; where it is on, `allow_tf32` says nothing.
 inline bool allow_bf16() { return detail::tensor_cores().bf16; }
 /// Sets whether they may.

@@ -23,8 +23,8 @@ struct ByThreads {
     const int leading = tile_leading(k);
     tile_product<T>(block, m, n, k, ByRows<T>{x, leading}, ByRows<T>{y, leading}, take);
   }
-  /// As `banded_scores`. What is in `scores`, a tile of `rows` rows of rows / 2, may be written
-  /// over where there is `dense`; `take(i, j, ...)` may write the element (i, j) of it.
+  /// As `banded_scores`. `scratch` is a tile of `rows` rows of rows / 2 where one is needed, and is
+  /// written over; take(i, j, ...) may write the element (i, j) of it.
   template <bool Falling, bool Dense, class Block, class Take>
   INFTY_HOST_DEVICE static void banded(Block& block, int rows, int k, const T* x, const T* dense,
                                        const T* band, T* /*scratch*/, const Take& take) {
