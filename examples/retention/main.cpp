@@ -30,6 +30,7 @@
 #include "../support/progress_line.hpp"
 #include "measuring.hpp"
 #include "memories.hpp"
+#include "signals.hpp"
 
 namespace {
 
@@ -124,19 +125,20 @@ void draw_all(const std::filesystem::path& out, const Settings& s,
       "set format y '10^{%T}'\nset xlabel 'age + 1, vectors'\nset xrange [.9:" +
           std::to_string(s.vectors) +
           "]\nset yrange [1e-4:1.5]\nset ylabel 'share of a vector that is kept'\n" +
-          panel("how the past is contracted",
-                {"tau 0.75", "tau 0.95", "power 0.5", "power 1", "power 2"}) +
+          panel("how the past is contracted", {"tau 0.75", "tau 0.95", "power 0.5", "power 1",
+                                               "power 2", "tau 0.98 and power 1"}) +
           panel("beside other memories", {"xl", "compressive", "delta", "tau 0.95", "power 1"}));
   support::draw_figure(out, "retention");
 }
 
 void print(const std::vector<Memory>& memories, const std::vector<Band>& bands,
            const std::vector<std::vector<Found>>& found, const std::vector<double>& floors) {
-  std::printf("memory        age + 1    formula   best read  ± error      at place  ± error\n");
+  std::printf(
+      "memory                age + 1    formula   best read  ± error      at place  ± error\n");
   for (std::size_t m = 0; m < memories.size(); ++m) {
     for (std::size_t b = 0; b < bands.size(); b += 2) {
       const auto best = over_seeds(found[m], &Found::best, b);
-      std::printf("%-12s %8.0f   %8.5f    %8.5f  %.5f", memories[m].name.c_str(), bands[b].middle,
+      std::printf("%-20s %8.0f   %8.5f    %8.5f  %.5f", memories[m].name.c_str(), bands[b].middle,
                   mean_of(memories[m].formula, bands[b]), best.mean, best.error);
       if (!found[m].front().at_place.empty()) {
         const auto read = over_seeds(found[m], &Found::at_place, b);
@@ -155,7 +157,7 @@ void print(const std::vector<Memory>& memories, const std::vector<Band>& bands,
     for (const double x : by_seed) all += x / static_cast<double>(by_seed.size());
     for (const double x : by_seed) squares += (x - all) * (x - all);
     const double n = static_cast<double>(by_seed.size());
-    std::printf("%-12s vectors in all %.1f, found %.1f +- %.1f; floor %.5f\n",
+    std::printf("%-20s vectors in all %.1f, found %.1f +- %.1f; floor %.5f\n",
                 memories[m].name.c_str(), by_formula, all,
                 n > 1 ? std::sqrt(squares / (n - 1) / n) : 0., floors[m]);
   }
@@ -200,6 +202,7 @@ int main(int argc, char** argv) {
                                        retention::uniform(s, .5, "#2ca02c"),
                                        retention::uniform(s, 1, "#d62728"),
                                        retention::uniform(s, 2, "#ff7f0e"),
+                                       retention::fixed_and_uniform(s, .98, "#8c564b"),
                                        retention::queue(s),
                                        retention::compressive(s),
                                        retention::delta_rule(s)};

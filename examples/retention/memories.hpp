@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <infty/memory/compressive_memory.hpp>
-#include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/ops/delta_rule.hpp>
 #include <infty/memory/retention.hpp>
 #include <infty/memory/short_term_memory.hpp>
-#include <infty/memory/uniform_memory.hpp>
 
-// The memories that are asked what they keep, and what formulas say of each.
+// The memories that are asked what they keep, and what formulas say of each; signals are in
+// signals.hpp.
 
 namespace retention {
 
@@ -63,115 +60,6 @@ inline Tensor<float> joined(const Tensor<float>& a, const Tensor<float>& b) {
   both.slice(0, a.dim(0)).copy_from(a);
   both.slice(a.dim(0), both.dim(0)).copy_from(b);
   return both;
-}
-
-/// The constants of a signal of so many functions; fewer, where the widths do not divide them.
-template <class Config>
-Config signal(const Settings& s, Index functions) {
-  Config config;
-  config.model_dim = s.coordinates;
-  config.heads = config.head_dim = 1;
-  const Index centres = functions / std::ssize(s.widths);
-  config.basis = centres * std::ssize(s.widths);
-  config.widths.clear();
-  for (const double width : s.widths)
-    config.widths.push_back(width / static_cast<double>(centres - 1));
-  config.samples = 2 * functions;
-  config.ridge = .5;
-  config.gate = false;
-  return config;
-}
-
-/// Where each vector stands, the newest first: in the middle of its room.
-inline std::vector<double> places(Index vectors, const std::function<double(Index)>& room) {
-  std::vector<double> all;
-  double newer = 0;
-  for (Index age = 0; age < vectors; ++age) {
-    const double own = room(age);
-    all.push_back(1 - newer - own / 2);
-    newer += own;
-  }
-  return all;
-}
-
-/// What a signal is at the places of these ages, [ages, d].
-template <class Psi>
-Tensor<float> values_at(const Psi& psi, const Tensor<float>& coefficients,
-                        const std::vector<double>& place, const std::vector<Index>& ages) {
-  std::vector<float> t;
-  for (const Index age : ages)
-    t.push_back(static_cast<float>(place[static_cast<std::size_t>(age)]));
-  const auto n = static_cast<Index>(t.size());
-  return resample(psi, coefficients, Tensor<float>::from(Shape{n}, t))
-      .reshape(Shape{n, coefficients.dim(2)});
-}
-
-inline Memory fixed(const Settings& s, double tau, const char* color) {
-  using M = infty::LongTermMemory<float>;
-  auto config = signal<M::Config>(s, s.numbers);
-  config.tau = tau;
-  char name[40];
-  std::snprintf(name, sizeof name, "tau %.3g", tau);
-  const auto room = [s, tau](Index age) {
-    return infty::room(infty::FixedContraction{tau}, s.segment, s.vectors, age);
-  };
-  return {name, std::string("fixed τ = ") + (name + 4), color,
-          [functions = config.basis, room](Index age) {
-            return infty::kept_by_signal(static_cast<double>(functions), room(age));
-          },
-          [s, config, room](Index) {
-            const auto memory = std::make_shared<M>(config);
-            const auto state = std::make_shared<M::State>(memory->make_state(1));
-            const auto place = places(s.vectors, room);
-            return Reader{
-                [=](const Vectors& x) { memory->write(*state, x); },
-                [=] {
-                  return state->coefficients.value().reshape(Shape{config.basis, s.coordinates});
-                },
-                [=](const std::vector<Index>& ages) {
-                  return values_at(memory->basis(), state->coefficients.value(), place, ages);
-                }};
-          }};
-}
-
-inline Memory uniform(const Settings& s, double power, const char* color) {
-  using M = infty::UniformMemory<float>;
-  auto config = signal<M::Config>(s, s.numbers - s.block);
-  const Index functions = config.basis;
-  config.block = s.block;
-  config.power = power;
-  char name[40];
-  std::snprintf(name, sizeof name, "power %.3g", power);
-  const infty::PowerContraction rule{power};
-  const auto room = [s, rule](Index age) { return infty::room(rule, s.vectors, age); };
-  const auto waiting =
-      infty::pooled_writes(rule, s.block, config.resolved_least_share(), s.vectors);
-  return {name, std::string("power p = ") + (name + 6), color,
-          [=](Index age) {
-            if (age < waiting.held) return 1 / static_cast<double>(waiting.rate);
-            return infty::kept_by_signal(
-                static_cast<double>(functions),
-                infty::room(rule, s.vectors - waiting.held, age - waiting.held));
-          },
-          [=](Index) {
-            const auto memory = std::make_shared<M>(config);
-            const auto state = std::make_shared<M::State>(memory->make_state(1));
-            const auto place = places(s.vectors, room);
-            return Reader{
-                [=](const Vectors& x) { memory->write(*state, x); },
-                [=] {
-                  const Index m = waiting.rate;
-                  return joined(
-                      state->signal.coefficients.value().reshape(Shape{functions, s.coordinates}),
-                      state->means.value()
-                          .reshape(Shape{s.block, s.coordinates})
-                          .slice(0, (waiting.held + m - 1) / m));
-                },
-                [=](const std::vector<Index>& ages) {
-                  return values_at(memory->signal.basis(),
-                                   memory->seen(*state).coefficients.value(), place, ages);
-                }};
-          }};
 }
 
 inline infty::AttentionSizes attention_of(const Settings& s) {

@@ -4,6 +4,7 @@
 // say, go through every memory of the library, in a block with norms in front and as it is, from
 // streams that wish it ill. All answers and all of the state must be finite, a state that is full
 // must stay as large as it is, and a vector must take as much work at the end as at the beginning.
+// States of numbers of rows that cannot be must be refused.
 //
 //     endurance_family [--vectors N] [--only TEXT] [--limits]
 //
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -99,6 +101,22 @@ struct Result {
   double seconds = 0;          ///< in all
 };
 
+/// The first number of rows that no state can have and that is not refused; none, if all are.
+std::string taken_rows(const Layer& layer) {
+  constexpr Index most = std::numeric_limits<Index>::max();
+  for (const Index rows : {Index{0}, Index{-1}, -most - 1, (Index{1} << 56) + 1, most / 8, most}) {
+    std::string said;
+    try {
+      layer.make_state(rows);
+    } catch (const infty::ValueError& error) {
+      said = error.what();
+    }
+    if (said.find("batch is " + std::to_string(rows)) == std::string::npos)
+      return std::to_string(rows) + " rows are not refused, or otherwise: " + said;
+  }
+  return {};
+}
+
 /// Lengths of segments, 512 vectors in all: what memories collect vectors by divides that.
 constexpr std::array<Index, 9> lengths{64, 64, 64, 64, 1, 63, 64, 64, 64};
 constexpr Index cycle = 512;
@@ -106,6 +124,7 @@ constexpr Index cycle = 512;
 /// Lets streams through a state of a row each, ten times so many cycles.
 Result run(const Trial& trial, const Streams& rows, double most, Index cycles) {
   Layer layer = trial.make();
+  if (const std::string why = taken_rows(layer); !why.empty()) return {.broken = why};
   if (rows.front() == Stream::gates) open_gates(layer);
   const Index batch = std::ssize(rows);
   auto state = layer.make_state(batch);

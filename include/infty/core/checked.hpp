@@ -74,4 +74,11 @@ inline void require_sizes(std::string_view op, std::initializer_list<NamedSize> 
                     " there would be more than ", largest_size, " numbers");
 }
 
+/// Refuses a number of rows that no state can have. @throws infty::ValueError unless batch is in
+/// [1, `largest_size`]
+inline void require_rows(std::string_view op, Index batch) {
+  require(batch >= 1, op, "batch is ", batch, ": it must be >= 1");
+  require_sizes(op, {{"batch", batch}});
+}
+
 }  // namespace infty

@@ -107,7 +107,7 @@ class AssociativeMemory {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "AssociativeMemory::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("AssociativeMemory::make_state", batch);
     const Index H = config_.heads, F = config_.features();
     const auto zeros = [](Shape shape) { return V(Tensor<T, Backend>::zeros(shape)); };
     return {zeros(Shape{batch, H, F, d_ / H}), zeros(Shape{batch, H, config_.denominator ? F : 0}),

@@ -9,6 +9,7 @@
 
 #include <infty/autograd/activations.hpp>
 #include <infty/autograd/matmul.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/memory/engram_hash.hpp>
 #include <infty/memory/fwd.hpp>
@@ -126,7 +127,7 @@ class Engram {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "Engram::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("Engram::make_state", batch);
     return {Tensor<T, Backend>::zeros(Shape{batch, config_.max_ngram - 1}),
             V(Tensor<T, Backend>::zeros(Shape{batch, config_.reach(), d_}))};
   }

@@ -97,7 +97,7 @@ class Fifo {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch) const {
-    require(batch >= 1, "Fifo::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("Fifo::make_state", batch);
     return {Tensor<T, Backend>::zeros(Shape{batch, most_held(), model_dim_}),
             RowCounts(static_cast<std::size_t>(batch), 0)};
   }

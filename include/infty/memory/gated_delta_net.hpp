@@ -180,7 +180,7 @@ class GatedDeltaNet {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "GatedDeltaNet::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("GatedDeltaNet::make_state", batch);
     State state{V(Tensor<T, Backend>::zeros(memory_shape(batch))), {}, {}, {}};
     if (config_.convolution > 0) {
       state.query = query_convolution.make_state(batch);

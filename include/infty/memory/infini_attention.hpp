@@ -100,7 +100,7 @@ class InfiniAttention {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "InfiniAttention::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("InfiniAttention::make_state", batch);
     const auto zeros = [](Shape shape) { return V(Tensor<T, Backend>::zeros(shape)); };
     const RowCounts none(static_cast<std::size_t>(batch), 0);
     const Index H = sizes_.heads, D = sizes_.head_dim;

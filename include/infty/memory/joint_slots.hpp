@@ -99,7 +99,7 @@ class JointSlots {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index = 0) const {
-    require(batch >= 1, "JointSlots::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("JointSlots::make_state", batch);
     return {V(Tensor<T, Backend>::zeros(Shape{batch, bias.dim(0), bias.dim(1)}))};
   }
 

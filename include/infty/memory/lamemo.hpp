@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/fwd.hpp>
@@ -106,7 +107,7 @@ class LaMemo {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index = 0) const {
-    require(batch >= 1, "LaMemo::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("LaMemo::make_state", batch);
     const auto zeros = [&](Index width) {
       return Tensor<T, Backend>::zeros(Shape{batch, config_.capacity, width});
     };

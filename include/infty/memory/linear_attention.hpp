@@ -124,7 +124,7 @@ class LinearAttention {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "LinearAttention::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("LinearAttention::make_state", batch);
     State state{V(Tensor<T, Backend>::zeros(memory_shape(batch))), {}};
     if (config_.normalized) state.norm = V(Tensor<T, Backend>::zeros(norm_shape(batch)));
     return state;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include <infty/core/checked.hpp>
 #include <infty/eigen/default.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
@@ -87,7 +88,7 @@ class LongTermMemory {
   /// A state of fresh rows; row i draws the random numbers of stream `first_row` + i.
   /// @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "LongTermMemory::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("LongTermMemory::make_state", batch);
     return detail::fresh_long_term_state(config_.basis, config_.model_dim, resampler_.bins(),
                                          waiting_, batch, first_row);
   }

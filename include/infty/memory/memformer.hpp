@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/memory/gru_slot_writer.hpp>
 #include <infty/memory/memory.hpp>
@@ -105,7 +106,7 @@ class Memformer {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "Memformer::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("Memformer::make_state", batch);
     return {infty::make_state(attention, batch, first_row)};
   }
 

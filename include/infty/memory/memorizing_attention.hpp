@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
 #include <infty/memory/key_value_store.hpp>
@@ -118,7 +119,7 @@ class MemorizingAttention {
 
   /// A state of fresh rows, which hold nothing. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require_at_least("MemorizingAttention", "batch", batch, 1);
+    require_rows("MemorizingAttention::make_state", batch);
     return {KeyValueStore<T, Backend, Stored>(batch, key_heads_, sizes_.head_dim),
             fifo().make_state(batch)};
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/memory/memory.hpp>
 #include <infty/memory/with_memory.hpp>
@@ -74,7 +75,7 @@ class MemoryInFront {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "MemoryInFront::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("MemoryInFront::make_state", batch);
     return {infty::make_state(inner, batch, first_row),
             {nothing(batch), memory.make_state(batch, first_row)}};
   }

@@ -146,7 +146,7 @@ class MemoryTokens {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "MemoryTokens::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("MemoryTokens::make_state", batch);
     return {infty::make_state(inner, batch, first_row)};
   }
 

@@ -149,7 +149,7 @@ class MemSizer {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "MemSizer::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("MemSizer::make_state", batch);
     return {V(Tensor<T, Backend>::zeros(Shape{batch, config_.slots, width()})),
             RowCounts(static_cast<std::size_t>(batch), 0)};
   }

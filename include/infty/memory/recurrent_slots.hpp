@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/memory/slot_writer.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -82,7 +83,7 @@ class RecurrentSlots {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "RecurrentSlots::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("RecurrentSlots::make_state", batch);
     const Shape one = slots_shape();
     return {infty::make_state(inner, batch, first_row),
             V(Tensor<Scalar, BackendType>::zeros(Shape{batch, one[0], one[1]})),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/memory/memory_tokens.hpp>
 
 namespace infty {
@@ -99,7 +100,7 @@ class RecurrentTokens {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "RecurrentTokens::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("RecurrentTokens::make_state", batch);
     const Index m = initial.weight.dim(0), d = initial.weight.dim(1);
     return {infty::make_state(inner, batch, first_row),
             V(Tensor<Scalar, BackendType>::zeros(Shape{batch, m, d})),

@@ -72,6 +72,22 @@ inline double room(const PowerContraction& rule, Index written, Index age) {
 /// at most all.
 inline double kept_by_signal(double cells, double room) { return (std::min)(1.0, cells * room); }
 
+/// What several states together keep of a vector of which each by itself keeps one of these shares,
+/// in [0, 1]: o / (1 + o), o the sum of s / (1 - s). Exact where what else is in them, the noise of
+/// a read, is independent from state to state; less is kept where the same stands beside the vector
+/// in all of them. Once it is held as it was, all of it is kept.
+/// @throws infty::ValueError unless every share is in [0, 1]
+inline double kept_by_parts(const std::vector<double>& shares) {
+  double odds = 0;
+  for (const double share : shares) {
+    require(share >= 0 && share <= 1, "kept_by_parts", "a share is ", share,
+            ": it must be in [0, 1]");
+    if (share == 1) return 1;
+    odds += share / (1 - share);
+  }
+  return odds / (1 + odds);
+}
+
 /// What a queue keeps, Transformer-XL's memory: all of the last `capacity` vectors.
 inline double kept_by_queue(Index capacity, Index age) { return age < capacity ? 1 : 0; }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/activations.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/memory/ops/faded_sum.hpp>
 #include <infty/memory/ops/network_gradient.hpp>
@@ -86,7 +87,7 @@ class TitansMemory {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "TitansMemory::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("TitansMemory::make_state", batch);
     const RowCounts none(static_cast<std::size_t>(batch), 0);
     State state{
         {}, {}, {}, none, {zeros(Shape{batch, config_.chunk - 1, config_.model_dim}), none}};

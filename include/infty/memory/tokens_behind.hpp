@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -63,7 +64,7 @@ class TokensBehind {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "TokensBehind::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("TokensBehind::make_state", batch);
     return {infty::make_state(inner, batch, first_row)};
   }
 

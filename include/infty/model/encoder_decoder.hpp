@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/model/blocks.hpp>
 #include <infty/model/decoder_layer.hpp>
@@ -144,7 +145,7 @@ class EncoderDecoder {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "EncoderDecoder::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("EncoderDecoder::make_state", batch);
     return {infty::make_state(encoder, batch, first_row),
             infty::make_state(decoder, batch, first_row),
             RowCounts(static_cast<std::size_t>(batch), 0)};

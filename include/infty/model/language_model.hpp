@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -95,7 +96,7 @@ class LanguageModel {
   /// A state of fresh rows; row i draws its random numbers from stream `first_row` + i.
   /// @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index first_row = 0) const {
-    require(batch >= 1, "LanguageModel::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("LanguageModel::make_state", batch);
     return {infty::make_state(embedding, batch, first_row),
             infty::make_state(body, batch, first_row)};
   }

@@ -47,7 +47,7 @@ namespace detail {
 /// Keys and values of rows that have read nothing. @throws infty::ValueError unless batch >= 1
 template <class T, class B>
 HeldKeysAndValues<T, B> no_keys(const char* op, Index batch, Index width) {
-  require(batch >= 1, op, "batch is ", batch, ": it must be >= 1");
+  require_rows(op, batch);
   const Tensor<T, B> none(Shape{batch, 0, width});
   return {Variable<T, B>(none), Variable<T, B>(none),
           RowCounts(static_cast<std::size_t>(batch), 0)};

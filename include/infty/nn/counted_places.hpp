@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/state.hpp>
 #include <infty/nn/embedding.hpp>
@@ -55,7 +56,7 @@ struct CountedPlaces {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "CountedPlaces::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("CountedPlaces::make_state", batch);
     return {RowCounts(static_cast<std::size_t>(batch), 0)};
   }
 

@@ -202,7 +202,7 @@ class ShortConvolution {
 
   /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
   State make_state(Index batch, Index /*first_row*/ = 0) const {
-    require(batch >= 1, "ShortConvolution::make_state", "batch is ", batch, ": it must be >= 1");
+    require_rows("ShortConvolution::make_state", batch);
     return {V(Tensor<T, Backend>::zeros(Shape{batch, config_.reach(), weight.dim(0)}))};
   }
 
