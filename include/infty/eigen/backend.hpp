@@ -15,6 +15,7 @@
 #include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
+#include <infty/eigen/fused_top_k.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/eigen/parallel.hpp>
 
@@ -38,6 +39,8 @@ struct EigenBackend {
   using FusedPlainAttention = detail::FusedPlainAttention;
   /// The fused kernel of `token_losses`.
   using FusedTokenLosses = detail::FusedTokenLosses;
+  /// The fused kernel of a row of `top_k`.
+  using FusedTopK = detail::FusedTopK;
 
   /// Hands out a block of `HostPool`, aligned to 64 bytes. @throws std::bad_alloc
   static void* allocate(std::size_t bytes) { return HostPool::instance().allocate(bytes); }

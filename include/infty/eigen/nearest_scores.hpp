@@ -29,27 +29,31 @@ bool all_of(const Mask& mask) {
   return everywhere == ~std::uint64_t{0};
 }
 
-/// The lanes in which x exceeds another number, or one of them is NaN: a bit each, the first
-/// lowest.
-template <class Vector>
-std::uint64_t lanes_above(const Vector& x, const Vector& most) {
-  const auto above = ~(x <= most);
-  constexpr std::size_t bytes = sizeof above, each = sizeof above[0];
+/// The lanes of a mask that are set: a bit each, the first lowest.
+template <class Mask>
+std::uint64_t lanes_of(const Mask& mask) {
+  constexpr std::size_t bytes = sizeof mask, each = sizeof mask[0];
 #if defined(__AVX512DQ__) && !defined(__CUDACC__)
   if constexpr (bytes == 64 && each == 4)
-    return _mm512_movepi32_mask(std::bit_cast<__m512i>(above));
+    return _mm512_movepi32_mask(std::bit_cast<__m512i>(mask));
   else if constexpr (bytes == 64 && each == 8)
-    return _mm512_movepi64_mask(std::bit_cast<__m512i>(above));
+    return _mm512_movepi64_mask(std::bit_cast<__m512i>(mask));
 #elif defined(__AVX__) && !defined(__CUDACC__)
   if constexpr (bytes == 32 && each == 4)
-    return static_cast<std::uint64_t>(_mm256_movemask_ps(std::bit_cast<__m256>(above)));
+    return static_cast<std::uint64_t>(_mm256_movemask_ps(std::bit_cast<__m256>(mask)));
   else if constexpr (bytes == 32 && each == 8)
-    return static_cast<std::uint64_t>(_mm256_movemask_pd(std::bit_cast<__m256d>(above)));
+    return static_cast<std::uint64_t>(_mm256_movemask_pd(std::bit_cast<__m256d>(mask)));
 #endif
   std::uint64_t bits = 0;
   for (std::size_t lane = 0; lane < bytes / each; ++lane)
-    bits |= static_cast<std::uint64_t>(above[lane] != 0) << lane;
+    bits |= static_cast<std::uint64_t>(mask[lane] != 0) << lane;
   return bits;
+}
+
+/// The lanes in which x exceeds another number, or one of them is NaN.
+template <class Vector>
+std::uint64_t lanes_above(const Vector& x, const Vector& most) {
+  return lanes_of(~(x <= most));
 }
 
 /// The products of `rows` keys, which stand one behind the other, and of as many queries as fill so
