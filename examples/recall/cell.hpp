@@ -94,7 +94,15 @@ Cell cell_of(const Run& run, const Settings& s, const Task& task, const Size& si
     start = support::computed();
     cell.validation = evaluate(*model, training, s, task, run.memory, 2);
     cell.accuracy = evaluate(*model, training, s, task, run.memory, 3);
-    if (!task.distances.empty()) cell.distances = task.far(*model, run.memory);
+    // What is read is told as the steps that would have taken as long.
+    double steps = 0;
+    if (!task.distances.empty())
+      cell.distances = task.far(*model, run.memory, [&](Index tokens) {
+        steps += static_cast<double>(tokens) * cost_of_token(task);
+        const auto whole = static_cast<Index>(steps);
+        steps -= static_cast<double>(whole);
+        if (whole > 0) done(whole);
+      });
   } catch (const infty::NonFiniteError&) {
     cell.loss = -1;
   }

@@ -66,7 +66,8 @@ inline constexpr Index furthest_in_one = 1024;
 
 /// Adds the right answers of texts `first` to `first` + rows - 1, as `needle_at`.
 inline void add_needles(const support::Model& model, const Settings& s, const std::string& memory,
-                        Index first, Index rows, std::vector<DistancePoint>& points) {
+                        Index first, Index rows, std::vector<DistancePoint>& points,
+                        const Told& told) {
   const infty::NeedleTask task = needle_of(s);
   infty::Random random(0, 4);
   random.seek(static_cast<std::uint64_t>(first));
@@ -84,6 +85,7 @@ inline void add_needles(const support::Model& model, const Settings& s, const st
           throw support::Interrupted(signal, "stopped");
         const Index to = std::min(last, position + at_once * s.segment);
         model.observe(state, rows, needle_tokens(task, batch, position, to), s.segment);
+        told(rows * (to - position));
         position = to;
       }
       auto copy = state;
@@ -103,7 +105,7 @@ inline void add_needles(const support::Model& model, const Settings& s, const st
 /// so the questions, are others than those of `evaluate`. From where a state is no longer finite
 /// nothing is right. Throws support::Interrupted where a signal came.
 inline std::vector<DistancePoint> needle_at(const support::Model& model, const Settings& s,
-                                            const std::string& memory) {
+                                            const std::string& memory, const Told& told) {
   std::vector<Index> distances = s.distances;
   std::sort(distances.begin(), distances.end());
   std::vector<DistancePoint> points;
@@ -111,7 +113,7 @@ inline std::vector<DistancePoint> needle_at(const support::Model& model, const S
     if (!reads_in_one(memory) || distance <= furthest_in_one)
       points.push_back({distance, 0, s.needle_rows});
   for (Index first = 0; first < s.needle_rows; first += s.batch)
-    add_needles(model, s, memory, first, std::min(s.batch, s.needle_rows - first), points);
+    add_needles(model, s, memory, first, std::min(s.batch, s.needle_rows - first), points, told);
   return points;
 }
 
@@ -137,8 +139,8 @@ inline Task needle_task(const Settings& s) {
       .trainer = {.steps = s.needle_steps, .warmup_steps = s.warmup, .max_norm = s.clip},
       .batch = s.batch};
   out.distances = s.distances;
-  out.far = [s](const support::Model& model, const std::string& memory) {
-    return needle_at(model, s, memory);
+  out.far = [s](const support::Model& model, const std::string& memory, const Told& told) {
+    return needle_at(model, s, memory, told);
   };
   out.far_tokens = s.needle_rows * *std::ranges::max_element(s.distances);
   return out;

@@ -172,11 +172,10 @@ class Costs {
     } catch (const Measured&) {
     } catch (const infty::NonFiniteError&) {
     }
-    // Twice, without a gradient, by which a step is three times as long.
+    // Twice, without a gradient.
     double tokens = 2 * static_cast<double>(s.evaluation_sequences * planned.task->length);
     if (!planned.task->distances.empty()) tokens += static_cast<double>(planned.task->far_tokens);
-    cost.evaluation =
-        cost.step / 3 * tokens / static_cast<double>(planned.task->batch * planned.task->length);
+    cost.evaluation = cost.step * tokens * cost_of_token(*planned.task);
     return cost;
   }
 

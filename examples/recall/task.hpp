@@ -25,6 +25,9 @@ struct Source {
   Index examples = 0;
 };
 
+/// Is told of tokens that have been read.
+using Told = std::function<void(Index tokens)>;
+
 /// A task with known answers.
 struct Task {
   std::string name;
@@ -37,9 +40,11 @@ struct Task {
   double enough = 1;                  ///< an epoch that ends above this accuracy is the last one
 
   /// Further than training goes it is tested at these distances or lengths, of tokens, by
-  /// far(model, memory), which reads so many tokens.
+  /// far(model, memory, told), which reads so many tokens and calls told(tokens) for some of them
+  /// that have been read.
   std::vector<Index> distances = {};
-  std::function<std::vector<DistancePoint>(const support::Model&, const std::string&)> far = {};
+  std::function<std::vector<DistancePoint>(const support::Model&, const std::string&, const Told&)>
+      far = {};
   Index far_tokens = 0;
 };
 
@@ -48,6 +53,12 @@ struct Lesson {
   const Source* source = nullptr;
   Index first = 0, rows = 0;  ///< draws
 };
+
+/// What part of a step's cost a token costs that is read for no gradient, by which a step is three
+/// times as long.
+inline double cost_of_token(const Task& task) {
+  return 1 / (3 * static_cast<double>(task.batch * task.length));
+}
 
 /// Those of an epoch; one of fresh sequences is a step.
 inline std::vector<Lesson> lessons_of(const Task& task) {

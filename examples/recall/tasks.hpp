@@ -58,7 +58,7 @@ inline Task recall_task(const Settings& s) {
 /// has. From where a state is no longer finite nothing is right. Throws support::Interrupted where
 /// a signal came.
 inline std::vector<DistancePoint> sorted_at(const support::Model& model, const Settings& s,
-                                            const std::string& memory) {
+                                            const std::string& memory, const Told& told) {
   std::vector<DistancePoint> points;
   for (const Index length : s.test_lengths) {
     if (reads_in_one(memory) && length > furthest_in_one) continue;
@@ -78,6 +78,7 @@ inline std::vector<DistancePoint> sorted_at(const support::Model& model, const S
         continue;
       }
       point.right += marks.rows.at(s.symbols).first;
+      told(rows * length);
     }
   }
   return points;
@@ -90,8 +91,8 @@ inline Task sorting_task(const Settings& s, Index length) {
       infty::chance_accuracy(s.symbols, true),
       [task](Index batch, infty::Random& random) { return support::sample(task, batch, random); });
   out.distances = s.test_lengths;
-  out.far = [s](const support::Model& model, const std::string& memory) {
-    return sorted_at(model, s, memory);
+  out.far = [s](const support::Model& model, const std::string& memory, const Told& told) {
+    return sorted_at(model, s, memory, told);
   };
   for (const Index tested : s.test_lengths) out.far_tokens += s.test_sequences * tested;
   return out;
