@@ -30,6 +30,13 @@ struct AttentionBackward : AttentionTiles<T> {
   INFTY_HOST_DEVICE T weight(int h, int c, T products, T log_of_sum) const {
     return math::exp(this->score(h, c, products) - log_of_sum);
   }
+  /// The same of any query and key, 0 where the pair is not.
+  INFTY_HOST_DEVICE T weight_if_visible(int h, int query, int key, int begin, T products,
+                                        T log_of_sum) const {
+    return this->visible(query, key, begin)
+               ? weight(h, this->distance(query, key), products, log_of_sum)
+               : T(0);
+  }
   /// The gradient of the sum of a pair's two products, from its weight and the product of its value
   /// with the gradient of the query's result.
   INFTY_HOST_DEVICE T score_gradient(T weight, T product, T row_delta) const {
@@ -89,9 +96,7 @@ struct AttentionQueryGradient : AttentionBackward<T> {
     };
     for (int key = begin / keys * keys; key < this->memory() + last; key += keys) {
       const auto weight = [&](int i, int j, T products) {
-        return this->visible(first + i, key + j, begin)
-                   ? this->weight(h, this->distance(first + i, key + j), products, log_sums[i])
-                   : T(0);
+        return this->weight_if_visible(h, first + i, key + j, begin, products, log_sums[i]);
       };
       const auto copy_band = [&] {
         copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys,
@@ -178,9 +183,7 @@ struct AttentionKeyGradient : AttentionBackward<T> {
       Products::template banded<true, true>(
           block, rows, width, x, k, band, p, [&](int i, int j, T products) {
             p[i * of_scores + j] =
-                this->visible(first + i, key + j, begin)
-                    ? this->weight(h, this->distance(first + i, key + j), products, log_sums[i])
-                    : T(0);
+                this->weight_if_visible(h, first + i, key + j, begin, products, log_sums[i]);
           });
       copy_tile(block, this->output_gradient(b, h, first, x));
       Products::add_transposed(block, keys, width, rows, p, x, dv);
