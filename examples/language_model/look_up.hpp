@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/gather.hpp>
+#include <infty/autograd/shape.hpp>
 #include <infty/nn/beam_search.hpp>
 #include <infty/retrieval/continuous_cache.hpp>
 

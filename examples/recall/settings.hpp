@@ -68,7 +68,7 @@ struct Settings {
                                  .feed_forward = 64,
                                  .pre_norm = true,
                                  .embedding_deviation = 0};
-  Index segment = 16, compression_rate = 4;
+  Index parameters = 0, segment = 16, compression_rate = 4;
   double share = .5;
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .bins = 32};
@@ -147,6 +147,8 @@ void each_setting(Settings& s, See&& see) {
 
   const char* const model = "The models";
   support::each_transformer_setting(model, s.model, see);
+  see(model, "parameters", s.parameters,
+      "widen the feed-forward layers until every model has about so many; 0: as they are");
   see(model, "segment", s.segment, "tokens that are read at once");
   see(model, "share", s.share, "of a state that is compressed, or the LTM, where there is one");
   see(model, "compression-rate", s.compression_rate, "vectors that become a compressed one");

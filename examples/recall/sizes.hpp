@@ -11,6 +11,7 @@
 
 #include <infty/core/pool.hpp>
 
+#include "../support/feed_width.hpp"
 #include "../support/model.hpp"
 #include "../support/model_need.hpp"
 #include "mqar.hpp"
@@ -161,7 +162,9 @@ inline bool is_lookup(const std::string& word) {
 }
 
 /// The model of a word, with as long a memory as fits into the bytes of a
-/// Transformer-XL's state that has so many of vectors; none if the least memory needs more.
+/// Transformer-XL's state that has so many of vectors; none if the least memory needs more. Where
+/// the settings say how many parameters there are to be, and the memory leaves any to them, its
+/// feed-forward layers are as wide as that makes them.
 /// @param sub_keys  of a lookup
 inline std::optional<Size> fitted(const Settings& s, const std::string& word, Index bytes,
                                   Index sub_keys = 1) {
@@ -178,7 +181,10 @@ inline std::optional<Size> fitted(const Settings& s, const std::string& word, In
     length = greatest(least_length(s, word),
                       [&](Index n) { return full_bytes(s, config(n)) <= allowed; });
   if (!length) return std::nullopt;
-  const auto made = config(*length);
+  auto made = config(*length);
+  if (s.parameters > 0)  // which leave its state as it is
+    support::fit_feed_width(made.transformer.feed_forward, s.parameters,
+                            [&] { return support::make_model(made)->parameters(); });
   return Size{made, full_bytes(s, made), held_bytes(s, made)};
 }
 

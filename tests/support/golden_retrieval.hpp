@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/gather.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/nn/beam_search.hpp>
 #include <infty/nn/cross_entropy.hpp>

@@ -13,6 +13,7 @@
 #include <infty/train/checkpoint.hpp>
 
 #include "../claims.hpp"
+#include "../feed_width.hpp"
 #include "../fingerprint.hpp"
 #include "../json.hpp"
 #include "../model_need.hpp"
@@ -227,17 +228,10 @@ inline std::unique_ptr<support::Model> load_model(const Settings& s, const Token
 inline Settings sized(Settings s, const Corpus& corpus) {
   check_training(s, corpus);
   if (s.parameters == 0) return s;
-  const auto parameters_of = [&](const Settings& of) {
-    return make_model(of, corpus.tokenizer.size())->parameters();
-  };
-  // A unit of width has a row, a column and a bias in each layer that has no lookup in its place.
-  Settings wider = s;
-  ++wider.model.feed_forward;
-  const Index now = parameters_of(s), unit = parameters_of(wider) - now;
-  const Index lacking = s.parameters - now;
-  if (unit == 0) return s;
-  s.model.feed_forward += (lacking >= 0 ? lacking + unit / 2 : lacking - unit / 2) / unit;
-  infty::require(s.model.feed_forward >= 1, "language_model", "--parameters is ", s.parameters,
+  const bool fits = support::fit_feed_width(s.model.feed_forward, s.parameters, [&] {
+    return make_model(s, corpus.tokenizer.size())->parameters();
+  });
+  infty::require(fits, "language_model", "--parameters is ", s.parameters,
                  ": the model has more without any feed-forward layer");
   return s;
 }
