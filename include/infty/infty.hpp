@@ -43,6 +43,7 @@
 #include <infty/core/kernel/nearest.hpp>
 #include <infty/core/kernel/plain_attention.hpp>
 #include <infty/core/kernel/token_losses.hpp>
+#include <infty/core/kernel/top_k.hpp>
 #include <infty/core/log.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/member_list.hpp>
@@ -410,6 +411,7 @@
 #include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
+#include <infty/eigen/fused_top_k.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/include.hpp>
 #include <infty/eigen/lanes.hpp>

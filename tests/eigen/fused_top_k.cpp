@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <infty/autograd/top_k.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/random.hpp>
 #include <infty/eigen/backend.hpp>

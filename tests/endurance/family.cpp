@@ -101,8 +101,10 @@ struct Result {
   double seconds = 0;          ///< in all
 };
 
-/// The first number of rows that no state can have and that is not refused; none, if all are.
+/// The first number of rows that no state can have and that is not refused; none, if all are, or
+/// if states hold nothing.
 std::string taken_rows(const Layer& layer) {
+  if (bytes_of(layer.make_state(1)) == 0) return {};
   constexpr Index most = std::numeric_limits<Index>::max();
   for (const Index rows : {Index{0}, Index{-1}, -most - 1, (Index{1} << 56) + 1, most / 8, most}) {
     std::string said;

@@ -14,6 +14,22 @@ struct TopK {
   Tensor<Index, B> indices;  ///< [..., k]
 };
 
+namespace detail {
+
+/// The composition that defines a row of `top_k`, by a heap. It runs on every backend.
+template <class B>
+struct ComposedTopK {
+  template <class Own = B>
+  using Kernel = typename Own::FusedTopK;
+
+  template <class T>
+  INFTY_HOST_DEVICE static void row(Index n, Index k, const T* x, Index* out) {
+    row_top_k(n, k, x, out);
+  }
+};
+
+}  // namespace detail
+
 /// The k largest of the last dimension, [..., n] -> [..., k], the largest first, as torch.topk. Of
 /// equal ones those with lower indices come first, on every backend; NaN counts as the largest.
 /// Gradients flow to what was selected.

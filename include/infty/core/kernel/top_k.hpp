@@ -126,16 +126,4 @@ INFTY_HOST_DEVICE void row_top_k(Index n, Index k, const T* x, Index* out) {
   }
 }
 
-/// The composition that defines a row of `top_k`, by a heap. It runs on every backend.
-template <class B>
-struct ComposedTopK {
-  template <class Own = B>
-  using Kernel = typename Own::FusedTopK;
-
-  template <class T>
-  INFTY_HOST_DEVICE static void row(Index n, Index k, const T* x, Index* out) {
-    row_top_k(n, k, x, out);
-  }
-};
-
 }  // namespace infty::detail

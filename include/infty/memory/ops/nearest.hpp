@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include <infty/autograd/top_k.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/nearest.hpp>
-#include <infty/core/kernel/top_k.hpp>
 #include <infty/core/number.hpp>
 #include <infty/memory/key_value_store.hpp>
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <infty/autograd/top_k.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/kernel/chosen.hpp>
-#include <infty/core/kernel/top_k.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/weighted_rows.hpp>
 
