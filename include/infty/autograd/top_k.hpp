@@ -28,6 +28,16 @@ struct ComposedTopK {
   }
 };
 
+/// A row by the backend's kernel or the composition. No backend brings one that a device runs.
+template <class B, class T>
+INFTY_HOST_DEVICE void chosen_row_top_k(Index n, Index k, const T* x, Index* out) {
+#if defined(__CUDA_ARCH__)
+  ComposedTopK<B>::row(n, k, x, out);
+#else
+  chosen_t<ComposedTopK<B>>::row(n, k, x, out);
+#endif
+}
+
 }  // namespace detail
 
 /// The k largest of the last dimension, [..., n] -> [..., k], the largest first, as torch.topk. Of
@@ -45,7 +55,7 @@ TopK<T, B> top_k(const Variable<T, B>& scores, Index k) {
   const T* const x = scores.value().data();
   Index* const to = indices.data();
   B::for_each_row(rows, 4 * n, [=] INFTY_HOST_DEVICE(Index i) {
-    detail::chosen_t<detail::ComposedTopK<B>>::row(n, k, x + i * n, to + i * k);
+    detail::chosen_row_top_k<B>(n, k, x + i * n, to + i * k);
   });
   return {detail::gather_known(scores, indices), indices};
 }

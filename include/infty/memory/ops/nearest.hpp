@@ -27,7 +27,7 @@ void keep_nearest(Index rows, Index width, Index held, Index added, Index base, 
   B::for_each_row(rows, 4 * n, [=] INFTY_HOST_DEVICE(Index row) {
     T *const all = x + row * width, *const best = scores + row * k;
     Index *const at = order + row * k, *const next = names + row * k, *const to = indices + row * k;
-    chosen_t<ComposedTopK<B>>::row(n, kept, all, at);
+    chosen_row_top_k<B>(n, kept, all, at);
     for (Index j = 0; j < kept; ++j) {
       best[j] = all[at[j]];
       next[j] = at[j] < held ? to[at[j]] : base + at[j] - held;

@@ -6,7 +6,6 @@
 
 #include <infty/autograd/top_k.hpp>
 #include <infty/core/checked.hpp>
-#include <infty/core/kernel/chosen.hpp>
 #include <infty/nn/embedding.hpp>
 #include <infty/nn/weighted_rows.hpp>
 
@@ -76,7 +75,7 @@ void search_product_keys(Index rows, Index k, const T* queries, const Tensor<T, 
                .inner = 2 * heads},
               T(1), queries + begin * 2 * heads * half, keys.data(), T(0), half_scores);
     B::for_each_row(count * heads * 2, 4 * n, [=] INFTY_HOST_DEVICE(Index i) {
-      chosen_t<ComposedTopK<B>>::row(n, k, half_scores + i * n, found + (i / 2 * 3 + i % 2) * k);
+      chosen_row_top_k<B>(n, k, half_scores + i * n, found + (i / 2 * 3 + i % 2) * k);
     });
     T* const score = scores + begin * heads * k;
     Index* const slot = slots + begin * heads * k;
