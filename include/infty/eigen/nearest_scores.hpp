@@ -85,7 +85,7 @@ bool exceeding_products(Index head_dim, const T* keys, const T* offsets, const T
     }
   }
   if (!all) {
-    Mask below = ~Mask{};
+    Mask below = sum[0][0] <= S::load(least);  // and not ~Mask{}, which nvcc's front end ends at
     INFTY_UNROLL(2)
     for (int v = 0; v < vectors; ++v) {
       const typename S::Vector most = S::load(least + v * S::width);
