@@ -178,6 +178,19 @@ TEST_CASE("-ffast-math: NaN is the largest, and likelier than nothing") {
   put(x.data() + 30, Wrong::nan);
   put(x.data() + 12, Wrong::infinity);
   CHECK(infty::top_k(Variable<float>(x), 3).indices.to_vector() == std::vector<Index>{7, 30, 12});
+  // A row that is long enough for the CPU's kernel, whose last elements fill no vector.
+  auto row = uniform_tensor<float>({1, 605}, random);
+  put(row.data() + 604, Wrong::nan);
+  put(row.data() + 99, Wrong::infinity);
+  auto found = infty::top_k(Variable<float>(row), 32).indices.to_vector();
+  CHECK(found[0] == 604);
+  CHECK(found[1] == 99);
+  put(row.data() + 300, Wrong::nan);
+  found = infty::top_k(Variable<float>(row), 32).indices.to_vector();
+  CHECK(std::vector<Index>(found.begin(), found.begin() + 3) == std::vector<Index>{300, 604, 99});
+  for (Index i = 0; i < row.size(); ++i) put(row.data() + i, Wrong::nan);
+  found = infty::top_k(Variable<float>(row), 32).indices.to_vector();
+  for (Index i = 0; i < 32; ++i) CHECK(found[static_cast<std::size_t>(i)] == i);
   auto scores = Tensor<float>::full({1, 3}, 1);
   put(scores.data(), Wrong::nan);
   CHECK(infty::argmax(scores).item() == 1);

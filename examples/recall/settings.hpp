@@ -148,7 +148,7 @@ void each_setting(Settings& s, See&& see) {
   const char* const model = "The models";
   support::each_transformer_setting(model, s.model, see);
   see(model, "parameters", s.parameters,
-      "widen the feed-forward layers until every model has about so many; 0: as they are");
+      "widen feed-forward layers until a model that has any has about so many; 0: as they are");
   see(model, "segment", s.segment, "tokens that are read at once");
   see(model, "share", s.share, "of a state that is compressed, or the LTM, where there is one");
   see(model, "compression-rate", s.compression_rate, "vectors that become a compressed one");

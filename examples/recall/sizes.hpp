@@ -163,8 +163,9 @@ inline bool is_lookup(const std::string& word) {
 
 /// The model of a word, with as long a memory as fits into the bytes of a
 /// Transformer-XL's state that has so many of vectors; none if the least memory needs more. Where
-/// the settings say how many parameters there are to be, and the memory leaves any to them, its
-/// feed-forward layers are as wide as that makes them.
+/// the settings say how many parameters there are to be, its feed-forward layers, if it has any,
+/// are as wide as that makes them; with more than so many in the rest of the model they stay as
+/// they are.
 /// @param sub_keys  of a lookup
 inline std::optional<Size> fitted(const Settings& s, const std::string& word, Index bytes,
                                   Index sub_keys = 1) {
@@ -220,7 +221,7 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
       config.transformer.vocabulary = vocabulary;
       const support::ModelNeed model(config);
       const double filled = number(vectors) * number(s.compression_rate) + 2 * number(s.segment);
-      return model.model() + model.state(rows) +
+      return std::max(model.model(), 4 * sizeof(float) * number(s.parameters)) + model.state(rows) +
              (reads_in_one(memory)
                   ? model.segment(rows, number(length + answer), true)
                   : std::max(model.segment(rows, number(std::min(s.segment, length)), false),

@@ -179,7 +179,7 @@ int main(int argc, char** argv) {
     add_option(app, "--numbers", s.numbers, "that a memory has for each coordinate", {8, 1024})
         ->capture_default_str();
     add_option(app, "--block", s.block, "means among them that a uniform memory writes together",
-               {1, 1024})
+               {2, 1024})
         ->capture_default_str();
     add_option(app, "--coordinates", s.coordinates, "of a vector, samples of each measurement",
                {4, 1 << 16})

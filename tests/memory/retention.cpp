@@ -158,25 +158,6 @@ TEST_CASE("kept_by_map: the best read of a queue, of means and of sums") {
   CHECK_THROWS_AS(infty::kept_by_map(unit_vectors(3)), infty::ShapeError);
 }
 
-TEST_CASE("kept_by_parts: two sights of a vector, with noise of their own or the same") {
-  using namespace kept;
-  // x0 + 2 x1 and 3 x0 + x2: shares 1/5 and 9/10 by themselves, 1 - 1 / (1 + 1/4 + 9) of both.
-  const auto apart = Tensor<double>::from(Shape{2, 3}, {1, 2, 0, 3, 0, 1});
-  CHECK(infty::kept_by_map(apart, 1e-7)[0] == Approx(infty::kept_by_parts({.2, .9})).epsilon(1e-9));
-  CHECK(infty::kept_by_parts({.2, .9}) == Approx(1 - 1 / 10.25));
-  // The same sight twice is worth no more than once.
-  const auto twice = Tensor<double>::from(Shape{2, 3}, {1, 2, 0, 1, 2, 0});
-  CHECK(infty::kept_by_map(twice, 1e-4)[0] == Approx(.2).epsilon(1e-3));
-  CHECK(infty::kept_by_parts({.2, .2}) > .3);
-  CHECK(infty::kept_by_parts({.3}) == Approx(.3));
-  CHECK(infty::kept_by_parts({.3, 0, 0}) == Approx(.3));
-  CHECK(infty::kept_by_parts({.3, 1}) == 1);
-  CHECK(infty::kept_by_parts({}) == 0);
-  for (const double wrong : {-.1, 1.1, std::nan("")})
-    CHECK_THROWS_WITH(infty::kept_by_parts({.5, wrong}),
-                      Catch::Contains("[kept_by_parts] a share"));
-}
-
 TEST_CASE("kept_by_queue, kept_by_compression: what the memories hold") {
   using namespace kept;
   constexpr Index n = 60;

@@ -6,7 +6,6 @@
 #include <sstream>
 #include <string_view>
 
-#include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/number.hpp>

@@ -15,10 +15,10 @@
 
 namespace infty::detail {
 
-/// A row of `top_k` by vectors. The row is dealt out to some more than 2 k groups: as many elements
-/// as there are groups whose largest is at least the k-th of these are so, too, so that none below
-/// it counts. Some 1.4 k of a row in no order are left, and each learns its place by counting those
-/// before it. Rows of which more are left, and of small n or large k, go by a heap.
+/// A row of `top_k` by vectors. The row is dealt out to 2 k groups or a few more: k of these have
+/// an element as large as the k-th of their largest, so that nothing below it counts. Some 1.4 k of
+/// a row in no order are left, and each learns its place by counting those before it. Rows of which
+/// more are left, and of small n or large k, go by a heap.
 struct FusedTopK {
   static constexpr Index most_k = 128;  ///< for which there is room
   static constexpr Index room = 512;    ///< for elements that may count
@@ -39,7 +39,7 @@ struct FusedTopK {
   template <class T>
   static constexpr Index most_indices = (std::numeric_limits<Lane<T>>::max)();
 
-  /// Whether there was room.
+  /// Whether there was room, and no NaN.
   template <class T>
   static bool by_vectors(Index n, Index k, Index groups, const T* x, Index* out) {
     using S = Simd<T>;
@@ -52,7 +52,6 @@ struct FusedTopK {
       if (held + std::popcount(wanted) > room) return false;
       for (; wanted != 0; wanted &= wanted - 1) {
         const Index i = from + std::countr_zero(wanted);
-        if (math::is_nan_at(x + i)) return false;
         score[held] = x[i];
         index[held++] = static_cast<Lane<T>>(i);
       }
@@ -60,10 +59,19 @@ struct FusedTopK {
     };
     Index i = 0;
     const typename S::Vector limit = least - typename S::Vector{};
-    for (; i + S::width <= n; i += S::width)
-      if (!keep(lanes_of(~(S::load(x + i) < limit)), i)) return false;
-    for (; i < n; ++i)
-      if (!keep(x[i] < least ? 0 : 1, i)) return false;
+    constexpr Lane<T> sizes = (std::numeric_limits<Lane<T>>::max)();  // all bits but the sign
+    typename L::Vector nan{};  // seen by its bits, which -ffast-math leaves alone
+    for (; i + S::width <= n; i += S::width) {
+      nan |= (L::load(reinterpret_cast<const Lane<T>*>(x + i)) & sizes) >
+             static_cast<Lane<T>>(math::detail::infinite_bits<T>);
+      if (!keep(lanes_of(S::load(x + i) >= limit), i)) return false;
+    }
+    bool none = lanes_of(nan) == 0;
+    for (; i < n; ++i) {
+      none &= !math::is_nan_at(x + i);
+      if (!keep(x[i] >= least ? 1 : 0, i)) return false;
+    }
+    if (!none || held < k) return false;
     for (Index j = held; j < held + S::width; ++j) {
       score[j] = -math::infinity<T>;
       index[j] = (std::numeric_limits<Lane<T>>::max)();

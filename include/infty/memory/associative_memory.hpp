@@ -105,7 +105,7 @@ class AssociativeMemory {
     see("strength", strength);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("AssociativeMemory::make_state", batch);
     const Index H = config_.heads, F = config_.features();

@@ -125,7 +125,7 @@ class Engram {
     see("taps", taps);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("Engram::make_state", batch);
     return {Tensor<T, Backend>::zeros(Shape{batch, config_.max_ngram - 1}),

@@ -95,7 +95,7 @@ class Fifo {
   /// Most vectors that a row holds, capacity + stride - 1.
   Index most_held() const { return capacity_ + stride_ - 1; }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch) const {
     require_rows("Fifo::make_state", batch);
     return {Tensor<T, Backend>::zeros(Shape{batch, most_held(), model_dim_}),

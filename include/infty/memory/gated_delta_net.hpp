@@ -178,7 +178,7 @@ class GatedDeltaNet {
     see("out", out);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("GatedDeltaNet::make_state", batch);
     State state{V(Tensor<T, Backend>::zeros(memory_shape(batch))), {}, {}, {}};

@@ -98,7 +98,7 @@ class InfiniAttention {
     see("gate", gate);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("InfiniAttention::make_state", batch);
     const auto zeros = [](Shape shape) { return V(Tensor<T, Backend>::zeros(shape)); };

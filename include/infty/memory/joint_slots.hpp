@@ -97,7 +97,7 @@ class JointSlots {
   /// Padding in front, as the pass tells it, changes no answer.
   bool reads_padded() const { return true; }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index = 0) const {
     require_rows("JointSlots::make_state", batch);
     return {V(Tensor<T, Backend>::zeros(Shape{batch, bias.dim(0), bias.dim(1)}))};

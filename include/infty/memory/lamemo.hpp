@@ -105,7 +105,7 @@ class LaMemo {
     if (config_.has_future_bias()) see("future_bias", future_bias);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index = 0) const {
     require_rows("LaMemo::make_state", batch);
     const auto zeros = [&](Index width) {

@@ -122,7 +122,7 @@ class LinearAttention {
     if (config_.gate) see("gate", gate);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("LinearAttention::make_state", batch);
     State state{V(Tensor<T, Backend>::zeros(memory_shape(batch))), {}};

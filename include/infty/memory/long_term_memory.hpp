@@ -86,7 +86,7 @@ class LongTermMemory {
   }
 
   /// A state of fresh rows; row i draws the random numbers of stream `first_row` + i.
-  /// @throws infty::ValueError unless batch >= 1
+  /// @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("LongTermMemory::make_state", batch);
     return detail::fresh_long_term_state(config_.basis, config_.model_dim, resampler_.bins(),

@@ -104,7 +104,7 @@ class Memformer {
   /// Whether padding changes no answer, which is the attention's to say.
   bool reads_padded() const { return infty::reads_padded(attention); }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("Memformer::make_state", batch);
     return {infty::make_state(attention, batch, first_row)};

@@ -117,7 +117,8 @@ class MemorizingAttention {
   /// The constants as given.
   const Config& config() const { return config_; }
 
-  /// A state of fresh rows, which hold nothing. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows, which hold nothing. @throws infty::ValueError unless 1 <= batch <=
+  /// `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("MemorizingAttention::make_state", batch);
     return {KeyValueStore<T, Backend, Stored>(batch, key_heads_, sizes_.head_dim),

@@ -73,7 +73,7 @@ class MemoryInFront {
     see("queries", queries);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("MemoryInFront::make_state", batch);
     return {infty::make_state(inner, batch, first_row),

@@ -144,7 +144,7 @@ class MemoryTokens {
   /// Whether padding behind the tokens changes no answer, which is the stack's to say.
   bool reads_padded() const { return infty::reads_padded(inner) && !config_.behind; }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("MemoryTokens::make_state", batch);
     return {infty::make_state(inner, batch, first_row)};

@@ -147,7 +147,7 @@ class MemSizer {
     see("right_norm", right_norm);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("MemSizer::make_state", batch);
     return {V(Tensor<T, Backend>::zeros(Shape{batch, config_.slots, width()})),

@@ -81,7 +81,7 @@ class RecurrentSlots {
   /// Whether padding changes neither answers nor slots, which is the stack's to say.
   bool reads_padded() const { return writes_padded && infty::reads_padded(inner); }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("RecurrentSlots::make_state", batch);
     const Shape one = slots_shape();

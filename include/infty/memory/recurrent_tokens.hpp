@@ -98,7 +98,7 @@ class RecurrentTokens {
     see("initial", initial);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("RecurrentTokens::make_state", batch);
     const Index m = initial.weight.dim(0), d = initial.weight.dim(1);

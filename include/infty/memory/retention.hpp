@@ -74,8 +74,9 @@ inline double kept_by_signal(double cells, double room) { return (std::min)(1.0,
 
 /// What several states together keep of a vector of which each by itself keeps one of these shares,
 /// in [0, 1]: o / (1 + o), o the sum of s / (1 - s). Exact where what else is in them, the noise of
-/// a read, is independent from state to state; less is kept where the same stands beside the vector
-/// in all of them. Once it is held as it was, all of it is kept.
+/// a read, is independent from state to state. Where it is shared it may be more, for noise can be
+/// taken from noise, or less, where two states say the same. Once a vector is held as it was, all
+/// of it is kept.
 /// @throws infty::ValueError unless every share is in [0, 1]
 inline double kept_by_parts(const std::vector<double>& shares) {
   double odds = 0;

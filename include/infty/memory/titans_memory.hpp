@@ -85,7 +85,7 @@ class TitansMemory {
     if (out.weight.size() > 0) see("out", out);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("TitansMemory::make_state", batch);
     const RowCounts none(static_cast<std::size_t>(batch), 0);

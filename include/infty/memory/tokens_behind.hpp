@@ -62,7 +62,7 @@ class TokensBehind {
     if (places.size() > 0) see("places", places);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("TokensBehind::make_state", batch);
     return {infty::make_state(inner, batch, first_row)};

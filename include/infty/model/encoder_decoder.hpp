@@ -143,7 +143,7 @@ class EncoderDecoder {
     head.visit(see);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("EncoderDecoder::make_state", batch);
     return {infty::make_state(encoder, batch, first_row),

@@ -94,7 +94,7 @@ class LanguageModel {
   }
 
   /// A state of fresh rows; row i draws its random numbers from stream `first_row` + i.
-  /// @throws infty::ValueError unless batch >= 1
+  /// @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     require_rows("LanguageModel::make_state", batch);
     return {infty::make_state(embedding, batch, first_row),

@@ -44,7 +44,8 @@ struct HeldKeysAndValues {
 
 namespace detail {
 
-/// Keys and values of rows that have read nothing. @throws infty::ValueError unless batch >= 1
+/// Keys and values of rows that have read nothing. @throws infty::ValueError unless 1 <= batch <=
+/// `largest_size`
 template <class T, class B>
 HeldKeysAndValues<T, B> no_keys(const char* op, Index batch, Index width) {
   require_rows(op, batch);
@@ -105,7 +106,7 @@ class CachedAttention {
     maps.visit(see);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     return detail::no_keys<T, Backend>("CachedAttention::make_state", batch, width());
   }

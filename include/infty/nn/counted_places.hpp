@@ -54,7 +54,7 @@ struct CountedPlaces {
     see("places", places);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("CountedPlaces::make_state", batch);
     return {RowCounts(static_cast<std::size_t>(batch), 0)};

@@ -200,7 +200,7 @@ class ShortConvolution {
     if (bias.size() > 0) see("bias", bias);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     require_rows("ShortConvolution::make_state", batch);
     return {V(Tensor<T, Backend>::zeros(Shape{batch, config_.reach(), weight.dim(0)}))};

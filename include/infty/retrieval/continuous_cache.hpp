@@ -135,9 +135,9 @@ class ContinuousCache {
   /// The constants as given.
   const ContinuousCacheConfig& config() const { return config_; }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch) const {
-    require_at_least("ContinuousCache::make_state", "batch", batch, 1);
+    require_rows("ContinuousCache::make_state", batch);
     return {Tensor<T, Backend>::zeros(Shape{batch, config_.window, d_}),
             Tensor<Index, Backend>::zeros(Shape{batch, config_.window}),
             RowCounts(static_cast<std::size_t>(batch), 0)};

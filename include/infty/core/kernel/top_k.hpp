@@ -24,7 +24,7 @@ INFTY_HOST_DEVICE bool comes_before(const T* x, Index i, Index j) {
 template <class T>
 INFTY_HOST_DEVICE bool any_above(Index n, const T* x, T most) {
   int above = 0;
-  for (Index i = 0; i < n; ++i) above |= x[i] <= most ? 0 : 1;
+  for (Index i = 0; i < n; ++i) above |= !math::is_nan_at(x + i) && x[i] <= most ? 0 : 1;
   return above != 0;
 }
 
