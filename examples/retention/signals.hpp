@@ -90,20 +90,16 @@ inline Memory fixed(const Settings& s, double tau, const char* color) {
 
 using Uniform = infty::UniformMemory<float>;
 
-/// How a stream of so many waits in a memory that is written by blocks.
-inline infty::PooledWrites waiting_of(const Uniform::Config& c, const infty::ContractionRule& rule,
-                                      Index vectors) {
-  return infty::pooled_writes(rule, c.block, c.resolved_least_share(), vectors);
-}
-
-/// What a memory that is written by blocks keeps of a vector of this age: of what waits a mean's
-/// share, of the rest the signal's, by the room that each has there.
-inline double kept_by_blocks(const Uniform::Config& c, const infty::PooledWrites& waiting,
-                             const std::function<double(Index written, Index age)>& room,
-                             Index vectors, Index age) {
-  if (age < waiting.held) return 1 / static_cast<double>(waiting.rate);
-  return infty::kept_by_signal(static_cast<double>(c.basis),
-                               room(vectors - waiting.held, age - waiting.held));
+/// What a memory that is written by blocks keeps of a vector behind a stream of so many, by its
+/// age: of what waits a mean's share, of the rest the signal's, by the room that each has there.
+inline std::function<double(Index)> kept_by_blocks(
+    const Uniform::Config& c, const infty::ContractionRule& rule,
+    const std::function<double(Index written, Index age)>& room, Index vectors) {
+  const auto waiting = infty::pooled_writes(rule, c.block, c.resolved_least_share(), vectors);
+  return [=, cells = static_cast<double>(c.basis)](Index age) {
+    if (age < waiting.held) return 1 / static_cast<double>(waiting.rate);
+    return infty::kept_by_signal(cells, room(vectors - waiting.held, age - waiting.held));
+  };
 }
 
 /// All numbers of such a memory, [N + means that wait, d].
@@ -122,10 +118,8 @@ inline Memory uniform(const Settings& s, double power, const char* color) {
   std::snprintf(name, sizeof name, "power %.3g", power);
   const infty::PowerContraction rule{power};
   const auto room = [rule](Index written, Index age) { return infty::room(rule, written, age); };
-  const auto waiting = waiting_of(config, rule, s.vectors);
   return {name, std::string("power p = ") + (name + 6), color,
-          [=](Index age) { return kept_by_blocks(config, waiting, room, s.vectors, age); },
-          [=](Index) {
+          kept_by_blocks(config, rule, room, s.vectors), [=](Index) {
             const auto memory = std::make_shared<Uniform>(config);
             const auto state = std::make_shared<Uniform::State>(memory->make_state(1));
             const auto place = places(s.vectors, [=](Index age) { return room(s.vectors, age); });
@@ -149,30 +143,29 @@ inline Memory fixed_and_uniform(const Settings& s, double tau, const char* color
   const infty::PowerContraction power;
   const auto config = infty::mixed_config(one, {fixed, power}, infty::MixedReading::gate);
   const auto first = config.resolved_part(0), second = config.resolved_part(1);
-  const auto first_waits = waiting_of(first, fixed, s.vectors),
-             second_waits = waiting_of(second, power, s.vectors);
+  const auto of_first = kept_by_blocks(
+      first, fixed,
+      [=](Index written, Index age) { return infty::room(fixed, first.block, written, age); },
+      s.vectors);
+  const auto of_second = kept_by_blocks(
+      second, power, [=](Index written, Index age) { return infty::room(power, written, age); },
+      s.vectors);
   char name[40], title[60];
   std::snprintf(name, sizeof name, "tau %.3g and power 1", tau);
   std::snprintf(title, sizeof title, "τ = %.3g and p = 1", tau);
-  return {
-      name, title, color,
-      [=](Index age) {
-        const auto contracted = [&](Index written, Index a) {
-          return infty::room(fixed, first.block, written, a);
-        };
-        const auto alike = [&](Index written, Index a) { return infty::room(power, written, a); };
-        return infty::kept_by_parts({kept_by_blocks(first, first_waits, contracted, s.vectors, age),
-                                     kept_by_blocks(second, second_waits, alike, s.vectors, age)});
-      },
-      [=](Index) {
-        const auto memory = std::make_shared<M>(config);
-        const auto state = std::make_shared<M::State>(memory->make_state(1));
-        return Reader{[=](const Vectors& x) { memory->write(*state, x); },
-                      [=] {
-                        return joined(numbers_of(first, state->parts[0]),
-                                      numbers_of(second, state->parts[1]));
-                      }};
-      }};
+  return {name, title, color,
+          [=](Index age) {
+            return infty::kept_by_parts({of_first(age), of_second(age)});
+          },
+          [=](Index) {
+            const auto memory = std::make_shared<M>(config);
+            const auto state = std::make_shared<M::State>(memory->make_state(1));
+            return Reader{[=](const Vectors& x) { memory->write(*state, x); },
+                          [=] {
+                            return joined(numbers_of(first, state->parts[0]),
+                                          numbers_of(second, state->parts[1]));
+                          }};
+          }};
 }
 
 }  // namespace retention

@@ -18,7 +18,7 @@ namespace infty::detail {
 /// A row of `top_k` by vectors. The row is dealt out to 2 k groups or a few more: k of these have
 /// an element as large as the k-th of their largest, so that nothing below it counts. Some 1.4 k of
 /// a row in no order are left, and each learns its place by counting those before it. Rows of which
-/// more are left, and of small n or large k, go by a heap.
+/// more are left, with NaN, or of small n or large k, go by a heap.
 struct FusedTopK {
   static constexpr Index most_k = 128;  ///< for which there is room
   static constexpr Index room = 512;    ///< for elements that may count

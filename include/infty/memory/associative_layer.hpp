@@ -60,7 +60,7 @@ class AssociativeLayer {
     see("memory", memory);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     return {infty::make_state(inner, batch, first_row), memory.make_state(batch, first_row)};
   }

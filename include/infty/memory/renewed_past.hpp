@@ -49,7 +49,7 @@ class RenewedPast {
     inner.visit(see);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     return {inner.make_state(batch, first_row), fifo_.make_state(batch)};
   }

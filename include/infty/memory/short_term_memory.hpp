@@ -96,7 +96,7 @@ class ShortTermMemory {
     attention.visit(see);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index = 0) const { return {fifo_.make_state(batch)}; }
 
   /// Causal attention over the segment and the vectors before it, which then go out as the segment

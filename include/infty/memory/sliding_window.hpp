@@ -83,7 +83,7 @@ class SlidingWindow {
     see("inner", inner);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     return {infty::make_state(inner, batch, first_row), last_.make_state(batch),
             RowCounts(static_cast<std::size_t>(batch), 0)};

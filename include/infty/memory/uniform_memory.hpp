@@ -68,7 +68,7 @@ class UniformMemory {
   }
 
   /// A state of fresh rows; row i draws the random numbers of stream `first_row` + i.
-  /// @throws infty::ValueError unless batch >= 1
+  /// @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     const auto rows = static_cast<std::size_t>((std::max<Index>)(batch, 0));
     auto inner = signal.make_state(batch, first_row);

@@ -50,7 +50,7 @@ class WithEngram {
     see("engram", engram);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     return {infty::make_state(inner, batch, first_row), engram.make_state(batch, first_row)};
   }

@@ -67,7 +67,7 @@ struct Block {
   /// remembers.
   bool reads_padded() const { return infty::reads_padded(mixer) && !remembers<Feed>; }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     return {infty::make_state(mixer, batch, first_row), infty::make_state(feed, batch, first_row)};
   }

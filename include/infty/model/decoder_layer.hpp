@@ -61,7 +61,8 @@ struct DecoderLayer {
     see("feed_norm", feed_norm);
   }
 
-  /// A state of fresh rows, without a source. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows, without a source. @throws infty::ValueError unless 1 <= batch <=
+  /// `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     return {infty::make_state(mixer, batch, first_row), cross.make_state(batch)};
   }

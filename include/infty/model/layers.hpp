@@ -104,7 +104,7 @@ class Layers<L> {
                        [](const L& layer) { return infty::reads_padded(layer); });
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     State state;
     for (const L& layer : layers)
@@ -181,7 +181,7 @@ class Layers<First, Second, More...> {
                       layers);
   }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`
   State make_state(Index batch, Index first_row = 0) const {
     State state;
     each([&]<std::size_t At>(std::integral_constant<std::size_t, At>) {

@@ -62,7 +62,8 @@ class AnyLayer {
   /// Whether padding changes no answer of the layer inside; no layer does not know.
   bool reads_padded() const { return held_ && held_->reads_padded(); }
 
-  /// A state of fresh rows. @throws infty::ValueError unless batch >= 1, or if there is no layer
+  /// A state of fresh rows. @throws infty::ValueError unless 1 <= batch <= `largest_size`, or if
+  /// there is no layer
   State make_state(Index batch, Index first_row = 0) const {
     return held("AnyLayer::make_state").make_state(batch, first_row);
   }

@@ -37,7 +37,8 @@ struct CrossAttention {
     maps.visit(see);
   }
 
-  /// A state of rows without a source. @throws infty::ValueError unless batch >= 1
+  /// A state of rows without a source. @throws infty::ValueError unless 1 <= batch <=
+  /// `largest_size`
   State make_state(Index batch, Index /*first_row*/ = 0) const {
     return detail::no_keys<T, Backend>("CrossAttention::make_state", batch, maps.key.weight.dim(0));
   }

@@ -140,7 +140,8 @@ inline constexpr bool runs =
 
 }  // namespace detail
 
-/// A state of fresh rows of any layer. @throws infty::ValueError unless batch >= 1
+/// A state of fresh rows of any layer. @throws infty::ValueError unless 1 <= batch <=
+/// `largest_size`
 template <class L>
 StateOf<L> make_state(const L& layer, Index batch, Index first_row = 0) {
   if constexpr (remembers<L>)
