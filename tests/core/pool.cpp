@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <initializer_list>
 #include <list>
 #include <new>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,6 +52,32 @@ TEST_CASE("HostPool: blocks are aligned, apart, and wholly writable") {
     for (std::size_t j = 0; j < blocks[i].second; ++j) REQUIRE(bytes[j] == i % 256);
     pool.release(blocks[i].first, blocks[i].second);
   }
+}
+
+TEST_CASE("HostPool: blocks of several large pages begin at one, and ask for them") {
+  HostPool& pool = HostPool::instance();
+  constexpr std::size_t page = infty::detail::large_page, bytes = 5 * page + page / 2;
+  auto* const block = static_cast<unsigned char*>(pool.allocate(bytes));
+  CHECK(reinterpret_cast<std::uintptr_t>(block) % page == 0);
+  std::memset(block, 7, bytes);
+  for (std::size_t i = 0; i < bytes; ++i) REQUIRE(block[i] == 7);
+  // Linux says of every range of addresses what was asked for: "hg" is large pages.
+  if (std::ifstream ranges("/proc/self/smaps"); ranges) {
+    std::string line, flags;
+    const auto address = reinterpret_cast<std::uintptr_t>(block);
+    for (bool within = false; std::getline(ranges, line);) {
+      std::uintptr_t begin = 0, end = 0;
+      char dash = 0;
+      std::istringstream range(line);
+      if (range >> std::hex >> begin >> dash >> end && dash == '-')
+        within = begin <= address && address < end;
+      if (within && line.starts_with("VmFlags:")) flags = line;
+    }
+    CAPTURE(flags);
+    if (std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
+      CHECK(flags.find(" hg") != std::string::npos);
+  }
+  pool.release(block, bytes);
 }
 
 TEST_CASE("HostPool: a block is never smaller than asked for, nor more than an eighth larger") {

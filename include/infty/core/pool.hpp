@@ -11,6 +11,7 @@
 
 #include <infty/core/error.hpp>
 #include <infty/core/pool_blocks.hpp>
+#include <infty/core/system_block.hpp>
 
 namespace infty {
 
@@ -25,6 +26,8 @@ namespace infty {
 ///
 /// A thread keeps some of the blocks of up to 64 KiB that it gives back for itself, less than 4 MiB
 /// in all, so that threads which make small tensors side by side do not wait for each other.
+///
+/// Blocks of 4 MiB and more are asked for in large pages, where the system has them for who asks.
 ///
 /// A program that is started with INFTY_NO_POOL=1 in its environment keeps and counts nothing: then
 /// a sanitizer sees every block from `new` to `delete`, and a lock that would order threads which
@@ -157,11 +160,11 @@ class HostPool {
     const std::size_t most =
         (std::max)(statistics_.most_bytes_in_use, statistics_.bytes_in_use + bytes);
     give_back_down_to(most + most / 2 + spare + statistics_.bytes_missed, bytes);
-    constexpr std::align_val_t aligned{alignment};
-    void* block = ::operator new(bytes, aligned, std::nothrow);
+    void* block = detail::take_system_block(bytes, alignment);
     if (!block) {
       give_all_back();
-      block = ::operator new(bytes, aligned);
+      block = detail::take_system_block(bytes, alignment);
+      if (!block) detail::raise_bad_alloc();
     }
     ++statistics_.system_allocations;
     statistics_.bytes_held += bytes;
@@ -192,8 +195,9 @@ class HostPool {
   void give_back(std::size_t bin) noexcept {
     Free* const block = bins_[bin];
     bins_[bin] = block->next;
-    statistics_.bytes_held -= detail::pool_bin_bytes(bin);
-    ::operator delete(block, std::align_val_t(alignment));
+    const std::size_t bytes = detail::pool_bin_bytes(bin);
+    statistics_.bytes_held -= bytes;
+    detail::give_system_block(block, bytes, alignment);
   }
 
   bool keeps_;
