@@ -2,7 +2,7 @@
 # damaged, are refused in words, and nothing is lost.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/claims.cmake")
-set(options --tasks copy --memories xl --symbols 3 --items 2 --copy-gap 5 --width 8 --layers 1 --feed-forward 8
+set(options --tasks copy --memories xl --symbols 3 --items 2 --copy-gap 5 --width 8 --layers 1 --feed-forward 8 --parameters 0
             --segment 4 --bytes 384 --widths .2 --samples 8 --batch 3 --steps 3 --warmup 1 --rates 1e-3,1e-2
             --seeds 4,5 --evaluation-sequences 7 --curve-tasks none --out a)
 run(0 whole ${options})

@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/kill.cmake")
 set(options --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12
-            --width 8 --layers 1 --feed-forward 8 --segment 4 --bytes 384 --widths .2 --samples 8
+            --width 8 --layers 1 --feed-forward 8 --parameters 0 --segment 4 --bytes 384 --widths .2 --samples 8
             --sticky-bins 4 --batch 3 --steps 12 --warmup 1 --rates 1e-3,1e-2 --seeds 4,5
             --evaluation-sequences 7 --memories none,xl,infty,delta-net --tasks copy,recall,sorting
             --curve-tasks recall --curve-bytes 384,768)

@@ -68,7 +68,7 @@ struct Settings {
                                  .feed_forward = 64,
                                  .pre_norm = true,
                                  .embedding_deviation = 0};
-  Index parameters = 0, segment = 16, compression_rate = 4;
+  Index parameters = 32000, segment = 16, compression_rate = 4;
   double share = .5;
   infty::LongTermConfig long_term{
       .widths = {.02, .1}, .samples = 64, .tau = .75, .ridge = .5, .bins = 32};
@@ -134,7 +134,8 @@ void each_setting(Settings& s, See&& see) {
       "to learn it from, the same in every epoch; 0: fresh ones in every step");
   see(task, "mqar-steps", s.mqar_steps, "of training for it");
   see(task, "zoology", s.zoology,
-      "multi-query recall as its authors had it: 8,192 tokens, 100,000 examples, 64 epochs");
+      "multi-query recall as its authors had it, unless other options say otherwise: 8,192 tokens, "
+      "100,000 examples, 64 epochs");
   see(task, "needle-keys", s.needle_keys, "different keys of the needle task");
   see(task, "needle-values", s.needle_values, "different values");
   see(task, "needle-fillers", s.needle_fillers, "different tokens between facts and question");

@@ -248,7 +248,7 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
       else
         for (const Index length : s.mqar_lengths)
           most = std::max(most,
-                          bytes(mqar_vocabulary(s), length, length, mqar_batch(s, false, length)));
+                          bytes(s.mqar_vocabulary, length, length, mqar_batch(s, false, length)));
     }
     return most;
   };

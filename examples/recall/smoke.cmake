@@ -5,7 +5,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/../support/finished_runs.cmake")
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}")
 set(shape --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12,20
-          --width 8 --layers 1 --feed-forward 8 --segment 4 --bytes 384 --widths .2 --samples 8 --sticky-bins 4
+          --width 8 --layers 1 --feed-forward 8 --parameters 0 --segment 4 --bytes 384 --widths .2 --samples 8 --sticky-bins 4
           --batch 3 --steps 3 --warmup 1 --evaluation-sequences 7 --mqar-lengths 16 --mqar-vocabulary 8
           --mqar-examples 6 --mqar-steps 3 --needle-trained 8 --needle-steps 3 --needle-rows 2 --distances 4,40)
 set(tiny ${shape} --memories none,attention,xl,compressive,infty,linear --tasks copy,recall,sorting
@@ -178,6 +178,22 @@ string(JSON layers GET "${settings}" layers)
 string(JSON rates LENGTH "${settings}" rates)
 if(NOT "${heads} ${layers} ${rates}" STREQUAL "1 1 1")
   message(FATAL_ERROR "--zoology beside other options: heads, layers, rates are ${heads}, ${layers}, ${rates}")
+endif()
+
+# Feeds are so wide that models have as many parameters, but for half of what a unit has, 17.
+string(REPLACE "--parameters;0" "--parameters;3000" even "${shape}")
+run(0 even ${even} --memories none,xl,compressive,infty,linear,engram --tasks copy --rates 1e-2 --seeds 4
+    --curve-tasks none --out even)
+string(REGEX MATCHALL "\n\\| [a-z]+ \\| [0-9]+ \\| [-0-9]+ \\| [0-9]+ \\|" rows "${even}")
+set(counts ${rows})
+list(TRANSFORM counts REPLACE "^.* ([0-9]+) \\|$" "\\1")
+list(LENGTH counts count)
+list(SORT counts COMPARE NATURAL)
+list(GET counts 0 least)
+list(GET counts -1 most)
+math(EXPR apart "${most} - ${least}")
+if(NOT count EQUAL 6 OR apart GREATER 17 OR least LESS 2900 OR most GREATER 3100)
+  message(FATAL_ERROR "3,000 parameters are not those of all models:\n${even}")
 endif()
 
 # What cannot be as small is left out, and the others are not.
