@@ -93,6 +93,18 @@ hidden.weight [16, 8]
 )");
 }
 
+TEST_CASE("docs: half the bytes") {
+  const TemporaryFolder folder;
+  const auto path = folder / "classifier.safetensors";
+  const mine::Classifier trained = trained_classifier();
+
+  infty::save_parameters(path, trained, "", infty::StoredFloats::bfloat16);
+
+  mine::Classifier model;
+  infty::load_parameters(path, model);
+  CHECK(weights_of(model) == weights_of(trained));  // .25 is a number in bfloat16
+}
+
 TEST_CASE("docs: a file of others has other names") {
   const TemporaryFolder folder;
   const auto path = folder / "pretrained.safetensors";

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <infty/eigen/backend.hpp>
+#include <infty/io/safetensors_file.hpp>
 #include <infty/io/safetensors_writer.hpp>
 
 #include "io/temporary_folder.hpp"
@@ -105,6 +109,36 @@ TEST_CASE("SafetensorsWriter: a tensor is added with its shape, as it was") {
   tensor.fill(0);
   from_values.add("a", Shape{2, 1}, std::vector<double>{1, 2});
   CHECK(saved(from_tensor) == saved(from_values));
+}
+
+TEST_CASE("SafetensorsWriter: numbers rounded to bfloat16, integers as they are") {
+  const TemporaryFolder folder;
+  // Ties to even, a carry, a denormal, zeros, and what is no number.
+  const std::vector<float> numbers{1.00390625f, 1.01171875f, 0x1.ffp+3f, 1e-40f, -0.f,
+                                   0.f,         -3.14159f,   INFINITY,   NAN};
+  SafetensorsWriter writer(infty::StoredFloats::bfloat16);
+  writer.add("vector", Shape{9}, numbers);
+  writer.add("tensor", infty::Tensor<double>::from({2}, {1.00390625, 1e-320}));
+  writer.add("counts", Shape{2}, std::vector<std::int64_t>{257, -1});
+  writer.add_view("view", Shape{9}, std::span<const float>(numbers));
+  writer.save(folder / "a");
+  const infty::SafetensorsFile file(folder / "a");
+  CHECK(file.tensors().at("vector").dtype == infty::DType::BF16);
+  CHECK(file.tensors().at("tensor").dtype == infty::DType::BF16);
+  CHECK(file.tensors().at("view").dtype == infty::DType::F32);
+  const auto read = file.read<float>("vector");
+  for (std::size_t i = 0; i + 1 < numbers.size(); ++i)
+    CHECK(std::bit_cast<std::uint32_t>(read[i]) == infty::detail::bfloat16_bits(numbers[i]));
+  CHECK(read[0] == 1);
+  CHECK(read[1] == 1.015625f);
+  CHECK(read[2] == 16);
+  CHECK(std::isnan(read[8]));
+  CHECK(file.read<double>("tensor") == std::vector<double>{1, 0});
+  CHECK(file.read<std::int64_t>("counts") == std::vector<std::int64_t>{257, -1});
+  // What is finite stays so, or is refused.
+  CHECK_THROWS_WITH(writer.add("large", Shape{1}, std::vector<float>{3.4e38f}),
+                    Contains("safetensors") && Contains("large") && Contains("3.4e+38"));
+  CHECK_THROWS_AS(writer.add("larger", Shape{1}, std::vector<double>{-1e300}), IoError);
 }
 
 TEST_CASE("SafetensorsWriter: refuses names and sizes that would break the file") {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -165,6 +166,53 @@ TEST_CASE("load_state: rows and waiting sequences of other numbers; copies keep 
   State original = run.state;
   CHECK(run.model.forward(state, next).value().to_vector() ==
         run.model.forward(original, next).value().to_vector());
+}
+
+TEST_CASE("checkpoint: weights and a state in bfloat16 are half as large, and go on") {
+  Run run(1);
+  for (int i = 0; i < 4; ++i) run.step();
+  const TemporaryFolder folder;
+  const auto all = infty::StoredFloats::bfloat16;
+  infty::save_parameters(folder / "weights", run.model);
+  infty::save_parameters(folder / "half", run.model, "", all);
+  infty::save_state(folder / "state", run.state, "", all);
+  const auto bytes = [&](const char* name) {
+    const SafetensorsFile file(folder / name);
+    std::uint64_t all_bytes = 0;
+    for (const auto& [tensor, entry] : file.tensors()) all_bytes += entry.end - entry.begin;
+    return all_bytes;
+  };
+  CHECK(2 * bytes("half") == bytes("weights"));
+
+  Run other(2);
+  infty::load_parameters(folder / "half", other.model);
+  infty::load_state(folder / "state", other.state);
+  const auto of_run = infty::parameters<float>(run.model),
+             of_other = infty::parameters<float>(other.model);
+  for (std::size_t p = 0; p < of_run.size(); ++p) {
+    const auto exact = of_run[p].value().to_vector(), rounded = of_other[p].value().to_vector();
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      REQUIRE(rounded[i] == infty::detail::to_bfloat16(exact[i]));
+  }
+  std::vector<Tensor<float>> ours, theirs;
+  const auto into = [](std::vector<Tensor<float>>& list) {
+    return [&list](const std::string&, const auto& member) {
+      if constexpr (infty::detail::is_tensor<std::remove_cvref_t<decltype(member)>>)
+        list.push_back(infty::detail::tensor_of(member));
+    };
+  };
+  infty::for_each_member(run.state, into(ours));
+  infty::for_each_member(other.state, into(theirs));
+  REQUIRE(ours.size() == theirs.size());
+  for (std::size_t m = 0; m < ours.size(); ++m)
+    for (Index i = 0; i < ours[m].size(); ++i)
+      REQUIRE(theirs[m].data()[i] == infty::detail::to_bfloat16(ours[m].data()[i]));
+
+  const auto input = tokens(2, 3, run.random);
+  const auto guard = infty::no_grad();
+  const auto a = run.model.logits(run.model.forward(run.state, input)).value();
+  const auto b = other.model.logits(other.model.forward(other.state, input)).value();
+  for (Index i = 0; i < a.size(); ++i) CHECK(b.data()[i] == Approx(a.data()[i]).margin(.05));
 }
 
 TEST_CASE("checkpoint: tied parameters are stored once") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -23,10 +24,19 @@
 
 namespace infty {
 
+/// How a writer stores numbers of float and double that it copies.
+enum class StoredFloats : std::uint8_t {
+  exact,    ///< as they are
+  bfloat16  ///< rounded to bfloat16, the nearest: a half or a quarter of the bytes
+};
+
 /// Collects tensors and string metadata and saves them as one safetensors file. The same content
 /// gives the same bytes, whatever the order in which it was added.
 class SafetensorsWriter {
  public:
+  /// Makes a writer without anything.
+  explicit SafetensorsWriter(StoredFloats floats = StoredFloats::exact) : floats_(floats) {}
+
   /// Sets a metadata value. @throws infty::IoError if the key has another one already, or for what
   /// is not UTF-8
   void metadata(std::string key, std::string value) {
@@ -48,23 +58,29 @@ class SafetensorsWriter {
   }
 
   /// Adds a copy of row-major values from any contiguous memory.
-  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8, or if the number of
-  /// values is not the shape's
+  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8, if the number of
+  /// values is not the shape's, or if one would be rounded to infinity
   template <StoredScalar T>
   void add(std::string name, const Shape& shape, std::span<const T> values) {
+    if constexpr (std::floating_point<T>)
+      if (floats_ == StoredFloats::bfloat16) return add(name, shape, rounded(name, values));
     add_bytes(std::move(name), dtype_of<T>(), shape, std::as_bytes(values));
   }
 
   /// Adds a copy of a tensor in any backend's memory.
-  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8
+  /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8, or if a number would
+  /// be rounded to infinity
   template <StoredScalar T, class B>
   void add(std::string name, const Tensor<T, B>& tensor) {
+    if constexpr (std::floating_point<T>)
+      if (floats_ == StoredFloats::bfloat16)
+        return add(std::move(name), tensor.shape(), tensor.to_vector());
     auto values = std::make_shared<const std::vector<T>>(tensor.to_vector());
     const auto bytes = std::as_bytes(std::span<const T>(*values));
     insert(std::move(name), {dtype_of<T>(), tensor.shape(), bytes, std::move(values)});
   }
 
-  /// Adds values without copying them: they must stay in place until the file is saved.
+  /// Adds values without copying them, exactly: they must stay in place until the file is saved.
   /// @throws infty::IoError if the name is taken, "__metadata__" or not UTF-8, or if the number of
   /// values is not the shape's
   template <StoredScalar T>
@@ -117,6 +133,16 @@ class SafetensorsWriter {
   static void check_text(std::string_view what, std::string_view text) {
     if (detail::utf8_prefix(text) != text.size())
       raise<IoError>("safetensors", what, ' ', detail::printable(text), " is not UTF-8");
+  }
+
+  template <std::floating_point T>
+  static std::vector<BFloat16> rounded(const std::string& name, std::span<const T> values) {
+    std::vector<BFloat16> out(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!detail::convert(values[i], out[i]))
+        raise<IoError>("safetensors", "tensor ", detail::printable(name), ": ", values[i],
+                       " is rounded to infinity in bfloat16");
+    return out;
   }
 
   void insert(std::string name, Data data) {
@@ -172,6 +198,7 @@ class SafetensorsWriter {
     return out;
   }
 
+  StoredFloats floats_;
   std::map<std::string, std::string, std::less<>> metadata_;
   std::map<std::string, Data, std::less<>> tensors_;
 };

@@ -263,12 +263,13 @@ class CheckpointLoader {
 
 /// Saves the parameters of a layer as a file, by the names of `for_each_parameter` behind `prefix`;
 /// an old one is replaced when the new one is complete.
+/// @param floats  as what numbers are stored
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
 template <Addressed L>
 void save_parameters(const std::filesystem::path& path, const L& layer,
-                     const std::string& prefix = "") {
+                     const std::string& prefix = "", StoredFloats floats = StoredFloats::exact) {
   static_assert(Layer<L>, "save_parameters: the layer" INFTY_NO_VISIT);
-  SafetensorsWriter writer;
+  SafetensorsWriter writer(floats);
   save_parameters(writer, layer, prefix);
   writer.save(path);
 }
@@ -286,12 +287,13 @@ LoadReport load_parameters(const std::filesystem::path& path, L& layer,
 
 /// Saves a state as a file, by the names of its members behind `prefix`; an old one is replaced
 /// when the new one is complete.
+/// @param floats  as what numbers are stored
 /// @throws infty::IoError such as for a missing folder; then the old file is there still
 template <Addressed State>
 void save_state(const std::filesystem::path& path, const State& state,
-                const std::string& prefix = "") {
+                const std::string& prefix = "", StoredFloats floats = StoredFloats::exact) {
   static_assert(Visitable<State>, "save_state: the state" INFTY_NO_VISIT);
-  SafetensorsWriter writer;
+  SafetensorsWriter writer(floats);
   save_state(writer, state, prefix);
   writer.save(path);
 }
