@@ -23,6 +23,7 @@
 #include <infty/autograd/top_k.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/autograd/without_row.hpp>
+#include <infty/core/aligned.hpp>
 #include <infty/core/backend.hpp>
 #include <infty/core/bfloat16.hpp>
 #include <infty/core/checked.hpp>

@@ -99,6 +99,34 @@ TEST_CASE("state: gradients flow on to the rows that were not reset") {
   CHECK(before.grad().to_vector() == std::vector<float>{0, 0, 1, 1, 1, 1});
 }
 
+TEST_CASE("state: gradients flow on to rows that stay and to those that are put in") {
+  auto state = three_rows(), one = infty::take_rows(state, 1, 2);
+  const Variable<float> before = state.numbers, put = one.numbers;
+  state.numbers.set_requires_grad(true);
+  one.numbers.set_requires_grad(true);
+  infty::Tape tape;
+  infty::put_rows(state, 2, one);
+  tape.backward(state.numbers, Tensor<float>::from({3, 2}, {1, 2, 3, 4, 5, 6}));
+  CHECK(before.grad().to_vector() == std::vector<float>{1, 2, 3, 4, 0, 0});
+  CHECK(put.grad().to_vector() == std::vector<float>{5, 6});
+  // Of sequences of other lengths the shorter one's are behind zeros.
+  const Variable<float> three(Tensor<float>::full({3, 2, 1}, 1), true),
+      one_short(Tensor<float>::full({1, 1, 1}, 2), true);
+  infty::Tape of_short;
+  of_short.backward(three.with_rows(1, one_short, 2),
+                    Tensor<float>::from({3, 2, 1}, {1, 2, 3, 4, 5, 6}));
+  CHECK(three.grad().to_vector() == std::vector<float>{1, 2, 0, 0, 5, 6});
+  CHECK(one_short.grad().to_vector() == std::vector<float>{4});
+  const Variable<float> short_rows(Tensor<float>::full({2, 1, 1}, 3), true),
+      one_long(Tensor<float>::full({1, 2, 1}, 4), true);
+  infty::Tape of_long;
+  const auto joined = short_rows.with_rows(0, one_long, 2);
+  CHECK(joined.value().to_vector() == std::vector<float>{4, 4, 0, 3});
+  of_long.backward(joined, Tensor<float>::from({2, 2, 1}, {1, 2, 3, 4}));
+  CHECK(short_rows.grad().to_vector() == std::vector<float>{0, 4});
+  CHECK(one_long.grad().to_vector() == std::vector<float>{1, 2});
+}
+
 TEST_CASE("state: rows are taken out and put in, copies either way") {
   auto state = three_rows();
   auto two = infty::take_rows(state, 1, 3);

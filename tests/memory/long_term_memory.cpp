@@ -171,6 +171,30 @@ TEST_CASE("LongTermMemory: no gradient reaches what was written before the last 
   CHECK(second.has_grad());
 }
 
+TEST_CASE("LongTermMemory: a row that takes nothing in keeps its gradient, whatever others take") {
+  Random random(infty::tests::seed);
+  const LongTermMemory<double> memory(small_config());
+  const auto x = uniform_tensor<double>({2, 5, 4}, random),
+             more = uniform_tensor<double>({2, 5, 4}, random);
+  const auto q = uniform_tensor<double>({2, 3, 6}, random);
+  // Of row 0 behind a second write of so many vectors, none if there are no counts.
+  const auto gradient = [&](const std::vector<RowCounts>& writes) {
+    const Variable<double> first(x, true);
+    auto state = memory.make_state(2);
+    infty::Tape tape;
+    memory.write(state, first);
+    for (const RowCounts& counts : writes) memory.write(state, more, counts);
+    tape.backward(infty::sum(memory.read(state, q)));
+    return first.grad().slice(0, 1).to_vector();
+  };
+  const auto expected = gradient({});
+  REQUIRE(std::fabs(expected[0]) > 1e-3);
+  CHECK(gradient({{0, 0}}) == expected);
+  CHECK(gradient({{0, 5}}) == expected);
+  CHECK(gradient({{0, 5}, {0, 2}, {0, 0}}) == expected);
+  CHECK(gradient({{1, 5}}) == std::vector<double>(20, 0));
+}
+
 TEST_CASE("LongTermMemory: an empty write changes nothing, and rows may sit one out") {
   Random random(infty::tests::seed);
   auto settings = small_config();

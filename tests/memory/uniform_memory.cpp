@@ -115,6 +115,37 @@ TEST_CASE("UniformMemory: what waits is read at once, and its gradient is that o
   CHECK(infty::gradient_check(loss, all) < 1e-6);
 }
 
+TEST_CASE("UniformMemory: a row's gradient is its own, however much others take in") {
+  using namespace uniform;
+  using M = UniformOf<>;
+  const M memory(small<M>(), Random(3));
+  Random random(5);
+  const auto x = infty::tests::uniform_tensor<double>({2, 11, 2}, random),
+             q = infty::tests::uniform_tensor<double>({2, 3, 4}, random);
+  // Of row 0, which takes in the last vectors of x, beside another that holds some and takes more.
+  const auto gradient = [&](Index count, Index held, const std::vector<RowCounts>& later) {
+    const Variable<double> given(x.clone(), true);
+    auto state = memory.make_state(2);
+    if (held > 0) memory.write(state, Variable<double>(x), {0, held});
+    infty::Tape tape;
+    memory.write(state, given, {count, later.front()[1]});
+    for (std::size_t i = 1; i < later.size(); ++i)
+      memory.write(state, Variable<double>(x), later[i]);
+    tape.backward(sum(memory.read(state, Variable<double>(q))));
+    return given.grad().slice(0, 1).to_vector();
+  };
+  for (const Index count : {2, 4, 6}) {
+    CAPTURE(count);
+    const auto expected = gradient(count, 0, {{0, 1}});
+    REQUIRE(std::fabs(expected[2 * 10]) > 1e-3);
+    // Others need rounds of their own, in this write or in one where the row takes nothing in.
+    CHECK(gradient(count, 0, {{0, 9}}) == expected);
+    CHECK(gradient(count, 3, {{0, 4}}) == expected);
+    CHECK(gradient(count, 3, {{0, 11}}) == expected);
+    CHECK(gradient(count, 0, {{0, 1}, {0, 9}, {0, 0}}) == expected);
+  }
+}
+
 TEST_CASE("UniformMemory: bounded for ever, whatever is written and whatever the rule") {
   using namespace uniform;
   using M = UniformOf<float>;

@@ -9,6 +9,7 @@
 #include <infty/autograd/shape.hpp>
 #include <infty/memory/compressive_memory.hpp>
 #include <infty/memory/infty_memory.hpp>
+#include <infty/memory/lamemo.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/with_memory.hpp>
 #include <infty/nn/cached_attention.hpp>
@@ -312,6 +313,25 @@ TEST_CASE("WithMemory: the loss of a segment reaches what the memory makes of ne
   CHECK(infty::gradient_check(loss, inputs) < 1e-6);
   const auto gate = infty.memory->gate_weight.grad().to_vector();
   CHECK(gate != std::vector<double>(gate.size(), 0.0));
+}
+
+TEST_CASE("WithMemory: the past that LaMemo renews asks a sticky memory in no pass") {
+  LongTermConfig sticky = signal;
+  sticky.resampling = infty::Resampling::sticky_quantiles;
+  sticky.bins = 4;
+  const infty::WithMemory<infty::LaMemo<double>, infty::LongTermMemory<double>> layer(
+      {.attention = {.capacity = 4}, .memory = sticky}, small, Random(1));
+  auto answered = layer.make_state(1), silent = answered;
+  Random random(infty::tests::seed);
+  for (int segment = 0; segment < 4; ++segment) {
+    const Index past = std::min<Index>(4, 3 * segment);
+    const Variable<double> x(uniform_tensor<double>({1, past + 3, 6}, random, -5, 5));
+    infty::Pass<double> pass{.before = past}, none{.answer = false, .before = past};
+    layer.forward(answered, x, {}, pass);
+    layer.forward(silent, x, {}, none);
+    CAPTURE(segment);
+    CHECK(silent.past->memory.attention.to_vector() == answered.past->memory.attention.to_vector());
+  }
 }
 
 TEMPLATE_LIST_TEST_CASE("WithMemory: a pass without an answer leaves the state that one leaves", "",

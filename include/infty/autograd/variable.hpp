@@ -151,6 +151,11 @@ class Variable {
   /// a gradient flows through to all other places.
   Variable without_row(Index row) const;
 
+  /// Makes a variable of a copy with those of `rows` in the places of dimension 0 from `at` on,
+  /// which must be there; gradients flow through to both. With a `length` >= 0 both are sequences
+  /// of at most so many elements in dimension 1, and are made so long, right-aligned behind zeros.
+  Variable with_rows(Index at, const Variable& rows, Index length = -1) const;
+
   /// Makes a variable of a copy in the memory of another backend (or of the same one), which needs
   /// a gradient if this one does. No gradient flows from there to here.
   template <class Other>

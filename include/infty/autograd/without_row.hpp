@@ -5,6 +5,7 @@
 
 #include <infty/autograd/fwd.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/aligned.hpp>
 
 namespace infty {
 
@@ -27,6 +28,36 @@ Variable<T, B> Variable<T, B>::without_row(Index row) const {
         });
       },
       Unread<T, B>(x));
+}
+
+template <class T, class B>
+Variable<T, B> Variable<T, B>::with_rows(Index at, const Variable& put, Index length) const {
+  const Variable x = *this, rows = put;
+  const auto aligned = [&](const TensorType& from) {
+    return length < 0 ? from : detail::aligned(from, length);
+  };
+  auto joined = aligned(x.value()).clone();
+  joined.slice(at, at + rows.dim(0)).copy_from(aligned(rows.value()));
+  const Index width = joined.dim(0) > 0 ? joined.size() / joined.dim(0) : 0;
+  return record(
+      Variable(std::move(joined)),
+      [x, rows, at, width](const TensorType& dy) {
+        // Element j of `from` place `begin` is the last but one if it is so in dy, and so on.
+        const auto add = [&](const Variable& to, Index from, Index begin, Index end) {
+          if (!to.requires_grad() || to.size() == 0) return;
+          const Index own = to.size() / to.dim(0), skipped = width - own;
+          const T* const d = dy.data() + begin * width;
+          T* const dx = to.grad().data() + from * own;
+          B::for_each((end - begin) * own, [=] INFTY_HOST_DEVICE(Index i) {
+            dx[i] += d[i / own * width + skipped + i % own];
+          });
+        };
+        const Index end = at + rows.dim(0);
+        add(x, 0, 0, at);
+        add(x, end, end, x.dim(0));
+        add(rows, 0, at, end);
+      },
+      Unread<T, B>(x), Unread<T, B>(rows));
 }
 
 }  // namespace infty

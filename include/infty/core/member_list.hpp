@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/aligned.hpp>
 #include <infty/core/finite.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/core/state_members.hpp>
@@ -18,20 +19,6 @@ namespace infty::detail {
 /// Members of the same name in several states of one memory, in the order in which their rows are
 /// to stand.
 using MemberParts = std::vector<const void*, PoolAllocator<const void*>>;
-
-/// A copy that is right-aligned in dimension 1 of extent `length`, of sequences.
-template <class T, class B>
-Tensor<T, B> aligned(const Tensor<T, B>& x, Index length) {
-  if (x.dim(1) == length) return x;
-  const Index rows = x.dim(0);
-  auto y = Tensor<T, B>::zeros(x.shape().with(1, length));
-  const Index inner = x.shape().size(2, x.rank()), from = x.dim(1) * inner, to = length * inner;
-  const Index width = (std::min)(from, to);
-  T* const out = y.data();
-  for (Index row = 0; row < rows; ++row)
-    B::copy(out + (row + 1) * to - width, x.data() + (row + 1) * from - width, width);
-  return y;
-}
 
 /// What the functions on states do to a member of one type. A state has many members and few types
 /// of them: what stands here is compiled for each type once, and not for every state again.
@@ -136,7 +123,10 @@ struct MemberKindOf {
 
   static void put_rows(void* to, Index row, const void* from, bool sequence) {
     M& member = in(to);
-    if constexpr (is_tensor<M>) {
+    if constexpr (requires { member = std::as_const(member).with_rows(row, in(from)); }) {
+      const Index length = sequence ? (std::max)(member.dim(1), in(from).dim(1)) : -1;
+      member = std::as_const(member).with_rows(row, in(from), length);
+    } else if constexpr (is_tensor<M>) {
       const auto &a = tensor_of(member), &b = tensor_of(in(from));
       const Index length = sequence ? (std::max)(a.dim(1), b.dim(1)) : 0;
       auto joined = (sequence ? aligned(a, length) : a).clone();

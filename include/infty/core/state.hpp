@@ -149,7 +149,9 @@ auto join_rows(const Parts& parts) {
 }
 
 /// Replaces the rows from `at` on by all rows of another state of the same memory; sequences may be
-/// of different lengths. @throws infty::ShapeError if they do not fit; then nothing has changed
+/// of different lengths. Gradients still flow to what the other rows' variables were computed from,
+/// and those of the new ones. @throws infty::ShapeError if they do not fit; then nothing has
+/// changed
 template <Visitable State>
 void put_rows(State& state, Index at, const State& rows) {
   using detail::MemberList;

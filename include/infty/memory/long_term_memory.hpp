@@ -276,7 +276,7 @@ class LongTermMemory {
   /// Writes vectors [batch, L, d], the last `counts` of them, to the signals of `next`.
   void take_in(State& next, const V& x, const RowCounts& counts,
                Tensor<T, Backend> locations) const {
-    if (x.dim(1) == 0) return;
+    if (std::all_of(counts.begin(), counts.end(), [](Index n) { return n == 0; })) return;
     if (config_.threshold > 0) detail::clear_full_rows(next, config_.threshold, counts);
     const auto gated = config_.gate ? gate(x, gate_weight, gate_bias) : x;
     if (locations.empty())
@@ -284,10 +284,9 @@ class LongTermMemory {
     auto largest = detail::largest_with(next.largest, gated.value());
     detail::require_writable("write", largest,
                              detail::largest_writable(cache_, next.written, counts));
-    next.coefficients = write_coefficients(cache_,
-                                           {std::as_const(next.coefficients).value(), next.written,
-                                            next.writes, next.last, next.largest},
-                                           gated, counts, locations);
+    next.coefficients = write_coefficients(
+        cache_, {next.coefficients, next.written, next.writes, next.last, next.largest}, gated,
+        counts, locations);
     next.largest = std::move(largest);
     resampler_.forget(next.attention, counts);
     for (std::size_t row = 0; row < counts.size(); ++row) {

@@ -52,7 +52,8 @@ struct SlidingWindowState {
 /// Behind a full window the answers depend on how a text is cut into segments, and a vector is read
 /// 1 + kept / (n L) times in all, where segments have L vectors and n of them fit behind those that
 /// are kept; `kept` = longest - 1 slides with every vector. No gradient flows from a window to the
-/// one before.
+/// one before. What is read again are vectors: a stack that looks up tokens, as `Engram` does, has
+/// none then and refuses, unless nothing is kept.
 template <class Inner>
 class SlidingWindow {
   static_assert(Layer<Inner>, "SlidingWindow: the stack" INFTY_NO_VISIT);
@@ -117,15 +118,20 @@ class SlidingWindow {
     for (std::size_t row = 0; row < state.places.size(); ++row)
       if (state.places[row] > config_.longest - length) rows.push_back(static_cast<Index>(row));
     if (rows.empty()) return;
-    const auto guard = no_grad();
     const Index kept = (std::min)(config_.kept, config_.longest - length);
     auto fresh = select_rows(state.inner, rows);
     for (Index i = 0; i < std::ssize(rows); ++i) reset_row(fresh, i);
     if (kept > 0) {
+      const auto guard = no_grad();
       // A row that is full has seen that many.
       const V last(select_rows(state.last, rows).vectors);
       Pass<Scalar, BackendType> pass{.answer = false};
-      run_layer(inner, fresh, narrow(last, last.dim(1) - kept, last.dim(1)), pass);
+      detail::explained<ShapeError>(
+          [&] { run_layer(inner, fresh, narrow(last, last.dim(1) - kept, last.dim(1)), pass); },
+          [](const char* what) {
+            raise<ShapeError>("SlidingWindow",
+                              "vectors are read again, without the tokens: ", what);
+          });
     }
     const bool all = rows.size() == state.places.size();
     if (all) state.inner = std::move(fresh);

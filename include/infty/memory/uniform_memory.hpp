@@ -105,7 +105,7 @@ class UniformMemory {
   }
 
   /// Takes in the next vectors of every row, the last `counts` of x each; no vectors change
-  /// nothing. A gradient flows to those that wait then, until the next write.
+  /// nothing. A gradient flows to those that wait then, until the row's next write.
   /// @param x  [batch, L, d], any L >= 0
   /// @throws infty::ShapeError, infty::ValueError, infty::NonFiniteError for NaN, infinity and what
   /// would overflow; then the state is as it was
@@ -129,8 +129,7 @@ class UniformMemory {
         take[row] = (std::min)(left[row], rates[row] * config_.block - next.held[row]);
         left[row] -= take[row];
       }
-      next.means = detail::pool_in(std::as_const(next.means).value(), next.sum, next.held, rates, x,
-                                   from, take);
+      next.means = detail::pool_in(next.means, next.sum, next.held, rates, x, from, take);
       for (std::size_t row = 0; row < counts.size(); ++row) {
         next.held[row] += take[row];
         next.taken[row] += take[row];
@@ -232,8 +231,8 @@ class UniformMemory {
     if (config_.gate) waiting = gate(waiting, signal.gate_weight, signal.gate_bias);
     signals.coefficients = write_coefficients(
         signal.ridge(),
-        WrittenSignal<T, Backend>{std::as_const(state.signal.coefficients).value(), signals.written,
-                                  signals.writes, signals.last, signals.largest,
+        WrittenSignal<T, Backend>{state.signal.coefficients, signals.written, signals.writes,
+                                  signals.last, signals.largest,
                                   &carried.of(state.signal.coefficients, std::move(shares))},
         waiting, counts, Tensor<T, Backend>());
     for (std::size_t row = 0; row < counts.size(); ++row) signals.written[row] += counts[row];

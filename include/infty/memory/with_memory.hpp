@@ -210,7 +210,8 @@ class WithMemory : public detail::AroundAttention<A> {
         attended.context =
             merged(attended.context, read(next.past->memory, attended.queries, pass), x, pass);
       else if (notes_reads())
-        read(next.past->memory, attention.queries(norm(x)), pass);
+        read(next.past->memory,
+             attended.queries.size() > 0 ? attended.queries : attention.queries(norm(x)), pass);
       detail::append(next.past->leaving, std::exchange(attended.leaving, {}));
     }
     state = std::move(next);

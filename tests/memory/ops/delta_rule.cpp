@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
+#include <cstddef>
+#include <limits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -145,6 +147,31 @@ TEST_CASE("delta_rule: what has faded beyond the numbers is gone, without NaN") 
   one.in.decay.value().fill(-60.f);
   for (const Index chunk : {0, 16, 64})
     for (const float x : one.all_of({.chunk = chunk})) REQUIRE(std::isfinite(x));
+}
+
+TEMPLATE_LIST_TEST_CASE("delta_rule: what has faded in an instant hides no decay near it", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const double strong : {-1e8, -1e30, -std::numeric_limits<double>::infinity()}) {
+    delta_rule_tests::Case<T, B> one(21, true, true);
+    auto decays = one.in.decay.value().to_vector();
+    for (std::size_t i = 0; i < decays.size(); i += 7) decays[i] = static_cast<T>(strong);
+    one.in.decay.value().copy_from(Tensor<T, B>::from(one.in.decay.shape(), decays));
+    const auto expected = one.all_of({.chunk = 0});
+    for (const T x : expected) REQUIRE(std::isfinite(x));
+    for (const Index chunk : {2, 8, 64}) {
+      CAPTURE(strong, chunk);
+      CHECK(infty::tests::error(one.all_of({.chunk = chunk}), expected) <
+            4 * infty::tests::tolerance<T>);
+    }
+    // Of what nothing stays of, nothing is the slope.
+    for (const Index chunk : {0, 8}) {
+      one.all_of({.chunk = chunk});
+      const auto slopes = one.in.decay.grad().to_vector();
+      for (std::size_t i = 0; i < slopes.size(); i += 7) CHECK(slopes[i] == 0);
+    }
+  }
 }
 
 TEST_CASE("delta_rule: β of 2 over long sequences in chunks loses no digits") {

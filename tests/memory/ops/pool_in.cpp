@@ -35,13 +35,15 @@ TEMPLATE_LIST_TEST_CASE("pool_in: means of as many vectors as each row's rate sa
   auto means = Tensor<T, B>::zeros({2, 3, 1});
   const RowCounts rate{1, 2};
   const auto x = Tensor<T, B>::from({2, 4, 1}, std::vector<T>{9, 9, 1, 2, 3, 5, 7, 9});
-  means = pool_in(means, sum, {0, 0}, rate, Variable<T, B>(x), {2, 0}, {2, 3}).value();
+  means =
+      pool_in(Variable<T, B>(means), sum, {0, 0}, rate, Variable<T, B>(x), {2, 0}, {2, 3}).value();
   CHECK(means.to_vector() == std::vector<T>{1, 2, 0, 4, T(3.5), 0});
   CHECK(sum.to_vector() == std::vector<double>{2, 7});
   const Variable<T, B> once = spread_means(Variable<T, B>(means), {2, 3}, rate);
   // Two of three are held over the first two places and the last; one and a half as well.
   CHECK(once.value().to_vector() == std::vector<T>{1, 1, 2, 4, 4, 7});
-  means = pool_in(means, sum, {2, 3}, rate, Variable<T, B>(x), {0, 1}, {1, 3}).value();
+  means =
+      pool_in(Variable<T, B>(means), sum, {2, 3}, rate, Variable<T, B>(x), {0, 1}, {1, 3}).value();
   CHECK(means.to_vector() == std::vector<T>{1, 2, 9, 4, 6, 8});
   const Variable<T, B> full = spread_means(Variable<T, B>(means), {3, 6}, rate);
   CHECK(full.value().to_vector() == means.to_vector());
@@ -71,7 +73,9 @@ TEST_CASE("pool_in: the last of sixteen million counts as the first") {
     auto sum = Tensor<double>::full({1, 1}, before);
     const auto means = Tensor<float>::full({1, 1, 1}, static_cast<float>(before * share));
     const Variable<float> x(Tensor<float>::full({1, missing, 1}, value));
-    CHECK(pool_in(means, sum, {rate - missing}, {rate}, x, {0}, {missing}).value().item() == value);
+    CHECK(pool_in(Variable<float>(means), sum, {rate - missing}, {rate}, x, {0}, {missing})
+              .value()
+              .item() == value);
   }
 }
 
@@ -84,8 +88,18 @@ TEST_CASE("pool_in, spread_means, last_means: gradients are central differences"
   const RowCounts held{1, 3}, rate{2, 4}, from{0, 2}, take{5, 3}, then{6, 6};
   const auto loss = [&] {
     auto sum = Tensor<double>::full({2, 2}, .5);
-    const auto means = pool_in(old, sum, held, rate, x, from, take);
+    const auto means = pool_in(Variable<double>(old), sum, held, rate, x, from, take);
     return infty::sum((spread_means(means, then, rate) + last_means(means, then, rate)) * weight);
   };
   CHECK(infty::gradient_check(loss, std::vector{x}) < 1e-8);
+  // To the old means of a row that takes nothing in all of it flows, to those of others nothing.
+  for (const bool wanted : {false, true}) {
+    const Variable<double> waiting(old, true), given(x.value(), wanted);
+    auto sum = Tensor<double>::zeros({2, 2});
+    infty::Tape tape;
+    tape.backward(infty::sum(pool_in(waiting, sum, held, rate, given, from, {0, 2}) * weight));
+    CHECK(given.has_grad() == wanted);
+    const auto by = weight.value().to_vector(), through = waiting.grad().to_vector();
+    for (std::size_t i = 0; i < by.size(); ++i) CHECK(through[i] == (i < 8 ? by[i] : 0));
+  }
 }

@@ -181,6 +181,19 @@ TEST_CASE("write_coefficients: gradient of the new vectors, none of the old coef
     CHECK(infty::gradient_check(loss, std::vector{r.x}) < 1e-8);
     // The first two of five stand before the three that row 2 takes in.
     for (Index i = 0; i < 2 * d; ++i) CHECK(r.x.grad().data()[2 * 5 * d + i] == 0);
+    // All of it flows to the old ones of a row that takes nothing in, also where x needs none.
+    const Variable<double> old(r.old, true);
+    const Variable<double> given(r.x.value(), locations.empty());
+    const RowCounts many{3, 7, 7, 9};
+    infty::Tape tape;
+    tape.backward(
+        infty::sum(infty::write_coefficients(r.cache, {old, many, r.none, r.none, r.largest}, given,
+                                             counts, locations) *
+                   by));
+    CHECK(given.has_grad() == locations.empty());
+    const auto dy = by.value().to_vector(), dold = old.grad().to_vector();
+    for (std::size_t i = 0; i < dold.size(); ++i)
+      CHECK(dold[i] == (i < dold.size() / 4 * 3 ? 0 : dy[i]));
   }
 }
 

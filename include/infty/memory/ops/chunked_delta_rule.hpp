@@ -33,10 +33,12 @@ struct ChunkedDeltaRule {
   /// The inputs in chunks, and what the decays make.
   template <class T>
   struct Prepared {
-    Index chunks, size;                     // size is C
-    Tensor<T, B> query, key, value;         // [rows, chunks, C, width], zeros behind the end
-    Tensor<T, B> beta;                      // [rows, chunks, C], or empty
-    Tensor<T, B> summed, opening, closing;  // G, e^G and e^(G_C - G), the same, or empty
+    Index chunks, size;              // size is C
+    Tensor<T, B> query, key, value;  // [rows, chunks, C, width], zeros behind the end
+    Tensor<T, B> beta;               // [rows, chunks, C], or empty
+    // g, e^G and e^(G_C - G), the same, and e^(G_i - G_j) for j <= i, [rows, chunks, C, C]; or all
+    // empty. None is made of differences of sums, in which a strong decay would hide those near it.
+    Tensor<T, B> decay, opening, closing, between;
     Tensor<T, B> asking, reading, writing;  // E Q, β E K (empty without β), e^(G_C - G) K
 
     Tensor<T, B> matrices(Index m, Index n) const {
@@ -60,18 +62,28 @@ struct ChunkedDeltaRule {
     p.value = packed({in.value_dim, false}, in.value, p.query.shape().with(3, in.value_dim));
     if (in.beta) p.beta = packed({1, false}, in.beta, {rows, p.chunks, C});
     if (in.decay) {
-      p.summed = packed({1, false}, in.decay, {rows, p.chunks, C});
-      p.opening = Tensor<T, B>(p.summed.shape());
-      p.closing = Tensor<T, B>(p.summed.shape());
-      T *const G = p.summed.data(), *const open = p.opening.data(), *const close = p.closing.data();
+      p.decay = packed({1, false}, in.decay, {rows, p.chunks, C});
+      p.opening = Tensor<T, B>(p.decay.shape());
+      p.closing = Tensor<T, B>(p.decay.shape());
+      p.between = p.matrices(C, C);
+      const T* const g = std::as_const(p.decay).data();
+      T *const open = p.opening.data(), *const close = p.closing.data();
       B::for_each_row(rows * p.chunks, 20 * C, [=] INFTY_HOST_DEVICE(Index n) {
-        T* const sum = G + n * C;
-        for (Index i = 1; i < C; ++i) sum[i] += sum[i - 1];
-        for (Index i = 0; i < C; ++i) {
-          open[n * C + i] = math::exp(sum[i]);
-          close[n * C + i] = math::exp(sum[C - 1] - sum[i]);
-        }
+        T before = 0, behind = 0;
+        for (Index i = n * C; i < (n + 1) * C; ++i) open[i] = math::exp(before += g[i]);
+        for (Index i = (n + 1) * C; i-- > n * C; behind += g[i]) close[i] = math::exp(behind);
       });
+      T* const matrix = p.between.data();
+      for_each_span<B>(rows * places, C, 10 * C,
+                       [=] INFTY_HOST_DEVICE(Index n, Index begin, Index end) {
+                         const Index i = n % C, last = i + 1 < end ? i + 1 : end;
+                         const T* const from = g + (n - i);
+                         T* const row = matrix + n * C;
+                         T sum = 0;
+                         for (Index j = i; j >= last; --j) sum += from[j];
+                         for (Index j = last; j-- > begin; sum += from[j]) row[j] = sum;
+                         for (Index j = begin; j < last; ++j) row[j] = math::exp(row[j]);
+                       });
     }
     p.asking = weighed(p.query, p.opening);
     p.writing = weighed(p.key, p.closing);
@@ -86,15 +98,15 @@ struct ChunkedDeltaRule {
                           Tensor<T, B>& x) {
     const Index C = p.size;
     T* const to = x.data();
-    const T* const G = p.summed.empty() ? nullptr : p.summed.data();
+    const T* const between = p.between.empty() ? nullptr : p.between.data();
     const T* const by = factors.empty() ? nullptr : factors.data();
     for_each_span<B>(x.size() / C, C, C, [=] INFTY_HOST_DEVICE(Index n, Index begin, Index end) {
       const Index i = n % C, last = i - apart + 1;  // behind the last one that is kept
       const T factor = by ? by[n] : T(1);
       T* const row = to + n * C;
       const Index kept = last < begin ? begin : last < end ? last : end;
-      if (G)
-        for (Index j = begin; j < kept; ++j) row[j] *= factor * math::exp(G[n] - G[n - i + j]);
+      if (between)
+        for (Index j = begin; j < kept; ++j) row[j] *= factor * between[n * C + j];
       else
         for (Index j = begin; j < kept; ++j) row[j] *= factor;
       for (Index j = kept; j < end; ++j) row[j] = T(0);
@@ -275,12 +287,17 @@ struct ChunkedDeltaRule {
         }
         to_decay[n] = slope;
       });
-      if (in.decay)
-        B::for_each_row(rows * p.chunks, C, [=] INFTY_HOST_DEVICE(Index n) {  // G sums g
-          T* const slope = to_decay + n * C;
-          slope[C - 1] += whole[n];
-          for (Index i = C - 1; i-- > 0;) slope[i] += slope[i + 1];
+      if (in.decay) {  // G sums g. Where nothing stays there is no slope, but what rounding has
+                       // left.
+        const T* const g = p.decay.data();
+        B::for_each_row(rows * p.chunks, C, [=] INFTY_HOST_DEVICE(Index n) {
+          T sum = whole[n];
+          for (Index i = (n + 1) * C; i-- > n * C;) {
+            sum += to_decay[i];
+            to_decay[i] = math::exp(g[i]) > T(0) ? sum : T(0);
+          }
         });
+      }
     }
     unpack_grad(in, {K, true}, dq, inputs.query);
     unpack_grad(in, {K, true}, dk, inputs.key);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
@@ -22,7 +23,8 @@ Tensor<Index, B> counts_for_kernels(std::initializer_list<const RowCounts*> list
 
 /// Adds vectors to the means that wait for their block to be full, one behind the other and in
 /// double, so that the same vectors give the same means however they are cut, and the millionth of
-/// a mean counts as the first. No gradient flows to the old means.
+/// a mean counts as the first. No gradient flows to the old means of a row that takes vectors in;
+/// to those of a row that takes none all of it does.
 /// @param means  [batch, P, d], sums over the rate; what stands behind `held` is of any value
 /// @param sum    [batch, d], of the vectors of the mean that is not full; replaced by the new one
 /// @param held   [batch], vectors in them
@@ -30,13 +32,13 @@ Tensor<Index, B> counts_for_kernels(std::initializer_list<const RowCounts*> list
 /// @param x      [batch, L, d]; row b gives x[from_b, from_b + take_b)
 /// @return       [batch, P, d]
 template <class T, class B>
-Variable<T, B> pool_in(const Tensor<T, B>& means, Tensor<double, B>& sum, const RowCounts& held,
+Variable<T, B> pool_in(const Variable<T, B>& means, Tensor<double, B>& sum, const RowCounts& held,
                        const RowCounts& rate, const Variable<T, B>& x, const RowCounts& from,
                        const RowCounts& take) {
   const Index batch = means.dim(0), P = means.dim(1), d = means.dim(2), L = x.dim(1);
   const auto counts = counts_for_kernels<B>({&held, &rate, &from, &take});
   const Index* const n = counts.data();
-  Variable<T, B> y(means.clone());
+  Variable<T, B> y(means.value().clone());
   auto sums = sum.clone();
   T* const to = y.value().data();
   double* const kept = sums.data();
@@ -60,12 +62,22 @@ Variable<T, B> pool_in(const Tensor<T, B>& means, Tensor<double, B>& sum, const 
     kept[row * d + j] = total;
   });
   sum = std::move(sums);
+  const bool all_take = std::all_of(take.begin(), take.end(), [](Index some) { return some > 0; });
+  const Variable<T, B> old = all_take ? Variable<T, B>() : means;
   return record(
       y,
-      [x, counts, batch, P, d, L](const Tensor<T, B>& dy) {
+      [x, old, counts, batch, P, d, L](const Tensor<T, B>& dy) {
         const Index* const of = counts.data();
-        T* const dx = x.grad().data();
         const T* const dm = dy.data();
+        if (old.requires_grad()) {
+          T* const through = old.grad().data();
+          B::for_each_row(batch, P * d, [=] INFTY_HOST_DEVICE(Index row) {
+            if (of[3 * batch + row] > 0) return;
+            for (Index i = row * P * d; i < (row + 1) * P * d; ++i) through[i] += dm[i];
+          });
+        }
+        if (!x.requires_grad()) return;
+        T* const dx = x.grad().data();
         for_each_element<B>(batch, d, [=] INFTY_HOST_DEVICE(Index row, Index j) {
           const Index before = of[row], m = of[batch + row], first = of[2 * batch + row],
                       count = of[3 * batch + row];
@@ -78,7 +90,7 @@ Variable<T, B> pool_in(const Tensor<T, B>& means, Tensor<double, B>& sum, const 
           }
         });
       },
-      Unread(x));
+      Unread(x), Unread(old));
 }
 
 /// The block of P vectors that means stand for before it is full: each mean over as many places as

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include <infty/autograd/tape.hpp>
@@ -12,8 +13,8 @@ namespace infty {
 /// What a memory holds before a write, a row each.
 template <class T, class B>
 struct WrittenSignal {
-  const Tensor<T, B>& coefficients;  ///< B, [batch, N, d], of any value in fresh rows
-  const RowCounts& written;          ///< vectors taken in; 0 is fresh
+  Variable<T, B> coefficients;  ///< B, [batch, N, d], of any value in fresh rows
+  const RowCounts& written;     ///< vectors taken in; 0 is fresh
   // What follows is not used if the cache is not bounded.
   const RowCounts& writes;      ///< until now
   const RowCounts& last;        ///< vectors of the last write
@@ -83,8 +84,8 @@ void clamp_samples(Tensor<T, B>& samples, const T* c) {
 /// New coefficients from old ones and new vectors   [Martins et al. 2022, Eq. 5, 13-15, 23]. A
 /// fresh row is fitted to its vectors, B = Gᵀ X; any other is contracted, sampled and fitted
 /// together with them, B' = Gₚᵀ psi(t) B + Gᵀ X, which for evenly spaced locations t is one matrix,
-/// B' = A B + Gᵀ X. No gradient flows to the old coefficients, as in the
-/// authors' programs (docs/errata.md).
+/// B' = A B + Gᵀ X. No gradient flows to the old coefficients of a row that takes vectors in, as in
+/// the authors' programs (docs/errata.md); to those of a row that takes none all of it does.
 ///
 /// A bounded cache clamps the samples to what was written, [-c, c], unless the write is as long as
 /// the one before, or that was the row's first, and any number of such writes in a row are proven
@@ -132,7 +133,7 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
   if (before.only_read && !carried) *before.only_read = Tensor<T, B>(Shape{batch, N, d});
   for (const auto& run : runs) {
     const Index rows = run.end - run.begin;
-    const auto old = before.coefficients.slice(run.begin, run.end);
+    const auto old = before.coefficients.value().slice(run.begin, run.end);
     T* const out = all + run.begin * row_size;
     if (run.old == detail::OldSignal::kept) {
       B::copy(out, old.data(), rows * row_size);
@@ -183,11 +184,23 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
     }
     add_new(next.next_new, T(1));
   }
+  const bool any_kept = std::any_of(runs.begin(), runs.end(), [](const detail::WriteRun& run) {
+    return run.old == detail::OldSignal::kept;
+  });
+  const Variable<T, B> old = any_kept ? before.coefficients : Variable<T, B>();
   return record(
       y,
-      [cache, x, runs, length, d, N, row_size](const Tensor<T, B>& dy) {
+      [cache, x, old, runs, length, d, N, row_size](const Tensor<T, B>& dy) {
         for (const auto& run : runs) {
-          if (run.length == 0) continue;
+          if (run.old == detail::OldSignal::kept) {
+            if (!old.requires_grad()) continue;
+            const T* const from = dy.data() + run.begin * row_size;
+            T* const to = old.grad().data() + run.begin * row_size;
+            B::for_each((run.end - run.begin) * row_size,
+                        [=] INFTY_HOST_DEVICE(Index i) { to[i] += from[i]; });
+            continue;
+          }
+          if (!x.requires_grad()) continue;
           const Tensor<T, B> G = run.old == detail::OldSignal::none
                                      ? cache.first(run.length)
                                      : cache.next(run.length, run.written).next_new;
@@ -202,7 +215,7 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
                     x.grad().data() + (run.begin * length + length - run.length) * d);
         }
       },
-      Unread(x));
+      Unread(x), Unread(old));
 }
 
 }  // namespace infty
