@@ -15,6 +15,7 @@
 #include <infty/core/math.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/random.hpp>
+#include <infty/eigen/fused_nearest.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/nn/dropout.hpp>
 #include <infty/nn/sampling.hpp>
@@ -236,4 +237,25 @@ TEST_CASE("-ffast-math: a setting of NaN is refused") {
   for (const auto member : {&infty::Sampling::temperature, &infty::Sampling::top_p})
     refuses(infty::Sampling{}, member);
   refuses(infty::TrainerConfig{.steps = 1}, &infty::TrainerConfig::max_norm);
+}
+
+TEST_CASE("fast math: keys of score 0 are among the nearest where others have found as near ones") {
+  constexpr Index n = 64, width = 8, k = 3;
+  using Tile = infty::detail::NearestTile<float, float>;
+  for (const Index queries : {1, 8}) {
+    const std::vector<float> keys(n * width, 0);
+    const auto size = static_cast<std::size_t>(queries);
+    const std::vector<float> asked(size * width, 1);
+    std::vector<float> scores(size * k), memory(static_cast<std::size_t>(Tile::size(width)));
+    std::vector<Index> at(size * k);
+    const float* const blocks[1] = {keys.data()};
+    const infty::NearestRow<float> row{asked.data(), blocks, 0, n, scores.data(), at.data()};
+    infty::detail::Candidates<float> found(queries, k, n);
+    std::vector<infty::detail::SharedFloor<float>> floors(size);
+    for (auto& floor : floors) floor.store(0);  // of keys of higher indices
+    const infty::NearestSize sizes{queries, 1, 1, width, n, k};
+    const Tile tile{sizes, row, 0, 0, queries, 0, n, found, floors.data(), memory.data()};
+    tile.run();
+    for (Index i = 0; i < queries; ++i) CHECK(found.held(i) >= k);
+  }
 }

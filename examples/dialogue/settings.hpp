@@ -127,6 +127,8 @@ inline void validate(const Settings& s, Index places) {
                  ": it is none of the forms");
   s.adam.validate();
   s.sampling.validate();
+  infty::require(is_plain(s.form) || s.memory_rate == 0 || s.adam.learning_rate > 0, "dialogue",
+                 "--rate is 0: the memory's follows it");
   infty::require(s.last_rate <= s.adam.learning_rate, "dialogue", "--last-rate is ", s.last_rate,
                  ": it must lie in [0, --rate = ", s.adam.learning_rate, ']');
   const auto memory = memory_of(s, places);

@@ -41,13 +41,11 @@ inline Sizes sizes_of(const Settings& s, const std::vector<Task>& tasks) {
   const auto all = budgets(s, tasks);
   support::ProgressLine line("sizes", std::ssize(all) * std::ssize(s.memories), 0, "model");
   Index sized = 0;
-  std::map<std::string, Index> sub_keys;
-  for (const std::string& memory : s.memories)
-    if (is_lookup(memory)) sub_keys[memory] = sub_keys_of(s, memory);
   for (const Index bytes : all)
     for (const std::string& memory : s.memories) {
       if (bytes != s.bytes && !has_sizes(memory)) continue;
-      if (auto size = fitted(s, memory, bytes, sub_keys[memory])) {
+      const Index sub_keys = is_lookup(memory) ? sub_keys_of(s, memory, bytes) : 1;
+      if (auto size = fitted(s, memory, bytes, sub_keys)) {
         for (const std::string& tried : memories_of(s, memory)) {
           size->config.long_term.tau = tau_of(s, tried);
           sizes.emplace(std::pair(tried, bytes), *size);

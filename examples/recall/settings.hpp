@@ -134,8 +134,9 @@ void each_setting(Settings& s, See&& see) {
       "to learn it from, the same in every epoch; 0: fresh ones in every step");
   see(task, "mqar-steps", s.mqar_steps, "of training for it");
   see(task, "zoology", s.zoology,
-      "multi-query recall as its authors had it, unless other options say otherwise: 8,192 tokens, "
-      "100,000 examples, 64 epochs");
+      "multi-query recall as its authors had it: 8,192 tokens, 100,000 examples, width 64, one "
+      "head, "
+      "their rates, unless other options say otherwise, and their batches and 64 epochs");
   see(task, "needle-keys", s.needle_keys, "different keys of the needle task");
   see(task, "needle-values", s.needle_values, "different values");
   see(task, "needle-fillers", s.needle_fillers, "different tokens between facts and question");
@@ -184,6 +185,8 @@ inline void validate(const Settings& s) {
   support::require_some_once("recall", "mqar-lengths", s.mqar_lengths);
   support::require_some_once("recall", "distances", s.distances);
   if (!s.test_lengths.empty()) support::require_some_once("recall", "test-lengths", s.test_lengths);
+  infty::require(!s.zoology || s.mqar_examples > 0, "recall",
+                 "--mqar-examples is 0: --zoology has epochs of them");
   infty::require_at_least("recall", "--steps", s.steps, s.warmup + 1);
   infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
   infty::require_at_least("recall", "--needle-steps", s.needle_steps, s.warmup + 1);

@@ -189,15 +189,17 @@ inline std::optional<Size> fitted(const Settings& s, const std::string& word, In
   return Size{made, full_bytes(s, made), held_bytes(s, made)};
 }
 
-/// The most sub-keys with which a lookup's model has no more parameters than the ∞-former's at the
-/// size of the table; 1 if it has more with any.
-inline Index sub_keys_of(const Settings& s, const std::string& word) {
+/// The most sub-keys with which a lookup's model has no more parameters than the ∞-former's of the
+/// same bytes; 1 if it has more with any.
+inline Index sub_keys_of(const Settings& s, const std::string& word, Index bytes) {
   const auto parameters = [](const support::ModelConfig& config) {
     return support::make_model(config)->parameters();
   };
-  const auto infty = fitted(s, "infty", s.bytes);
-  const Index most = parameters(infty ? infty->config : config_of(s, "xl", vectors_of(s, s.bytes)));
-  auto config = config_of(s, word, vectors_of(s, s.bytes));
+  const Index vectors = vectors_of(s, bytes);
+  if (vectors < 1) return 1;
+  const auto infty = fitted(s, "infty", bytes);
+  const Index most = parameters(infty ? infty->config : config_of(s, "xl", vectors));
+  auto config = config_of(s, word, vectors);
   return greatest(1,
                   [&](Index n) {
                     config.sub_keys = n;

@@ -76,9 +76,9 @@ endif()
 
 # A folder of before there were contractions to choose from goes on.
 file(READ "${FOLDER}/whole/settings.json" settings)
-string(REGEX REPLACE "  \"(block|contraction|power|test-sequences|waiting)\": [^\n]*\n" "" settings "${settings}")
+string(REGEX REPLACE "  \"(block|contraction|parameters|power|test-sequences|waiting)\": [^\n]*\n" "" settings "${settings}")
 string(REGEX REPLACE "  \"(powers|taus|test-lengths)\": \\[[^]]*\\],\n" "" settings "${settings}")
-if(settings MATCHES "power|taus|block|contraction|test-|waiting")
+if(settings MATCHES "parameters|power|taus|block|contraction|test-|waiting")
   message(FATAL_ERROR "these are no older settings:\n${settings}")
 endif()
 file(WRITE "${FOLDER}/whole/settings.json" "${settings}")

@@ -28,6 +28,7 @@
 #include "../support/options.hpp"
 #include "../support/program.hpp"
 #include "../support/progress_line.hpp"
+#include "../support/ranges.hpp"
 #include "measuring.hpp"
 #include "memories.hpp"
 #include "signals.hpp"
@@ -192,6 +193,8 @@ int main(int argc, char** argv) {
     add_option(app, "--seeds", s.seeds, "of the streams")->capture_default_str();
     app.add_option("--out", out, "folder for the figure; none is drawn without it");
     if (const auto code = support::parse(app, argc, argv)) return *code;
+    support::require_some_once("retention", "seeds", s.seeds);
+    support::require_some_once("retention", "widths", s.widths);
     infty::require(s.vectors % s.segment == 0, "--vectors", "it is ", s.vectors, ", the segment ",
                    s.segment, ": it must be a multiple of it");
     infty::require(s.block + 2 * std::ssize(s.widths) <= s.numbers, "--block", "it is ", s.block,

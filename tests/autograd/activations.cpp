@@ -90,6 +90,9 @@ TEMPLATE_LIST_TEST_CASE("activations: NaN stays, denormals pass, nothing is noth
     CHECK(y.value().to_vector()[1] == least / 2);
   }
   for (const auto& y : activations(none)) CHECK(y.shape() == none.shape());
+  const auto positive = infty::relu(x).value().to_vector();
+  CHECK(std::isnan(positive[0]));
+  CHECK(positive[1] == least);
 }
 
 TEMPLATE_LIST_TEST_CASE("elu_plus_one: above 0 everywhere, slopes 1 and e^x", "",

@@ -154,6 +154,20 @@ TEST_CASE("Tape: what a gradient needs and was written since is refused, and not
   CHECK(a.has_grad());
 }
 
+TEST_CASE("Tape: what a gradient of another tape needs and was written since is refused as well") {
+  auto x = variable({3}), w = variable({2});
+  Tape outer;
+  const auto y = infty::sum(x * x);
+  {
+    Tape inner;
+    inner.backward(infty::sum(y * y));
+  }
+  REQUIRE(y.has_grad());
+  x.value().fill(100);
+  CHECK_THROWS_WITH(outer.backward(infty::sum(w * w)), Catch::Matchers::Contains("was written"));
+  CHECK_FALSE(x.has_grad());
+}
+
 TEST_CASE("Tape: inputs are counted from 1, and named by the operation that wants them") {
   infty::Random random(infty::tests::seed);
   const auto x = infty::tests::uniform_variable<double>({5, 3}, random);

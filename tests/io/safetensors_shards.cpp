@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -79,4 +81,42 @@ TEST_CASE("SafetensorsShards: hostile indices are refused in words") {
   const std::string bytes = read_text(folder / "one.safetensors");
   write_text(folder / "one.safetensors", bytes.substr(0, bytes.size() - 3));
   refused(index(R"("a": "one.safetensors")"), "one.safetensors: tensor 'a'");
+}
+
+TEST_CASE("save_shards: what fails leaves the old model, all of it") {
+  const TemporaryFolder folder;
+  const auto save = [&](float value, bool fails, std::uint64_t most) {
+    std::vector<infty::ShardedTensor> tensors;
+    for (const std::string name : {"a", "b", "c"})
+      tensors.push_back({name, 8, [=](SafetensorsWriter& writer) {
+                           infty::require<IoError>(!fails || name != "b", "save", "disk full");
+                           writer.add(name, Shape{2}, std::vector<float>{value, value});
+                         }});
+    infty::save_shards(folder.path(), "model", tensors, most);
+  };
+  const auto check_all = [&](float value) {
+    const SafetensorsShards shards(folder.path());
+    for (const std::string name : {"a", "b", "c"})
+      CHECK(shards.file_of(name).read<float>(name) == std::vector<float>{value, value});
+  };
+  const auto files = [&] {
+    std::size_t count = 0;
+    for (std::filesystem::directory_iterator at(folder.path()), end; at != end; ++at) ++count;
+    return count;
+  };
+  save(1, false, 8);
+  for (const std::uint64_t most : {8, 16, 0}) {
+    CHECK_THROWS_WITH(save(2, true, most), Contains("disk full"));
+    check_all(1);
+    CHECK(files() == 4);
+  }
+  save(3, false, 8);
+  check_all(3);
+  CHECK(files() == 4);
+  save(4, false, 16);
+  check_all(4);
+  CHECK(files() == 3);
+  save(5, false, 0);
+  check_all(5);
+  CHECK(files() == 1);
 }

@@ -91,6 +91,15 @@ TEST_CASE("copy_parameters: the first difference is named, and nothing is copied
         "[copy_parameters] parameter 0 of `from` is weight, of `to` first.weight");
 }
 
+TEST_CASE("copy_parameters: where one may not be written, none is") {
+  TwoLayers<float> from(3, 4, 2, Random(1)), to(3, 4, 2, Random(2));
+  const std::vector<float> fixed(8, 5);
+  to.second.weight = Variable<float>(Tensor<float>::wrap(fixed.data(), {2, 4}), true);
+  const auto before = to.first.weight.value().to_vector();
+  CHECK_THROWS_AS(copy_parameters(from, to), Error);
+  CHECK(to.first.weight.value().to_vector() == before);
+}
+
 TEST_CASE("copy_parameters: one parameter more or less is refused") {
   const Linear<float> with_bias(3, 4, Random(1)), without(3, 4, Random(1), false);
   Linear<float, OtherBackend> to(3, 4, Random(2));

@@ -53,6 +53,8 @@ TEST_CASE("unit_vectors: what does not fit is refused") {
   CHECK_THROWS_AS(unit_vectors(x, -1), infty::ShapeError);
   CHECK_THROWS_AS(unit_vectors(Variable<float>(Tensor<float>::zeros({}))), infty::ShapeError);
   CHECK_THROWS_AS(unit_vectors(x, 3, 0, 0), infty::ValueError);
+  CHECK_THROWS_AS(unit_vectors(x, 3, 0, 1e-39), infty::ValueError);  // 1 / floor is infinite
+  CHECK(unit_vectors(x, 3, 1e-39, 0).value().to_vector() == x.value().to_vector());
   CHECK_THROWS_AS(unit_vectors(x, 3, -1, 2), infty::ValueError);
   CHECK_THROWS_AS(unit_vectors(x, 3, infty::math::infinity<double>), infty::ValueError);
 }

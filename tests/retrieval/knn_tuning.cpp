@@ -85,6 +85,19 @@ TEST_CASE("KnnTuning: no share, k or temperature that was tried is better than t
       for (int i = 0; i < 100; ++i) CHECK(best.nats < tuning.nats(k, temperature, i / 100.) + 1e-9);
 }
 
+TEST_CASE("KnnTuning: a neighbour beyond all distances has no weight, wherever it stands") {
+  const double far = -infty::math::infinity<double>;
+  const std::vector<double> losses{.5};
+  for (const bool first : {false, true}) {
+    const Retrieved<double> found{
+        Tensor<double>::from({1, 2}, first ? std::vector{far, 0.} : std::vector{0., far}),
+        Tensor<Index>::from({1, 2}, first ? std::vector<Index>{3, 5} : std::vector<Index>{5, 3})};
+    KnnTuning tuning({1, 2}, {1});
+    tuning.add(found, std::span<const double>(losses), {5});
+    CHECK(std::abs(tuning.nats(2, 1, .5) + std::log(.5 + .5 * std::exp(-.5))) < 1e-6);
+  }
+}
+
 TEST_CASE("KnnTuning: ignored targets are left out, and what cannot be is refused") {
   auto places = knn_tuning_tests::drawn(4);
   const auto& found = places.found;

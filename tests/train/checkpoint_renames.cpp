@@ -318,6 +318,50 @@ TEST_CASE("checkpoint of version 1: what is missing or too much is named, and th
           as_it_is);
 }
 
+namespace {
+
+/// A layer and one inside of it, whose names are those of version 1 and of today.
+struct Outer {
+  struct Inner {
+    infty::Variable<float> weight{Tensor<float>::full({2}, 2), true};
+    bool has = true;
+
+    template <class Visitor>
+    void visit(Visitor&& see) {
+      if (has) see("weight", weight);
+    }
+  };
+  infty::Variable<float> weight{Tensor<float>::full({2}, 1), true};
+  Inner mixer;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("weight", weight);
+    see("mixer", mixer);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint: a parameter that is missing is not another one under an older name") {
+  const TemporaryFolder folder;
+  Outer old;
+  old.mixer.has = false;
+  old.weight.value().fill(7);
+  const bool marked = GENERATE(false, true);  // as today's checkpoints are, or weights alone
+  SafetensorsWriter writer;
+  if (marked) infty::mark_checkpoint(writer);
+  infty::save_parameters(writer, old);
+  writer.save(folder / "file");
+  Outer now;
+  CHECK_THROWS_WITH(infty::load_parameters(folder / "file", now), Contains("'mixer.weight'"));
+  CHECK(now.weight.value().to_vector() == Floats(2, 1));
+  const auto report = infty::load_parameters(folder / "file", now, "", {.strict = false});
+  CHECK(report.missing == std::vector<std::string>{"mixer.weight"});
+  CHECK(now.weight.value().to_vector() == Floats(2, 7));
+  CHECK(now.mixer.weight.value().to_vector() == Floats(2, 2));
+}
+
 TEST_CASE("stored_name: today's name, else an older one that is there, else today's") {
   const TemporaryFolder folder;
   SafetensorsWriter writer;

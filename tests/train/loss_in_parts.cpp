@@ -76,6 +76,17 @@ TEMPLATE_LIST_TEST_CASE("LossInParts: a sum of parts has the sum and the gradien
   for (std::size_t i = 0; i < ours.size(); ++i) CHECK(ours[i] == Approx(gradient[i]));
 }
 
+TEST_CASE("LossInParts: a value that is written before the gradient reaches it is refused") {
+  Variable<double> x(Tensor<double>::full({1}, 3), true);
+  Tape tape;
+  const auto y = x * x;
+  LossInParts<double> parts;
+  parts.add([&] { return infty::sum(y); });
+  x.value().fill(100);
+  CHECK_THROWS_WITH(tape.backward(parts.total()), Catch::Matchers::Contains("was written"));
+  CHECK_FALSE(x.has_grad());
+}
+
 TEST_CASE("LossInParts: without a tape nothing goes backward; none and frozen parts are summed") {
   Parts<double, infty::EigenBackend> parts;
   LossInParts<double> loss;

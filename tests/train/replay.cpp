@@ -197,4 +197,36 @@ TEST_CASE("replayed_loss: what cannot be, or is another function the second time
   CHECK_THROWS_WITH(tape.backward(loss), Contains("the loss of segment 2"));
 }
 
+TEST_CASE("replayed_loss: a refused replay leaves the random numbers where they were") {
+  const Stream<double, infty::EigenBackend> stream(4);
+  auto body = with_tokens<double>();
+  auto state = body.make_state(2);
+  Random dropout(1);
+  int calls = 0;
+  const auto another = [&](Index i, auto& s) {
+    const auto loss = stream.loss(body, s, static_cast<std::size_t>(i), &dropout);
+    return ++calls > 4 && i == 1 ? infty::scale(loss, 2.) : loss;
+  };
+  Tape tape;
+  const auto loss = replayed_loss(state, 4, another, {.random = &dropout});
+  const auto counter = dropout.counter();
+  CHECK_THROWS_WITH(tape.backward(loss), Catch::Matchers::Contains("the loss of segment 1"));
+  CHECK(dropout.counter() == counter);
+}
+
+TEST_CASE("replayed_loss: what segments take from the tape around them must stay as it was") {
+  Variable<double> x(Tensor<double>::full({1, 4}, 3), true);
+  const Stream<double, infty::EigenBackend> stream(2);
+  auto body = with_tokens<double>();
+  auto state = body.make_state(2);
+  Tape tape;
+  const auto y = infty::sum(x * x);
+  const auto loss = replayed_loss(state, 2, [&](Index i, auto& s) {
+    return stream.loss(body, s, static_cast<std::size_t>(i)) * y;
+  });
+  x.value().fill(100);
+  CHECK_THROWS_WITH(tape.backward(loss), Catch::Matchers::Contains("was written"));
+  CHECK_FALSE(x.has_grad());
+}
+
 }  // namespace replay_tests

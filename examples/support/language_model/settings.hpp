@@ -124,7 +124,8 @@ void each_setting(Settings& s, See&& see) {
                         {"gate"},
                         {"sigma0"},
                         {"variance_floor", "variance-floor"},
-                        {"bins", "sticky-bins"}},
+                        {"bins", "sticky-bins"},
+                        {"threshold"}},
                        see);
   see(memory, "kl-weight", s.kl_weight,
       "of the mean divergence from that prior, summed over layers");

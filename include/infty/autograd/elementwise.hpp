@@ -121,7 +121,7 @@ struct Softplus {
 struct Relu {
   template <class T>
   INFTY_HOST_DEVICE T operator()(T x) const {
-    return x > T(0) ? x : T(0);
+    return x < T(0) ? T(0) : x;  // what is no number stays so
   }
   template <class T>
   INFTY_HOST_DEVICE T operator()(T x, T) const {

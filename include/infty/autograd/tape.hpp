@@ -139,15 +139,16 @@ class Tape {
     Operation* const node = ::new (place) Operation(output, std::move(backward), inputs...);
     output.body().recording = recording_;
     node->previous = last_;
-    node->check = [](Node* self, std::uint64_t pass) {
+    node->check = [](Node* self, std::uint64_t pass, bool any) {
       auto* const operation = static_cast<Operation*>(self);
       const Variable<T, B>& y = operation->output;
-      if (y.body().reached != pass) return;
+      if (y.body().reached != pass && !y.has_grad() && !any) return any;
       require(y.shape() == operation->shape, "backward", "the output of an operation was ",
               operation->shape, " and is ", y.shape(), ": it must keep its shape until backward");
       Index place_of_input = 0;
       std::apply([&](const auto&... input) { (input.check(++place_of_input, y, pass), ...); },
                  operation->inputs);
+      return any || (std::is_same_v<Inputs, Unlisted> || ...);
     };
     node->note = [](Node* self, detail::LastUses& uses, Index at) {
       std::apply([&](const auto&... input) { (input.note(uses, at), ...); },
@@ -169,7 +170,7 @@ class Tape {
  private:
   struct Node {
     Node* previous = nullptr;
-    void (*check)(Node*, std::uint64_t) = nullptr;
+    bool (*check)(Node*, std::uint64_t, bool) = nullptr;
     void (*note)(Node*, detail::LastUses&, Index place) = nullptr;
     void (*run)(Node*) = nullptr;
     void (*destroy)(Node*) = nullptr;
@@ -218,13 +219,15 @@ class Tape {
     raise<ValueError>("backward", "the output, of shape ", shape, ", is not on this tape: ", why);
   }
 
-  /// Throws if a value has changed that the gradient of `output` is computed from.
+  /// Throws if a value has changed that the gradient of `output` is computed from, or one that has
+  /// arrived already.
   template <class T, class B>
   void check_values(const Variable<T, B>& output) const {
     static std::atomic<std::uint64_t> passes{0};
     const std::uint64_t pass = ++passes;
     reach(output, pass);
-    for (Node* node = last_; node; node = node->previous) node->check(node, pass);
+    bool any = false;  // a gradient may arrive at all that comes before
+    for (Node* node = last_; node; node = node->previous) any = node->check(node, pass, any);
   }
 
   /// Leaves, which threads may share, are not marked.

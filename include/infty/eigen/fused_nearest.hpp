@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <type_traits>
 
@@ -100,9 +101,12 @@ struct NearestTile {
   /// Lets what others have found count for query i.
   void heed_floor(Index i) const {
     const T floor = floors[i].load(std::memory_order_relaxed);
-    // Of equal scores the index decides, so that only what is less is of no use.
-    if (floor > least()[i])
-      least()[i] = (std::max)(least()[i], std::nextafter(floor, -math::infinity<T>));
+    // Of equal scores the index decides, so that only what is less is of no use. A denormal number
+    // would be a zero where those are not told apart from it.
+    constexpr T least_normal = (std::numeric_limits<T>::min)();
+    T below = std::nextafter(floor, -math::infinity<T>);
+    if (below > -least_normal && below < least_normal) below = -least_normal;
+    if (floor > least()[i]) least()[i] = (std::max)(least()[i], below);
   }
   /// Whether each score is wanted of query i, since there are no k to compare it with.
   bool wants_all(Index i) const { return found.held(i) < s.k && least()[i] == -math::infinity<T>; }

@@ -120,6 +120,9 @@ class ReplacingFile {
     if (!committed_) ::unlink(beside_.c_str());
   }
 
+  /// The file whose place it takes.
+  const std::filesystem::path& path() const { return path_; }
+
   /// Appends. @throws infty::IoError such as for a full disk
   void write(const void* from, std::uint64_t bytes) {
     const auto* in = static_cast<const std::byte*>(from);

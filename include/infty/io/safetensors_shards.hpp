@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <list>
 #include <map>
 #include <set>
 #include <string>
@@ -143,7 +144,8 @@ inline void remove_shards(const std::filesystem::path& folder, std::string_view 
 /// Writes tensors to `NAME.safetensors` in a folder, or, where `most` bytes of elements are given
 /// and they are more, in their order to shards of at most so many (of one tensor at least), with
 /// their index. What an earlier save of this name has left is removed when the new one is complete.
-/// A shard is in memory while it is written.
+/// A shard is in memory while it is written. All are written before the first takes an old one's
+/// place; a program that is killed while they do leaves no index, and never parts of two models.
 /// @param most  bytes of a file; 0 for one file of any size
 /// @throws infty::IoError such as for a missing folder or a full disk
 inline void save_shards(const std::filesystem::path& folder, const std::string& name,
@@ -159,16 +161,18 @@ inline void save_shards(const std::filesystem::path& folder, const std::string& 
     bytes += tensor.bytes;
     total += tensor.bytes;
   }
-  const auto save = [&](const std::vector<const ShardedTensor*>& shard, const std::string& file) {
+  std::list<detail::ReplacingFile> written;
+  const auto write = [&](const std::vector<const ShardedTensor*>& shard, const std::string& file) {
     SafetensorsWriter writer;
     writer.metadata("format", "pt");
     for (const ShardedTensor* const tensor : shard) tensor->add(writer);
-    writer.save(folder / file);
+    writer.write(written.emplace_back(folder / file));
   };
   const std::string whole = name + ".safetensors", index = whole + ".index.json";
   std::error_code ignored;
   if (shards.size() == 1) {
-    save(shards.front(), whole);
+    write(shards.front(), whole);
+    written.front().commit();
     std::filesystem::remove(folder / index, ignored);
     detail::remove_shards(folder, name, {});
     return;
@@ -182,7 +186,7 @@ inline void save_shards(const std::filesystem::path& folder, const std::string& 
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string file =
         name + '-' + number(i + 1) + "-of-" + number(shards.size()) + ".safetensors";
-    save(shards[i], file);
+    write(shards[i], file);
     files.insert(file);
     for (const ShardedTensor* const tensor : shards[i]) file_of[tensor->name] = file;
   }
@@ -194,9 +198,10 @@ inline void save_shards(const std::filesystem::path& folder, const std::string& 
     text += "    " + detail::to_json(tensor) + ": " + detail::to_json(file);
   }
   text += "\n  }\n}\n";
-  detail::ReplacingFile out(folder / index);
+  detail::ReplacingFile& out = written.emplace_back(folder / index);
   out.write(text.data(), text.size());
-  out.commit();
+  std::filesystem::remove(folder / index, ignored);
+  for (detail::ReplacingFile& file : written) file.commit();
   std::filesystem::remove(folder / whole, ignored);  // which would be read instead
   detail::remove_shards(folder, name, files);
 }

@@ -108,17 +108,23 @@ class SafetensorsWriter {
   /// wrong, `path` is the old file or the whole new one.
   /// @throws infty::IoError, such as for a missing folder or a full disk
   void save(const std::filesystem::path& path) const {
+    detail::ReplacingFile file(path);
+    write(file);
+    file.commit();
+  }
+
+  /// Writes the same beside a file whose place it takes when that is committed.
+  /// @throws infty::IoError, such as for a full disk
+  void write(detail::ReplacingFile& file) const {
     const std::vector<const Item*> order = layout();
     const std::string header = header_text(order);
     const std::uint64_t length = header.size();
     if (length > detail::safetensors_header_limit)
-      raise<IoError>("safetensors", path.string(), ": the header would take ", length,
+      raise<IoError>("safetensors", file.path().string(), ": the header would take ", length,
                      " bytes; at most ", detail::safetensors_header_limit, " can be read");
-    detail::ReplacingFile file(path);
     file.write(&length, sizeof length);
     file.write(header.data(), length);
     for (const Item* item : order) file.write(item->second.bytes.data(), item->second.bytes.size());
-    file.commit();
   }
 
  private:

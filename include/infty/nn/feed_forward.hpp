@@ -21,10 +21,10 @@ Variable<T, B> linear_relu(const Variable<T, B>& x, const Variable<T, B>& weight
   detail::linear_forward(rows, x, weight, bias, py);
   if (drop > 0)
     mask.template for_each<B>(y.size(), [=] INFTY_HOST_DEVICE(Index i, T keep) {
-      py[i] = keep * (py[i] > T(0) ? py[i] : T(0));
+      py[i] = keep * (py[i] < T(0) ? T(0) : py[i]);
     });
   else
-    B::for_each(y.size(), [=] INFTY_HOST_DEVICE(Index i) { py[i] = py[i] > T(0) ? py[i] : T(0); });
+    B::for_each(y.size(), [=] INFTY_HOST_DEVICE(Index i) { py[i] = py[i] < T(0) ? T(0) : py[i]; });
   const Tensor<T, B> result = y.value();
   return record(
       y,

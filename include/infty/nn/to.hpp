@@ -75,6 +75,8 @@ void copy_parameters(const From& from, To& to) {
                         sources[i].name, " of `from` is ", sources[i].shape, ", of `to` ",
                         targets[i].shape, same_scalar ? "" : ", of another scalar");
   }
+  // Memory that may not be written throws here, before anything is.
+  for_each_parameter(to, [](const std::string&, auto& parameter) { parameter.value().data(); });
   std::size_t next = 0;
   for_each_parameter(to, [&](const std::string&, auto& parameter) {
     using V = std::remove_cvref_t<decltype(parameter)>;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/checked.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 
 namespace infty {
@@ -49,7 +51,7 @@ void normalise_vectors_backward(Index rows, Index d, const T* y, const T* factor
 /// dimension: [..., n d] -> [..., n d]. With the defaults, as torch.nn.functional.normalize.
 /// @param width  d; 0 stands for the last extent
 /// @throws infty::ShapeError unless d divides the last extent; infty::ValueError unless epsilon
-/// and floor lie in [0, 1e30] and one of them is > 0, or a vector of zeros would have no direction
+/// and floor lie in [0, 1e30] and one of them is > 0, so far that zeros by it are zeros
 template <class T, class B>
 Variable<T, B> unit_vectors(const Variable<T, B>& x, Index width = 0, double epsilon = 0,
                             double floor = 1e-12) {
@@ -58,8 +60,9 @@ Variable<T, B> unit_vectors(const Variable<T, B>& x, Index width = 0, double eps
                       ", d is ", d, ": it must divide the last extent");
   require_within("unit_vectors", "epsilon", epsilon, 0, largest_constant);
   require_within("unit_vectors", "floor", floor, 0, largest_constant);
-  require(static_cast<T>(epsilon) + static_cast<T>(floor) > T(0), "unit_vectors", "epsilon is ",
-          epsilon, ", floor ", floor, ": one of them must be > 0");
+  const T shortest = (std::max)(std::sqrt(static_cast<T>(epsilon)), static_cast<T>(floor));
+  require(math::is_finite(T(1) / shortest), "unit_vectors", "epsilon is ", epsilon, ", floor ",
+          floor, ": one of them must be > 0, and 1 / max(sqrt(epsilon), floor) a number");
   const Index rows = x.size() / d;
   Variable<T, B> y(Tensor<T, B>(x.shape()));
   Tensor<T, B> factors(Shape{rows});

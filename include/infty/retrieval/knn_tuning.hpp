@@ -144,8 +144,9 @@ class KnnTuning {
     Index j = 0;
     for (std::size_t i = 0; i < ks_.size(); ++i) {
       for (; j < ks_[i]; ++j) {
-        if (tokens[j] < 0) continue;
         const auto score = static_cast<double>(scores[j]);
+        // A distance beyond all numbers has no weight, as where it is predicted from.
+        if (tokens[j] < 0 || score == -std::numeric_limits<double>::infinity()) continue;
         if (score > top) {
           const double less = all > 0 ? std::exp((top - score) / temperature) : 0;
           all *= less;

@@ -76,7 +76,8 @@ class CheckpointLoader {
   template <class L>
   CheckpointLoader& parameters(L& layer, const std::string& prefix = "", LoadOptions options = {}) {
     for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
-      if (options.strict || file_.has(stored_name(file_, prefix + name)))
+      const std::string own = prefix + name, stored = stored_name(file_, own);
+      if (options.strict || (file_.has(stored) && !is_others(own, stored)))
         stage(prefix + name, parameter.value());
       else
         report_.missing.push_back(prefix + name);
@@ -139,7 +140,7 @@ class CheckpointLoader {
     });
     if constexpr (requires { optimizer.each_passed_over([](const std::string&) {}); })
       optimizer.each_passed_over(
-          [&](const std::string& name) { taken_.insert(stored_name(file_, prefix + name)); });
+          [&](const std::string& own) { taken_[stored_name(file_, prefix + own)] = prefix + own; });
     add_prefix(prefix);
     return *this;
   }
@@ -202,7 +203,17 @@ class CheckpointLoader {
                      ", nor what version '", first_checkpoint_version,
                      "', which wrote the file, may have called so: make it anew, or read it with "
                      "the infty that wrote it");
-    return *taken_.insert(stored).first;
+    if (is_others(name, stored))
+      raise<IoError>("load", file_.path().string(), ": no tensor ", detail::printable(name),
+                     ", for ", detail::printable(stored), " is ",
+                     detail::printable(taken_.at(stored)), "'s");
+    return taken_.try_emplace(stored, name).first->first;
+  }
+
+  /// Whether a tensor was taken as that of another name, and one of the two is not the file's.
+  bool is_others(const std::string& name, const std::string& stored) const {
+    const auto at = taken_.find(stored);
+    return at != taken_.end() && at->second != name;
   }
 
   template <class T, class B>
@@ -255,8 +266,8 @@ class CheckpointLoader {
   }
 
   SafetensorsFile file_;
-  std::set<std::string> taken_;
-  std::map<std::string, bool> prefixes_;  // and whether all that begins with it must be taken
+  std::map<std::string, std::string> taken_;  // the file's names, and whose tensors they are
+  std::map<std::string, bool> prefixes_;      // and whether all that begins with it must be taken
   LoadReport report_;
   std::vector<std::function<void()>> writes_;
 };

@@ -56,7 +56,7 @@ inline constexpr CheckpointRename checkpoint_renames[] = {
 /// Returns what a file calls a tensor: its name, or else the older name that the file has, or else
 /// its name all the same.
 inline std::string stored_name(const SafetensorsFile& file, const std::string& name) {
-  if (file.has(name)) return name;
+  if (file.has(name) || version_of(file) == checkpoint_version) return name;
   for (const auto& [old, now] : detail::checkpoint_renames) {
     for (auto at = name.find(now); at != std::string::npos; at = name.find(now, at + 1)) {
       if (at > 0 && name[at - 1] != '.') continue;

@@ -97,8 +97,13 @@ class Replay {
 
   /// Adds all gradients, the last segment's first, of dy times the sum of losses.
   void backward(const Tensor<T, B>& dy) {
-    std::optional<Random> after;
-    if (config_.random) after = *config_.random;
+    struct Draws {
+      Random* random;
+      std::optional<Random> after = random ? std::optional(*random) : std::nullopt;
+      ~Draws() {
+        if (random) *random = *after;
+      }
+    } const draws{config_.random};
     Gradients arriving;  // at the state behind the segment; empty where none flows
     while (!kept_.empty()) {
       const Index i = static_cast<Index>(kept_.size()) - 1;
@@ -106,7 +111,6 @@ class Replay {
       kept_.pop_back();
       if (config_.through > 0 && i % config_.through == 0 && i > 0) arriving.clear();
     }
-    if (after) *config_.random = *after;
     for (std::size_t j = 0; j < arriving.size(); ++j)
       if (incoming_[j].requires_grad() && !arriving[j].empty())
         add_to_grad(incoming_[j], arriving[j]);
@@ -191,7 +195,8 @@ class Replay {
 /// @return         the loss, a scalar
 /// @throws infty::ValueError for a configuration that cannot be, or unless segments >= 1, and what
 /// `segment` throws; then the state is as it was. `Tape::backward` throws infty::ValueError where
-/// the loss of a segment is another the second time
+/// the loss of a segment is another the second time: the gradients of those behind it have been
+/// added then
 template <Visitable State, class Segment>
 auto replayed_loss(State& state, Index segments, Segment segment, ReplayConfig config = {}) {
   using V = std::remove_cvref_t<decltype(segment(Index{}, state))>;

@@ -100,6 +100,16 @@ TEST_CASE("associative: gradients") {
   CHECK(infty::gradient_check(loss, std::vector{phi, a, z, u}, 1e-6) < 1e-8);
 }
 
+TEST_CASE("associative: a mass of the floor itself, as of what no key was like, has its gradient") {
+  // z φ is 0 where z lacks a feature, and what is read is A φ / (0 + ε) all the same.
+  using V = Variable<double>;
+  const V phi(Tensor<double>::from({1, 1, 1, 2}, {0, 1})), a(Tensor<double>::full({1, 1, 2, 1}, 3)),
+      z(Tensor<double>::from({1, 1, 2}, {1, 0}), true);
+  infty::Tape tape;
+  tape.backward(infty::sum(associative_read(phi, a, z, {.floor = 0, .epsilon = .5})));
+  CHECK(z.grad().to_vector() == std::vector<double>{0, -12});  // -3 / .5^2
+}
+
 TEST_CASE("associative: shapes that do not fit") {
   const auto zeros = [](Shape shape) { return Variable<float>(Tensor<float>::zeros(shape)); };
   const auto phi = zeros({2, 2, 3, 4}), a = zeros({2, 2, 4, 5}), z = zeros({2, 2, 4});

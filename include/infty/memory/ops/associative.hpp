@@ -43,7 +43,7 @@ Variable<T, B> over_mass(const Variable<T, B>& x, const Variable<T, B>& mass,
   const T *const in = x.value().data(), *const m = mass.value().data();
   T* const out = y.value().data();
   B::for_each_row(rows, width, [=] INFTY_HOST_DEVICE(Index i) {
-    const T divisor = (m[i] > floor ? m[i] : floor) + epsilon;
+    const T divisor = (m[i] < floor ? floor : m[i]) + epsilon;
     for (Index j = i * width; j < (i + 1) * width; ++j) out[j] = in[j] / divisor;
   });
   const Tensor<T, B> result = y.value();
@@ -60,7 +60,7 @@ Variable<T, B> over_mass(const Variable<T, B>& x, const Variable<T, B>& mass,
         const T *const read = result.data(), *const total = mass.value().data(),
                        *const g = dy.data();
         B::for_each_row(rows, 3 * width, [=] INFTY_HOST_DEVICE(Index i) {
-          const bool counts = total[i] > least;
+          const bool counts = !(total[i] < least);
           const T inverse = T(1) / ((counts ? total[i] : least) + more);
           const T *const v = g + i * n, *const r = read + i * n;
           if (of_x)

@@ -20,7 +20,7 @@ struct Dpfp {
   INFTY_HOST_DEVICE T part(Index row, Index i) const {
     const Index n = wide(), at = (i % n + n) % n;
     const T value = at < d ? x[row * d + at] : -x[row * d + at - d];
-    return value > T(0) ? value : T(0);
+    return value < T(0) ? T(0) : value;
   }
   /// r_i r_(i - j), i and j = 1, ..., nu of one number.
   INFTY_HOST_DEVICE T feature(Index row, Index column) const {
