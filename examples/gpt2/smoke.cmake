@@ -120,6 +120,7 @@ refused("--memory-blocks goes with --memory infty or sticky" finetune ${tuned} -
 refused("--freeze needs a --memory" finetune ${tuned} --model base --freeze true --out other)
 refused("--basis is 9: it must be a multiple of the 2 --widths" finetune ${text_of} --model base --memory infty
         --segment 8 --basis 9 --out other)
+refused("--steps and --epochs do not go together" finetune ${tuned} --model base --steps 4 --epochs 1 --out other)
 refused("--steps and --hours do not go together" finetune ${tuned} --model base --steps 4 --hours 1 --out other)
 refused("--hours and --epochs do not go together" finetune ${tuned} --model base --epochs 1 --hours 1 --out other)
 refused("--exact reads block behind block" finetune ${tuned} --model base --exact true --batch 2 --out other)

@@ -137,6 +137,7 @@ class GibbsReplay {
     see_density(query);
     const V read = memory_.read(state_, query);
     see(prefix_ + "output", read.value());
+    file_.require_shape(prefix_ + "loss_weight", file_.shape(prefix_ + "output"));
     const V weight(file_.read(prefix_ + "loss_weight").template tensor<T, B>());
     tape.backward(sum(read * weight));
     see(prefix_ + "grad.new", x.grad());

@@ -85,6 +85,8 @@ class Gpt2Replay {
         tokens_(file.read_tokens("input")) {
     file.require_agrees("batch", batch_);
     file.require_agrees("length", length_);
+    if (batch_ < 1 || length_ < 1)
+      file.fail("input is ", file.shape("input"), ": there must be some of both");
     gpt2_case::name_parameters(model_, parameters_);
     parameters_.load(file);
   }
@@ -141,6 +143,7 @@ class Gpt2Replay {
   void typed() {
     if (!file_.has("typed.token_type")) return;
     const auto guard = no_grad();
+    file_.require_shape("typed.token_type", Shape{batch_, length_});
     const auto types = file_.read_tokens("typed.token_type");
     Pass<T, B> pass{.types = gpt2_case::columns<B>(types, batch_, 0, length_)};
     auto state = model_.make_state(batch_);
@@ -151,7 +154,8 @@ class Gpt2Replay {
     if (!file_.has("generate.prompt")) return;
     const auto guard = no_grad();
     const Index rows = tokens_case::dim(file_, "generate.prompt", 2, 0);
-    if (rows != 1) file_.fail("generate.prompt has ", rows, " rows");
+    if (rows != 1 || file_.shape("generate.prompt")[1] < 1)
+      file_.fail("generate.prompt is ", file_.shape("generate.prompt"), ": it must be one row");
     auto tokens = file_.read_tokens("generate.prompt");
     const Index steps = file_.count("new_tokens"), classes = model_.config().vocabulary;
     file_.require_agrees("prompt", std::ssize(tokens));

@@ -192,6 +192,8 @@ class Gpt2LtmReplay {
 
   Tensor<Index, B> tokens(const std::string& name, Index from = 0) {
     const Index rows = tokens_case::dim(file_, name, 2, 0);
+    if (rows < 1 || file_.shape(name)[1] < from)
+      file_.fail(name, " is ", file_.shape(name), ": there must be rows of more than ", from);
     return gpt2_case::columns<B>(file_.read_tokens(name), rows, from, file_.shape(name)[1]);
   }
 

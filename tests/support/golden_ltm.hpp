@@ -214,6 +214,7 @@ class LtmReplay {
       file_.ignore(prefix_ + "loss_weight");
       return;
     }
+    file_.require_shape(prefix_ + "loss_weight", file_.shape(prefix_ + "output"));
     const Variable<T, B> weight(
         vectors_from(file_.read(prefix_ + "loss_weight")).template tensor<T, B>());
     tape.backward(sum(reading.context * weight) +

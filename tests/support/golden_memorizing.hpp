@@ -166,7 +166,9 @@ class MemorizingReplay {
   }
 
   /// The keys' or the values' rows of the joint program's one matrix.
-  static Recorded half(const Recorded& x, Index which) {
+  Recorded half(const Recorded& x, Index which) const {
+    if (x.shape.rank() != 2 || x.shape[0] % 2 != 0)
+      file_.fail("to_kv.weight is ", x.shape, ": its rows must be those of keys and values");
     const Index rows = x.shape[0] / 2, size = rows * x.shape[1];
     const auto begin = x.values.begin() + which * size;
     return {x.shape.with(0, rows), {begin, begin + size}};
@@ -221,12 +223,20 @@ class MemorizingReplay {
   void see_retrieved(const std::string& at, const Pass<T, B>& pass,
                      const StoredEntries<T, B>& stored) {
     if (!file_.has(at + "retrieved.valid")) return;
+    const V query = traced(pass, "query");
+    const Shape& found_by = file_.shape(at + "retrieved.key");
+    if (found_by.rank() != 5 || found_by[4] != sizes_.head_dim ||
+        found_by[0] != std::ssize(before_count_) ||
+        found_by.size(0, 3) * sizes_.head_dim != query.size())
+      file_.fail(at, "retrieved.key is ", found_by, ", the queries are ", query.shape());
+    file_.require_shape(at + "retrieved.value", found_by);
+    file_.require_shape(at + "retrieved.valid",
+                        Shape{found_by[0], found_by[1], found_by[2], found_by[3]});
     const auto valid = file_.read_tokens(at + "retrieved.valid");
     const Recorded keys = file_.read(at + "retrieved.key"),
                    values = file_.read(at + "retrieved.value");
     const Index batch = keys.shape[0], heads = keys.shape[1], length = keys.shape[2];
     const Index k = keys.shape[3], D = keys.shape[4];
-    const V query = traced(pass, "query");
     const auto found =
         nearest(query.value().reshape(Shape{batch, length, heads * D}), stored, heads, config_.k);
     const auto indices = found.indices.to_vector();
@@ -305,6 +315,7 @@ class MemorizingReplay {
     for (Index part = 0; part < 2; ++part) {
       const std::string name = at + (part == 0 ? "memory.key" : "memory.value");
       if (!file_.has(name)) continue;
+      file_.require_shape(name, Shape{std::ssize(written), H, config_.capacity, D});
       Recorded slots = file_.read(name);
       const Index capacity = slots.shape[2];
       for (std::size_t b = 0; b < written.size(); ++b)

@@ -180,7 +180,12 @@ class MemSizerReplay {
     return Tensor<Index, B>::from(shape, file_.read_tokens("padding"));
   }
 
-  V loss(const V& y) { return sum(y * V(vectors("loss_weight").value())); }
+  V loss(const V& y) {
+    const V weight = vectors("loss_weight");
+    if (!(weight.shape() == y.shape()))
+      file_.fail("loss_weight is ", file_.shape("loss_weight"), ", the output ", y.shape());
+    return sum(y * V(weight.value()));
+  }
 
   Comparison finished() {
     file_.require_all_seen();

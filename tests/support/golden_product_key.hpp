@@ -181,6 +181,7 @@ class ProductKeyReplay {
       if (!file_.names(at + "grad.").empty()) file_.fail("records gradients but no loss_weight");
       return;
     }
+    file_.require_shape(at + "loss_weight", reading.sum.shape());
     tape.backward(sum(reading.sum * V(file_.read(at + "loss_weight").template tensor<T, B>())));
     see(at + "grad.input", record_of(x.grad()));
     for_each_part(

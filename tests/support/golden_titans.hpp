@@ -55,6 +55,7 @@ class TitansReplay {
       const V output = layer_.forward(state, inputs.back(), pass);
       see(prefix + "output", output.value());
       see_weights(prefix, state);
+      file_.require_shape(prefix + "loss_weight", output.shape());
       const auto weight = file_.read(prefix + "loss_weight").template tensor<T, B>();
       loss = loss + sum(multiply(output, V(weight)));
     }
