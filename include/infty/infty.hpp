@@ -61,8 +61,8 @@
 #include <infty/core/shape.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/state_members.hpp>
-#include <infty/core/tanh.hpp>
 #include <infty/core/system_block.hpp>
+#include <infty/core/tanh.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/utf8.hpp>
 #include <infty/core/verify.hpp>
