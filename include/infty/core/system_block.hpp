@@ -14,9 +14,9 @@ namespace infty::detail {
 /// such pages: a product or a search over it then misses the table of pages a 512th as often.
 inline constexpr std::size_t large_page = std::size_t{1} << 21;
 
-/// The alignment of a block of so many bytes, of which smaller ones have `small`.
-inline std::align_val_t block_alignment(std::size_t bytes, std::size_t small) {
-  return std::align_val_t(bytes >= 2 * large_page ? large_page : small);
+/// The alignment of a block of so many bytes, of which smaller ones have `least`.
+inline std::align_val_t block_alignment(std::size_t bytes, std::size_t least) {
+  return std::align_val_t(bytes >= 2 * large_page ? large_page : least);
 }
 
 /// Takes a block from the system, in large pages where it is of several and the system has them
