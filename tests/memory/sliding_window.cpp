@@ -26,17 +26,17 @@ using infty::Tensor;
 using infty::Variable;
 using infty::tests::uniform_tensor;
 
-constexpr AttentionSizes sizes{.model_dim = 4, .heads = 2, .head_dim = 2};
+constexpr AttentionSizes window_sizes{.model_dim = 4, .heads = 2, .head_dim = 2};
 
 template <class T, class B>
 auto window_of(infty::GatedDeltaNet<T, B>*) {
-  return SlidingWindow(infty::GatedDeltaNet<T, B>({}, sizes, Random(1)), {.longest = 6, .kept = 2},
-                       4);
+  return SlidingWindow(infty::GatedDeltaNet<T, B>({}, window_sizes, Random(1)),
+                       {.longest = 6, .kept = 2}, 4);
 }
 
 template <class T, class B>
 auto window_of(infty::CachedAttention<T, B>*) {
-  return SlidingWindow(infty::CachedAttention<T, B>({.capacity = 6}, sizes, Random(1)),
+  return SlidingWindow(infty::CachedAttention<T, B>({.capacity = 6}, window_sizes, Random(1)),
                        {.longest = 6, .kept = 2}, 4);
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("SlidingWindow: what looks up tokens is not read again without them") 
       .lookup = {0, 1, 2, 3}, .heads = 2, .width = 4, .table_sizes = {5, 7}};
   for (const Index kept : {0, 2}) {
     const SlidingWindow<Stack> window(
-        Stack(infty::GatedDeltaNet<double>({}, sizes, Random(1)), lookup, 4),
+        Stack(infty::GatedDeltaNet<double>({}, window_sizes, Random(1)), lookup, 4),
         {.longest = 6, .kept = kept}, 4);
     Random random(infty::tests::seed);
     auto state = window.make_state(1);
