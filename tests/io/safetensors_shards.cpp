@@ -105,7 +105,7 @@ TEST_CASE("save_shards: what fails leaves the old model, all of it") {
     return count;
   };
   save(1, false, 8);
-  for (const std::uint64_t most : {8, 16, 0}) {
+  for (const std::uint64_t most : {8U, 16U, 0U}) {
     CHECK_THROWS_WITH(save(2, true, most), Contains("disk full"));
     check_all(1);
     CHECK(files() == 4);
