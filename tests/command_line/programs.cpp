@@ -91,7 +91,9 @@ TEST_CASE("settings_from: what is newer than a file is what it was before it cou
   CHECK(older.contraction.name == "fixed");
   CHECK(older.contraction.waiting == "written");
   CHECK(older.products == "float32");
-  CHECK(support::to_json(older) == support::to_json(recall::Settings{}));
+  auto now = recall::Settings{};
+  now.parameters = 0;  // as all were then
+  CHECK(support::to_json(older) == support::to_json(now));
   json.erase("tau");
   CHECK_THROWS_WITH(support::settings_from<recall::Settings>(json, "x"),
                     Catch::Matchers::Contains("x lacks the setting --tau"));
