@@ -42,7 +42,8 @@ Variable<T, B> Variable<T, B>::with_rows(Index at, const Variable& put, Index le
   return record(
       Variable(std::move(joined)),
       [x, rows, at, width](const TensorType& dy) {
-        // Element j of `from` place `begin` is the last but one if it is so in dy, and so on.
+        // The gradients of places [begin, end) to those of `to` from place `from` on: its last ones
+        // where it is shorter, for zeros stand in front of it.
         const auto add = [&](const Variable& to, Index from, Index begin, Index end) {
           if (!to.requires_grad() || to.size() == 0) return;
           const Index own = to.size() / to.dim(0), skipped = width - own;

@@ -11,7 +11,8 @@
 namespace infty::detail {
 
 /// Bytes of a large page of the common processors. A block that has several of them is asked for in
-/// such pages: a product or a search over it then misses the table of pages a 512th as often.
+/// such pages: the table of pages then has a 512th of the entries for it, and its first use as many
+/// faults.
 inline constexpr std::size_t large_page = std::size_t{1} << 21;
 
 /// The alignment of a block of so many bytes, of which smaller ones have `least`.

@@ -145,7 +145,7 @@ inline void remove_shards(const std::filesystem::path& folder, std::string_view 
 /// and they are more, in their order to shards of at most so many (of one tensor at least), with
 /// their index. What an earlier save of this name has left is removed when the new one is complete.
 /// A shard is in memory while it is written. All are written before the first takes an old one's
-/// place; a program that is killed while they do leaves no index, and never parts of two models.
+/// place; what ends the program while they do leaves no index, and never parts of two models.
 /// @param most  bytes of a file; 0 for one file of any size
 /// @throws infty::IoError such as for a missing folder or a full disk
 inline void save_shards(const std::filesystem::path& folder, const std::string& name,
