@@ -287,8 +287,8 @@ struct ChunkedDeltaRule {
         }
         to_decay[n] = slope;
       });
-      if (in.decay) {  // G sums g. Where nothing stays there is no slope, but what rounding has
-                       // left.
+      // G sums g. Where nothing stays there is no slope, but for what rounding has left.
+      if (in.decay) {
         const T* const g = p.decay.data();
         B::for_each_row(rows * p.chunks, C, [=] INFTY_HOST_DEVICE(Index n) {
           T sum = whole[n];
