@@ -178,7 +178,7 @@ run_tests() {
 # One thing at a time: the tools slow programs down by tens of times.
 run_sanitize() {
   local tool program
-  export INFTY_DEVICE_POOL=exact
+  local -x INFTY_DEVICE_POOL=exact
   for tool in memcheck racecheck synccheck initcheck; do
     for program in bin/test_core_cuda bin/test_cuda_cuda bin/test_nn_cuda bin/test_signal_cuda; do
       [[ ! -x $program ]] || sanitized "$tool" "$program"
@@ -234,7 +234,7 @@ run_demo() {
 run_kernels() {
   try kernels times bin/ceilings --kernels
   if command -v ncu >/dev/null; then
-    try kernels ncu ncu --set roofline --launch-count 200 bin/ceilings --kernels
+    try kernels ncu ncu --clock-control none --set roofline --launch-count 200 bin/ceilings --kernels
   else
     record kernels ncu skipped 0 "ncu is not here"
   fi

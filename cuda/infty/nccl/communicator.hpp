@@ -171,6 +171,7 @@ class NcclCommunicator {
         const cudaError_t status = cudaStreamQuery(stream);
         if (status == cudaSuccess) return;
         if (status != cudaErrorNotReady) gpu::check(status, "cudaStreamQuery");
+        static_cast<void>(cudaGetLastError());  // no launch is to find it
         ncclResult_t found = ncclSuccess;
         gpu::check(ncclCommGetAsyncError(comm, &found), "ncclCommGetAsyncError");
         if (found != ncclSuccess && found != ncclInProgress) {

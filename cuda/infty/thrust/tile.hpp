@@ -67,9 +67,9 @@ __global__ void __launch_bounds__(Kernel::threads, blocks_abreast<Kernel>())
 
 /// Raises what the kernel's blocks may have of shared memory to all that this thread's GPU gives,
 /// once for each GPU: CUDA sets such a limit, and a lower one set for one launch would be in force
-/// for another thread's.
+/// for another thread's. Of each file its own, for nvcc makes a kernel's launches so, too.
 template <class Kernel>
-void allow_most_shared() {
+static void allow_most_shared() {
   static OncePerDevice raised;
   const int device = gpu::device();
   raised.call(device, [&] {
@@ -88,7 +88,7 @@ template <class Kernel>
 void launch_on_device(Index blocks, const Kernel& kernel) {
   const std::size_t bytes = kernel.shared_bytes();
   // What a block may have without asking.
-  if (bytes > 48 * 1024) allow_most_shared<Kernel>();
+  if (bytes + 32 * 16 > 48 * 1024) allow_most_shared<Kernel>();
   constexpr Index most = 0x7fffffff;
   run_blocks<Kernel>
       <<<static_cast<unsigned>((std::min)(blocks, most)), Kernel::threads, bytes, gpu::stream()>>>(
