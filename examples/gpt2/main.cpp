@@ -234,15 +234,14 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
       ->required()
       ->check(CLI::ExistingDirectory);
   if (const auto code = support::parse(app, argc, argv)) return code;
-  for (const auto& [command, hours] : {std::pair{pretrain, options.pretraining.hours},
-                                       std::pair{finetune, options.finetuning.hours}})
-    infty::require(command->count("--steps") == 0 || hours == 0, "gpt2",
+  for (const auto& [command, training] :
+       {std::pair{pretrain, &options.pretraining}, std::pair{finetune, &options.finetuning}}) {
+    if (command->count("--steps") == 0) continue;
+    infty::require(training->hours == 0, "gpt2",
                    "--steps and --hours do not go together: each says how many steps there are");
-  for (const auto& [command, epochs] : {std::pair{pretrain, options.pretraining.epochs},
-                                        std::pair{finetune, options.finetuning.epochs}})
-    infty::require(command->count("--steps") == 0 || command->count("--epochs") == 0 || epochs == 0,
-                   "gpt2",
+    infty::require(command->count("--epochs") == 0 || training->epochs == 0, "gpt2",
                    "--steps and --epochs do not go together: each says how many steps there are");
+  }
   // Who asks for steps or hours wants no epochs.
   if (finetune->count("--steps") + finetune->count("--hours") > 0 &&
       finetune->count("--epochs") == 0)

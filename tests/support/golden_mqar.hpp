@@ -62,7 +62,7 @@ inline Comparison replay_mqar(GoldenCase& file) {
   const Shape& given = file.shape("inputs");
   file.require_shape("inputs", Shape{given.rank() > 0 ? given[0] : 0, config.length});
   file.require_agrees("examples", given[0]);
-  file.require_shape("labels", file.shape("inputs"));
+  file.require_shape("labels", given);
   const auto inputs = read("inputs"), labels = read("labels");
   const auto length = static_cast<std::size_t>(config.length);
   Recorded followed{file.shape("labels"), {}};

@@ -53,12 +53,16 @@ constexpr int blocks_abreast() {
     return Kernel::threads < 512 ? 512 / Kernel::threads : 1;
 }
 
+/// Bytes by which a block's warps exchange what they have reduced, beside those that a kernel asks
+/// for.
+inline constexpr std::size_t exchange_bytes = 32 * 16;
+
 /// Runs a kernel's blocks, more than one after the other where a grid cannot hold them all.
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::threads, blocks_abreast<Kernel>())
     run_blocks(const __grid_constant__ Kernel kernel, Index blocks) {
   extern __shared__ __align__(16) unsigned char shared_memory[];
-  __shared__ __align__(16) unsigned char exchange[32 * 16];
+  __shared__ __align__(16) unsigned char exchange[exchange_bytes];
   for (Index i = blockIdx.x; i < blocks; i += gridDim.x) {
     DeviceBlock<Kernel::threads> block(i, shared_memory, exchange);
     kernel(block);
@@ -88,7 +92,7 @@ template <class Kernel>
 void launch_on_device(Index blocks, const Kernel& kernel) {
   const std::size_t bytes = kernel.shared_bytes();
   // What a block may have without asking.
-  if (bytes + 32 * 16 > 48 * 1024) allow_most_shared<Kernel>();
+  if (bytes + exchange_bytes > 48 * 1024) allow_most_shared<Kernel>();
   constexpr Index most = 0x7fffffff;
   run_blocks<Kernel>
       <<<static_cast<unsigned>((std::min)(blocks, most)), Kernel::threads, bytes, gpu::stream()>>>(

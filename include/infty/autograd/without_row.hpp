@@ -33,11 +33,7 @@ Variable<T, B> Variable<T, B>::without_row(Index row) const {
 template <class T, class B>
 Variable<T, B> Variable<T, B>::with_rows(Index at, const Variable& put, Index length) const {
   const Variable x = *this, rows = put;
-  const auto aligned = [&](const TensorType& from) {
-    return length < 0 ? from : detail::aligned(from, length);
-  };
-  auto joined = aligned(x.value()).clone();
-  joined.slice(at, at + rows.dim(0)).copy_from(aligned(rows.value()));
+  TensorType joined = detail::with_rows(x.value(), at, rows.value(), length);
   const Index width = joined.dim(0) > 0 ? joined.size() / joined.dim(0) : 0;
   return record(
       Variable(std::move(joined)),

@@ -22,4 +22,16 @@ Tensor<T, B> aligned(const Tensor<T, B>& x, Index length) {
   return y;
 }
 
+/// A copy of x with others in the places of dimension 0 from `at` on. With a `length` >= 0 both are
+/// sequences, and are made so long.
+template <class T, class B>
+Tensor<T, B> with_rows(const Tensor<T, B>& x, Index at, const Tensor<T, B>& rows, Index length) {
+  const auto as_long = [&](const Tensor<T, B>& from) {
+    return length < 0 ? from : aligned(from, length);
+  };
+  auto joined = as_long(x).clone();
+  joined.slice(at, at + rows.dim(0)).copy_from(as_long(rows));
+  return joined;
+}
+
 }  // namespace infty::detail

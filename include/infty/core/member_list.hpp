@@ -123,15 +123,13 @@ struct MemberKindOf {
 
   static void put_rows(void* to, Index row, const void* from, bool sequence) {
     M& member = in(to);
-    if constexpr (requires { member = std::as_const(member).with_rows(row, in(from)); }) {
-      const Index length = sequence ? (std::max)(member.dim(1), in(from).dim(1)) : -1;
-      member = std::as_const(member).with_rows(row, in(from), length);
-    } else if constexpr (is_tensor<M>) {
+    if constexpr (is_tensor<M>) {
       const auto &a = tensor_of(member), &b = tensor_of(in(from));
-      const Index length = sequence ? (std::max)(a.dim(1), b.dim(1)) : 0;
-      auto joined = (sequence ? aligned(a, length) : a).clone();
-      joined.slice(row, row + b.dim(0)).copy_from(sequence ? aligned(b, length) : b);
-      member = M(joined);
+      const Index length = sequence ? (std::max)(a.dim(1), b.dim(1)) : -1;
+      if constexpr (requires { member = std::as_const(member).with_rows(row, in(from), length); })
+        member = std::as_const(member).with_rows(row, in(from), length);
+      else
+        member = M(with_rows(a, row, b, length));
     } else if constexpr (RowStore<M>) {
       member.put_rows(row, in(from));
     } else {

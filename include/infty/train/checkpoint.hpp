@@ -78,9 +78,9 @@ class CheckpointLoader {
     for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
       const std::string own = prefix + name, stored = stored_name(file_, own);
       if (options.strict || (file_.has(stored) && !is_others(own, stored)))
-        stage(prefix + name, parameter.value());
+        stage(own, parameter.value());
       else
-        report_.missing.push_back(prefix + name);
+        report_.missing.push_back(own);
     });
     add_prefix(prefix, options.strict);
     return *this;
