@@ -234,14 +234,15 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
       ->required()
       ->check(CLI::ExistingDirectory);
   if (const auto code = support::parse(app, argc, argv)) return code;
-  for (const auto& [command, training] :
-       {std::pair{pretrain, &options.pretraining}, std::pair{finetune, &options.finetuning}}) {
-    if (command->count("--steps") == 0) continue;
-    infty::require(training->hours == 0, "gpt2",
+  const auto check_steps = [](const CLI::App& command, const auto& training) {
+    if (command.count("--steps") == 0) return;
+    infty::require(training.hours == 0, "gpt2",
                    "--steps and --hours do not go together: each says how many steps there are");
-    infty::require(command->count("--epochs") == 0 || training->epochs == 0, "gpt2",
+    infty::require(command.count("--epochs") == 0 || training.epochs == 0, "gpt2",
                    "--steps and --epochs do not go together: each says how many steps there are");
-  }
+  };
+  check_steps(*pretrain, options.pretraining);
+  check_steps(*finetune, options.finetuning);
   // Who asks for steps or hours wants no epochs.
   if (finetune->count("--steps") + finetune->count("--hours") > 0 &&
       finetune->count("--epochs") == 0)
