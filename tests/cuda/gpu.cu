@@ -237,7 +237,7 @@ TEST_CASE("set_allow_tf32, _bf16: round factors of this thread's products in flo
   // Of 256 products below 1 each factor is off by 2^-11 of itself at most, or by 2^-8.
   CHECK(in_tf32 > 0);
   CHECK(in_tf32 < 256 * 2 * 0x1p-11);
-  CHECK(in_bf16 > in_tf32);
+  CHECK(in_bf16 > 0);  // how much of what it may round it rounds is cuBLAS's choice
   CHECK(in_bf16 < 256 * 2 * 0x1p-8);
 }
 

@@ -89,8 +89,10 @@ case_by_case() {
   touch "$file"
   cp "$file" "$file.before"
   # Catch2 v2, which ends with the number of names, and v3.
-  "$program" --list-test-names-only >"$file.all" 2>/dev/null || true
-  [[ -s $file.all ]] || "$program" --list-tests --verbosity quiet >"$file.all" || true
+  "$program" --list-test-names-only >"$file.listed" 2>/dev/null || true
+  [[ -s $file.listed ]] || "$program" --list-tests --verbosity quiet >"$file.listed" || true
+  # ctest wants these to fail (tests/CMakeLists.txt).
+  grep -v '^typed tests: one that forgets its backend' "$file.listed" >"$file.all" || true
   [[ -s $file.all ]] || { echo "$program lists no test cases" && return 1; }
   awk -F '\t' 'FILENAME == ARGV[1] { seen[$2]; next } !($0 in seen)' "$file" "$file.all" >"$file.new"
   if [[ -s $file.new ]]; then
@@ -188,7 +190,10 @@ run_sanitize() {
 
 sanitized() {  # TOOL PROGRAM
   local name="$1 ${2#bin/}" command
-  command=$(cases sanitize "$name" "$2" compute-sanitizer --tool "$1" --error-exitcode 9)
+  local options=(--tool "$1" --error-exitcode 9)
+  # Tests ask for what cannot be had, memory for one, and are answered by an error that is no finding.
+  [[ $1 != memcheck ]] || options+=(--report-api-errors no)
+  command=$(cases sanitize "$name" "$2" compute-sanitizer "${options[@]}")
   try sanitize "$name" bash -c "exec $command"
   # Stopped after it had found something: nothing that ran counts.
   local log=$results/logs/sanitize-${name//[^A-Za-z0-9._-]/_}.log

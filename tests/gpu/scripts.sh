@@ -109,9 +109,9 @@ tests() {
     done <"$2"
     exit $worst'
 }
-printf '%s\n' 'core, one' 'core: [two]' >"$work/core.names"
+printf '%s\n' 'core, one' 'core: [two]' 'typed tests: one that forgets its backend - Types - 0' >"$work/core.names"
 printf '%s\n' 'nn, one' 'nn: "two"' 'nn: three - float' >"$work/nn.names"
-tests "$build/tests/test_core_cuda" ''
+tests "$build/tests/test_core_cuda" 'case $name in *forgets*) passed=0 ;; esac; echo "$INFTY_DEVICE_POOL" >>pools'
 # As on a GPU: what follows an error in a process fails with it.
 tests "$build/tests/test_nn_cuda" 'printf "\033[31m\t"; case $name in *two*) broken=1 ;; esac; [ -z "$broken" ] || passed=0'
 program "$build/tests/ceilings" 'echo "{}"'
@@ -190,18 +190,30 @@ unset INFTY_GPU_LIMIT
 
 # What a tool finds is no case's: of a run in which it found something no case counts as passed.
 mkdir "$work/sanitizer"
+# Memcheck alone knows the third option.
+cat >"$pack/options" <<'END'
+[ "$1 $3 $4" = "--tool --error-exitcode 9" ] || { echo "options: $*"; exit 3; }
+tool=$2
+shift 4
+[ $tool != memcheck ] || { [ "$1 $2" = "--report-api-errors no" ] || { echo "memcheck: $*"; exit 3; }; shift 2; }
+END
 program "$work/sanitizer/compute-sanitizer" '
-  shift 4  # --tool NAME --error-exitcode 9
+  . ./options
   "$@" || exit 1
   [ ! -e dirty ] || { echo "========= Invalid __global__ write"; exit 9; }'
 touch "$pack/dirty"
 check 9 "$work/with:$work/sanitizer" sanitize
 before=$(called 'core, one')
-rm "$pack/dirty"
+rm -f "$pack/dirty" "$pack/pools"
 check 0 "$work/with:$work/sanitizer" sanitize
 (($(called 'core, one') == before + 4)) || fail "cases counted that ran before a finding: $(<"$pack/calls")"
+# The pool by which a tool sees every block is that stage's alone, whatever comes behind it.
+[[ $(sort -u "$pack/pools") == exact ]] || fail "pools of a tool: $(<"$pack/pools")"
+rm -r "$pack/pools" "$pack/results"
+check 0 "$work/with:$work/sanitizer" sanitize tests
+[[ $(sort -u "$pack/pools" | tr '\n' ' ') == " exact " ]] || fail "pools of a tool and of tests: $(<"$pack/pools")"
 # The same where the time is up behind a finding, but not behind a summary of none.
-program "$work/sanitizer/compute-sanitizer" 'shift 4; "$@"; cat found; exec sleep 30'
+program "$work/sanitizer/compute-sanitizer" '. ./options; "$@"; cat found; exec sleep 30'
 for found in "ERROR SUMMARY: 0 errors" "Invalid __global__ write"; do
   echo "========= $found" >"$pack/found"
   rm -rf "$pack/results"
@@ -233,6 +245,13 @@ done
 # The launches of a step are said to be unknown where there is no profiler.
 check 0 "$work/with" kernels
 contains "$(<"$pack/results/kernels.jsonl")" '"name": "launches of 5 steps", "status": "skipped"'
+
+# A profiler is not to hold clocks where it may not.
+mkdir "$work/ncu"
+program "$work/ncu/ncu" 'echo "$*" >profiled'
+rm -rf "$pack/results"
+check 0 "$work/with:$work/ncu" kernels
+contains "$(<"$pack/profiled")" "--clock-control none --set roofline --launch-count 200 bin/ceilings --kernels"
 
 # Conformance replays what the tests replay.
 program "$pack/bin/conformance" 'for file; do echo "$file" >>replayed; done'

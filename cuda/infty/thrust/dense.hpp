@@ -11,6 +11,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/thrust/context.hpp>
 #include <infty/thrust/device_pool.hpp>
+#include <infty/thrust/matmul_batch.hpp>
 #include <infty/thrust/thrust_call.hpp>
 
 /// Dense linear algebra on a GPU. cuBLAS and cuSOLVER know columns only: a row-major matrix is its
@@ -49,12 +50,6 @@ struct MatmulScale {
   }
 };
 
-/// Whether one stride an operand leads through the whole batch.
-inline bool evenly_strided(const Matmul& s) {
-  const auto even = [&](const Matmul::Operand& x) { return x.outer == s.inner * x.inner; };
-  return s.outer == 1 || s.inner == 1 || (even(s.a) && even(s.b) && even(s.c));
-}
-
 template <class T>
 void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, T* c) {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
@@ -70,15 +65,19 @@ void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, 
   }
   constexpr bool single = std::is_same_v<T, float>;
   constexpr cudaDataType type = single ? CUDA_R_32F : CUDA_R_64F;
-  const cublasComputeType_t compute = !single             ? CUBLAS_COMPUTE_64F
-                                      : gpu::allow_bf16() ? CUBLAS_COMPUTE_32F_FAST_16BF
-                                      : gpu::allow_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                          : CUBLAS_COMPUTE_32F;
+  const bool even = evenly_strided(s);
+  // Where cuBLAS may round, it wants all matrices that it is given by pointers at 16 bytes.
+  const bool may_round = even || begins_at_16_bytes(s, sizeof(T), a, b, c);
+  const cublasComputeType_t compute =
+      !single                          ? CUBLAS_COMPUTE_64F
+      : may_round && gpu::allow_bf16() ? CUBLAS_COMPUTE_32F_FAST_16BF
+      : may_round && gpu::allow_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                       : CUBLAS_COMPUTE_32F;
   const auto operation = [](const Matmul::Operand& x) {
     return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   };
   const cublasHandle_t handle = gpu::detail::libraries().blas();
-  if (evenly_strided(s)) {
+  if (even) {
     const auto stride = [&](const Matmul::Operand& x) { return s.inner > 1 ? x.inner : x.outer; };
     gpu::check(cublasGemmStridedBatchedEx_64(handle, operation(s.b), operation(s.a), s.n, s.m, s.k,
                                              &alpha, b, type, s.b.leading, stride(s.b), a, type,
