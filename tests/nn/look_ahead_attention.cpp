@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/shape.hpp>
 #include <infty/nn/look_ahead_attention.hpp>
 #include <infty/testing/gradient_check.hpp>
 

@@ -16,7 +16,7 @@ namespace infty::tests {
 template <class T, class B>
 struct AttentionCase {
   AttentionSize size;
-  Tensor<T, B> q, k, v, r, u, w, dy;
+  Tensor<T, B> q, k, v, r, u, w, dy, d_log_sum;
   Tensor<Index, B> visible;
 
   AttentionCase(const AttentionSize& s, bool limited, double scale = 1) : size(s) {
@@ -25,13 +25,15 @@ struct AttentionCase {
     q = uniform_tensor<T, B>({s.batch, s.queries, e}, random, -scale, scale);
     k = uniform_tensor<T, B>({s.batch, s.keys, e}, random, -scale, scale);
     v = uniform_tensor<T, B>({s.batch, s.keys, e}, random);
-    r = uniform_tensor<T, B>({s.keys, e}, random);
+    r = uniform_tensor<T, B>({s.distances(), e}, random);
     u = uniform_tensor<T, B>({s.heads, s.head_dim}, random);
     w = uniform_tensor<T, B>({s.heads, s.head_dim}, random);
     dy = uniform_tensor<T, B>({s.batch, s.queries, e}, random);
+    if (s.mirrored) d_log_sum = uniform_tensor<T, B>({s.batch, s.queries, s.heads}, random);
     if (limited) {
       std::vector<Index> seen;
-      for (Index b = 0; b < s.batch; ++b) seen.push_back(b * 7 % (s.memory() + 1));
+      const Index all = s.mirrored ? s.keys : s.memory();
+      for (Index b = 0; b < s.batch; ++b) seen.push_back((s.mirrored + b * 7) % (all + 1));
       visible = Tensor<Index, B>::from({s.batch}, seen);
     }
   }
@@ -58,7 +60,8 @@ struct AttentionCase {
     };
     Kernel::backward(
         size, inputs(), y.data(), log_sum.data(), dy.data(),
-        AttentionGradients<T>{to(0, dq), to(1, dk), to(2, dv), to(3, dr), to(4, du), to(5, dw)});
+        AttentionGradients<T>{to(0, dq), to(1, dk), to(2, dv), to(3, dr), to(4, du), to(5, dw)},
+        size.mirrored ? d_log_sum.data() : nullptr);
     return {y.to_vector(),  dq.to_vector(), dk.to_vector(), dv.to_vector(),
             dr.to_vector(), du.to_vector(), dw.to_vector(), log_sum.to_vector()};
   }

@@ -30,7 +30,7 @@ void attend_few(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* l
     for (Index job = begin; job < end; ++job) {
       const Index head = job % s.heads, row = job / s.heads, first = in.first_key(s, row);
       for (Index i = 0; i < s.queries; ++i) {
-        const Index at = (row * s.queries + i) * e + head * D, n = s.memory() + i + 1 - first;
+        const Index at = (row * s.queries + i) * e + head * D, n = in.end_key(s, row, i) - first;
         for (Index d = 0; d < D; ++d) {
           qu[d] = (in.q[at + d] + in.u[head * D + d]) * factor;
           qw[d] = (in.q[at + d] + in.w[head * D + d]) * factor;

@@ -41,11 +41,12 @@ struct FusedAttention : private AttentionTiling {
     const Index tiles = (s.queries + query_tile - 1) / query_tile, heads = s.batch * s.heads;
     const auto across = [=](auto... of) { return how.across(of...); };
     const auto along = [=](auto... of) { return how.along(of...); };
-    const Index across_size = how.rows(s.head_dim) * panel_stride<T>(s.keys),
+    const Index r_size = how.rows(s.head_dim) * panel_stride<T>(s.distances()),
+                across_size = how.rows(s.head_dim) * panel_stride<T>(s.keys),
                 along_size = how.rows(s.keys) * padded<T>(s.head_dim);
-    const Panels<T> r(s, in.r, s.heads, across_size, across),
-        k(s, in.k, heads, across_size, across),
-        v(s, in.v, heads, along_size, along,
+    const Panels<T> r(s, in.r, s.distances(), s.heads, r_size, across),
+        k(s, in.k, s.keys, heads, across_size, across),
+        v(s, in.v, s.keys, heads, along_size, along,
           [&](Index pair) { return in.first_key(s, pair / s.heads) % how.together; });
     parallel_for(heads * tiles, 1, [&](Index begin, Index end) {
       Scratch<T> scratch(QueryTile<Factors>::size(s.head_dim) +
@@ -62,37 +63,42 @@ struct FusedAttention : private AttentionTiling {
 
   template <class T>
   static void backward(const AttentionSize& s, const AttentionInputs<T>& in, const T* y,
-                       const T* log_sum, const T* dy, const AttentionGradients<T>& to) {
+                       const T* log_sum, const T* dy, const AttentionGradients<T>& to,
+                       const T* d_log_sum = nullptr) {
     with_factors<T>(s.queries > few,
-                    [&](auto how) { backward_by(how, s, in, y, log_sum, dy, to); });
+                    [&](auto how) { backward_by(how, s, in, y, log_sum, dy, to, d_log_sum); });
   }
 
   /// The same by tiles of such factors, whose forward pass was by them, too.
   template <class Factors, class T>
   static void backward_by(Factors how, const AttentionSize& s, const AttentionInputs<T>& in,
                           const T* y, const T* log_sum, const T* dy,
-                          const AttentionGradients<T>& to) {
-    const Index e = s.model(), D = s.head_dim, part = s.keys * e;
+                          const AttentionGradients<T>& to, const T* d_log_sum) {
+    const Index e = s.model(), D = s.head_dim, part = s.keys * e, distances = s.distances();
     const auto pack_across = [=](auto... of) { return how.across(of...); };
     const auto pack_along = [=](auto... of) { return how.along(of...); };
-    const Index stride = panel_stride<T>(s.keys), across = how.rows(D) * stride,
-                along = how.rows(s.keys) * padded<T>(D);
+    const Index stride = panel_stride<T>(s.keys), r_stride = panel_stride<T>(distances),
+                across = how.rows(D) * stride, r_size = how.rows(D) * r_stride,
+                along = how.rows(s.keys) * padded<T>(D),
+                r_along_size = how.rows(distances) * padded<T>(D);
     // Where elements stand in pairs, these begin at an even row of r or at an odd one.
     constexpr bool pairs = how.together == 2;
-    const Panels<T> r_across(s, in.r, s.heads, across, pack_across),
-        r_along(s, in.r, s.heads, along, pack_along),
-        r_from_odd(s, in.r, pairs ? s.heads : 0, along, pack_along, [](Index) { return Index{1}; });
+    const Panels<T> r_across(s, in.r, distances, s.heads, r_size, pack_across),
+        r_along(s, in.r, distances, s.heads, r_along_size, pack_along),
+        r_from_odd(s, in.r, distances, pairs ? s.heads : 0, r_along_size, pack_along,
+                   [](Index) { return Index{1}; });
     // Rows of the batch add to the same r, u and w: each has a part of its own.
-    Scratch<T> dr(to.r ? s.batch * part : 0), du(s.batch * e), dw(s.batch * e);
+    Scratch<T> dr(to.r ? s.batch * distances * e : 0), du(s.batch * e), dw(s.batch * e);
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      Scratch<T> scratch(QueryTile<Factors>::size(D) + 2 * across + 3 * D * stride + along +
-                         Turned<Factors>::size(D));
+      const Index of_sums = D * (2 * stride + r_stride);
+      Scratch<T> scratch(QueryTile<Factors>::size(D) + 2 * across + of_sums + along +
+                         TurnedQueries<Factors>::size(D));
       for (Index job = begin; job < end; ++job) {
         const Index head = job % s.heads, row = job / s.heads, column = head * D;
         const T *const keys = in.k + row * part + column, *const values =
                                                               in.v + row * part + column;
         T* const memory = scratch.data() + QueryTile<Factors>::size(D);
-        T *const sums = memory + 2 * across, *const of_keys = sums + 3 * D * stride;
+        T *const sums = memory + 2 * across, *const of_keys = sums + of_sums;
         const Index odd = in.first_key(s, row) % how.together;
         const Known<T> known{how.across(s.keys, D, keys, e, memory),
                              how.across(s.keys, D, values, e, memory + across),
@@ -102,22 +108,25 @@ struct FusedAttention : private AttentionTiling {
                              odd,
                              y,
                              log_sum,
-                             dy};
-        std::fill_n(sums, 3 * D * stride, T(0));
+                             dy,
+                             d_log_sum};
+        std::fill_n(sums, of_sums, T(0));
         T *const d_u = du.data() + row * e + column, *const d_w = dw.data() + row * e + column;
         std::fill_n(d_u, D, T(0));
         std::fill_n(d_w, D, T(0));
-        const Sums<T> d{sums, sums + D * stride, sums + 2 * D * stride, stride, to.q, d_u, d_w};
+        const Sums<T> d{sums, sums + D * stride, sums + 2 * D * stride, stride, r_stride, to.q, d_u,
+                        d_w};
         for (Index first = 0; first < s.queries; first += query_tile) {
           const QueryTile<Factors> tile(how, s, in, row, head, first, scratch.data());
           backward_tile(s, in, tile, known, d, of_keys + along);
         }
         if (to.k) add_across(s.keys, D, d.k, stride, to.k + row * part + column, e);
         if (to.v) add_across(s.keys, D, d.v, stride, to.v + row * part + column, e);
-        if (to.r) transpose(D, s.keys, d.r, stride, dr.data() + row * part + column, e);
+        if (to.r)
+          transpose(D, distances, d.r, r_stride, dr.data() + row * distances * e + column, e);
       }
     });
-    if (to.r) add_rows(s.batch, part, dr.data(), to.r);
+    if (to.r) add_rows(s.batch, distances * e, dr.data(), to.r);
     if (to.u) add_rows(s.batch, e, du.data(), to.u);
     if (to.w) add_rows(s.batch, e, dw.data(), to.w);
   }
@@ -128,44 +137,16 @@ struct FusedAttention : private AttentionTiling {
   struct Known {
     Panel<T> k_across, v_across, r_across, k_along, r_along[2];
     Index first;  ///< key of k_along
-    const T *y, *log_sum, *dy;
+    const T *y, *log_sum, *dy, *d_log_sum;
   };
 
-  /// Where the gradients of one row and head are summed: [D, K], rows `stride` apart, then those of
-  /// all queries, and [D].
+  /// Where the gradients of one row and head are summed: [D, K] twice, rows `stride` apart, [D,
+  /// distances], rows `r_stride` apart, then those of all queries, and [D].
   template <class T>
   struct Sums {
     T *k, *v, *r;
-    Index stride;
+    Index stride, r_stride;
     T *q, *u, *w;
-  };
-
-  /// The factors that a tile of queries is in a backward pass, beside those of its scores.
-  template <class Factors>
-  struct Turned {
-    using T = typename Factors::Scalar;
-    TileView<T> d_out, d_out_across, qu, qw;  ///< [count, D], and [D, count] for the others
-    T* room;                                  ///< for those of a tile of keys
-
-    static Index size(Index head_dim) {
-      return Factors::room(query_tile, head_dim) + 3 * Factors::room(head_dim, query_tile) +
-             Factors::room(band, query_tile) + Factors::room(query_tile, band);
-    }
-
-    Turned(const QueryTile<Factors>& tile, const T* dy, T* memory) {
-      const Index D = tile.head_dim, e = tile.model, n = tile.count;
-      T* to = memory;
-      const auto next = [&](Index m, Index k, TileView<T> view) {
-        T* const here = to;
-        to += Factors::room(m, k);
-        return Factors::left(m, k, view, here);
-      };
-      d_out = next(n, D, {dy, e, 1});
-      d_out_across = next(D, n, {dy, 1, e});
-      qu = next(D, n, {tile.qu, 1, D});
-      qw = next(D, n, {tile.qw, 1, D});
-      room = to;
-    }
   };
 
   template <class Factors, class T>
@@ -174,7 +155,7 @@ struct FusedAttention : private AttentionTiling {
                            T* log_sum, T* room) {
     const Factors how = tile.factors;
     const Index first = in.first_key(s, tile.batch_row), odd = first % how.together;
-    const Index end = s.memory() + tile.first + tile.count;
+    const Index end = in.end_key(s, tile.batch_row, tile.first + tile.count - 1);
     std::fill_n(tile.out, tile.count * tile.width, T(0));
     std::fill_n(tile.top, tile.count, -math::infinity<T>);
     std::fill_n(tile.sum, tile.count, T(0));
@@ -219,21 +200,26 @@ struct FusedAttention : private AttentionTiling {
                             const QueryTile<Factors>& tile, const Known<T>& known,
                             const Sums<T>& to, T* memory) {
     const Factors how = tile.factors;
-    const Index e = tile.model, D = tile.head_dim, end = s.memory() + tile.first + tile.count;
+    const Index e = tile.model, D = tile.head_dim,
+                end = in.end_key(s, tile.batch_row, tile.first + tile.count - 1);
     T *const content = tile.out, *const position = tile.position;  // d(q + u) and d(q + w)
     std::fill_n(content, tile.count * tile.width, T(0));
     std::fill_n(position, tile.count * tile.width, T(0));
-    // d score = p (dp - dy · y)
+    // d score = p (dp - dy · y + d log_sum)
     T* const mean = tile.top;
     const T *const out = tile.of_queries(known.y), *const d_out = tile.of_queries(known.dy),
                    *const logs = known.log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i)
       mean[i] = row_sum<T>(D, [=](Index c) { return out[i * e + c] * d_out[i * e + c]; });
+    if (known.d_log_sum) {
+      const T* const d_log = known.d_log_sum + tile.of_heads(s);
+      for (Index i = 0; i < tile.count; ++i) mean[i] -= d_log[i * s.heads];
+    }
     // Gradients stand by distance. Read with rows one element closer, from where the last query's
     // first key stands, the same memory is by key.
     const Index shifted = band - 1;
     T* const d_scores = tile.distance + tile.count - 1;
-    const Turned<Factors> turned(tile, d_out, memory);
+    const TurnedQueries<Factors> turned(tile, d_out, memory);
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
       const KeyTile<Factors> with(s, tile, key, end);
       with.products(tile, known.k_across, known.r_across);
@@ -263,9 +249,9 @@ struct FusedAttention : private AttentionTiling {
                   distance = with.distance;
       T *const for_right = turned.room, *const for_left = for_right + how.room(band, query_tile);
       // += the product of what stands across and a tile's gradient, or of that and a panel.
-      const auto add_across = [&](TileView<T> left, Index n, Panel<T> right, T* sum) {
+      const auto add_across = [&](TileView<T> left, Index n, Panel<T> right, T* sum, Index stride) {
         how.multiply(D, n, tile.count, left, how.right(tile.count, n, right, for_right), true, sum,
-                     to.stride);
+                     stride);
       };
       const auto add_along = [&](Index n, Panel<T> left, Panel<T> panel, Index row, T* sum) {
         how.multiply(
@@ -273,9 +259,9 @@ struct FusedAttention : private AttentionTiling {
             {panel.data + how.rows(row) * panel.stride, panel.stride}, true, sum, tile.width);
       };
       const Panel<T> by_key{d_scores, shifted}, by_distance{tile.distance, band};
-      add_across(turned.d_out_across, keys, {tile.scores, key_tile}, to.v + begin);
-      add_across(turned.qu, keys, by_key, to.k + begin);
-      add_across(turned.qw, distant, by_distance, to.r + distance);
+      add_across(turned.d_out_across, keys, {tile.scores, key_tile}, to.v + begin, to.stride);
+      add_across(turned.qu, keys, by_key, to.k + begin, to.stride);
+      add_across(turned.qw, distant, by_distance, to.r + distance, to.r_stride);
       add_along(keys, by_key, known.k_along, begin - known.first, content);
       const Index odd = distance % how.together;
       add_along(distant, by_distance, known.r_along[odd], distance - odd, position);

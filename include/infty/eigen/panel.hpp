@@ -49,26 +49,26 @@ Panel<T> pack_along(Index rows, Index head_dim, const T* x, Index leading, T* to
   return {to, width};
 }
 
-/// The panels of all heads of x [count / H, K, H D].
+/// The panels of all heads of x [count / H, rows, H D].
 template <class T>
 class Panels {
  public:
   /// @param each  elements that one takes
   /// @param pack  pack(rows, D, x, leading, to)
   template <class Pack>
-  Panels(const AttentionSize& s, const T* x, Index count, Index each, const Pack& pack)
-      : Panels(s, x, count, each, pack, [](Index) { return Index{0}; }) {}
-  /// The same without the first(i) first keys of panel i.
+  Panels(const AttentionSize& s, const T* x, Index rows, Index count, Index each, const Pack& pack)
+      : Panels(s, x, rows, count, each, pack, [](Index) { return Index{0}; }) {}
+  /// The same without the first(i) first rows of panel i.
   template <class Pack, class First>
-  Panels(const AttentionSize& s, const T* x, Index count, Index each, const Pack& pack,
+  Panels(const AttentionSize& s, const T* x, Index rows, Index count, Index each, const Pack& pack,
          const First& first)
       : memory_(count * each), panels_(count) {
     const Index e = s.model(), heads = s.heads;
     parallel_for(count, 1, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         const Index from = first(i);
-        panels_.data()[i] = pack(s.keys - from, s.head_dim,
-                                 x + (i / heads * s.keys + from) * e + i % heads * s.head_dim, e,
+        panels_.data()[i] = pack(rows - from, s.head_dim,
+                                 x + (i / heads * rows + from) * e + i % heads * s.head_dim, e,
                                  memory_.data() + i * each);
       }
     });

@@ -95,6 +95,34 @@ struct QueryTile : AttentionTiling {
   }
 };
 
+/// The factors that a tile of queries is in a backward pass, beside those of its scores.
+template <class Factors>
+struct TurnedQueries : AttentionTiling {
+  using T = typename Factors::Scalar;
+  TileView<T> d_out, d_out_across, qu, qw;  ///< [count, D], and [D, count] for the others
+  T* room;                                  ///< for those of a tile of keys
+
+  static Index size(Index head_dim) {
+    return Factors::room(query_tile, head_dim) + 3 * Factors::room(head_dim, query_tile) +
+           Factors::room(band, query_tile) + Factors::room(query_tile, band);
+  }
+
+  TurnedQueries(const QueryTile<Factors>& tile, const T* dy, T* memory) {
+    const Index D = tile.head_dim, e = tile.model, n = tile.count;
+    T* to = memory;
+    const auto next = [&](Index m, Index k, TileView<T> view) {
+      T* const here = to;
+      to += Factors::room(m, k);
+      return Factors::left(m, k, view, here);
+    };
+    d_out = next(n, D, {dy, e, 1});
+    d_out_across = next(D, n, {dy, 1, e});
+    qu = next(D, n, {tile.qu, 1, D});
+    qw = next(D, n, {tile.qw, 1, D});
+    room = to;
+  }
+};
+
 /// Keys [begin, begin + count) as a tile of queries meets them.
 template <class Factors>
 struct KeyTile : AttentionTiling {
@@ -108,7 +136,7 @@ struct KeyTile : AttentionTiling {
         count((std::min)(key_tile, end - first)),
         wide(padded<T>(count)),
         distance(s.queries - tile.first - tile.count + first),
-        distances((std::min)(tile.count + count - 1, s.keys - distance)),
+        distances((std::min)(tile.count + count - 1, s.distances() - distance)),
         wide_band(padded<T>(distances)) {}
 
   /// How many of the keys query i of the tile sees.

@@ -84,26 +84,26 @@ Tensor<T, B> distance_scores(const AttentionSize& s, const AttentionInputs<T>& i
 }
 
 /// The attention weights (H, B, L, K): softmax over the keys that a query may see of
-/// ((q + u) kᵀ + (q + w) rᵀ shifted) / sqrt(D). Row c of r stands for distance K - 1 - c. The
-/// logarithms of the denominators go to log_sum (B, L, H) unless that is null.
+/// ((q + u) kᵀ + (q + w) rᵀ shifted) / sqrt(D). Row L - 1 - i + j of r stands for the distance of
+/// query i and key j. The logarithms of the denominators go to log_sum (B, L, H) unless that is
+/// null.
 template <class B, class T>
 Tensor<T, B> attention_weights(const AttentionSize& s, const AttentionInputs<T>& in,
                                const Tensor<T, B>& qu, const Tensor<T, B>& qw,
                                T* log_sum = nullptr) {
   Tensor<T, B> weights(Shape{s.heads, s.batch, s.queries, s.keys});
   head_scores<B>(s, qu.data(), in.k, weights.data());
-  const Tensor<T, B> distance = distance_scores(s, in, s.keys, qw);
+  const Index distances = s.distances();
+  const Tensor<T, B> distance = distance_scores(s, in, distances, qw);
   T* const p = weights.data();
   const T* const by_distance = distance.data();
   const T factor = T(1) / std::sqrt(static_cast<T>(s.head_dim));
-  const Index keys = s.keys, queries = s.queries, batch = s.batch, memory = s.memory(),
-              heads = s.heads;
+  const Index keys = s.keys, queries = s.queries, batch = s.batch, heads = s.heads;
   B::for_each_row(heads * batch * queries, 8 * keys, [=] INFTY_HOST_DEVICE(Index row) {
-    const Index i = row % queries;
-    const Index begin = in.first_key(s, row / queries % batch);
-    const Index count = memory + i + 1 - begin;  // at least the query itself
+    const Index i = row % queries, b = row / queries % batch;
+    const Index begin = in.first_key(s, b), count = in.end_key(s, b, i) - begin;
     T* const x = p + row * keys + begin;
-    const T* const shifted = by_distance + row * keys + begin + (queries - 1 - i);
+    const T* const shifted = by_distance + row * distances + begin + (queries - 1 - i);
     for (Index j = 0; j < count; ++j) x[j] = factor * (x[j] + shifted[j]);
     const T log_of_sum = row_softmax(count, x);
     if (log_sum) log_sum[row % (batch * queries) * heads + row / (batch * queries)] = log_of_sum;
@@ -136,24 +136,29 @@ Tensor<T, B> weights_by_row(const Tensor<T, B>& weights) {
   return weights_by_row(weights, 0, weights.dim(2), 0, weights.dim(3));
 }
 
-/// Turns d weights into d scores in place, ds = p (dp - sum p dp) / sqrt(D), and writes the same
-/// numbers by distance into `distance`.
+/// Turns d weights into d scores in place, ds = p (dp - sum p dp + d_log_sum) / sqrt(D), and
+/// writes the same numbers by distance into `distance` (H, B, L, distances).
+/// @param d_log_sum  the gradient of the denominators' logarithms (B, L, H), or null
 template <class T, class B>
-void attention_scores_grad(const AttentionSize& s, const Tensor<T, B>& weights, Tensor<T, B>& grad,
-                           Tensor<T, B>& distance) {
+void attention_scores_grad(const AttentionSize& s, const Tensor<T, B>& weights, const T* d_log_sum,
+                           Tensor<T, B>& grad, Tensor<T, B>& distance) {
   const T* const p = weights.data();
   T *const d = grad.data(), *const by_distance = distance.data();
   const T factor = T(1) / std::sqrt(static_cast<T>(s.head_dim));
-  const Index keys = s.keys, queries = s.queries;
-  B::for_each_row(s.heads * s.batch * queries, 6 * keys, [=] INFTY_HOST_DEVICE(Index row) {
+  const Index keys = s.keys, queries = s.queries, distances = s.distances(), heads = s.heads,
+              places = s.batch * queries;
+  B::for_each_row(heads * places, 6 * keys, [=] INFTY_HOST_DEVICE(Index row) {
     const T* const w = p + row * keys;
-    T *const dw = d + row * keys, *const out = by_distance + row * keys;
-    const Index shift = queries - 1 - row % queries, count = keys - shift;
-    const T mean = row_sum<T>(count, [=](Index j) { return w[j] * dw[j]; });
+    T *const dw = d + row * keys, *const out = by_distance + row * distances;
+    const Index shift = queries - 1 - row % queries;
+    const Index count = distances - shift < keys ? distances - shift : keys;
+    T mean = row_sum<T>(count, [=](Index j) { return w[j] * dw[j]; });
+    if (d_log_sum) mean -= d_log_sum[row % places * heads + row / places];
     for (Index j = 0; j < count; ++j) dw[j] = w[j] * (dw[j] - mean) * factor;
     for (Index j = count; j < keys; ++j) dw[j] = T(0);
     for (Index j = 0; j < shift; ++j) out[j] = T(0);
     for (Index j = 0; j < count; ++j) out[j + shift] = dw[j];
+    for (Index j = shift + count; j < distances; ++j) out[j] = T(0);
   });
 }
 
@@ -218,19 +223,21 @@ struct ComposedAttention {
     detail::weigh_values<B>(s, false, weights.data(), in.v, T(0), y);
   }
 
-  /// Adds to the gradients that are not null.
+  /// Adds to the gradients that are not null. d_log_sum [B, L, H] is the gradient of log_sum, null
+  /// where nothing reads it.
   template <class T>
   static void backward(const AttentionSize& s, const AttentionInputs<T>& in, const T* y,
-                       const T* log_sum, const T* dy, const AttentionGradients<T>& to) {
+                       const T* log_sum, const T* dy, const AttentionGradients<T>& to,
+                       const T* d_log_sum = nullptr) {
     (void)y;
     (void)log_sum;
     const auto qu = detail::add_bias<B>(s, in.q, in.u), qw = detail::add_bias<B>(s, in.q, in.w);
     const auto weights = detail::attention_weights(s, in, qu, qw);
     if (to.v) detail::weigh_values<B>(s, true, weights.data(), dy, T(1), to.v);
-    Tensor<T, B> grad(weights.shape()), distance(weights.shape());
+    Tensor<T, B> grad(weights.shape()), distance(weights.shape().with(3, s.distances()));
     detail::head_scores<B>(s, dy, in.v, grad.data());
-    detail::attention_scores_grad(s, weights, grad, distance);
-    detail::add_score_gradients(s, in, s.keys, qu, qw, grad, distance, to);
+    detail::attention_scores_grad(s, weights, d_log_sum, grad, distance);
+    detail::add_score_gradients(s, in, s.distances(), qu, qw, grad, distance, to);
   }
 };
 

@@ -29,14 +29,22 @@ namespace {
 
 /// Sizes whose last tiles are partly empty, around the CPU's tiles of 64 queries and 256 keys and a
 /// GPU's of 64 and 32: no query, one query, no memory, heads of odd width, heads for which a GPU's
-/// tiles are smaller or, in double, too wide for any, and several of everything.
+/// tiles are smaller or, in double, too wide for any, and several of everything. The last ones are
+/// mirrored: one key, keys for each query, and far fewer.
 const std::vector<AttentionSize>& attention_sizes() {
-  static const std::vector<AttentionSize> all{
-      {2, 0, 5, 2, 4},     {1, 1, 1, 1, 1},    {2, 1, 40, 2, 3},    {2, 5, 5, 2, 4},
-      {3, 7, 20, 3, 7},    {2, 64, 96, 1, 8},  {2, 65, 130, 2, 5},  {1, 70, 70, 1, 64},
-      {1, 40, 60, 2, 130}, {2, 64, 192, 1, 8}, {1, 20, 33, 1, 250}, {2, 65, 193, 2, 5},
-      {1, 63, 255, 1, 16}, {1, 9, 12, 1, 500}, {1, 200, 200, 2, 6}, {1, 130, 450, 1, 33},
-      {1, 1, 400, 4, 16}};
+  static const std::vector<AttentionSize> all{{2, 0, 5, 2, 4},           {1, 1, 1, 1, 1},
+                                              {2, 1, 40, 2, 3},          {2, 5, 5, 2, 4},
+                                              {3, 7, 20, 3, 7},          {2, 64, 96, 1, 8},
+                                              {2, 65, 130, 2, 5},        {1, 70, 70, 1, 64},
+                                              {1, 40, 60, 2, 130},       {2, 64, 192, 1, 8},
+                                              {1, 20, 33, 1, 250},       {2, 65, 193, 2, 5},
+                                              {1, 63, 255, 1, 16},       {1, 9, 12, 1, 500},
+                                              {1, 200, 200, 2, 6},       {1, 130, 450, 1, 33},
+                                              {1, 1, 400, 4, 16},        {2, 3, 1, 2, 4, true},
+                                              {3, 7, 7, 3, 7, true},     {2, 96, 64, 1, 8, true},
+                                              {4, 330, 65, 2, 5, true},  {1, 400, 300, 1, 16, true},
+                                              {2, 40, 20, 2, 130, true}, {1, 20, 12, 1, 250, true},
+                                              {1, 12, 9, 1, 500, true}};
   return all;
 }
 
@@ -48,7 +56,7 @@ TEMPLATE_LIST_TEST_CASE("attention: the kernel has the composition's values and 
   using B = typename TestType::B;
   for (const AttentionSize& s : attention_sizes())
     for (const bool limited : {false, true}) {
-      CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_dim, limited);
+      CAPTURE(s.batch, s.queries, s.keys, s.heads, s.head_dim, s.mirrored, limited);
       const AttentionCase<T, B> c(s, limited);
       kernel_equals_composition<ComposedAttention<B>>(
           [&]<class Kernel>() { return c.template run<Kernel>(); }, tolerance<T>);
@@ -123,15 +131,18 @@ TEMPLATE_LIST_TEST_CASE("attention: one variable in several places", "", infty::
 
 TEST_CASE("attention: memory does not grow with the number of scores") {
   using B = infty::EigenBackend;
-  const auto peak = [](Index length) {
-    const AttentionCase<float, B> c({1, length, 2 * length, 2, 8}, false);
+  const auto peak = [](Index length, bool mirrored) {
+    const AttentionSize s{
+        1, mirrored ? 2 * length : length, mirrored ? length : 2 * length, 2, 8, mirrored};
+    const AttentionCase<float, B> c(s, false);
     auto& pool = infty::HostPool::instance();
     pool.reset_peak();
     const std::size_t before = pool.statistics().bytes_in_use;
     infty::tests::with_threads(1, [&] { c.run<B::FusedAttention>(); });
     return pool.statistics().peak_bytes_in_use - before;
   };
-  CHECK(peak(2048) < peak(512) * 41 / 10);
+  for (const bool mirrored : {false, true})
+    CHECK(peak(2048, mirrored) < peak(512, mirrored) * 41 / 10);
 }
 
 #if defined(INFTY_TEST_THRUST)

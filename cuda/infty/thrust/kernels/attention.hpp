@@ -66,7 +66,7 @@ struct TiledAttention {
       return;
     }
     if (s.batch * s.queries == 0) return;
-    Tensor<T, B> bias(Shape{s.keys, s.heads});
+    Tensor<T, B> bias(Shape{s.distances(), s.heads});
     const AttentionTiles<T> shared = tiles(s, in, bias.data());
     if constexpr (std::is_same_v<T, float>) {
       if (gpu::tensor_attention() && tensor_attention_fits(s))
@@ -78,15 +78,20 @@ struct TiledAttention {
   /// As `ComposedAttention::backward`.
   template <class T>
   static void backward(const AttentionSize& s, const AttentionInputs<T>& in, const T* y,
-                       const T* log_sum, const T* dy, const AttentionGradients<T>& to) {
+                       const T* log_sum, const T* dy, const AttentionGradients<T>& to,
+                       const T* d_log_sum = nullptr) {
     if (!fits<T>(s)) {
-      ComposedAttention<B>::backward(s, in, y, log_sum, dy, to);
+      ComposedAttention<B>::backward(s, in, y, log_sum, dy, to, d_log_sum);
       return;
     }
     if (s.batch * s.queries == 0) return;
-    Tensor<T, B> bias(Shape{s.keys, s.heads}), delta(Shape{s.batch, s.queries, s.heads});
+    Tensor<T, B> bias(Shape{s.distances(), s.heads}), delta(Shape{s.batch, s.queries, s.heads});
     const Index rows = delta.size();
     row_products(dy, y, static_cast<const T*>(nullptr), rows, rows, s.head_dim, delta.data());
+    if (d_log_sum) {
+      T* const x = delta.data();
+      B::for_each(rows, [=] INFTY_HOST_DEVICE(Index i) { x[i] -= d_log_sum[i]; });
+    }
     AttentionBackward<T> shared{tiles(s, in, bias.data()), log_sum, delta.data(), dy, to};
     shared.wide = shared.wide && aligned_for_four(dy, s.head_dim);
     if constexpr (std::is_same_v<T, float>) {
@@ -101,7 +106,7 @@ struct TiledAttention {
   template <class T>
   static bool fits(const AttentionSize& s) {
     constexpr Index most = Index{1} << 30;
-    return s.batch < most && s.heads < most && s.keys < most && s.model() < most &&
+    return s.batch < most && s.heads < most && s.distances() < most && s.model() < most &&
            has_room<AttentionForward<T>>(s) && has_room<AttentionQueryGradient<T>>(s) &&
            has_room<AttentionKeyGradient<T>>(s) && has_room<AttentionDistanceGradient<T>>(s);
   }
@@ -136,7 +141,7 @@ struct TiledAttention {
 
   template <class T>
   static AttentionTiles<T> tiles(const AttentionSize& s, const AttentionInputs<T>& in, T* bias) {
-    row_products(in.r, in.w, in.u, s.keys * s.heads, s.heads, s.head_dim, bias);
+    row_products(in.r, in.w, in.u, s.distances() * s.heads, s.heads, s.head_dim, bias);
     const bool wide = aligned_for_four(in.q, s.head_dim) && aligned_for_four(in.k, s.head_dim) &&
                       aligned_for_four(in.v, s.head_dim) && aligned_for_four(in.r, s.head_dim);
     const int d = static_cast<int>(s.head_dim);
@@ -179,14 +184,16 @@ struct TiledAttention {
     constexpr Index blocks = 512;
     kernel.parts = std::clamp<Index>(blocks / std::max<Index>(1, kernel.blocks()), 1,
                                      std::max<Index>(1, s.batch));
-    Tensor<T, B> dr(Shape{kernel.parts, s.keys, s.model()}), dw;
+    const Index distances = s.distances();
+    Tensor<T, B> dr(Shape{kernel.parts, distances, s.model()}), dw;
     kernel.dr = dr.data();
     if (shared.to.w) {
-      dw = Tensor<T, B>(Shape{kernel.parts * kernel.key_tiles(), s.model()});
+      dw = Tensor<T, B>(Shape{kernel.parts * kernel.distance_tiles(), s.model()});
       kernel.dw = dw.data();
     }
     launch<System>(kernel.blocks(), kernel);
-    if (shared.to.r) add_column_sums<B>(kernel.parts, s.keys * s.model(), dr.data(), shared.to.r);
+    if (shared.to.r)
+      add_column_sums<B>(kernel.parts, distances * s.model(), dr.data(), shared.to.r);
     if (shared.to.w) add_column_sums<B>(dw.dim(0), s.model(), dw.data(), shared.to.w);
   }
 };

@@ -18,7 +18,7 @@ namespace infty::detail {
 /// `ByThreads` or `ByTensorCores`.
 template <class T>
 struct AttentionBackward : AttentionTiles<T> {
-  const T *log_sum, *delta;  ///< [B, L, H], delta = d_out · y
+  const T *log_sum, *delta;  ///< [B, L, H], delta = d_out · y - d_log_sum
   const T* d_out;            ///< [B, L, H D]
   AttentionGradients<T> to;
 
@@ -31,9 +31,9 @@ struct AttentionBackward : AttentionTiles<T> {
     return math::exp(this->score(h, c, products) - log_of_sum);
   }
   /// The same of any query and key, 0 where the pair is not.
-  INFTY_HOST_DEVICE T weight_if_visible(int h, int query, int key, int begin, T products,
+  INFTY_HOST_DEVICE T weight_if_visible(int h, int query, int key, KeyRange seen, T products,
                                         T log_of_sum) const {
-    return this->visible(query, key, begin)
+    return this->visible(query, key, seen)
                ? weight(h, this->distance(query, key), products, log_of_sum)
                : T(0);
   }
@@ -76,7 +76,8 @@ struct AttentionQueryGradient : AttentionBackward<T> {
     const int tile = tiles - 1 - static_cast<int>(block.index() % tiles);
     const Index row = block.index() / this->query_tiles();
     const int h = static_cast<int>(row % s.heads), b = static_cast<int>(row / s.heads);
-    const int first = tile * rows, begin = this->first_key(b);
+    const int first = tile * rows;
+    const KeyRange seen = this->seen(b);
     const int last = first + rows < this->count_queries() ? first + rows : this->count_queries();
     T* const q = block.template shared<T>(this->vectors(rows));
     T* const dy = block.template shared<T>(this->vectors(rows));
@@ -92,15 +93,15 @@ struct AttentionQueryGradient : AttentionBackward<T> {
     this->copy_row_sums(block, b, h, first, log_sums, deltas);
     block.each(rows * leading, [&](int i) { dq[i] = T(0); });
     const auto copy_keys = [&](const T* from, int key) {
-      copy_tile(block, this->places(from + this->of_keys(b), h, key, keys, begin, kv));
+      copy_tile(block, this->places(from + this->of_keys(b), h, key, keys, seen, kv));
     };
-    for (int key = begin / keys * keys; key < this->memory() + last; key += keys) {
+    const int end = this->end_key(seen, last);
+    for (int key = seen.begin / keys * keys; key < end; key += keys) {
       const auto weight = [&](int i, int j, T products) {
-        return this->weight_if_visible(h, first + i, key + j, begin, products, log_sums[i]);
+        return this->weight_if_visible(h, first + i, key + j, seen, products, log_sums[i]);
       };
       const auto copy_band = [&] {
-        copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys,
-                                      0, band));
+        copy_tile(block, this->distances(h, this->first_distance(first, key), rows + keys, band));
       };
       if constexpr (Products::needs_scratch) {
         // Shared memory has no room for another tile of scores: the keys are read twice instead.
@@ -156,7 +157,8 @@ struct AttentionKeyGradient : AttentionBackward<T> {
     const int tile = static_cast<int>(block.index() % this->key_tiles());
     const Index row = block.index() / this->key_tiles();
     const int h = static_cast<int>(row % s.heads), b = static_cast<int>(row / s.heads);
-    const int key = tile * keys, begin = this->first_key(b);
+    const int key = tile * keys;
+    const KeyRange seen = this->seen(b);
     T* const k = block.template shared<T>(this->vectors(keys));
     T* const v = block.template shared<T>(this->vectors(keys));
     T* const dk = block.template shared<T>(this->vectors(keys));
@@ -168,22 +170,22 @@ struct AttentionKeyGradient : AttentionBackward<T> {
     T* const deltas = block.template shared<T>(rows);
     T* const sums = block.template shared<T>(keys);
 
-    copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, begin, k));
-    copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, v));
+    copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, seen, k));
+    copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, seen, v));
     block.each(keys * leading, [&](int i) { dk[i] = dv[i] = T(0); });
     block.each(keys, [&](int j) { sums[j] = T(0); });
     // The first query that sees one of these keys, if any does.
     const int nearest = key > this->memory() ? key - this->memory() : 0;
-    const int from = key + keys > begin ? nearest / rows * rows : this->count_queries();
+    const int from =
+        key + keys > seen.begin && key < seen.end ? nearest / rows * rows : this->count_queries();
     for (int first = from; first < this->count_queries(); first += rows) {
       this->copy_row_sums(block, b, h, first, log_sums, deltas);
       copy_tile(block, this->queries(b, h, first, x));
-      copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys, 0,
-                                    band));
+      copy_tile(block, this->distances(h, this->first_distance(first, key), rows + keys, band));
       Products::template banded<true, true>(
           block, rows, width, x, k, band, p, [&](int i, int j, T products) {
             p[i * of_scores + j] =
-                this->weight_if_visible(h, first + i, key + j, begin, products, log_sums[i]);
+                this->weight_if_visible(h, first + i, key + j, seen, products, log_sums[i]);
           });
       copy_tile(block, this->output_gradient(b, h, first, x));
       Products::add_transposed(block, keys, width, rows, p, x, dv);
@@ -218,13 +220,13 @@ struct AttentionKeyGradient : AttentionBackward<T> {
 template <class T, class Products = ByThreads<T>>
 struct AttentionDistanceGradient : AttentionBackward<T> {
   Index parts;  ///< of the batch
-  T* dr;        ///< [parts, K, H D]
-  T* dw;        ///< [parts key_tiles, H D] or null
+  T* dr;        ///< [parts, distances, H D]
+  T* dw;        ///< [parts distance_tiles, H D] or null
 
   /// One for products with the band to wait in, if they must.
   static constexpr std::size_t tiles_of_scores = Products::needs_scratch ? 2 : 1;
 
-  Index blocks() const { return parts * this->size.heads * this->key_tiles(); }
+  Index blocks() const { return parts * this->size.heads * this->distance_tiles(); }
   std::size_t shared_bytes() const {
     return 2 * detail::shared_bytes<T>(this->vectors(this->keys())) +
            detail::shared_bytes<T>(this->vectors(this->tile_rows)) +
@@ -238,8 +240,8 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
     const AttentionSize& s = this->size;
     const int rows = this->tile_rows, keys = this->keys(), leading = this->leading();
     const int width = this->padded_head_dim(), of_scores = tile_leading(keys);
-    const int tile = static_cast<int>(block.index() % this->key_tiles());
-    const Index row = block.index() / this->key_tiles();
+    const int tile = static_cast<int>(block.index() % this->distance_tiles());
+    const Index row = block.index() / this->distance_tiles();
     const int h = static_cast<int>(row % s.heads), part = static_cast<int>(row / s.heads);
     const int distance = tile * keys;
     T* const r = block.template shared<T>(this->vectors(keys));
@@ -253,32 +255,33 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
     T* scratch = nullptr;
     if constexpr (Products::needs_scratch) scratch = block.template shared<T>(this->scores());
 
-    copy_tile(block, this->places(this->in.r, h, distance, keys, 0, r));
+    copy_tile(block, this->distances(h, distance, keys, r));
     block.each(keys * leading, [&](int i) { sum_r[i] = T(0); });
     block.each(keys, [&](int c) { sums[c] = T(0); });
     const int end = static_cast<int>((part + 1) * s.batch / parts);
     for (int b = static_cast<int>(part * s.batch / parts); b < end; ++b) {
-      const int begin = this->first_key(b);
+      const KeyRange seen = this->seen(b);
       // The first query for which one of these distances is not before the first key.
-      const int nearest = begin + this->count_queries() - distance - keys;
+      const int nearest = seen.begin + this->count_queries() - distance - keys;
       const int from = nearest > 0 ? nearest / rows * rows : 0;
       for (int first = from; first < this->count_queries(); first += rows) {
         const int key = distance - (this->count_queries() - 1) + first;  // of the band's first row
+        if (key >= seen.end) break;
         this->copy_row_sums(block, b, h, first, log_sums, deltas);
         copy_tile(block, this->output_gradient(b, h, first, x));
         copy_tile(block,
-                  this->places(this->in.v + this->of_keys(b), h, key, rows + keys, begin, band));
+                  this->places(this->in.v + this->of_keys(b), h, key, rows + keys, seen, band));
         Products::template banded<false, false>(
             block, rows, width, x, r, band, scratch,
             [&](int i, int c, T product) { p[i * of_scores + c] = product; });
         copy_tile(block, this->queries(b, h, first, x));
         copy_tile(block,
-                  this->places(this->in.k + this->of_keys(b), h, key, rows + keys, begin, band));
+                  this->places(this->in.k + this->of_keys(b), h, key, rows + keys, seen, band));
         Products::template banded<false, true>(
             block, rows, width, x, r, band, scratch, [&](int i, int c, T products) {
               T& to_add = p[i * of_scores + c];
               to_add =
-                  this->visible(first + i, key + i + c, begin)
+                  this->visible(first + i, key + i + c, seen)
                       ? this->score_gradient(this->weight(h, distance + c, products, log_sums[i]),
                                              to_add, deltas[i])
                       : T(0);
@@ -293,15 +296,15 @@ struct AttentionDistanceGradient : AttentionBackward<T> {
     block.each(keys * this->head_dim(), [&](int item) {
       const int c = this->dims.quotient(item), d = item - c * this->head_dim();
       const Index column = h * s.head_dim + d;
-      if (distance + c < s.keys)
-        dr[(part * s.keys + distance + c) * s.model() + column] =
+      if (distance + c < this->count_distances())
+        dr[(part * s.distances() + distance + c) * s.model() + column] =
             sum_r[c * leading + d] + sums[c] * (this->in.w[column] - this->in.u[column]);
     });
     if (dw)
       block.each(this->head_dim(), [&](int d) {
         T sum = T(0);
         for (int c = 0; c < keys; ++c) sum += sums[c] * r[c * leading + d];
-        dw[(part * this->key_tiles() + tile) * s.model() + h * s.head_dim + d] = sum;
+        dw[(part * this->distance_tiles() + tile) * s.model() + h * s.head_dim + d] = sum;
       });
   }
 };

@@ -38,7 +38,8 @@ struct AttentionForward : AttentionTiles<T> {
     const int tile = tiles - 1 - static_cast<int>(block.index() % tiles);
     const Index row = block.index() / this->query_tiles();
     const int h = static_cast<int>(row % s.heads), b = static_cast<int>(row / s.heads);
-    const int first = tile * rows, begin = this->first_key(b);
+    const int first = tile * rows;
+    const KeyRange seen = this->seen(b);
     const int last = first + rows < this->count_queries() ? first + rows : this->count_queries();
     T* const q = block.template shared<T>(this->vectors(rows));
     T* const out = block.template shared<T>(this->vectors(rows));
@@ -56,16 +57,16 @@ struct AttentionForward : AttentionTiles<T> {
       top[i] = none;
       sum[i] = T(0);
     });
-    for (int key = begin / keys * keys; key < this->memory() + last; key += keys) {
-      copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, begin, kv));
-      copy_tile(block, this->places(this->in.r, h, this->first_distance(first, key), rows + keys, 0,
-                                    band));
+    const int end = this->end_key(seen, last);
+    for (int key = seen.begin / keys * keys; key < end; key += keys) {
+      copy_tile(block, this->places(this->in.k + this->of_keys(b), h, key, keys, seen, kv));
+      copy_tile(block, this->distances(h, this->first_distance(first, key), rows + keys, band));
       banded_scores<true, true>(block, rows, width, q, kv, band, [&](int i, int j, T products) {
-        p[i * of_scores + j] = this->visible(first + i, key + j, begin)
+        p[i * of_scores + j] = this->visible(first + i, key + j, seen)
                                    ? this->score(h, this->distance(first + i, key + j), products)
                                    : none;
       });
-      copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, begin, kv));
+      copy_tile(block, this->places(this->in.v + this->of_keys(b), h, key, keys, seen, kv));
       block.template reduce_rows<T>(
           rows, keys, Larger{}, [&](int i, int j) { return p[i * of_scores + j]; },
           [&](int i, T largest) {

@@ -88,7 +88,9 @@ struct TensorAttentionForward : AttentionTiles<float> {
 };
 
 /// Whether tensor cores have a kernel for such heads.
-inline bool tensor_attention_fits(const AttentionSize& s) { return s.head_dim <= 128; }
+inline bool tensor_attention_fits(const AttentionSize& s) {
+  return s.head_dim <= 128 && !s.mirrored;
+}
 
 /// f of `InTf32` or `InBfloat16`, as this thread's settings say.
 template <class F>

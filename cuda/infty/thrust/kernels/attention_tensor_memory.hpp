@@ -63,7 +63,7 @@ struct TensorAttentionMemory : TensorAttentionSizes<width> {
       const Index tiles = all.query_tiles(), heads = all.size.heads, row = block.index() / tiles;
       const Index tile = tiles - 1 - (block.index() - row * tiles), of_batch = row / heads;
       *to = {of_batch, row - of_batch * heads, static_cast<int>(tile) * block_rows,
-             all.first_key(static_cast<int>(of_batch))};
+             all.seen(static_cast<int>(of_batch)).begin};
     });
     work = to;
     k = block.template shared<float>(keys * leading);

@@ -117,7 +117,8 @@ struct TensorAttentionTile : TensorAttentionMemory<width, Block> {
         INFTY_OVER_REGISTERS
         for (int i = 0; i < keys / 2; ++i) {
           const Entry at = entry_of_sum(lane, i % 4);
-          if (!attention.visible(i0 + at.row, key + i / 4 * 8 + at.column, begin))
+          if (!attention.visible(i0 + at.row, key + i / 4 * 8 + at.column,
+                                 {begin, attention.count_keys()}))
             state.p[lane][i] = -math::infinity<float>;
         }
       });

@@ -9,6 +9,11 @@
 
 namespace infty::detail {
 
+/// The keys [begin, end) that a row of the batch may see.
+struct KeyRange {
+  int begin, end;
+};
+
 /// What the kernels of attention share. With q' = q + u the score of query i and key j at distance
 /// row c = L - 1 - i + j is factor (q'_i · k_j + q'_i · r_c + bias_c), bias_c = (w - u) · r_c.
 template <class T>
@@ -17,7 +22,7 @@ struct AttentionTiles {
 
   AttentionSize size;
   AttentionInputs<T> in;
-  const T* bias;              ///< [K, H]
+  const T* bias;              ///< [distances, H]
   T factor;                   ///< 1 / sqrt(D)
   bool wide;                  ///< all inputs are aligned for `load_four`
   int tile_rows;              ///< queries of a tile
@@ -26,8 +31,15 @@ struct AttentionTiles {
   INFTY_HOST_DEVICE int head_dim() const { return static_cast<int>(size.head_dim); }
   INFTY_HOST_DEVICE int count_queries() const { return static_cast<int>(size.queries); }
   INFTY_HOST_DEVICE int count_keys() const { return static_cast<int>(size.keys); }
+  INFTY_HOST_DEVICE int count_distances() const { return static_cast<int>(size.distances()); }
   INFTY_HOST_DEVICE int memory() const { return static_cast<int>(size.memory()); }
-  INFTY_HOST_DEVICE int first_key(int b) const { return static_cast<int>(in.first_key(size, b)); }
+  INFTY_HOST_DEVICE KeyRange seen(int b) const {
+    return {static_cast<int>(in.first_key(size, b)), static_cast<int>(in.end_key(size, b))};
+  }
+  /// Where the keys end that a query before `last` sees.
+  INFTY_HOST_DEVICE int end_key(KeyRange seen, int last) const {
+    return memory() + last < seen.end ? memory() + last : seen.end;
+  }
   INFTY_HOST_DEVICE int padded_head_dim() const { return round_up_4(size.head_dim); }
   INFTY_HOST_DEVICE int keys() const { return key_tile(tile_rows); }
   INFTY_HOST_DEVICE int leading() const { return tile_leading(size.head_dim); }
@@ -35,6 +47,7 @@ struct AttentionTiles {
     return (count_queries() + tile_rows - 1) / tile_rows;
   }
   INFTY_HOST_DEVICE int key_tiles() const { return (count_keys() + keys() - 1) / keys(); }
+  INFTY_HOST_DEVICE int distance_tiles() const { return (count_distances() + keys() - 1) / keys(); }
 
   /// Elements of a tile of n rows of vectors, of the band, and of scores.
   INFTY_HOST_DEVICE Index vectors(int n) const { return Index{n} * leading(); }
@@ -61,10 +74,14 @@ struct AttentionTiles {
     q.plus = in.u + h * size.head_dim;
     return q;
   }
-  /// Of k, v or r, rows beyond [begin, K) being zeros.
-  INFTY_HOST_DEVICE TileSource<T> places(const T* from, int h, int first, int n, int begin,
+  /// Of k or v, rows that are not seen being zeros.
+  INFTY_HOST_DEVICE TileSource<T> places(const T* from, int h, int first, int n, KeyRange seen,
                                          T* tile) const {
-    return source(from, h, first, n, begin, count_keys(), tile);
+    return source(from, h, first, n, seen.begin, seen.end, tile);
+  }
+  /// Of r, zeros behind its last row.
+  INFTY_HOST_DEVICE TileSource<T> distances(int h, int first, int n, T* tile) const {
+    return source(in.r, h, first, n, 0, count_distances(), tile);
   }
   /// Where row b of k or v begins.
   INFTY_HOST_DEVICE Index of_keys(int b) const { return b * size.keys * size.model(); }
@@ -73,8 +90,8 @@ struct AttentionTiles {
   INFTY_HOST_DEVICE int first_distance(int i, int j) const {
     return count_queries() - i + j - tile_rows;
   }
-  INFTY_HOST_DEVICE bool visible(int i, int j, int begin) const {
-    return i < count_queries() && j >= begin && j <= memory() + i;
+  INFTY_HOST_DEVICE bool visible(int i, int j, KeyRange seen) const {
+    return i < count_queries() && j >= seen.begin && j < seen.end && j <= memory() + i;
   }
   /// The score of a pair that is visible, at distance row c, from the sum of its two products.
   INFTY_HOST_DEVICE T score(int h, int c, T products) const {
