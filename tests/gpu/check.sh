@@ -280,6 +280,16 @@ unable() {
   [[ $1 != sanitize ]] || command -v compute-sanitizer >/dev/null || echo "compute-sanitizer is not here"
 }
 
+# The programs, whole or not at all.
+unpack() {
+  [[ ! -d bin ]] || return 0
+  rm -rf unpacking
+  mkdir unpacking
+  tar --extract --gzip --file bin.tar.gz --directory unpacking
+  mv unpacking/bin bin
+  rmdir unpacking
+}
+
 run_stage() {
   local at=$1 reason
   reason=$(unable "$at")
@@ -287,6 +297,7 @@ run_stage() {
     echo "$at: needs ${needs[$at]}: $reason"
     return "$exit_unable"
   fi
+  unpack
   mkdir -p "$results/logs"
   deadline=$((SECONDS + ${INFTY_GPU_LIMIT:-${limits[$at]}}))
   outcome=0
