@@ -225,10 +225,11 @@ TEST_CASE("fused kernels in bfloat16: what is set is what is done, by any number
     return one;
   };
   const AttentionSize s{3, 130, 301, 2, 10};
-  const AttentionCase<float> c(s, true);
+  const AttentionCase<float> c(s, true), mirrored({3, 301, 130, 2, 10, true}, true);
   const PlainCase<float> plain(s, true, true);
   const ReadCase<float> read({2, 150, 16, 3, 8});
   CHECK(each([&] { return c.run<Attention>(); }) == c.run<Slow<Attention>>());
+  CHECK(each([&] { return mirrored.run<Attention>(); }) == mirrored.run<Slow<Attention>>());
   CHECK(each([&] { return plain.run<PlainAttention>(); }) == plain.run<Slow<PlainAttention>>());
   CHECK(each([&] { return read.run<Expectation>(gaussians(16)); }) ==
         read.run<Slow<Expectation>>(gaussians(16)));
@@ -255,22 +256,31 @@ TEST_CASE("fused kernels in bfloat16: few queries attend in full, and double is 
 TEST_CASE("fused kernels in bfloat16: a row of the batch is the same alone and among others") {
   const ProductsScope scope(Products::bfloat16);
   const AttentionSize s{3, 70, 201, 2, 10};
-  const AttentionCase<float> all(s, true);
+  const AttentionCase<float> all(s, true), all_mirrored({3, 201, 70, 2, 10, true}, true);
   const PlainCase<float> plain_all(s, true, true);
-  const auto y = all.run<Attention>(), plain_y = plain_all.run<PlainAttention>();
+  const auto y = all.run<Attention>(), plain_y = plain_all.run<PlainAttention>(),
+             mirrored_y = all_mirrored.run<Attention>();
   for (Index row = 0; row < s.batch; ++row) {
     AttentionSize one = s;
     one.batch = 1;
     const auto of_row = [&](const auto& x) { return x.slice(row, row + 1).clone(); };
-    AttentionCase<float> alone(one, true);
+    const auto row_of = [&](const AttentionCase<float>& from) {
+      AttentionSize size = from.size;
+      size.batch = 1;
+      AttentionCase<float> alone(size, true);
+      alone.q = of_row(from.q), alone.k = of_row(from.k), alone.v = of_row(from.v);
+      alone.dy = of_row(from.dy), alone.visible = of_row(from.visible);
+      alone.r = from.r, alone.u = from.u, alone.w = from.w;
+      if (size.mirrored) alone.d_log_sum = of_row(from.d_log_sum);
+      return alone;
+    };
+    const auto alone = row_of(all), mirrored_alone = row_of(all_mirrored);
     PlainCase<float> plain_alone(one, true, true);
-    alone.q = of_row(all.q), alone.k = of_row(all.k), alone.v = of_row(all.v);
-    alone.dy = of_row(all.dy), alone.visible = of_row(all.visible);
-    alone.r = all.r, alone.u = all.u, alone.w = all.w;
     plain_alone.q = of_row(plain_all.q), plain_alone.k = of_row(plain_all.k);
     plain_alone.v = of_row(plain_all.v), plain_alone.dy = of_row(plain_all.dy);
     plain_alone.visible = of_row(plain_all.visible);
-    const auto y_alone = alone.run<Attention>(), plain_y_alone = plain_alone.run<PlainAttention>();
+    const auto y_alone = alone.run<Attention>(), plain_y_alone = plain_alone.run<PlainAttention>(),
+               mirrored_y_alone = mirrored_alone.run<Attention>();
     for (std::size_t i = 0; i < 4; ++i) {  // y, dq, dk and dv
       const auto same = [&](const Floats& of_all, const Floats& of_one) {
         const auto begin = of_all.begin() + row * static_cast<Index>(of_one.size());
@@ -278,6 +288,7 @@ TEST_CASE("fused kernels in bfloat16: a row of the batch is the same alone and a
       };
       CAPTURE(row, i);
       CHECK(same(y[i], y_alone[i]));
+      CHECK(same(mirrored_y[i], mirrored_y_alone[i]));
       CHECK(same(plain_y[i], plain_y_alone[i]));
     }
   }
