@@ -26,6 +26,7 @@ const void* const kernels[] = {
     code<AttentionQueryGradient<T>>(),
     code<AttentionKeyGradient<T>>(),
     code<AttentionDistanceGradient<T>>(),
+    code<AttentionDistanceGradient<T, ByThreads<T>, true>>(),
     code<RowProducts<T>>(),
     code<ExpectationForward<GaussianDensity, T, GaussianBasis<T>>>(),
     code<ExpectationBackward<GaussianDensity, T, GaussianBasis<T>>>(),

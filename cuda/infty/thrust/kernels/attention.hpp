@@ -160,7 +160,11 @@ struct TiledAttention {
     const AttentionGradients<T>& to = shared.to;
     if (to.q) run(AttentionQueryGradient<T, Products>{shared});
     if (to.k || to.v || to.u) key_gradients<Products>(shared);
-    if (to.r || to.w) distance_gradients<Products>(shared);
+    if (!to.r && !to.w) return;
+    if constexpr (std::is_same_v<Products, ByThreads<T>>)
+      if (shared.size.mirrored)
+        return distance_gradients<AttentionDistanceGradient<T, Products, true>>(shared);
+    distance_gradients<AttentionDistanceGradient<T, Products>>(shared);
   }
 
   template <class Products, class T>
@@ -176,10 +180,10 @@ struct TiledAttention {
     if (shared.to.u) add_column_sums<B>(du.dim(0), s.model(), du.data(), shared.to.u);
   }
 
-  template <class Products, class T>
+  template <class Kernel, class T>
   static void distance_gradients(const AttentionBackward<T>& shared) {
     const AttentionSize& s = shared.size;
-    auto kernel = fitted(AttentionDistanceGradient<T, Products>{shared, 1, nullptr, nullptr});
+    auto kernel = fitted(Kernel{shared, 1, nullptr, nullptr});
     // Enough blocks for a GPU, and no more rows to add up than that takes.
     constexpr Index blocks = 512;
     kernel.parts = std::clamp<Index>(blocks / std::max<Index>(1, kernel.blocks()), 1,
@@ -188,7 +192,7 @@ struct TiledAttention {
     Tensor<T, B> dr(Shape{kernel.parts, distances, s.model()}), dw;
     kernel.dr = dr.data();
     if (shared.to.w) {
-      dw = Tensor<T, B>(Shape{kernel.parts * kernel.distance_tiles(), s.model()});
+      dw = Tensor<T, B>(Shape{kernel.parts * kernel.tiles(), s.model()});
       kernel.dw = dw.data();
     }
     launch<System>(kernel.blocks(), kernel);

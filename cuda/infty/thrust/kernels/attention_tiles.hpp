@@ -47,7 +47,6 @@ struct AttentionTiles {
     return (count_queries() + tile_rows - 1) / tile_rows;
   }
   INFTY_HOST_DEVICE int key_tiles() const { return (count_keys() + keys() - 1) / keys(); }
-  INFTY_HOST_DEVICE int distance_tiles() const { return (count_distances() + keys() - 1) / keys(); }
 
   /// Elements of a tile of n rows of vectors, of the band, and of scores.
   INFTY_HOST_DEVICE Index vectors(int n) const { return Index{n} * leading(); }
