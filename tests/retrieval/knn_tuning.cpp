@@ -129,4 +129,6 @@ TEST_CASE("KnnTuning: ignored targets are left out, and what cannot be is refuse
   CHECK_THROWS_AS(KnnTuning({}, {1}), infty::ValueError);
   CHECK_THROWS_AS(KnnTuning({0}, {1}), infty::ValueError);
   CHECK_THROWS_AS(KnnTuning({1}, {0}), infty::ValueError);
+  CHECK_THROWS_AS(KnnTuning({1}, {1e-31}), infty::ValueError);
+  CHECK_THROWS_AS(KnnTuning({1}, {1e31}), infty::ValueError);
 }

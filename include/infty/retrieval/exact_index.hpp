@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -66,21 +67,50 @@ class ExactIndex {
   }
 
   /// Takes in what was appended to the datastore since. No search may be under way.
+  /// @throws what an allocation does; then nothing has changed
   void update() {
-    const Index block = store_->block(), D = dim();
-    for (Index end = store_->size(), n; size_ < end; size_ += n) {
-      const Index place = size_ % block;
-      n = (std::min)(block - place, end - size_);
-      make_room(place, place + n);
+    const Index block = store_->block(), D = dim(), end = store_->size();
+    std::vector<Block> added;  // the last block anew, if it is not full, and new ones
+    const std::size_t full = blocks_.size() - (size_ % block > 0 ? 1 : 0);
+    Index room = room_;
+    for (Index at = size_, n; at < end; at += n) {
+      const Index place = at % block;
+      n = (std::min)(block - place, end - at);
+      Block& last = added.emplace_back();
+      if (place > 0) {
+        last = {blocks_.back(), squares_.back(), copies_.back()};
+      } else {
+        if constexpr (on_host) last.keys = store_->key(at);
+        room = 0;
+      }
+      make_room(last, room, place, place + n);
       if constexpr (!on_host)
-        Backend::from_host(copies_.back().data() + place * D, store_->key(size_), n * D);
+        Backend::from_host(last.copy.data() + place * D, store_->key(at), n * D);
       if (metric_ == SearchMetric::squared_l2)
-        detail::half_squares<Backend>(n, D, blocks_.back() + place * D,
-                                      squares_.back().data() + place);
+        detail::half_squares<Backend>(n, D, last.keys + place * D, last.squares.data() + place);
     }
-    if constexpr (!on_host)
-      device_blocks_ =
-          Tensor<const Stored*, Backend>::from(Shape{std::ssize(blocks_)}, blocks_.data());
+    if (added.empty()) return;
+    Tensor<const Stored*, Backend> device_blocks;
+    if constexpr (!on_host) {
+      std::vector<const Stored*> all(blocks_.begin(),
+                                     blocks_.begin() + static_cast<std::ptrdiff_t>(full));
+      for (const Block& one : added) all.push_back(one.keys);
+      device_blocks = Tensor<const Stored*, Backend>::from(Shape{std::ssize(all)}, all);
+    }
+    const auto each = [this](const auto& f) { f(blocks_), f(offsets_), f(squares_), f(copies_); };
+    each([count = full + added.size()](auto& v) {
+      if (count > v.capacity()) v.reserve((std::max)(count, 2 * v.capacity()));
+    });
+    each([full](auto& v) { v.resize(full); });  // from here on nothing throws
+    for (Block& one : added) {
+      blocks_.push_back(one.keys);
+      offsets_.push_back(std::as_const(one.squares).data());
+      squares_.push_back(std::move(one.squares));
+      copies_.push_back(std::move(one.copy));
+    }
+    device_blocks_ = std::move(device_blocks);
+    room_ = room;
+    size_ = end;
   }
 
   /// Keys that are searched.
@@ -129,23 +159,20 @@ class ExactIndex {
   static constexpr bool on_host = std::is_same_v<Backend, EigenBackend>;
   static constexpr Index most_at_once = 4096;
 
-  /// Room for the first `needed` entries of the last block, of which `held` are there; with none it
-  /// is a new one. A datastore from elsewhere claims what blocks it likes: only what is there
-  /// counts.
-  void make_room(Index held, Index needed) {
-    if (held == 0) {
-      room_ = 0;
-      squares_.emplace_back();
-      offsets_.push_back(nullptr);
-      blocks_.push_back(on_host ? store_->key(size_) : nullptr);
-      if constexpr (!on_host) copies_.emplace_back();
-    }
-    if (needed <= room_) return;
-    room_ = (std::min)(store_->block(), (std::max)(needed, 2 * room_));
-    if (metric_ == SearchMetric::squared_l2)
-      offsets_.back() = widen(squares_.back(), Shape{room_}, held);
-    if constexpr (!on_host)
-      blocks_.back() = widen(copies_.back(), Shape{room_, dim()}, held * dim());
+  /// A block that is not one of ours yet.
+  struct Block {
+    const Stored* keys = nullptr;  ///< as in `blocks_`
+    Tensor<T, Backend> squares;    ///< as in `squares_`; empty for inner products
+    Tensor<Stored, Backend> copy;  ///< as in `copies_`; empty on the host
+  };
+
+  /// Room for the first `needed` entries of a block, which has some for `room` and holds `held`. A
+  /// datastore from elsewhere claims what blocks it likes: only what is there counts.
+  void make_room(Block& last, Index& room, Index held, Index needed) const {
+    if (needed <= room) return;
+    room = (std::min)(store_->block(), (std::max)(needed, 2 * room));
+    if (metric_ == SearchMetric::squared_l2) widen(last.squares, Shape{room}, held);
+    if constexpr (!on_host) last.keys = widen(last.copy, Shape{room, dim()}, held * dim());
   }
 
   /// Makes a tensor larger, which keeps its first n numbers, and returns where they are now.

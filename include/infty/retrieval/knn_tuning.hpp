@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/number.hpp>
@@ -30,7 +31,8 @@ class KnnTuning {
     double nats = 0;         ///< mean -log p of a target with these
   };
 
-  /// @throws infty::ValueError unless there are some of both, each k >= 1 and each temperature > 0
+  /// @throws infty::ValueError unless there are some of both, each k >= 1 and each temperature in
+  /// [`least_divisor`, `largest_constant`]
   KnnTuning(std::vector<Index> ks, std::vector<double> temperatures)
       : ks_(std::move(ks)), temperatures_(std::move(temperatures)) {
     require(!ks_.empty() && !temperatures_.empty(), "KnnTuning",
@@ -38,8 +40,7 @@ class KnnTuning {
     std::sort(ks_.begin(), ks_.end());
     require_at_least("KnnTuning", "k", ks_.front(), 1);
     for (const double t : temperatures_)
-      require(math::is_finite(t) && t > 0, "KnnTuning", "a temperature is ", t,
-              ": it must be finite and > 0");
+      require_within("KnnTuning", "temperature", t, least_divisor, largest_constant);
   }
 
   /// The most neighbours that any choice takes.
@@ -78,8 +79,8 @@ class KnnTuning {
       kept.push_back(i);
     }
     const std::size_t begin = own_.size(), choices = ks_.size() * temperatures_.size();
-    own_.resize(begin + kept.size());
     said_.resize((begin + kept.size()) * choices);
+    own_.resize(begin + kept.size());  // last, for it counts the places
     EigenBackend::for_each_row(
         std::ssize(kept), most() * std::ssize(temperatures_) * 8, [&](Index n) {
           const auto i = static_cast<std::size_t>(kept[static_cast<std::size_t>(n)]);
