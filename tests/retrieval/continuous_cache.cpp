@@ -79,6 +79,8 @@ TEST_CASE("ContinuousCache: what cannot be is refused, and changes nothing") {
   CHECK_THROWS_AS(made({.theta = -1}), infty::ValueError);
   CHECK_THROWS_AS(made({.lambda = 1}), infty::ValueError);
   CHECK_THROWS_AS(made({.alpha = infty::math::infinity<double>}), infty::ValueError);
+  CHECK_THROWS_AS(made({.alpha = 1e39}), infty::ValueError);
+  CHECK_THROWS_AS(made({.alpha = -1e39}), infty::ValueError);
   CHECK_THROWS_AS(ContinuousCache<float>(0), infty::ValueError);
   const ContinuousCache<float> cache(2, {.window = 3});
   CHECK_THROWS_AS(cache.make_state(0), infty::ValueError);

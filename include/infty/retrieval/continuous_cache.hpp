@@ -43,7 +43,7 @@ struct ContinuousCacheConfig {
     require(math::is_finite(theta) && theta >= 0, op, "theta is ", theta,
             ": it must be finite and at least 0");
     require(lambda >= 0 && lambda < 1, op, "lambda is ", lambda, ": it must lie in [0, 1)");
-    require(math::is_finite(alpha), op, "alpha is ", alpha, ": it must be finite");
+    require_within(op, "alpha", alpha, -largest_constant, largest_constant);
   }
 };
 
