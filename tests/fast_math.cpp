@@ -19,6 +19,7 @@
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/nn/dropout.hpp>
 #include <infty/nn/sampling.hpp>
+#include <infty/retrieval/retrieved.hpp>
 #include <infty/signal/bins.hpp>
 #include <infty/signal/positions.hpp>
 #include <infty/train/schedule.hpp>
@@ -213,6 +214,21 @@ TEST_CASE("-ffast-math: draws refuse scores and weights that are no numbers") {
     put(bins.data() + 3, what);
     CHECK_THROWS_AS(infty::sample_locations(bins, 4, std::span<Random>(generators)),
                     NonFiniteError);
+  }
+}
+
+TEMPLATE_TEST_CASE("-ffast-math: an interpolation with NaN is NaN", "", float, double) {
+  using T = TestType;
+  const T half = std::log(T(.5));
+  for (const int wrong : {0, 1, 2}) {
+    auto x = Tensor<T>::full({9}, half), p = Tensor<T>::full({9}, T(.5)), shares = p.clone();
+    put((wrong == 0 ? x : wrong == 1 ? p : shares).data() + 4, Wrong::nan);
+    const auto y = infty::interpolated(Variable<T>(x), p, shares).value().to_vector();
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      CAPTURE(wrong, i);
+      CHECK(infty::math::is_nan(y[i]) == (i == 4));
+      if (i != 4) CHECK(std::abs(y[i] - half) < T(1e-6));
+    }
   }
 }
 

@@ -50,7 +50,7 @@ class ShownText {
     std::vector<Index> targets(batch.targets.begin() + begin, batch.targets.end());
     const auto said = infty::target_probabilities(
         weights, found.tokens, infty::Tensor<Index>::from({std::ssize(targets)}, targets));
-    const auto shares = infty::retrieved_shares<float>(found.tokens, config_.lambda);
+    const auto shares = infty::retrieved_shares(found, config_.lambda);
     for (Index i = 0; i < std::ssize(targets); ++i) {
       const auto target = static_cast<TokenId>(targets[static_cast<std::size_t>(i)]);
       if (target < 0) continue;

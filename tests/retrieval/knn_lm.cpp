@@ -65,6 +65,25 @@ TEMPLATE_LIST_TEST_CASE("KnnLm: by hand, with a temperature, and with more neigh
   CHECK(products.scores.to_vector() == std::vector<T>{1, 0});
 }
 
+TEMPLATE_LIST_TEST_CASE("KnnLm: neighbours that are all infinitely far leave the model's own", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  constexpr T none = -infty::math::infinity<T>;
+  const infty::Retrieved<T, B> found{Tensor<T, B>::from({2, 2}, {none, none, none, T(1)}),
+                                     Tensor<Index, B>::from({2, 2}, {0, 1, 0, 1})};
+  const T half = std::log(T(.5));
+  const Variable<T, B> own(Tensor<T, B>::full({2, 2}, half));
+  const auto all = infty::interpolated(own, found, .5).value().to_vector();
+  CHECK(all[0] == half);
+  CHECK(all[1] == half);
+  CHECK(std::abs(std::exp(static_cast<double>(all[2])) - .25) < infty::tests::tolerance<T>);
+  CHECK(std::abs(std::exp(static_cast<double>(all[3])) - .75) < infty::tests::tolerance<T>);
+  const Variable<T, B> one(Tensor<T, B>::full({2}, half));
+  const auto targets = Tensor<Index, B>::zeros({2});
+  CHECK(infty::interpolated(one, found, targets, .5).value().to_vector()[0] == half);
+}
+
 TEST_CASE("KnnLm: a token's probability alone is that of the distribution") {
   infty::Random random(infty::tests::seed);
   const auto store = knn_lm_tests::store<double>();
@@ -94,6 +113,8 @@ TEST_CASE("KnnLm: what cannot be is refused") {
   CHECK_THROWS_AS(look_up({.lambda = 1}), infty::ValueError);
   CHECK_THROWS_AS(look_up({.temperature = 0}), infty::ValueError);
   CHECK_THROWS_AS(look_up({.temperature = std::nan("")}), infty::ValueError);
+  CHECK_THROWS_AS(look_up({.temperature = 1e-31}), infty::ValueError);
+  CHECK_THROWS_AS(look_up({.temperature = 1e31}), infty::ValueError);
   CHECK_THROWS_AS(infty::look_up(store, index, Tensor<double>::zeros({2, 2}), KnnConfig{.k = 1}),
                   infty::ShapeError);
   const Datastore<double> empty(1);

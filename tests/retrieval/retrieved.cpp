@@ -42,7 +42,7 @@ TEMPLATE_LIST_TEST_CASE("retrieved: weights and probabilities by hand", "", inft
   const auto targets = Tensor<Index, B>::from({2}, std::vector<Index>{2, 2});
   CHECK(infty::tests::error(infty::target_probabilities(weights, found.tokens, targets).to_vector(),
                             std::vector<double>{.75, 0}) < tolerance);
-  CHECK(infty::retrieved_shares<T>(found.tokens, .5).to_vector() == std::vector<T>{T(.5), T(0)});
+  CHECK(infty::retrieved_shares(found, .5).to_vector() == std::vector<T>{T(.5), T(0)});
 }
 
 TEMPLATE_LIST_TEST_CASE("retrieved: a score that is NaN is not passed over, wherever it stands", "",
@@ -58,7 +58,24 @@ TEMPLATE_LIST_TEST_CASE("retrieved: a score that is NaN is not passed over, wher
     const auto weights = infty::retrieved_weights(found).to_vector();
     for (std::size_t i = 0; i < 3; ++i) CHECK(infty::math::is_nan(weights[i]));
     CHECK(std::vector<T>(weights.begin() + 3, weights.end()) == std::vector<T>{1, 0, 0});
+    const auto shares = infty::retrieved_shares(found, .5).to_vector();
+    CHECK(infty::math::is_nan(shares[0]));
+    CHECK(shares[1] == T(.5));
   }
+}
+
+TEMPLATE_LIST_TEST_CASE("retrieved: an interpolation with NaN is NaN, with none of it is not", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  constexpr T nan = infty::math::not_a_number<T>;
+  const T half = std::log(T(.5));
+  const Variable<T, B> x(Tensor<T, B>::from({5}, {half, half, nan, half, half}));
+  const auto p = Tensor<T, B>::from({5}, {nan, nan, T(0), T(.5), T(0)});
+  const auto shares = Tensor<T, B>::from({5}, {T(.5), T(0), T(.5), nan, nan});
+  const auto y = infty::interpolated(x, p, shares).value().to_vector();
+  for (const std::size_t i : {0U, 2U, 3U, 4U}) CHECK(infty::math::is_nan(y[i]));
+  CHECK(y[1] == half);
 }
 
 TEMPLATE_LIST_TEST_CASE("retrieved: an interpolation by hand, and far below what exp can say", "",
@@ -114,8 +131,8 @@ TEST_CASE("retrieved: a token that was found and does not exist, and shapes that
       infty::ShapeError);
   CHECK_THROWS_AS(infty::target_probabilities(weights, found.tokens, Tensor<Index>::zeros({3})),
                   infty::ShapeError);
-  CHECK_THROWS_AS(infty::retrieved_shares<double>(found.tokens, 1), infty::ValueError);
-  CHECK_THROWS_AS(infty::retrieved_shares<double>(found.tokens, std::nan("")), infty::ValueError);
+  CHECK_THROWS_AS(infty::retrieved_shares(found, 1), infty::ValueError);
+  CHECK_THROWS_AS(infty::retrieved_shares(found, std::nan("")), infty::ValueError);
   CHECK_THROWS_AS(infty::interpolated(Variable<double>(Tensor<double>::zeros({2, 3})),
                                       Tensor<double>::zeros({2, 4}), Tensor<double>::zeros({2})),
                   infty::ShapeError);

@@ -39,8 +39,7 @@ struct KnnConfig {
     require_at_least(op, "k", k, 1);
     require_sizes(op, {{"k", k}});
     require(lambda >= 0 && lambda < 1, op, "lambda is ", lambda, ": it must lie in [0, 1)");
-    require(math::is_finite(temperature) && temperature > 0, op, "temperature is ", temperature,
-            ": it must be finite and > 0");
+    require_within(op, "temperature", temperature, least_divisor, largest_constant);
   }
 };
 
@@ -99,8 +98,6 @@ Retrieved<T, B> retrieved(const Datastore<Stored>& store, const Tensor<T, B>& qu
       anew ? detail::key_products(store, queries, neighbours.indices) : neighbours.scores;
   const T* const from = similarities.data();
   const T by = static_cast<T>(config.temperature);
-  require(by > T(0), "retrieved", "temperature is ", config.temperature,
-          ": it must not be rounded to 0");
   T* const to = out.scores.data();
   B::for_each(found.size(), [=] INFTY_HOST_DEVICE(Index i) { to[i] = from[i] / by; });
   return out;
@@ -120,7 +117,7 @@ Retrieved<T, B> look_up(const Datastore<Stored>& store, const S& index, const Te
 
 /// log(λ p_kNN + (1 - λ) p_LM) of every token [Khandelwal et al. 2020, Eq. 3], or, as it is the
 /// same equation, of a linear cache [Grave et al. 2017, §3]; the model's own where nothing was
-/// found. A gradient flows to the model's.
+/// found, or all of it infinitely far. A gradient flows to the model's.
 /// @param log_probabilities  the model's, [Q, vocabulary]
 /// @throws infty::ShapeError; infty::ValueError for a token at or above the vocabulary, or unless
 /// 0 <= lambda < 1
@@ -129,7 +126,7 @@ Variable<T, B> interpolated(const Variable<T, B>& log_probabilities, const Retri
                             double lambda) {
   const Index vocabulary = log_probabilities.shape().rank() == 2 ? log_probabilities.dim(1) : 0;
   const auto p = token_probabilities(retrieved_weights(found), found.tokens, vocabulary);
-  return interpolated(log_probabilities, p, retrieved_shares<T>(found.tokens, lambda));
+  return interpolated(log_probabilities, p, retrieved_shares(found, lambda));
 }
 
 /// The same of one token a query: logarithms of the model's probabilities [Q] of targets [Q].
@@ -138,7 +135,7 @@ template <class T, class B>
 Variable<T, B> interpolated(const Variable<T, B>& log_probabilities, const Retrieved<T, B>& found,
                             const Tensor<Index, B>& targets, double lambda) {
   const auto p = target_probabilities(retrieved_weights(found), found.tokens, targets);
-  return interpolated(log_probabilities, p, retrieved_shares<T>(found.tokens, lambda));
+  return interpolated(log_probabilities, p, retrieved_shares(found, lambda));
 }
 
 }  // namespace infty

@@ -8,6 +8,7 @@
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/retrieval/fwd.hpp>
@@ -115,28 +116,33 @@ Tensor<T, B> target_probabilities(const Tensor<T, B>& weights, const Tensor<Inde
 }
 
 /// The share of what was looked up in an interpolation, of each query: `lambda`, or 0 where nothing
-/// was found, so that the model's own distribution is left: tokens [Q, k] -> [Q].
-/// @throws infty::ShapeError; infty::ValueError unless 0 <= lambda < 1
+/// was found, or all of it at a score of -infinity, so that the model's own distribution is left;
+/// NaN where a score is NaN.
+/// @return [Q]   @throws infty::ShapeError; infty::ValueError unless 0 <= lambda < 1
 template <class T, class B>
-Tensor<T, B> retrieved_shares(const Tensor<Index, B>& tokens, double lambda) {
-  require<ShapeError>(tokens.rank() == 2, "retrieved_shares", "tokens are ", tokens.shape(),
-                      ": they must be [Q, k]");
+Tensor<T, B> retrieved_shares(const Retrieved<T, B>& found, double lambda) {
+  detail::require_retrieved("retrieved_shares", found);
   require(lambda >= 0 && static_cast<T>(lambda) < T(1), "retrieved_shares", "lambda is ", lambda,
           ": it must lie in [0, 1), and not be rounded to 1");
-  const Index rows = tokens.dim(0), k = tokens.dim(1);
+  const Index rows = found.tokens.dim(0), k = found.tokens.dim(1);
   Tensor<T, B> out(Shape{rows});
-  const Index* const token = tokens.data();
+  const T* const score = found.scores.data();
+  const Index* const token = found.tokens.data();
   T* const to = out.data();
   B::for_each_row(rows, k, [=] INFTY_HOST_DEVICE(Index i) {
-    bool any = false;
-    for (Index j = i * k; j < (i + 1) * k; ++j) any = any || token[j] >= 0;
-    to[i] = any ? static_cast<T>(lambda) : T(0);
+    bool any = false, wrong = false;
+    for (Index j = i * k; j < (i + 1) * k; ++j) {
+      any = any || (token[j] >= 0 && score[j] != -math::infinity<T>);
+      wrong = wrong || (token[j] >= 0 && math::is_nan_at(score + j));
+    }
+    to[i] = wrong ? math::not_a_number<T> : (any ? static_cast<T>(lambda) : T(0));
   });
   return out;
 }
 
 /// log(s p + (1 - s) e^x), the interpolation of kNN-LM [Khandelwal et al. 2020, Eq. 3] and of the
-/// linear cache [Grave et al. 2017, §3], without underflow; a gradient flows to x.
+/// linear cache [Grave et al. 2017, §3], without underflow; a gradient flows to x. NaN where x or s
+/// is, or p that has a share.
 /// @param x       logarithms of a model's probabilities, [Q, n], or of one token's each, [Q]
 /// @param p       the other probabilities, of the same shape
 /// @param shares  s, [Q], each in [0, 1)
@@ -153,6 +159,11 @@ Variable<T, B> interpolated(const Variable<T, B>& x, const Tensor<T, B>& p,
   T* const to = y.value().data();
   B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) {
     const T s = share[i / n], own = log_p[i] + std::log1p(-s), more = s * other[i];
+    if (math::is_nan_at(log_p + i) || math::is_nan_at(share + i / n) ||
+        (s != T(0) && math::is_nan_at(other + i))) {
+      to[i] = math::not_a_number<T>;
+      return;
+    }
     if (!(more > T(0))) {
       to[i] = own;
       return;
