@@ -110,6 +110,19 @@ TEST_CASE("AdaptedHeads: MbPA answers by them where the head adapts alone, as on
   }
 }
 
+TEST_CASE("AdaptedHeads: heads that went astray have no answers, nor have those one by one") {
+  infty::Learner learner(infty::tests::small_classifier<double>(), 4, {});
+  const auto examples = infty::tests::small_examples(20);
+  learner.write(examples);
+  const infty::LocalAdaptationConfig config{
+      .neighbours = 4, .steps = 60, .learning_rate = 1e20, .lambda = 1, .part = "head."};
+  infty::Mbpa method({.rate = 0}, config);
+  CHECK_THROWS_AS(method.answer(learner, examples), infty::NonFiniteError);
+  LocalAdaptation local(learner.model, config);
+  const auto& adapted = local.adapt(examples);
+  CHECK_THROWS_AS(adapted.answers(examples), infty::NonFiniteError);
+}
+
 TEST_CASE("AdaptedHeads: in double they differ by the order of sums alone") {
   using namespace adapted_heads_tests;
   const infty::LocalAdaptationConfig config{.steps = 5, .learning_rate = .5, .part = "head."};

@@ -177,6 +177,9 @@ TEST_CASE("CandidatePredictor: what cannot be is refused") {
   for (const std::size_t n : {1U, 3U})
     CHECK_THROWS_AS(model.loss(model.read(std::vector<Example>(n, two[0])), two),
                     infty::ShapeError);
+  auto lost = candidate_predictor::small<double>();
+  lost.head.weight.value().data()[1] = infty::math::not_a_number<double>;
+  CHECK_THROWS_AS(lost.answers(two), infty::NonFiniteError);
   const Example front{.tokens = {1, 3}, .labels = {0}};
   CHECK_THROWS_WITH(model.keys(std::span<const Example>(&front, 1)),
                     Catch::Contains("example 0 has no tokens"));

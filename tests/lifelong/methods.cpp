@@ -234,7 +234,9 @@ TEST_CASE("LocalAdaptation: steps and their regulariser by hand; the model stays
   CHECK_THROWS_AS(LocalAdaptation(model, {.neighbours = 0}), infty::ValueError);
   CHECK_THROWS_AS(LocalAdaptation(model, {.steps = -1}), infty::ValueError);
   CHECK_THROWS_AS(LocalAdaptation(model, {.lambda = -1}), infty::ValueError);
+  CHECK_THROWS_AS(LocalAdaptation(model, {.lambda = 1e39}), infty::ValueError);
   CHECK_THROWS_AS(LocalAdaptation(model, {.learning_rate = -1}), infty::ValueError);
+  CHECK_THROWS_AS(LocalAdaptation(model, {.learning_rate = 1e39}), infty::ValueError);
 }
 
 TEST_CASE(
@@ -303,6 +305,7 @@ TEST_CASE("Methods: settings out of their range are refused") {
   CHECK_THROWS_AS(infty::Mbpa({.rate = -1}, {}), infty::ValueError);
   CHECK_THROWS_AS(infty::MetaMbpa<infty::tests::TinyModel>({}, {}, 0), infty::ValueError);
   for (const infty::OnlineEwcConfig& wrong : {infty::OnlineEwcConfig{.lambda = -1},
+                                              {.lambda = 1e39},
                                               {.gamma = 2},
                                               {.interval = 0},
                                               {.sample = 0},

@@ -190,6 +190,17 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("ClassHead and SpanHead: a score that is NaN has no answer") {
+  infty::ClassHead<double> head(2, 3, Random(5));
+  infty::SpanHead<double> span(2, Random(5));
+  auto hidden = infty::Tensor<double>::full({2, 3, 2}, .5);
+  CHECK(head.answers(hidden).size() == 2);
+  CHECK(span.answers(hidden).size() == 2);
+  hidden.data()[6] = infty::math::not_a_number<double>;  // of the second text's first token
+  CHECK_THROWS_AS(head.answers(hidden), infty::NonFiniteError);
+  CHECK_THROWS_AS(span.answers(hidden), infty::NonFiniteError);
+}
+
 TEST_CASE("Predictor: what it is given wrong is refused") {
   const auto model = infty::tests::small_classifier<double>();
   const auto refused = [&](const Example& e) { return std::vector<Example>{{{1, 2}, {0}}, e}; };

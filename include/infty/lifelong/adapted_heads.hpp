@@ -140,7 +140,7 @@ class AdaptedHeads {
   }
 
   /// What the heads answer to questions, the first of equally probable classes.
-  /// @throws what the model does
+  /// @throws infty::NonFiniteError for a score that is NaN; what the model does
   std::vector<std::vector<Index>> answers(const Heads& heads,
                                           std::span<const Example> questions) const {
     const auto guard = no_grad();
@@ -148,6 +148,7 @@ class AdaptedHeads {
     const V x(Tensor<T, B>::from(Shape{Q, 1, heads.weight.dim(2)}, features(questions)));
     const V scores = matmul(x, transpose(V(heads.weight), 1, 2)) + V(heads.bias);
     const std::vector<T> all = scores.value().to_vector();
+    detail::require_no_nan("AdaptedHeads::answers", all);
     std::vector<std::vector<Index>> out;
     for (auto row = all.begin(); row != all.end(); row += C)
       out.push_back({std::max_element(row, row + C) - row});

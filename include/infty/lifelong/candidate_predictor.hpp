@@ -132,12 +132,14 @@ class CandidatePredictor {
 
   /// The number of the candidate of each example that has the highest score, the first of equals;
   /// labels are not looked at.
-  /// @throws infty::ValueError for an example without candidates, or for a token out of range
+  /// @throws infty::ValueError for an example without candidates, or for a token out of range;
+  /// infty::NonFiniteError for a score that is NaN
   std::vector<std::vector<Index>> answers(std::span<const Example> examples) const {
     const auto guard = no_grad();
     std::vector<std::vector<Index>> out(examples.size());
     each_count(read(examples), [&](const V& scores, const std::vector<std::size_t>& rows) {
       const auto all = scores.value().to_vector();
+      detail::require_no_nan("CandidatePredictor", all);
       auto row = all.begin();
       for (const std::size_t i : rows) {
         const auto end = row + scores.dim(1);

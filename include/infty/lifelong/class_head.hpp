@@ -42,9 +42,11 @@ struct ClassHead {
   }
 
   /// The most probable class of each text [n, L, d], the first of equals.
+  /// @throws infty::NonFiniteError for a score that is NaN
   std::vector<std::vector<Index>> answers(const V& hidden) const {
     const V scores = logits(hidden);
     const std::vector<T> all = scores.value().to_vector();
+    detail::require_no_nan("ClassHead", all);
     std::vector<std::vector<Index>> out;
     for (auto row = all.begin(); row != all.end(); row += scores.dim(2))
       out.push_back({std::max_element(row, row + scores.dim(2)) - row});

@@ -10,7 +10,7 @@
 
 #include <infty/autograd/clone.hpp>
 #include <infty/autograd/tape.hpp>
-#include <infty/core/number.hpp>
+#include <infty/core/checked.hpp>
 #include <infty/io/settings.hpp>
 #include <infty/lifelong/example.hpp>
 #include <infty/lifelong/gradients.hpp>
@@ -35,8 +35,7 @@ struct LocalAdaptationConfig {
     require_at_least(op, "steps", steps, 0);
     for (const auto& [name, value] :
          {std::pair{"learning_rate", learning_rate}, std::pair{"lambda", lambda}})
-      require(math::is_finite(value) && value >= 0, op, name, " is ", value,
-              ": it must be finite and at least 0");
+      require_within(op, name, value, 0, largest_constant);
   }
 };
 

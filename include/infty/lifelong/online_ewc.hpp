@@ -21,8 +21,7 @@ struct OnlineEwcConfig {
   /// Checks all constants. @throws infty::ValueError that names the first out of its range
   void validate() const {
     const char* const op = "OnlineEwcConfig";
-    require(math::is_finite(lambda) && lambda >= 0, op, "lambda is ", lambda,
-            ": it must be finite and at least 0");
+    require_within(op, "lambda", lambda, 0, largest_constant);
     require(gamma >= 0 && gamma <= 1, op, "gamma is ", gamma, ": it must lie in [0, 1]");
     require_at_least(op, "interval", interval, 1);
     require(interval <= detail::most_counted, op, "interval is ", interval,

@@ -112,7 +112,8 @@ class Predictor {
   }
 
   /// What the head answers to each example, whose labels are not looked at.
-  /// @throws infty::ValueError for one without tokens, or for a token out of range
+  /// @throws infty::ValueError for one without tokens, or for a token out of range;
+  /// infty::NonFiniteError for a score that is NaN
   std::vector<std::vector<Index>> answers(std::span<const Example> examples) const {
     const auto guard = no_grad();
     std::vector<std::vector<Index>> out(examples.size());

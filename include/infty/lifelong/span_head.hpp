@@ -43,9 +43,11 @@ struct SpanHead {
 
   /// The first and the last token of the span that has the highest product of both probabilities,
   /// of those that end where they begin or behind; the first of equals.
+  /// @throws infty::NonFiniteError for a score that is NaN
   std::vector<std::vector<Index>> answers(const V& hidden) const {
     const V scores = logits(hidden);
     const std::vector<T> all = scores.value().to_vector();
+    detail::require_no_nan("SpanHead", all);
     const Index length = scores.dim(2);
     std::vector<std::vector<Index>> out;
     for (const T* row = all.data(); row != all.data() + all.size(); row += 2 * length) {
