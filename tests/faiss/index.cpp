@@ -237,6 +237,26 @@ TEST_CASE("FaissIndex: one that was saved before its datastore grew is known, an
   CHECK_THROWS_WITH(FaissIndex::load(path, other), Catch::Contains("of another datastore, of 512"));
 }
 
+TEST_CASE(
+    "FaissIndex: one of entries that are not flushed, or in memory, is its datastore's alone") {
+  using namespace faiss_index_tests;
+  const TemporaryFolder folder;
+  const auto path = folder / "index";
+  auto written = Datastore<float>::build(folder / "store", dim, "", 256);
+  drawn.append(written, 300);
+  const auto held = store_of(300);
+  Datastore<float> other(dim, 256);
+  const std::vector<float> zeros(300 * dim);
+  other.append(zeros.data(), std::vector<Index>(300).data(), 300);
+  for (const Datastore<float>* const store : {&std::as_const(written), &held}) {
+    FaissIndex(*store, {.kind = IndexKind::flat}).save(path);
+    CHECK_THROWS_WITH(FaissIndex::load(path, other), Catch::Contains("of another datastore"));
+    CHECK(FaissIndex::load(path, *store).size() == 300);
+  }
+  written.flush();
+  CHECK(FaissIndex::load(path, written).size() == 300);
+}
+
 TEST_CASE("FaissIndex: what does not fit is refused") {
   using namespace faiss_index_tests;
   const auto store = store_of(300);

@@ -74,7 +74,8 @@ class FaissIndex {
     }
   }
 
-  /// Writes the index into a file, which takes its name only when it is whole.
+  /// Writes the index into a file, which takes its name only when it is whole. The keys are read
+  /// for their fingerprint, unless they are all that is finished in a folder.
   /// @throws infty::IoError
   void save(const std::filesystem::path& path) const {
     detail::ReplacingFile file(path);
@@ -84,7 +85,7 @@ class FaissIndex {
     header.metric = static_cast<std::uint64_t>(config_.metric);
     header.dim = static_cast<std::uint64_t>(dim());
     header.size = static_cast<std::uint64_t>(size());
-    header.keys = store_->finished() == size() ? store_->keys_checksum() : 0;
+    header.keys = store_->keys_checksum(size());
     header.probes = static_cast<std::uint64_t>(config_.probes);
     header.recompute = config_.recompute ? 1 : 0;
     writer(&header, sizeof header, 1);
@@ -99,8 +100,7 @@ class FaissIndex {
   /// @param store  the datastore that it was made of; must outlive the index. If it has grown, its
   ///               old keys are read once, and `update` is to take the new ones in before a search
   /// @throws infty::IoError for a file that is missing, foreign or damaged; infty::ValueError for
-  ///         one of another datastore, by the keys' number, length and, if it was saved of a
-  ///         folder, fingerprint
+  ///         one of another datastore, by the keys' number, length and fingerprint
   static FaissIndex load(const std::filesystem::path& path, const Datastore<float>& store) {
     const detail::InputFile file(path);
     const std::string where = path.string();
