@@ -10,6 +10,7 @@
 #include <infty/data/byte_pair_encoding.hpp>
 #include <infty/data/byte_pair_learning.hpp>
 
+#include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 
 using Catch::Matchers::Contains;
@@ -70,6 +71,23 @@ TEST_CASE("byte pairs: what is learned is read again, whatever the bytes", "[dat
   const auto ids = read.encode(text);
   CHECK(read.decode(ids) == text);
   CHECK(ids.size() < text.size() / 3);
+}
+
+TEST_CASE("byte pairs: where one file cannot be written the other stays as it was", "[data]") {
+  const infty::tests::TemporaryFolder folder;
+  BytePairLearner one, other;
+  one.add("aaa bbb aaa bbb");
+  other.add("xyz xyz xyz");
+  one.learn({.tokens = 260}).save(folder.path());
+  const std::string before = infty::tests::read_text(folder / "vocab.json");
+  // All names that the file could be written under are taken.
+  for (int i = 0; i < 1000; ++i)
+    infty::tests::write_text(
+        folder / ("merges.txt.tmp" + std::to_string(::getpid()) + "-" + std::to_string(i)), "");
+  CHECK_THROWS_AS(other.learn({.tokens = 262}).save(folder.path()), infty::IoError);
+  CHECK(infty::tests::read_text(folder / "vocab.json") == before);
+  const infty::BytePairEncoding read(folder / "vocab.json", folder / "merges.txt");
+  CHECK(read.find("aa").has_value());
 }
 
 TEST_CASE("byte pairs: constants out of their range", "[data]") {

@@ -30,7 +30,7 @@ struct BytePairs {
       names;  ///< of tokens that stand for no bytes, numbered behind the others
 
   /// Writes `vocab.json` and `merges.txt`, which `BytePairEncoding` and Hugging Face's programs
-  /// read.
+  /// read. Both are written before the first takes an old one's place.
   /// @throws infty::IoError if a file cannot be written
   void save(const std::filesystem::path& folder) const {
     std::string vocabulary = "{";
@@ -43,13 +43,12 @@ struct BytePairs {
     std::string pairs = "#version: 0.2\n";
     for (const auto& [one, other] : merges)
       pairs += detail::symbols_of_bytes(one) + ' ' + detail::symbols_of_bytes(other) + '\n';
-    const auto write = [&](const char* name, const std::string& text) {
-      detail::ReplacingFile file(folder / name);
-      file.write(text.data(), text.size());
-      file.commit();
-    };
-    write("vocab.json", vocabulary + "}\n");
-    write("merges.txt", pairs);
+    vocabulary += "}\n";
+    detail::ReplacingFile vocabulary_file(folder / "vocab.json"), pairs_file(folder / "merges.txt");
+    vocabulary_file.write(vocabulary.data(), vocabulary.size());
+    pairs_file.write(pairs.data(), pairs.size());
+    vocabulary_file.commit();
+    pairs_file.commit();
   }
 };
 
