@@ -49,6 +49,55 @@ TEST_CASE("read_text_questions: questions, texts, and where answers stand, in ch
   CHECK(text_question::read(R"({"data": []})").questions.empty());
 }
 
+TEST_CASE("read_text_questions: places far into a text, in any order, and just behind its end") {
+  const std::vector<std::string> characters{"a", "é", "€", "😀", "z"};
+  for (const std::size_t length : {1023U, 1024U, 1025U, 5000U}) {
+    std::string context;
+    std::vector<std::size_t> begins;
+    for (std::size_t i = 0; i < length; ++i) {
+      begins.push_back(context.size());
+      context += characters[i * i % 7 % 5];
+    }
+    begins.push_back(context.size());
+    std::vector<std::size_t> starts{length, length - 1, 0, 2 * length, 1023, 1024, length + 1};
+    for (std::size_t i = 0; i < 200; ++i) starts.push_back(i * 7919 % length);
+    std::string questions;
+    std::vector<std::size_t> wanted;
+    for (const std::size_t start : starts) {
+      const bool there = start < length;
+      if (there) wanted.push_back(begins[start]);
+      questions += std::string(questions.empty() ? "" : ", ") +
+                   R"({"question": "", "answers": [{"answer_start": )" + std::to_string(start) +
+                   R"(, "text": ")" +
+                   (there ? context.substr(begins[start], begins[start + 1] - begins[start])
+                          : std::string("a")) +
+                   R"("}]})";
+    }
+    const auto all = text_question::read(R"({"data": [{"paragraphs": [{"context": ")" + context +
+                                         R"(", "qas": [)" + questions + "]}]}]}");
+    std::vector<std::size_t> found;
+    for (const auto& one : all.questions) found.push_back(one.begin);
+    CAPTURE(length);
+    CHECK(found == wanted);
+    CHECK(all.misplaced == std::ssize(starts) - std::ssize(wanted));
+  }
+}
+
+// Which took minutes where each question walked the text from its beginning.
+TEST_CASE("read_text_questions: many questions about the end of a long text") {
+  constexpr std::size_t length = 3'000'000, count = 4'000;
+  std::string questions;
+  for (std::size_t i = 0; i < count; ++i)
+    questions += std::string(i > 0 ? "," : "") +
+                 R"({"question":"","answers":[{"text":"x","answer_start":)" +
+                 std::to_string(length - 1 - i) + "}]}";
+  const auto all =
+      text_question::read(R"({"data":[{"paragraphs":[{"context":")" + std::string(length, 'x') +
+                          R"(","qas":[)" + questions + "]}]}]}");
+  REQUIRE(all.questions.size() == count);
+  for (std::size_t i = 0; i < count; ++i) REQUIRE(all.questions[i].begin == length - 1 - i);
+}
+
 TEST_CASE("read_text_questions: what is none is refused with the file and the byte") {
   using text_question::refused;
   const auto with = [](const std::string& paragraph) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -32,13 +33,38 @@ struct TextQuestions {
 
 namespace detail {
 
-/// Where character number n of a UTF-8 text begins, its length for n characters; npos if it has
-/// less.
-inline std::size_t byte_of(std::string_view text, std::uint64_t n) {
-  std::size_t at = 0;
-  for (; n > 0 && at < text.size(); --n) at += utf8_sequence(text.substr(at));
-  return n > 0 ? text.npos : at;
-}
+/// Where the characters of a UTF-8 text begin, which is walked once, and then a little for each
+/// that is asked for.
+class CharacterPlaces {
+ public:
+  /// @param text  must outlive this
+  explicit CharacterPlaces(std::string_view text) : text_(text) {
+    std::size_t at = 0;
+    for (std::uint64_t n = 0;; ++n) {
+      if (n % step == 0) places_.push_back(at);
+      if (at >= text.size()) break;
+      at = behind(at);
+    }
+  }
+
+  /// The first byte of character number n, the text's length for n characters; npos if it has less.
+  std::size_t byte_of(std::uint64_t n) const {
+    if (n / step >= places_.size()) return text_.npos;
+    std::size_t at = places_[n / step];
+    for (n %= step; n > 0 && at < text_.size(); --n) at = behind(at);
+    return n > 0 ? text_.npos : at;
+  }
+
+ private:
+  static constexpr std::uint64_t step = 1024;
+
+  std::size_t behind(std::size_t at) const {
+    return at + (std::max)(std::size_t{1}, utf8_sequence(text_.substr(at)));
+  }
+
+  std::string_view text_;
+  std::vector<std::size_t> places_;  ///< of characters 0, step, 2 step, ...
+};
 
 /// Takes SQuAD's JSON apart.
 class QuestionReader {
@@ -88,8 +114,9 @@ class QuestionReader {
       }
     });
     if (contexts != 1) json_.fail("a paragraph has ", contexts, " contexts: it must have one");
+    const CharacterPlaces places(context);
     for (Asked& one : asked) {
-      const std::size_t begin = byte_of(context, one.start);
+      const std::size_t begin = places.byte_of(one.start);
       if (!one.answered)
         ++out_.unanswered;
       else if (one.answer.empty() || begin == context.npos ||
