@@ -153,7 +153,7 @@ class Datastore {
   /// Makes the entries of a block that is not finished safe as well; without it they are lost at
   /// the end. @throws infty::IoError
   void flush() {
-    if (writable_) files_->finish(size_);
+    if (files_ && writable_) files_->finish(size_);
   }
 
   /// Reads all of a folder's entries and compares them with the manifest's checksums.
