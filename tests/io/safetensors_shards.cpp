@@ -120,3 +120,39 @@ TEST_CASE("save_shards: what fails leaves the old model, all of it") {
   check_all(5);
   CHECK(files() == 1);
 }
+
+TEST_CASE("save_shards: what would be read in the place of the shards must go") {
+  const TemporaryFolder folder;
+  const auto tensor = [](const std::string& name, float value) {
+    return infty::ShardedTensor{name, 8, [=](SafetensorsWriter& writer) {
+                                  writer.add(name, Shape{2}, std::vector<float>{value, value});
+                                }};
+  };
+  const auto save = [&](float value) {
+    infty::save_shards(folder.path(), "model", {tensor("a", value), tensor("b", value)}, 8);
+  };
+  const auto cannot_be_removed = [&](const std::string& name) {
+    std::filesystem::create_directories(folder / name / "within");
+    CHECK_THROWS_AS(save(2), IoError);
+    CHECK_THROWS_WITH(save(2), Contains(name + ": "));
+    std::filesystem::remove_all(folder / name);
+  };
+  save(1);
+  cannot_be_removed("model.safetensors");
+  std::filesystem::remove(folder / "model.safetensors.index.json");
+  std::filesystem::remove(folder / "model-00001-of-00002.safetensors");
+  cannot_be_removed("model.safetensors.index.json");
+  // Of the new model nothing is there: its shards would have been written first.
+  CHECK_FALSE(std::filesystem::exists(folder / "model-00001-of-00002.safetensors"));
+}
+
+TEST_CASE("save_shards: two tensors of one name are refused, in one file and in several") {
+  const TemporaryFolder folder;
+  const infty::ShardedTensor a{"a", 8, [](SafetensorsWriter& writer) {
+                                 writer.add("a", Shape{2}, std::vector<float>{1, 2});
+                               }};
+  for (const std::uint64_t most : {0U, 8U})
+    CHECK_THROWS_WITH(infty::save_shards(folder.path(), "model", {a, a}, most),
+                      Contains("tensor 'a' is taken"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+}

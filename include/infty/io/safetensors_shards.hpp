@@ -147,7 +147,8 @@ inline void remove_shards(const std::filesystem::path& folder, std::string_view 
 /// A shard is in memory while it is written. All are written before the first takes an old one's
 /// place; what ends the program while they do leaves no index, and never parts of two models.
 /// @param most  bytes of a file; 0 for one file of any size
-/// @throws infty::IoError such as for a missing folder or a full disk
+/// @throws infty::IoError such as for a missing folder or a full disk, for two tensors of one name,
+/// and where what is read in the place of the shards cannot be removed
 inline void save_shards(const std::filesystem::path& folder, const std::string& name,
                         const std::vector<ShardedTensor>& tensors, std::uint64_t most = 0) {
   std::vector<std::vector<const ShardedTensor*>> shards(1);
@@ -169,10 +170,10 @@ inline void save_shards(const std::filesystem::path& folder, const std::string& 
     writer.write(written.emplace_back(folder / file));
   };
   const std::string whole = name + ".safetensors", index = whole + ".index.json";
-  std::error_code ignored;
   if (shards.size() == 1) {
     write(shards.front(), whole);
     written.front().commit();
+    std::error_code ignored;
     std::filesystem::remove(folder / index, ignored);
     detail::remove_shards(folder, name, {});
     return;
@@ -188,7 +189,9 @@ inline void save_shards(const std::filesystem::path& folder, const std::string& 
         name + '-' + number(i + 1) + "-of-" + number(shards.size()) + ".safetensors";
     write(shards[i], file);
     files.insert(file);
-    for (const ShardedTensor* const tensor : shards[i]) file_of[tensor->name] = file;
+    for (const ShardedTensor* const tensor : shards[i])
+      require<IoError>(file_of.emplace(tensor->name, file).second, "safetensors", "tensor ",
+                       detail::printable(tensor->name), " is taken");
   }
   std::string text =
       "{\n  \"metadata\": {\n    \"total_size\": " + std::to_string(total) + "\n  },\n";
@@ -200,9 +203,14 @@ inline void save_shards(const std::filesystem::path& folder, const std::string& 
   text += "\n  }\n}\n";
   detail::ReplacingFile& out = written.emplace_back(folder / index);
   out.write(text.data(), text.size());
-  std::filesystem::remove(folder / index, ignored);
+  const auto remove = [&](const std::string& file) {
+    std::error_code error;
+    std::filesystem::remove(folder / file, error);
+    require<IoError>(!error, "save", (folder / file).string(), ": ", error.message());
+  };
+  remove(index);
   for (detail::ReplacingFile& file : written) file.commit();
-  std::filesystem::remove(folder / whole, ignored);  // which would be read instead
+  remove(whole);  // which would be read instead
   detail::remove_shards(folder, name, files);
 }
 
