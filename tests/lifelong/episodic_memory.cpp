@@ -140,6 +140,25 @@ TEST_CASE("EpisodicMemory: by scores it writes the highest, so many as the rate 
   CHECK_THROWS_AS(offer(memory, 5, 5), infty::ShapeError);
 }
 
+TEST_CASE("EpisodicMemory: a rate that is nearly 1 writes no example twice") {
+  using namespace infty::tests::episodes;
+  for (const double rate : {1 / (1 + 1e-12), 1 - 1e-12, .999'999'999'999'2}) {
+    Memory memory(2, {.rule = WriteRule::score, .rate = rate});
+    for (Index i = 0; i < 200; ++i)
+      memory.write(keys<float, infty::EigenBackend>(i, 1), stream(i, 1), std::vector<double>{1});
+    const auto all = held(memory);
+    Index share = 0, jumps = 0;
+    for (Index n = 1; n < 100'000; ++n) {
+      const Index before = std::exchange(share, infty::detail::share_of(rate, n));
+      if (share < before || share > before + 1) ++jumps;
+    }
+    CHECK(jumps == 0);
+    CHECK(memory.chosen() == memory.size());
+    CHECK(memory.size() >= 198);
+    CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+  }
+}
+
 TEST_CASE("EpisodicMemory: a full one holds the last, the first, or an even sample") {
   using namespace infty::tests::episodes;
   Memory last(2, {.capacity = 4, .replacement = Replacement::oldest});

@@ -16,9 +16,10 @@ namespace detail {
 /// Examples of a stream, at most: a `double` still tells them apart.
 inline constexpr Index most_counted = Index{1} << 53;
 
-/// ⌊rate n⌋ for a rate in [0, 1], and not one less where a decimal rate is rounded down.
+/// ⌊rate n⌋ for a rate in [0, 1], and not one less where a decimal rate is rounded down. Of n + 1
+/// it is at most one more: the product is rounded once.
 inline Index share_of(double rate, Index n) {
-  const double share = rate * static_cast<double>(n) * (1 + 1e-12);
+  const double lifted = rate * (1 + 1e-12), share = lifted * static_cast<double>(n);
   return share < static_cast<double>(n) ? static_cast<Index>(share) : n;
 }
 

@@ -205,7 +205,7 @@ class EpisodicMemory {
     return Random(static_cast<std::uint64_t>(config_.seed), static_cast<std::uint64_t>(i));
   }
 
-  /// Which of n examples the rule chooses, in their order.
+  /// Which of n examples the rule chooses, in their order; never more than all of them.
   std::vector<Index> choose(const Tensor<T, Backend>& keys, Index n,
                             std::span<const double> scores) const;
   /// Forgets dead keys when they are as many as the living.
@@ -245,7 +245,7 @@ std::vector<Index> EpisodicMemory<T, Backend, Search>::choose(
   }
   const auto due = [&](Index examples) { return detail::share_of(config_.rate, examples); };
   std::sort(order.begin(), order.end());
-  order.resize(static_cast<std::size_t>(due(offered_ + n) - due(offered_)));
+  order.resize(static_cast<std::size_t>((std::min)(n, due(offered_ + n) - due(offered_))));
   for (const auto& [weight, i] : order) out.push_back(i);
   std::sort(out.begin(), out.end());
   return out;
