@@ -26,6 +26,25 @@ TEST_CASE("dialogues: documents, turns, and what no empty line ends", "[data]") 
                     Contains("line 3: turns without a `Document:`"));
 }
 
+TEST_CASE("dialogues: turns that another document or dialogue follows at once", "[data]") {
+  const std::string text =
+      "Document:A\nDialog:one\ntwo\nDocument:B\nthree\nDialog:four\nfive\nDialog:six\n\n"
+      "Dialog:seven\nDocument:C\neight\n\n";
+  using Turns = std::vector<std::string>;
+  const auto kept = infty::read_dialogues(text);
+  REQUIRE(kept.size() == 3);
+  CHECK(kept[0].turns == Turns{"one", "two"});
+  CHECK(kept[1].turns == Turns{"three", "four", "five", "six", "seven"});
+  CHECK(kept[2].turns == Turns{"eight"});
+  const auto dropped = infty::read_dialogues(text, false);
+  REQUIRE(dropped.size() == 3);
+  CHECK(dropped[0].turns == Turns{});
+  CHECK(dropped[1].turns == Turns{"six"});
+  CHECK(dropped[2].turns == Turns{"eight"});
+  CHECK_THROWS_WITH(infty::read_dialogues("Dialog:hello\nDocument:A\n"),
+                    Contains("line 2: turns without a `Document:`"));
+}
+
 TEST_CASE("dialogues: tokens, types and what was said", "[data]") {
   const infty::DialogueMarks marks{.document = 90, .end = 91, .first = 92, .second = 93};
   auto made = infty::document_tokens({1, 2}, marks);

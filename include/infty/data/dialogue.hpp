@@ -23,7 +23,8 @@ struct Dialogue {
 /// Reads dialogues as the ∞-former's dialogue program writes them down: a line with `Document:` and
 /// the document, a line with `Dialog:` and the first turn, and one for each other turn. An empty
 /// line ends the turns; another `Dialog:` behind it goes on about the same document.
-/// @param keep_last  whether turns that no empty line ends are kept, which the program loses
+/// @param keep_last  whether turns that no empty line ends are kept, also where another `Document:`
+/// or `Dialog:` follows at once; the program loses them
 /// @throws infty::ValueError that names the line where turns have no document
 inline std::vector<Dialogue> read_dialogues(std::string_view text, bool keep_last = true) {
   std::vector<Dialogue> all;
@@ -47,13 +48,15 @@ inline std::vector<Dialogue> read_dialogues(std::string_view text, bool keep_las
     const std::size_t end = (std::min)(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix((std::min)(end + 1, text.size()));
-    if (line.find("Document:") != line.npos)
+    const bool document = line.find("Document:") != line.npos;
+    const bool dialog = !document && line.find("Dialog:") != line.npos;
+    if (line.empty() || (keep_last && (document || dialog))) end_turns();
+    if (document || dialog) turns.clear();  // never another's
+    if (document)
       all.push_back({.document = without(line, "Document:"), .turns = {}});
-    else if (line.find("Dialog:") != line.npos)
-      turns = {without(line, "Dialog:")};
-    else if (line.empty())
-      end_turns();
-    else
+    else if (dialog)
+      turns.push_back(without(line, "Dialog:"));
+    else if (!line.empty())
       turns.emplace_back(line);
   }
   if (keep_last) end_turns();
