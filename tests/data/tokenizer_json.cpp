@@ -93,6 +93,7 @@ TEST_CASE("BytePairEncoding: a tokenizer.json of another kind is refused by name
   refused(lists, R"("added_tokens": [{"id": 7}],)", "lacks its id or content");
   refused(lists, R"("added_tokens": [{"id": 7, "content": "ab"}],)", "'ab' is repeated");
   refused(lists, R"("added_tokens": [{"id": 2, "content": "x"}],)", "two tokens have the number 2");
+  refused(lists, R"("added_tokens": [{"id": 4294967297, "content": "b"}],)", "'b' is repeated");
   refused(lists, R"("added_tokens": [{"id": 9000, "content": "x"}],)", "must be below 256");
   refused(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b", "a b"])", "",
           "merge 2: 'a b' has come before");

@@ -65,9 +65,11 @@ class BytePairEncoding {
     };
     for (const auto& [symbols, id] : read.tokens)
       made.add_token(detail::bytes_of_symbols(symbols), symbols, id, by_number, fail);
-    for (const auto& [bytes, id] : read.added)
-      if (made.find(bytes) != static_cast<TokenId>(id))  // most stand among the others, too
+    for (const auto& [bytes, id] : read.added) {
+      const auto known = made.find(bytes);  // most stand among the others, too
+      if (!known || static_cast<std::uint64_t>(*known) != id)
         made.add_token(bytes, bytes, id, by_number, fail);
+    }
     made.number_tokens(by_number, where);
     Index number = 0;
     const auto fail_merge = [&](const auto&... parts) { fail("merge ", number, ": ", parts...); };
