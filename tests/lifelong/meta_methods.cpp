@@ -69,6 +69,18 @@ TEST_CASE("MetaMbpa: the first-order gradient of the meta-loss by hand, and a wh
   }
 }
 
+TEST_CASE("MetaMbpa: no examples are no step") {
+  using namespace infty::tests;
+  auto learner = tiny_learner();
+  infty::MetaMbpa<TinyModel> method({.interval = 10, .rate = .3}, {.neighbours = 3, .steps = 5});
+  method.learn(learner, batch(0));  // behind which Adam has a momentum
+  const Numbers before = numbers_of(learner.model);
+  CHECK_THROWS_AS(method.learn(learner, {}), infty::ValueError);
+  CHECK_THROWS_AS(method.differentiate(learner, {}), infty::ValueError);
+  CHECK(numbers_of(learner.model) == before);
+  CHECK(learner.memory.offered() == batch_size);
+}
+
 TEST_CASE("MetaReplay: episodes, their replay, and first-order gradients by hand") {
   using namespace infty::tests;
   CHECK(infty::MetaReplay<TinyModel>({.interval = 9600}, {.steps = 5}).episodes(16) == 101);

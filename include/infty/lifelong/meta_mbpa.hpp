@@ -32,7 +32,7 @@ class MetaMbpa {
   }
 
   /// A step on a batch, which is then offered to the memory, and the steps of replay that are due.
-  /// @throws what model and memory do
+  /// @throws infty::ValueError if there are no examples; what model and memory do
   template <class Memory>
   void learn(Learner<Model, Memory>& learner, std::span<const Example> batch) {
     train_on(learner, batch);
@@ -55,9 +55,11 @@ class MetaMbpa {
   }
 
   /// Leaves the first-order gradient of the meta-loss of examples in the model's parameters: the
-  /// mean over x of that of l(f(x)) at θ̃_x. @throws what model and memory do
+  /// mean over x of that of l(f(x)) at θ̃_x.
+  /// @throws infty::ValueError if there are no examples; what model and memory do
   template <class Memory>
   void differentiate(Learner<Model, Memory>& learner, std::span<const Example> examples) {
+    require(!examples.empty(), "MetaMbpa", "there are no examples");
     LocalAdaptation<Model> local(learner.model, adaptation_);
     learner.adam.zero_grad();
     const auto nearest = learner.nearest(examples, adaptation_.neighbours);
