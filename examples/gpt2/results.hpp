@@ -41,10 +41,9 @@ void each_field(Score& score, See&& see) {
 /// In the measures of a part. Where blocks leave tokens out, words and bytes count by the share of
 /// tokens that were predicted.
 inline Score score_of(const infty::TextScore& score, const Part& part) {
-  const Index all = std::ssize(part.stream.tokens) - std::ssize(part.stream.documents);
   const auto counted = [&](Index n) {
-    if (score.tokens >= all) return n;
-    const double share = static_cast<double>(score.tokens) / static_cast<double>(all);
+    if (score.tokens >= part.tokens) return n;
+    const double share = static_cast<double>(score.tokens) / static_cast<double>(part.tokens);
     return static_cast<Index>(std::llround(share * static_cast<double>(n)));
   };
   const Index words = counted(part.words), characters = counted(part.characters),

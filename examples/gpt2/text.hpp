@@ -28,6 +28,9 @@ using language_model::Texts;
 /// One part of a text as tokens, and how much text that is.
 struct Part {
   infty::TokenStream stream;
+  /// Among which words and bytes are shared out: all of the text, also those that fill no block;
+  /// but the first of each document where there are no blocks.
+  Index tokens = 0;
   Index bytes = 0, characters = 0, words = 0;
 };
 
@@ -55,12 +58,14 @@ inline std::vector<std::string_view> articles_of(std::string_view text) {
 
 /// The tokens of a text as the ∞-former's authors' program has them: each line by itself without
 /// its end, 1,000 lines one behind the other, cut into blocks; what does not fill one is lost.
-inline void add_blocks(const infty::BytePairEncoding& encoding, std::string_view text, Index block,
-                       infty::TokenStream& stream) {
+/// Returns how many there were before.
+inline Index add_blocks(const infty::BytePairEncoding& encoding, std::string_view text, Index block,
+                        infty::TokenStream& stream) {
   constexpr Index group = 1000;
   std::vector<TokenId> tokens;
-  Index lines = 0;
+  Index lines = 0, all = 0;
   const auto cut = [&] {
+    all += std::ssize(tokens);
     tokens.resize(tokens.size() - tokens.size() % static_cast<std::size_t>(block));
     stream.append(tokens);
     tokens.clear();
@@ -74,6 +79,7 @@ inline void add_blocks(const infty::BytePairEncoding& encoding, std::string_view
     at = end + 1;
   }
   cut();
+  return all;
 }
 
 /// Encodes the documents of a part of the text.
@@ -85,7 +91,7 @@ inline Part make_part(const infty::BytePairEncoding& encoding, const TextSetting
   support::ProgressLine line("tokens", bytes, 0, "byte");
   for (const std::string_view text : documents) {
     if (s.exact)
-      add_blocks(encoding, text, segment, part.stream);
+      part.tokens += add_blocks(encoding, text, segment, part.stream);
     else
       for (const std::string_view document : s.articles ? articles_of(text) : std::vector{text})
         part.stream.append(encoding.encode(document));
@@ -94,6 +100,7 @@ inline Part make_part(const infty::BytePairEncoding& encoding, const TextSetting
     infty::for_each_token(text, infty::TextUnit::word, [&](std::string_view) { ++part.words; });
     line.update(part.bytes);
   }
+  if (!s.exact) part.tokens = std::ssize(part.stream.tokens) - std::ssize(part.stream.documents);
   infty::require(!part.stream.tokens.empty(), "gpt2",
                  "the text is too short: a part of it has no token",
                  s.exact ? ", or no whole block" : "");

@@ -2,6 +2,7 @@
 // GPT-2 with its memories as the programs open, read and cut texts for it.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -143,6 +144,43 @@ TEST_CASE("gpt2: windows predict every token but the first of a document once") 
     }
 }
 
+TEST_CASE("gpt2: words and bytes count by the share of the text's tokens that is predicted") {
+  const infty::tests::TemporaryFolder folder;
+  support::write_file(folder / "vocab.json", R"({"a": 0, "Ġ": 1})");
+  support::write_file(folder / "merges.txt", "#version: 0.2\n");
+  const auto encoding = infty::BytePairEncoding::from_folder(folder.path());
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += "a ";  // a token a byte
+  const auto score_at = [&](bool exact, infty::Index block) {
+    gpt2::TextSettings s;
+    s.exact = exact;
+    const gpt2::Part part = gpt2::make_part(encoding, s, block, {text});
+    gpt2::Batches batches(part, s, 1, block, 0);
+    infty::TextScore score;
+    for (bool last = false; !last;) {
+      const auto batch = batches.next();
+      last = batch.last;
+      score.nats += static_cast<double>(batch.predicted);  // 1 a token
+      score.tokens += batch.predicted;
+    }
+    return gpt2::score_of(score, part);
+  };
+  const double bits = 1 / std::log(2.);
+  // Of blocks of 512 and 600 there is one, and what is behind it is lost.
+  for (const infty::Index block : {100, 500, 512, 600, 1000}) {
+    CAPTURE(block);
+    const auto score = score_at(true, block);
+    CHECK(score.tokens == 1000 / block * (block - 1));
+    CHECK(score.bytes == score.tokens);
+    CHECK(score.characters == score.tokens);
+    CHECK(std::abs(score.words - score.tokens / 2) <= 1);
+    CHECK(score.bits_per_byte == Approx(bits));
+  }
+  const auto whole = score_at(false, 100);
+  CHECK(whole.bytes == 1000);
+  CHECK(whole.words == 501);  // with the end of the line
+}
+
 TEST_CASE("gpt2: the text of the paper's program, and WikiText's articles") {
   const infty::tests::TemporaryFolder folder;
   support::write_file(folder / "vocab.json", R"({"a": 0, "b": 1, "Ġ": 2, "ab": 3})");
@@ -152,7 +190,7 @@ TEST_CASE("gpt2: the text of the paper's program, and WikiText's articles") {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "abba\n";
   infty::TokenStream stream;
-  gpt2::add_blocks(encoding, text + "a b\n\nabba\nb", 12, stream);
+  CHECK(gpt2::add_blocks(encoding, text + "a b\n\nabba\nb", 12, stream) == 3007);
   REQUIRE(stream.tokens.size() == 3000);
   CHECK(std::vector(stream.tokens.begin(), stream.tokens.begin() + 4) ==
         std::vector<infty::TokenId>{3, 1, 0, 3});
