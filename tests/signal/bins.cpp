@@ -223,6 +223,50 @@ TEMPLATE_LIST_TEST_CASE("quantile_locations: done by hand, with empty bins", "",
   CHECK(error(t, std::vector<double>{0.5, 0.5 + third, 0.5 + 2 * third, 0.75}) <= tolerance<T>);
 }
 
+TEMPLATE_LIST_TEST_CASE("quantile_locations: the last ends the last bin that is not empty", "",
+                        Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto first = Tensor<T, B>::from({1, 8}, {T(0.1), T(0), T(0), T(0), T(0), T(0), T(0), T(0)});
+  const auto t = quantile_locations(first, 3).to_vector();
+  CHECK(error(t, std::vector<double>{0.125 / 3, 0.25 / 3, 0.125}) <= tolerance<T>);
+
+  Random random(seed);
+  for (Index full = 1; full <= 40; ++full) {
+    const Index bins = 40;
+    auto values = uniform_tensor<T, B>({1, bins}, random, 0.001, 1).to_vector();
+    std::fill(values.begin() + full, values.end(), T(0));
+    const auto p = Tensor<T, B>::from({1, bins}, values);
+    for (const Index samples : {1, 3, 5, 7, 49, 64, 100, 512}) {
+      const auto some = quantile_locations(p, samples).to_vector();
+      CHECK(std::is_sorted(some.begin(), some.end()));
+      CHECK(static_cast<double>(some.back()) == Approx(static_cast<double>(full) / 40));
+    }
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("quantile_locations: many densities, each a half of it at its mean", "",
+                        Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Index rows = 200, bins = 150;
+  Random random(seed);
+  const auto mu = uniform_tensor<T, B>({rows, 1}, random, 0.02, 0.98);
+  const auto p = bin_probability(mu, Tensor<T, B>::full({rows, 1}, T(0.01)), bins);
+  const auto mean = mu.to_vector();
+  for (const Index samples : {2, 10, 64, 100, 512}) {
+    const auto all = quantile_locations(p, samples).to_vector();
+    for (Index row = 0; row < rows; ++row) {
+      const auto at = static_cast<std::size_t>(row * samples);
+      const auto m = static_cast<double>(mean[static_cast<std::size_t>(row)]);
+      const auto middle = static_cast<double>(all[at + static_cast<std::size_t>(samples / 2 - 1)]);
+      CHECK(std::abs(middle - std::clamp(m, 0., 1.)) < 0.01);
+      // Far from the mean no digit of the probability is left: of a float sooner than of a double.
+      CHECK(static_cast<double>(all[at + static_cast<std::size_t>(samples - 1)]) <= m + 0.4);
+    }
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("quantile_locations: rise inside [0, 1]", "", Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;

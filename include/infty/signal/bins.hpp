@@ -296,7 +296,9 @@ Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) 
     Index bin = 0;
     double before = 0, mass = static_cast<double>(p[0]);
     for (Index m = 0; m < samples; ++m) {
-      const double wanted = sum * static_cast<double>(m + 1) / static_cast<double>(samples);
+      // All of it for the last: what rounds up would be sought behind the last bin that has any.
+      const double wanted =
+          m + 1 == samples ? sum : sum * static_cast<double>(m + 1) / static_cast<double>(samples);
       while (before + mass < wanted && bin + 1 < bins) {
         before += mass;
         mass = static_cast<double>(p[++bin]);
