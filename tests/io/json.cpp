@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <infty/io/json.hpp>
 
+#include "io/comma_locale.hpp"
 #include "support/catch.hpp"
 
 using Catch::Matchers::Contains;
@@ -295,6 +298,31 @@ TEST_CASE("to_json: is read back as it was") {
   all += "\x7f\xC3\xA9\xF0\x9F\x98\x80";
   CHECK(read(infty::detail::to_json(all)) == all);
   CHECK(Json::parse(infty::detail::to_json(all)) == all);
+}
+
+TEST_CASE("number_of: the same in every locale") {
+  const std::vector<std::pair<std::string, double>> all{
+      {"0.1", .1},
+      {"-2.5e-3", -2.5e-3},
+      {"1e-05", 1e-5},
+      {"-0", 0},
+      {"12345.75", 12345.75},
+      {"1.7976931348623157e308", 1.7976931348623157e308},
+      {"5e-324", 5e-324},
+      {"1e-999", 0}};
+  const auto check = [&] {
+    for (const auto& [text, value] : all) {
+      CAPTURE(text);
+      CHECK(infty::detail::is_number(text));
+      CHECK(infty::detail::number_of(text) == value);
+    }
+    CHECK_FALSE(infty::detail::is_number("1.5e999"));
+    CHECK(infty::detail::number_of("-1.5e999") == -std::numeric_limits<double>::infinity());
+  };
+  check();
+  const infty::tests::CommaLocale comma;
+  INFO("the C library's: " << comma.name());
+  check();
 }
 
 TEST_CASE("JsonReader: any value, as it is written") {

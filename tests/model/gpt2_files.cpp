@@ -14,6 +14,7 @@
 #include <infty/memory/with_memory.hpp>
 #include <infty/model/gpt2_files.hpp>
 
+#include "io/comma_locale.hpp"
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 
@@ -233,6 +234,21 @@ TEST_CASE("load_gpt2, save_gpt2: each of the three dropouts by its own name") {
   CHECK_THROWS_WITH((put("attn_pdrop", "1.0"), write_text(from / "config.json", text),
                      infty::load_gpt2<Attention>(from.path())),
                     Contains("attention_dropout is 1"));
+}
+
+TEST_CASE("read_gpt2_config: the same where numbers have a decimal comma") {
+  const auto path = models / "gpt2_tied.saved/config.json";
+  const auto before = infty::read_gpt2_config(path);
+  CHECK(before.dropout > 0);
+  CHECK(before.norm_epsilon > 0);
+  const infty::tests::CommaLocale comma;
+  INFO("the C library's: " << comma.name());
+  const auto config = infty::read_gpt2_config(path);
+  CHECK(config.dropout == before.dropout);
+  CHECK(config.embedding_dropout == before.embedding_dropout);
+  CHECK(config.attention_dropout == before.attention_dropout);
+  CHECK(config.norm_epsilon == before.norm_epsilon);
+  CHECK(infty::gpt2_config_json<float>(config) == infty::gpt2_config_json<float>(before));
 }
 
 TEST_CASE("load_gpt2: what is not implemented is refused by name") {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
+#include <locale>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,8 +38,19 @@ inline std::string to_json(std::string_view text) {
   return out += '"';
 }
 
-/// Whether this is a number as JSON writes it, and one that a double holds. By hand, for libc++ 16
-/// lacks std::from_chars of a double.
+/// The value of a number as JSON writes it, whatever the program's locale; infinite beyond what a
+/// double holds, 0 or nearly so below. By a stream, for libc++ 16 lacks std::from_chars of a
+/// double.
+inline double number_of(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  in.imbue(std::locale::classic());
+  double value = 0;
+  in >> value;
+  // A failure is the largest double in one library, infinity or what is nearly 0 in another.
+  return in.fail() && std::fabs(value) >= 1 ? std::copysign(math::infinity<double>, value) : value;
+}
+
+/// Whether this is a number as JSON writes it, and one that a double holds.
 inline bool is_number(std::string_view text) {
   std::size_t at = text.starts_with('-') ? 1 : 0;
   const auto take = [&](std::string_view any) {
@@ -54,7 +67,7 @@ inline bool is_number(std::string_view text) {
     take("+-");
     if (!digits()) return false;
   }
-  return at == text.size() && math::is_finite(std::strtod(std::string(text).c_str(), nullptr));
+  return at == text.size() && math::is_finite(number_of(text));
 }
 
 /// A strict JSON reader (RFC 8259) for objects, arrays, strings and unsigned integers, all that a

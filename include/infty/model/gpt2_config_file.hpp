@@ -2,7 +2,6 @@
 #pragma once
 
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -64,7 +63,7 @@ class Gpt2ConfigReader {
     const std::string* const text = find(name);
     if (!text) return otherwise;
     if (!is_number(*text)) fail(name, "is ", printable(*text), ", not a number");
-    return std::strtod(text->c_str(), nullptr);
+    return number_of(*text);
   }
 
   bool flag(const std::string& name, bool otherwise) const {
