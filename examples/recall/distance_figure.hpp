@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,16 +20,16 @@ namespace recall {
 /// that was best at the distances of training.
 inline std::vector<DistancePoint> distances_of(const Settings& s, const Task& task,
                                                const std::string& memory, const Results& results) {
-  std::map<Index, DistancePoint> all;
-  for (const Cell* const cell : results.seeds(s, task.name, memory, s.bytes))
-    for (const DistancePoint& point : cell->distances) {
-      DistancePoint& sum = all[point.distance];
-      sum.distance = point.distance;
+  std::vector<DistancePoint> points;
+  const std::set<Index> rising(task.distances.begin(), task.distances.end());
+  for (const Index distance : rising) {
+    DistancePoint sum{.distance = distance};
+    for (const DistancePoint& point : points_at(s, task, memory, results, distance)) {
       sum.right += point.right;
       sum.asked += point.asked;
     }
-  std::vector<DistancePoint> points;
-  for (const auto& [distance, point] : all) points.push_back(point);
+    if (sum.asked > 0) points.push_back(sum);
+  }
   return points;
 }
 

@@ -97,15 +97,43 @@ inline std::string fixed_comparisons(const Settings& s, const std::vector<Task>&
   return support::verdicts(comparisons, false);
 }
 
-/// Accuracy of each run at a distance or length; of one whose loss was no number 0.
-inline std::vector<double> accuracies_at(const std::vector<const Cell*>& cells, Index distance) {
-  std::vector<double> all;
-  for (const Cell* const cell : cells) {
-    all.push_back(0);
+/// What each of a memory's runs knows at a distance or length. One whose loss was no number has no
+/// answer right of as many questions as the others, or those of other memories, are asked; 0 of
+/// none if there are no others. Empty at a distance that is never asked of this memory.
+inline std::vector<DistancePoint> points_at(const Settings& s, const Task& task,
+                                            const std::string& memory, const Results& results,
+                                            Index distance) {
+  const auto point_of = [&](const Cell* cell) -> const DistancePoint* {
     for (const DistancePoint& point : cell->distances)
-      if (point.distance == distance)
-        all.back() = static_cast<double>(point.right) / static_cast<double>(point.asked);
+      if (point.distance == distance) return &point;
+    return nullptr;
+  };
+  const auto asked_of = [&](const std::string& word) {
+    Index asked = 0;
+    for (const Cell* const cell : results.seeds(s, task.name, word, s.bytes))
+      if (const DistancePoint* const point = point_of(cell)) asked = std::max(asked, point->asked);
+    return asked;
+  };
+  Index asked = asked_of(memory);
+  if (asked == 0 && reads_in_one(memory)) return {};
+  for (const std::string& other : s.memories)
+    if (asked == 0) asked = asked_of(other);
+  std::vector<DistancePoint> all;
+  for (const Cell* const cell : results.seeds(s, task.name, memory, s.bytes)) {
+    const DistancePoint* const point = point_of(cell);
+    all.push_back(point ? *point : DistancePoint{.distance = distance, .right = 0, .asked = asked});
   }
+  return all;
+}
+
+/// Accuracy of each run at a distance or length.
+inline std::vector<double> accuracies_at(const Settings& s, const Task& task,
+                                         const std::string& memory, const Results& results,
+                                         Index distance) {
+  std::vector<double> all;
+  for (const DistancePoint& point : points_at(s, task, memory, results, distance))
+    all.push_back(
+        point.right > 0 ? static_cast<double>(point.right) / static_cast<double>(point.asked) : 0);
   return all;
 }
 
@@ -126,7 +154,7 @@ inline std::string far_comparisons(const Settings& s, const std::vector<Task>& t
     for (const std::string& word : words)
       if (!all_done(s, results, task.name, word)) return "";
     const auto at = [&](const std::string& word, Index distance) {
-      return accuracies_at(results.seeds(s, task.name, word, s.bytes), distance);
+      return accuracies_at(s, task, word, results, distance);
     };
     for (const Index distance : task.distances)
       for (const auto& [memory, rival] : rivals)
@@ -158,15 +186,10 @@ inline std::string far_tables(const Settings& s, const std::vector<Task>& tasks,
     }
     out += rule;
     for (const std::string& memory : s.memories) {
-      const auto cells = results.seeds(s, task.name, memory, s.bytes);
-      if (cells.empty()) continue;
+      if (results.seeds(s, task.name, memory, s.bytes).empty()) continue;
       out += "\n| " + (reads_in_one(memory) ? "(the whole sequence)" : memory) + " |";
       for (const Index distance : task.distances) {
-        std::vector<double> all;
-        for (const Cell* const cell : cells)
-          for (const DistancePoint& point : cell->distances)
-            if (point.distance == distance)
-              all.push_back(static_cast<double>(point.right) / static_cast<double>(point.asked));
+        const auto all = accuracies_at(s, task, memory, results, distance);
         out += ' ' + (all.empty() ? "-" : support::mean_and_spread(all)) + " |";
       }
     }
