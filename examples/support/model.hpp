@@ -100,8 +100,7 @@ struct ModelConfig {
   Index compressed = 32;
   std::string stored = "float32";  ///< as what memorizing keeps its keys and values; bfloat16
   Index compression_rate = 4;      ///< vectors that become a compressed one
-  /// Vectors leave for the LTM or to be compressed in groups of so many, also where they come one
-  /// by one.
+  /// Vectors leave for the LTM in groups of so many, also where they come one by one.
   Index segment = 64;
   Index token_count = 8;  ///< memory tokens, where there are any
   /// Width of what remembers in other forms, between the layers of Titans' networks or of
@@ -228,7 +227,7 @@ class Model {
   /// Makes the rows fresh that a batch begins anew.
   void reset_rows(State& state, const infty::TextBatch& batch) const {
     if (static_cast<Index>(batch.reset.size()) == batch.batch)
-      state = make_state(batch.batch);
+      state = make_state(batch.batch, batch.first_row);
     else
       for (const Index row : batch.reset) reset_row(state, row);
   }

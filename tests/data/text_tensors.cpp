@@ -15,16 +15,20 @@ namespace {
 
 struct Counter {
   RowCounts seen;
+  infty::RowIds row_id;
 
   template <class Visitor>
   void visit(Visitor&& see) {
     see("seen", seen);
+    see("row_id", row_id);
   }
 };
 
 struct Counting {
-  Counter make_state(Index batch) const {
-    return {RowCounts(static_cast<std::size_t>(batch), Index{0})};
+  Counter make_state(Index batch, Index first_row) const {
+    Counter made{RowCounts(static_cast<std::size_t>(batch), Index{0}), {}};
+    for (Index row = 0; row < batch; ++row) made.row_id.id.push_back(first_row + row);
+    return made;
   }
 };
 
@@ -54,7 +58,7 @@ TEMPLATE_LIST_TEST_CASE("input_tokens, target_tokens: a batch as tensors", "",
 
 TEST_CASE("reset_rows: the rows that a batch begins anew, and no others") {
   const Counting model;
-  Counter state{{7, 8}};
+  Counter state{{7, 8}, {{0, 1}}};
   infty::reset_rows(model, state, batch_of({}));
   CHECK(state.seen == RowCounts{7, 8});
   infty::reset_rows(model, state, batch_of({1}));
@@ -64,6 +68,21 @@ TEST_CASE("reset_rows: the rows that a batch begins anew, and no others") {
   Counter none;  // there may be none before the first batch
   infty::reset_rows(model, none, batch_of({0, 1}));
   CHECK(none.seen == RowCounts{0, 0});
+  CHECK(none.row_id.id == RowCounts{0, 1});
+}
+
+TEST_CASE("reset_rows: a part of a batch draws as its rows do in the whole one") {
+  const Counting model;
+  TextBatch part = batch_of({0, 1});
+  part.first_row = 6;
+  Counter state;
+  infty::reset_rows(model, state, part);
+  CHECK(state.row_id.id == RowCounts{6, 7});
+  state.seen = {3, 4};
+  part.reset = {1};
+  infty::reset_rows(model, state, part);
+  CHECK(state.seen == RowCounts{3, 0});
+  CHECK(state.row_id.id == RowCounts{6, 7});
 }
 
 TEST_CASE("retrieved_tokens: as many for each place, or none") {

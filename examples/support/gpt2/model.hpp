@@ -104,7 +104,7 @@ class Model {
   /// Makes the rows fresh that a batch begins anew.
   void reset_rows(State& state, const infty::TextBatch& batch) const {
     if (static_cast<Index>(batch.reset.size()) == batch.batch)
-      state = make_state(batch.batch);
+      state = make_state(batch.batch, batch.first_row);
     else
       for (const Index row : batch.reset) reset_row(state, row);
   }

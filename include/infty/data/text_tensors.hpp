@@ -33,12 +33,13 @@ Tensor<Index, B> retrieved_tokens(const TextBatch& batch) {
   return Tensor<Index, B>::from({batch.batch, batch.length, all / places}, batch.retrieved);
 }
 
-/// Makes the rows of a model's state fresh whose memory is not to know what was before this batch.
+/// Makes the rows of a model's state fresh whose memory is not to know what was before this batch;
+/// their random numbers are those of the rows' places among all, also in a part of a batch.
 /// @throws as `reset_row`
 template <class Model, class State>
 void reset_rows(const Model& model, State& state, const TextBatch& batch) {
   if (static_cast<Index>(batch.reset.size()) == batch.batch)
-    state = model.make_state(batch.batch);
+    state = model.make_state(batch.batch, batch.first_row);
   else
     for (const Index row : batch.reset) reset_row(state, row);
 }
