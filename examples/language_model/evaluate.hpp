@@ -152,8 +152,8 @@ inline CLI::Option* add_model(CLI::App& app, EvaluateOptions& options) {
   add_option(app, "--segment", options.segment, "tokens that are read at once; 0: as in training",
              from(0));
   add_option(app, "--group", options.group,
-             "vectors leave for the long-term memory, or to be compressed, in groups of so many; "
-             "0: as many as a segment of the training where text is read in shorter ones",
+             "vectors leave for the long-term memory in groups of so many; 0: as many as a segment "
+             "of the training where text is read in shorter ones",
              from(0));
   add_option(app, "--compressed", options.compressed,
              "vectors that are compressed or basis functions; -1: as in training", from(-1));

@@ -16,6 +16,7 @@
 // A run that was interrupted, in whatever way, goes on from its last checkpoint when it is started
 // again, and gives the losses of an uninterrupted one, bit for bit.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -126,7 +127,12 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
       app.add_subcommand("show-neighbours", "a page of a text and of what was looked up for it");
   CLI::App* const bpe = app.add_subcommand("bpe", "learn a byte pair encoding of a text");
   for (CLI::App* const command : {train, compare}) {
-    support::add_options(*command, settings);
+    for (CLI::Option* const option : support::add_options(*command, settings)) {
+      // A comparison says by --memories and --seeds what is of each run.
+      const std::vector<std::string> of_each{"--memory", "--mixer", "--feed", "--tokens", "--seed"};
+      if (command == compare && std::ranges::count(of_each, option->get_name()) > 0)
+        command->remove_option(option);
+    }
     command->add_option("--preset", options.preset, "start from the settings of a paper")
         ->check(CLI::IsMember(&presets()));
     support::add_saving(*command, options.train.saving);
