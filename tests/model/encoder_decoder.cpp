@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include <infty/memory/infty_memory.hpp>
 #include <infty/memory/joint_slots.hpp>
 #include <infty/memory/memformer.hpp>
 #include <infty/memory/memory_tokens.hpp>
@@ -205,6 +207,56 @@ TEST_CASE("EncoderDecoder: targets in pieces, rows alone, and longer padding cha
       CHECK(error(y.value().to_vector(), std::vector<double>(begin, begin + 28)) < 1e-12);
     }
   });
+}
+
+TEST_CASE("EncoderDecoder: targets draw from the streams of their rows, behind every source") {
+  using namespace encoder_decoder;
+  const auto config = sizes();
+  infty::InftyConfig memory;
+  memory.attention.capacity = 2;
+  memory.memory->basis = 8;
+  memory.memory->widths = {.1};
+  memory.memory->samples = 8;
+  memory.memory->bins = 8;
+  memory.memory->resampling = infty::Resampling::sticky;
+  const EncoderDecoder model(
+      config, plain_encoder<double, infty::EigenBackend>(config.encoder),
+      infty::decoder_layers<infty::InftyMemory<double>>(config.decoder, memory, Random(4)),
+      Random(5));
+  const auto streams = [](const auto& state) {
+    std::vector<RowCounts> all;
+    infty::for_each_member(state, [&]<class M>(const std::string&, const M& member) {
+      if constexpr (std::is_same_v<M, infty::RowIds>) all.push_back(member.id);
+    });
+    return all;
+  };
+  const auto guard = infty::no_grad();
+  infty::Pass<double> pass;
+  const auto read = [&](auto& state, const Rows& sources, const std::vector<Index>& target) {
+    std::vector<double> last;
+    const Index rows = std::ssize(sources);
+    model.read(state, infty::Sources<>::of(sources), pass);
+    for (std::size_t i = 0; i < target.size(); ++i)
+      last = model
+                 .logits(model.decode(
+                     state,
+                     tokens(std::vector<Index>(static_cast<std::size_t>(rows), target[i]), rows),
+                     pass))
+                 .value()
+                 .to_vector();
+    return last;
+  };
+  const std::vector<Index> target{0, 3, 1, 2, 5, 6, 4, 1, 1, 6, 2, 3};
+  auto both = model.make_state(2, 10), second_row = model.make_state(1, 11),
+       elsewhere = model.make_state(1);
+  const auto whole = read(both, {{1, 2}, {5, 3}}, target);
+  REQUIRE(streams(both) == std::vector<RowCounts>(2, {10, 11}));
+  const auto alone = read(second_row, {{5, 3}}, target), other = read(elsewhere, {{5, 3}}, target);
+  CHECK(error(std::vector(whole.begin() + 7, whole.end()), alone) < 1e-12);
+  CHECK(error(other, alone) > 1e-12);
+  infty::reset_row(both, 1);
+  read(both, {{4}, {2}}, target);
+  CHECK(streams(both) == std::vector<RowCounts>(2, {10, 11}));
 }
 
 TEST_CASE("EncoderDecoder: states move by rows, saved and loaded, and parameters are") {

@@ -50,6 +50,21 @@ Index checked_rows(const char* op, const State& state) {
   return checked_rows(op, state, MemberList(state));
 }
 
+/// Has the rows of a fresh state draw from the streams that those of another of its memory have;
+/// where that is empty, from their own.
+template <class State>
+void keep_row_ids(const State& from, State& fresh) {
+  std::vector<RowCounts, PoolAllocator<RowCounts>> ids;
+  each_member(from, [&]<class M>(const M& member) {
+    if constexpr (std::is_same_v<M, RowIds>) ids.push_back(member.id);
+  });
+  std::size_t i = 0;
+  each_member(fresh, [&]<class M>(M& member) {
+    if constexpr (std::is_same_v<M, RowIds>)
+      if (i < ids.size()) member.id = ids[i++];
+  });
+}
+
 /// Whether tensors of two states differ in their rows only, and sequences in their lengths.
 inline bool are_joinable(const Shape& a, const Shape& b, bool sequence) {
   bool fits = a.rank() == b.rank();

@@ -151,8 +151,8 @@ class EncoderDecoder {
             RowCounts(static_cast<std::size_t>(batch), 0)};
   }
 
-  /// Encodes sources, in place of those before, and begins targets anew. What the encoder remembers
-  /// moves on. An empty source is one of which nothing is read but what is learned.
+  /// Encodes sources, in place of those before, and begins targets anew, with the rows' streams of
+  /// random numbers. What the encoder remembers moves on. An empty source is one of which nothing is read but what is learned.
   /// @throws infty::ShapeError; infty::ValueError for a token or a length out of range, and for
   /// rows of different lengths where the encoder does not go by padding; then the state is as it
   /// was
@@ -160,6 +160,7 @@ class EncoderDecoder {
     RowCounts length = checked_length(state, sources);
     const Index batch = sources.tokens.dim(0), longest = sources.tokens.dim(1);
     State next{state.encoder, infty::make_state(decoder, batch), RowCounts(state.read.size(), 0)};
+    detail::keep_row_ids(state.decoder, next.decoder);
     RowCounts first;
     for (const Index n : length) first.push_back(n - longest);
     pass.dropout = config_.decoder.dropout;
