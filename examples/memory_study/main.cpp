@@ -149,6 +149,11 @@ void study_text(const Options& options) {
   lm::Settings s = lm::settings_of(folder);
   support::use_products(s.products);
   if (!options.data.empty()) s.data = options.data, s.valid = s.test = "";
+  // Of a SPALM what is looked up is shown, not its base.
+  const bool base = s.spalm.empty();
+  const bool retrieves = base && s.memory == "memorizing";
+  const bool long_term = base && support::is_infty(s.memory);
+  if (long_term) require_pictured(s, folder);
   const lm::Tokenizer tokenizer(s.level, folder);
   const lm::Texts from = lm::open_texts(s);
   lm::Split test = lm::make_split(tokenizer, from.test);
@@ -163,10 +168,6 @@ void study_text(const Options& options) {
         lm::look_up_tokens(s, tokenizer, test, [&](Index) { stop_if_interrupted(options); });
   const Documents documents{documents_of(test, options, tokenizer.start(), s.segment), options};
   const auto model = lm::load_model(s, tokenizer, folder);
-  // Of a SPALM what is looked up is shown, not its base.
-  const bool base = s.spalm.empty();
-  const bool retrieves = base && s.memory == "memorizing";
-  const bool long_term = base && s.memory.starts_with("infty");
   if (retrieves) study_retrieved(options, *model, s.memory_length, s.model.layers, documents);
   if (long_term) study_long_term(options, s, tokenizer, folder, texts, documents);
   const bool shown = study_shown(options, *model, texts, documents);

@@ -108,7 +108,12 @@ set(tiny --data short --level word --width 8 --layers 2 --heads 2 --feed-forward
 run(0 ignored train ${tiny} --out keys)
 run(0 ignored build-datastore --model keys --out store)
 run(0 ignored train ${tiny} --spalm store --spalm-neighbours 3 --out spalm-model)
+list(REMOVE_ITEM tiny --memory xl)
+run(0 ignored train ${tiny} --memory infty-power --out infty-power-model)  # of which there are no pictures
+run(0 ignored train ${tiny} --memory infty --feed memory-plus --out feed-model)
 set(PROGRAM "${study}")
+refused("contracts its past by power" --model infty-power-model --out none --no-sorting)
+refused("do not show what their long-term memory writes" --model feed-model --out none --no-sorting)
 run(0 printed --model spalm-model --out spalm --documents 1 --words 70 --bins 10 --no-sorting)
 if(NOT printed MATCHES "SPALM takes [01][.][0-9]+ of what was looked up in the mean over 70 words"
    OR NOT printed MATCHES "spalm attention, [^\n]*: each looks at [123][.][0-9] of 3")

@@ -239,6 +239,19 @@ inline void draw_long_term(const Options& options, const LongTermReadings& readi
   support::write_file(options.out / "page.html", attention_page(first, texts, input));
 }
 
+/// Throws infty::ValueError for a model with a long-term memory other than the pictures are of: one
+/// that contracts its past otherwise than to tau, or that does not show where it samples it.
+inline void require_pictured(const lm::Settings& s, const std::filesystem::path& folder) {
+  const std::string contraction = support::contraction_of(s.memory, s.contraction);
+  infty::require(contraction == "fixed", "memory_study", folder.string(), " holds a model (",
+                 support::model_name(s), ") whose memory contracts its past by ", contraction,
+                 ": the pictures are of one whose --contraction is fixed");
+  infty::require(s.memory == "infty-gibbs" || support::model_name(s) == s.memory, "memory_study",
+                 folder.string(), " holds a model (", support::model_name(s),
+                 ") whose layers do not show what their long-term memory writes: the pictures are "
+                 "of one with no other --mixer, --feed or --tokens");
+}
+
 inline void study_long_term(const Options& options, lm::Settings s, const lm::Tokenizer& tokenizer,
                             const std::filesystem::path& folder, const TokenTexts& texts,
                             const Documents& documents) {

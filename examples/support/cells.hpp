@@ -21,8 +21,10 @@ class Warp {
   /// Even: what is at t stays at t.
   Warp() = default;
 
-  /// @param locations  of a sticky write, in [0, 1]
-  Warp(const std::vector<float>& locations, Index bins) : end_(static_cast<std::size_t>(bins) + 1) {
+  /// @param locations  of a sticky write, in [0, 1]; none: even
+  Warp(const std::vector<float>& locations, Index bins) {
+    if (locations.empty()) return;
+    end_.resize(static_cast<std::size_t>(bins) + 1);
     for (const float t : locations) {
       const auto bin =
           static_cast<Index>(std::floor(static_cast<double>(t) * static_cast<double>(bins) + 1e-3));

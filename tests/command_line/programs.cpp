@@ -172,6 +172,22 @@ TEST_CASE("Below: a density by its values at even places is one by its mean and 
   CHECK(cells.mass(1, even) == Approx(.25));
 }
 
+TEST_CASE("Warp: samples of nowhere leave what is written where it is") {
+  support::Cells cells, other;
+  for (int write = 0; write < 2; ++write) {
+    cells.write(4, .75, support::Warp({}, 32));
+    other.write(4, .75, {});
+  }
+  for (support::Index word = 0; word < 8; ++word) {
+    CHECK(cells.place(word) == other.place(word));
+    CHECK(cells.space(word) == other.space(word));
+  }
+  CHECK(cells.space(0) == Approx(.75 / 4));
+  const support::Warp late(std::vector<float>(4, .5F), 2);  // all samples in the second half
+  CHECK(late(.5) == 0);
+  CHECK(late(.75) == Approx(.5));
+}
+
 TEST_CASE("Retrieved: distances are counted beside those of chance") {
   memory_study::Retrieved found;
   // A segment of two behind three, a head of two entries: the second finds one only.
