@@ -131,7 +131,7 @@ inline std::string accuracy_panel(const Report& report) {
 
 /// The histogram of attention over the LTM, a line for each layer, and what it would be if
 /// attention were the same everywhere. The border of the last contraction is at tau, that of the
-/// one before at tau^2, ...
+/// one before at tau^2, ...; where the past is contracted otherwise there is none to draw.
 inline std::string attention_panel(const Report& report, const ModelResult& model) {
   const std::vector<std::string> colours{"#c2410c", "#7c3aed", "#0891b2", "#65a30d"};
   std::ostringstream gp;
@@ -143,7 +143,8 @@ inline std::string attention_panel(const Report& report, const ModelResult& mode
      << "set xlabel 'place in the LTM (0: the oldest, 1: the newest)'\n"
         "set ylabel 'share of attention'\nset xrange [0:1]\nset yrange [0:"
      << most * 1.1 << "]\nset ytics auto\n";
-  for (Index write = 1; write < model.memory_writes && write <= 40; ++write) {
+  const bool to_tau = contraction_of(report.settings, model.name) == "fixed";
+  for (Index write = 1; to_tau && write < model.memory_writes && write <= 40; ++write) {
     border *= report.settings.memory.tau;
     gp << "set arrow from " << border << ",graph 0 to " << border
        << ",graph 1 nohead dt 2 lc '#888888'\n";
@@ -153,9 +154,9 @@ inline std::string attention_panel(const Report& report, const ModelResult& mode
     gp << "  'attention.csv' using (($3+$4)/2):(strcol(1) eq '" << model.name
        << "' && $2 == " << layer + 1 << " ? $5 : NaN) with histeps lw 2 lc '"
        << colours[layer % colours.size()] << "' title 'layer " << layer + 1 << "', \\\n";
-  gp << "  " << uniform
-     << " with lines dt 3 lw 1.5 lc '#555555' title 'uniform attention', \\\n"
-        "  NaN with lines dt 2 lc '#888888' title 'borders of past contractions'\n";
+  gp << "  " << uniform << " with lines dt 3 lw 1.5 lc '#555555' title 'uniform attention'";
+  if (to_tau) gp << ", \\\n  NaN with lines dt 2 lc '#888888' title 'borders of past contractions'";
+  gp << '\n';
   return gp.str();
 }
 
