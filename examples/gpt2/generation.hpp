@@ -34,6 +34,7 @@ struct GenerateOptions {
 inline void generate(const GenerateOptions& options) {
   MemorySettings memory = support::gpt2::read_memory(options.model);
   if (!options.memory.empty()) memory.memory = options.memory;
+  if (!support::gpt2::is_long_term(memory)) memory.blocks.clear();
   require_weights_fit(options.model, memory.memory);
   memory.segment =
       std::min(memory.segment, infty::read_gpt2_config(options.model / "config.json").places);

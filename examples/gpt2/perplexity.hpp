@@ -15,7 +15,8 @@
 #include "results.hpp"
 
 // Perplexity by a window that slides over a text, as people report it of GPT-2: every token but the
-// first is predicted once, from the tokens of the window in front of it. A window longer than the
+// first is predicted once, from the tokens of the window in front of it; the first of a window that
+// does not overlap the one before has none there, and is not predicted. A window longer than the
 // model's places, or its memory's segments, is read segment by segment behind a fresh memory, so
 // that the same figure says what a memory adds to a context.
 
@@ -34,7 +35,8 @@ struct Window {
 };
 
 /// The windows of all documents: of `length` tokens, the first of a document from its beginning on,
-/// each `stride` behind the one before.
+/// each `stride` behind the one before. With a stride as long as they are, the first token of each
+/// counts in none.
 inline std::vector<Window> windows_of(const infty::TokenStream& stream, Index length,
                                       Index stride) {
   std::vector<Window> all;

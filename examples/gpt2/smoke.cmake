@@ -83,6 +83,9 @@ endif()
 run(0 ignored finetune ${tuned} ${rows} --model base --memory none --seed 2 --documents false --steps 4 --out runs/other)
 refused("a table is of one model and one text: " table --runs runs)
 file(REMOVE_RECURSE "${FOLDER}/runs/other")
+run(0 ignored finetune ${tuned} ${rows} --model base --memory none --seed 2 --clip 2 --steps 4 --out runs/other)
+refused("the seeds of one memory have the same settings: " table --runs runs)
+file(REMOVE_RECURSE "${FOLDER}/runs/other")
 
 # A memory trained alone leaves GPT-2 as it was, bit for bit.
 foreach(name base runs/sticky)
@@ -129,6 +132,7 @@ refused("--memory is compressive: runs/sticky has the weights of sticky, which a
 refused("--memory is infty: runs/compressive has the weights of compressive" finetune ${tuned} --model
         runs/compressive --memory infty --out other)
 run(0 printed generate --model runs/sticky --memory infty --tokens 2)
+run(0 printed generate --model runs/infty --memory none --tokens 2)  # beside some blocks, and beside none
 refused("base holds a run of pretrain: give another --out" finetune ${tuned} --model runs/none --out base)
 refused("runs/none holds a run of finetune: give another --out" pretrain ${small} --steps 6 --out runs/none)
 refused("--out is --model" finetune ${tuned} --model base --out base)

@@ -27,6 +27,26 @@ inline void require_same_text(const std::filesystem::path& first, const nlohmann
                    " has ", of_other.value(name, nlohmann::json()).dump());
 }
 
+/// Throws infty::ValueError that names the first setting but for the seed in which two fine-tunings
+/// with one memory differ: they are no seeds of each other. Where the hours say how many steps
+/// there are, these may be others.
+inline void require_same_settings(const std::filesystem::path& first,
+                                  const nlohmann::json& of_first,
+                                  const std::filesystem::path& other,
+                                  const nlohmann::json& of_other) {
+  const auto as_now = [](const std::filesystem::path& path, const nlohmann::json& settings) {
+    return support::settings_from<Finetuning>(settings, path.string());
+  };
+  const Finetuning a = as_now(first, of_first);
+  const auto here = support::to_json(a), there = support::to_json(as_now(other, of_other));
+  for (const auto& [name, value] : here.items()) {
+    const bool own = name == "seed" || (a.hours > 0 && (name == "steps" || name == "warmup"));
+    infty::require(own || there.at(name) == value, "gpt2",
+                   "the seeds of one memory have the same settings: ", first.string(), " has --",
+                   name, ' ', value.dump(), ", ", other.string(), " has ", there.at(name).dump());
+  }
+}
+
 /// The finished fine-tunings among a folder's folders, by their memories, each by its seeds.
 /// Throws infty::ValueError where they do not compare.
 inline std::map<std::string, std::map<std::uint64_t, Results>> finished_in(
@@ -39,6 +59,7 @@ inline std::map<std::string, std::map<std::uint64_t, Results>> finished_in(
   std::sort(files.begin(), files.end());
   std::filesystem::path first;
   nlohmann::json of_first;
+  std::map<std::string, std::pair<std::filesystem::path, nlohmann::json>> first_of;
   for (const auto& file : files) {
     const auto [results, settings] = read_results(file);
     if (results.job != "finetune") continue;
@@ -47,6 +68,8 @@ inline std::map<std::string, std::map<std::uint64_t, Results>> finished_in(
       of_first = settings;
     }
     require_same_text(first, of_first, file, settings);
+    const auto& of_memory = first_of.try_emplace(results.memory, file, settings).first->second;
+    require_same_settings(of_memory.first, of_memory.second, file, settings);
     infty::require(all[results.memory].emplace(results.seed, results).second, "gpt2",
                    folder.string(), " has two runs with --memory ", results.memory, " --seed ",
                    results.seed, ": one of them is ", file.string());
