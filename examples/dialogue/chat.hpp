@@ -52,17 +52,17 @@ class Chat {
   bool take(const std::string& line) {
     const auto said = trimmed(line);
     if (said.empty()) return true;
-    if (said.front() != '/') {
-      talk(said);
-      return true;
-    }
+    const bool talks = said.front() != '/';
     const std::string command(said.substr(0, said.find(' ')));
     const std::string argument(trimmed(said.substr(command.size())));
     if (command == "/quit") return false;
     try {
-      run(command, argument);
+      if (talks)
+        talk(said);
+      else
+        run(command, argument);
     } catch (const infty::Error& error) {
-      std::printf("%s\n", error.what());
+      std::printf("%s%s\n", talks ? "\n" : "", error.what());  // behind what was answered so far
     }
     return true;
   }
