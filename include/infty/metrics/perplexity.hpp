@@ -91,8 +91,8 @@ TextScore evaluate_segments(const TokenStream& stream, BatchConfig config, Losse
 }
 
 /// How well a language model predicts a text, which it reads with a state of its own and without
-/// dropout: `model.make_state(batch)`, `model.forward(state, tokens)`, `model.losses(hidden,
-/// targets)`. @throws as `evaluate_segments`
+/// dropout: `model.make_state(batch, first_row)`, `model.forward(state, tokens)`,
+/// `model.losses(hidden, targets)`. @throws as `evaluate_segments`
 template <class Model>
 TextScore evaluate(const Model& model, const TokenStream& stream, const BatchConfig& config) {
   using Backend = typename Model::V::BackendType;
