@@ -222,6 +222,60 @@ TEST_CASE("Tape: a value that a sum does not need must keep its shape") {
                     "shape until backward");
 }
 
+TEST_CASE("Tape: an input that is frozen or trained again behind recording is refused") {
+  auto a = variable({1, 2}), b = variable({3, 4});
+  Variable<double> frozen(Tensor<double>::from({2}, {5, 6}));
+  std::vector<Variable<double>> all{a, b};
+  Tape tape;
+  const auto y = a * b;
+  auto z = infty::relu(y);
+  const std::string took = "[backward] input 1, of shape [2], of an operation whose output is ";
+  const std::string none =
+      "took a gradient when that was recorded, and takes none now: it must "
+      "stay so until backward";
+  SECTION("a result, whose own inputs were written") {
+    auto handle = y;
+    handle.set_requires_grad(false);
+    a.value().fill(100);
+    CHECK_THROWS_WITH(tape.backward(infty::sum(z)), took + "[2] " + none);
+  }
+  SECTION("a parameter whose value is read") {
+    a.set_requires_grad(false);
+    CHECK_THROWS_WITH(tape.backward(infty::sum(z)), took + "[2] " + none);
+  }
+  SECTION("one whose value is not read") {
+    const auto sum = infty::sum(a);
+    a.set_requires_grad(false);
+    CHECK_THROWS_WITH(tape.backward(sum), took + "[] " + none);
+  }
+  SECTION("one that took none") {
+    const auto product = infty::sum(frozen * z);
+    frozen.set_requires_grad(true);
+    CHECK_THROWS_WITH(tape.backward(product),
+                      took +
+                          "[2] took no gradient when that was recorded, and takes one now: it "
+                          "must stay so until backward");
+    CHECK_FALSE(frozen.has_grad());
+  }
+  SECTION("one of several given as one") {
+    const auto both = infty::record(
+        Variable<double>(Tensor<double>::zeros({2})), [](const Tensor<double>&) {}, all);
+    b.set_requires_grad(false);
+    CHECK_THROWS_WITH(tape.backward(infty::sum(both)), took + "[2] " + none);
+  }
+  SECTION("but not where no gradient arrives, nor where it is as it was") {
+    const auto unused = infty::sum(frozen * a);
+    frozen.set_requires_grad(true);
+    a.set_requires_grad(false);
+    a.set_requires_grad(true);
+    tape.backward(infty::sum(z));
+    CHECK(b.grad().to_vector() == Values{1, 2});
+    return;
+  }
+  CHECK_FALSE(a.has_grad());
+  CHECK_FALSE(b.has_grad());
+}
+
 TEST_CASE("Tape: several inputs given as one are checked, each of them") {
   std::vector<Variable<double>> all{variable({1, 2}), variable({3, 4})};
   Tape tape;

@@ -95,8 +95,9 @@ Index count_parameters(const L& layer) {
 
 /// Freezes all parameters of a layer whose names hold `part`, such as ".mixer.memory.", or trains
 /// them again: whether operations recorded from now on compute gradients of them, as PyTorch's
-/// `requires_grad_`; what gradients frozen ones have is forgotten. An optimiser that is made then
-/// keeps no moments of them, and leaves them as they are. Returns how many parameters these are.
+/// `requires_grad_`; what gradients frozen ones have is forgotten. A backward pass through what was
+/// recorded before, with those that it changes, is refused. An optimiser that is made then keeps no
+/// moments of them, and leaves them as they are. Returns how many parameters these are.
 ///
 ///     set_requires_grad(model, false);                    // all are frozen,
 ///     set_requires_grad(model, true, ".mixer.memory.");   // but those of the memories

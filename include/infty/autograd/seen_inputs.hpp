@@ -17,34 +17,39 @@ namespace infty {
 
 template <class T, class B>
 struct Tape::Seen<Variable<T, B>> {
-  explicit Seen(const Variable<T, B>& x) : variable(x), then(x) {}
+  explicit Seen(const Variable<T, B>& x) : variable(x), then(x), needed(x.requires_grad()) {}
 
   template <class Output>
   void check(Index k, const Output& output, std::uint64_t pass) const {
     require_unchanged(then.holds(variable), k, then.value().shape(), output.shape());
-    reach(variable, pass);
+    require_as_needed(needed, variable, k, output.shape());
+    reach(variable, needed, pass);
   }
 
   void note(detail::LastUses& uses, Index place) const { uses.see(variable.identity(), place); }
 
   Variable<T, B> variable;
   detail::Snapshot<T, B> then;
+  bool needed;  // whether it took a gradient
 };
 
 template <class T, class B>
 struct Tape::Seen<Unread<T, B>> {
-  explicit Seen(const Unread<T, B>& x) : variable(x.variable), shape(variable.shape()) {}
+  explicit Seen(const Unread<T, B>& x)
+      : variable(x.variable), shape(variable.shape()), needed(variable.requires_grad()) {}
 
   template <class Output>
   void check(Index k, const Output& output, std::uint64_t pass) const {
     require_unchanged(variable.shape() == shape, k, shape, output.shape());
-    reach(variable, pass);
+    require_as_needed(needed, variable, k, output.shape());
+    reach(variable, needed, pass);
   }
 
   void note(detail::LastUses& uses, Index place) const { uses.see(variable.identity(), place); }
 
   Variable<T, B> variable;
   Shape shape;
+  bool needed;  // whether it took a gradient
 };
 
 /// A value that the backward pass reads and no gradient flows to, such as its output's.

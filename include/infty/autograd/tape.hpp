@@ -199,6 +199,17 @@ class Tape {
             output, " was written between forward and backward: the gradient needs it as it was");
   }
 
+  /// Throws where an input takes a gradient now and took none when the operation was recorded, or
+  /// took one and takes none: operations ask their inputs when they go backward.
+  template <class T, class B>
+  static void require_as_needed(bool needed, const Variable<T, B>& input, Index k,
+                                const Shape& output) {
+    require(needed == input.requires_grad(), "backward", "input ", k, ", of shape ", input.shape(),
+            ", of an operation whose output is ", output, needed ? " took a" : " took no",
+            " gradient when that was recorded, and takes ", needed ? "none" : "one",
+            " now: it must stay so until backward");
+  }
+
   /// Throws unless an output of `from` is on this tape, or, from none, is a leaf.
   void check_recorded(const detail::Recording* from, const Shape& shape) const {
     if (!from || from == recording_.get()) return;
@@ -225,15 +236,15 @@ class Tape {
   void check_values(const Variable<T, B>& output) const {
     static std::atomic<std::uint64_t> passes{0};
     const std::uint64_t pass = ++passes;
-    reach(output, pass);
+    reach(output, output.requires_grad(), pass);
     bool any = false;  // a gradient may arrive at all that comes before
     for (Node* node = last_; node; node = node->previous) any = node->check(node, pass, any);
   }
 
-  /// Leaves, which threads may share, are not marked.
+  /// Marks what takes a gradient. Leaves, which threads may share, are not marked.
   template <class T, class B>
-  static void reach(const Variable<T, B>& variable, std::uint64_t pass) {
-    if (variable.requires_grad() && variable.body_->recording) variable.body_->reached = pass;
+  static void reach(const Variable<T, B>& variable, bool needed, std::uint64_t pass) {
+    if (needed && variable.body_->recording) variable.body_->reached = pass;
   }
 
   /// Runs the operations backward, the last one first, and forgets them; calls behind(place) behind

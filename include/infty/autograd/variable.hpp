@@ -73,7 +73,9 @@ class Variable {
 
   /// Whether `Tape::backward` leaves a gradient here.
   bool requires_grad() const { return body_ && body_->requires_grad; }
-  /// Sets whether it does, for operations recorded from now on.
+  /// Sets whether it does, for operations recorded from now on. One that was recorded with it
+  /// before and not yet gone backward would go by another answer than it was recorded with: a
+  /// backward pass that reaches it throws infty::ValueError.
   void set_requires_grad(bool on) { body().requires_grad = on; }
 
   /// Whether a gradient has arrived since `zero_grad`, of the shape that the value has now.
