@@ -361,6 +361,39 @@ TEST_CASE("checkpoint: a parameter that is missing is not another one under an o
   CHECK(now.mixer.weight.value().to_vector() == Floats(2, 2));
 }
 
+namespace {
+
+/// A layer whose first part may have been called as its second is, if its file is of version 1.
+struct MixerAndAttention {
+  Outer::Inner mixer, attention;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("mixer", mixer);
+    see("attention", attention);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint: an older name is not taken where it is another parameter's own") {
+  const TemporaryFolder folder;
+  MixerAndAttention old;
+  old.mixer.has = false;
+  old.attention.weight.value().fill(7);
+  infty::save_parameters(folder / "file", old, "model.");
+  MixerAndAttention now;
+  CHECK_THROWS_WITH(infty::load_parameters(folder / "file", now, "model."),
+                    Contains("no tensor 'model.mixer.weight', for 'model.attention.weight' is "
+                             "'model.attention.weight''s"));
+  CHECK(now.mixer.weight.value().to_vector() == Floats(2, 2));
+  const auto report = infty::load_parameters(folder / "file", now, "model.", {.strict = false});
+  CHECK(report.missing == std::vector<std::string>{"model.mixer.weight"});
+  CHECK(report.unexpected.empty());
+  CHECK(now.mixer.weight.value().to_vector() == Floats(2, 2));
+  CHECK(now.attention.weight.value().to_vector() == Floats(2, 7));
+}
+
 TEST_CASE("stored_name: today's name, else an older one that is there, else today's") {
   const TemporaryFolder folder;
   SafetensorsWriter writer;

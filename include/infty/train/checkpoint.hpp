@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -37,17 +36,6 @@
 
 namespace infty {
 
-namespace detail {
-
-/// The name of the counts that say how much of a sequence tensor each row fills: "x.vectors" has
-/// "x.length", as in RowSequences.
-inline std::string length_beside(const std::string& name) {
-  const auto dot = name.rfind('.');
-  return (dot == std::string::npos ? std::string() : name.substr(0, dot + 1)) + "length";
-}
-
-}  // namespace detail
-
 /// Loads what belongs together from one checkpoint, all of it or nothing: each call reads and
 /// checks, `apply` puts everything in its place. The objects must stay where they are until then.
 ///
@@ -75,6 +63,10 @@ class CheckpointLoader {
   /// missing
   template <class L>
   CheckpointLoader& parameters(L& layer, const std::string& prefix = "", LoadOptions options = {}) {
+    // What the file has by the name of one parameter is no other's by an older name.
+    for_each_parameter(layer, [&](const std::string& name, const auto&) {
+      if (file_.has(prefix + name)) taken_.try_emplace(prefix + name, prefix + name);
+    });
     for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
       const std::string own = prefix + name, stored = stored_name(file_, own);
       if (options.strict || (file_.has(stored) && !is_others(own, stored)))

@@ -19,6 +19,17 @@
 
 namespace infty {
 
+namespace detail {
+
+/// The name of the counts that say how much of a sequence tensor each row fills: "x.vectors" has
+/// "x.length", as in RowSequences.
+inline std::string length_beside(const std::string& name) {
+  const auto dot = name.rfind('.');
+  return (dot == std::string::npos ? std::string() : name.substr(0, dot + 1)) + "length";
+}
+
+}  // namespace detail
+
 /// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
 /// @throws infty::IoError if a name is taken
 template <Addressed L>
