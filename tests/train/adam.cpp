@@ -419,6 +419,32 @@ TEST_CASE("Adam: frozen parameters have no moments and stay, decay or not") {
   CHECK(adam.steps() == 1);
 }
 
+TEST_CASE("Adam: what is shared out is refused by every rank, whichever has the moments") {
+  const int rank = GENERATE(0, 1);
+  Pair<double> model;
+  const double fixed[] = {1, 2};
+  std::string why;
+  SECTION("trained again") {
+    infty::set_requires_grad(model, false, "b");
+    why = "b has a gradient, and took none when the optimiser was made";
+  }
+  SECTION("of another shape") { why = "b is [1, 1], its moments are [1]"; }
+  SECTION("read-only") {
+    model.b = Variable<double>(Tensor<double>::wrap(fixed, Shape{2}), true);
+    why = "must not be written";
+  }
+  Adam<double> adam(model);
+  infty::set_requires_grad(model, true);
+  adam.share_out(rank, 2);
+  REQUIRE(adam.owners() == std::vector{0, 1});
+  if (why.starts_with("b is")) model.b.value() = model.b.value().reshape({1, 1});
+  set_gradients(model, 4);
+  const auto before = model.a.value().to_vector();
+  CHECK_THROWS_WITH(adam.step(), Catch::Matchers::Contains(why));
+  CHECK(model.a.value().to_vector() == before);
+  CHECK(adam.steps() == 0);
+}
+
 TEST_CASE("Adam: a checkpoint from before parameters were frozen is gone on from") {
   Pair<double> model;
   Adam<double> all(model);

@@ -124,7 +124,7 @@ class Adam {
     sharing_ = {rank, ranks};
     for (std::size_t i = 0; i < moments_.size(); ++i)
       if (owners_[i] != rank) {
-        moments_[i].elsewhere = true;
+        moments_[i].elsewhere = moments_[i].first.shape();
         moments_[i].first = moments_[i].second = moments_[i].row_steps = {};
       }
   }
@@ -140,28 +140,29 @@ class Adam {
 
   /// Takes a step along the gradients with a learning rate >= 0.
   /// @throws infty::ValueError if the rate is negative or not finite, if a restored count of steps
-  /// is negative, or if there is a gradient of a parameter that took none when this was made; then
-  /// nothing has changed
+  /// is negative, or if there is a gradient of a parameter that took none when this was made,
+  /// whichever rank has its moments; then nothing has changed
   void step(double learning_rate) {
     check_rate("Adam::step", learning_rate);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (moments_[i].elsewhere) continue;
-      if (moments_[i].frozen) {
-        require(!parameters_[i].variable.has_grad(), "Adam::step", parameters_[i].name,
+      auto& [name, variable] = parameters_[i];
+      const Moments& own = moments_[i];
+      if (own.frozen) {
+        require(!variable.has_grad(), "Adam::step", name,
                 " has a gradient, and took none when the optimiser was made: make it anew");
         continue;
       }
       // Memory that may not be written throws here, and not when others have stepped.
-      if (parameters_[i].variable.has_grad()) parameters_[i].variable.value().data();
-      const Shape &shape = parameters_[i].variable.shape(), &moments = moments_[i].first.shape();
-      require<ShapeError>(shape == moments && shape == moments_[i].second.shape(), "Adam::step",
-                          parameters_[i].name, " is ", shape, ", its moments are ", moments,
+      if (variable.has_grad()) variable.value().data();
+      const Shape &shape = variable.shape(),
+                  &moments = own.elsewhere ? *own.elsewhere : own.first.shape();
+      require<ShapeError>(shape == moments && (own.elsewhere || shape == own.second.shape()),
+                          "Adam::step", name, " is ", shape, ", its moments are ", moments,
                           ": a parameter must keep its shape");
-      require<ShapeError>(!by_rows(moments_[i]) || moments_[i].row_steps.size() == shape[0],
-                          "Adam::step", parameters_[i].name, " is ", shape, " and has ",
-                          moments_[i].row_steps.size(), " counts of rows");
-      require(moments_[i].steps >= 0, "Adam::step", "the count of steps of ", parameters_[i].name,
-              " is ", moments_[i].steps, ": it must be at least 0");
+      require<ShapeError>(!by_rows(own) || own.row_steps.size() == shape[0], "Adam::step", name,
+                          " is ", shape, " and has ", own.row_steps.size(), " counts of rows");
+      require(own.steps >= 0, "Adam::step", "the count of steps of ", name, " is ", own.steps,
+              ": it must be at least 0");
     }
     const std::vector<Rows> tables = rows_of(learning_rate);  // first: it may run out of memory
     items_.clear();
@@ -213,11 +214,11 @@ class Adam {
   struct Moments {
     Tensor<T, Backend> first = {}, second = {};
     Index steps = 0;
-    Tensor<T, Backend> row_steps = {};  // empty unless it steps by rows
-    std::optional<double> rate = {};    // of its own
-    double times = 1;                   // the rate of a step, where it has none of its own
-    bool frozen = false;                // takes no gradients: the rest is empty
-    bool elsewhere = false;             // on another rank: the tensors are empty
+    Tensor<T, Backend> row_steps = {};    // empty unless it steps by rows
+    std::optional<double> rate = {};      // of its own
+    double times = 1;                     // the rate of a step, where it has none of its own
+    bool frozen = false;                  // takes no gradients: the rest is empty
+    std::optional<Shape> elsewhere = {};  // theirs, on another rank: here they are empty
 
     bool is_empty() const { return frozen || elsewhere; }
     bool is_apart() const { return rate || times != 1; }
