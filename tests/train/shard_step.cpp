@@ -116,6 +116,23 @@ TEST_CASE("Trainer: one checkpoint of all ranks, which any number of them goes o
   }
 }
 
+TEST_CASE("Trainer: ranks that have nothing to ask stop with one that has") {
+  std::vector<Index> steps(3);
+  std::vector<char> done(3);
+  on_threads(3, [&](ThreadCommunicator& ranks) {
+    const auto rank = static_cast<std::size_t>(ranks.rank());
+    const Shards of(ranks, shards);
+    ShardRun<double, infty::EigenBackend> run(10);
+    infty::TrainerRun options;
+    if (rank == 1) options.stop = [&] { return run.trainer.steps() == 4; };
+    done[rank] = run.trainer.run(
+        of, [&](Index shard) { return run.loss(of, shard); }, options);
+    steps[rank] = run.trainer.steps();
+  });
+  CHECK(steps == std::vector<Index>(3, 4));
+  CHECK(done == std::vector<char>(3, 0));
+}
+
 TEST_CASE("Trainer: ranks whose parameters differ save nothing") {
   const infty::tests::TemporaryFolder folder;
   const auto path = folder.path() / "checkpoint.safetensors";

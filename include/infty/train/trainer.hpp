@@ -175,7 +175,8 @@ class Trainer {
   }
 
   /// Takes all steps that are left, or stops where it is asked to; saves then and every so often.
-  /// @return  whether all steps are done
+  /// @return  whether all steps are done; false where it was asked to stop, behind the last one,
+  /// too
   /// @throws infty::ValueError where more steps are done than there are, and as `step` and what it
   /// calls: behind NaN, the last checkpoint is the last good one
   template <class Loss>

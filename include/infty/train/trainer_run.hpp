@@ -17,7 +17,8 @@ struct TrainerRun {
   /// Called when a checkpoint is due: every `save_every` steps and where the last is `save_minutes`
   /// old, which the configuration says; behind the last step, and where it stops.
   std::function<void()> save = {};
-  /// Asked before every step, and behind the last, whether to stop: for a signal, or a clock.
+  /// Asked before every step, and behind the last, whether to stop: for a signal, or a clock. Of
+  /// several ranks some may have it and others not.
   std::function<bool()> stop = {};
   /// Called behind every step, before it is saved: for logs, evaluation, and a line on the
   /// progress.
@@ -28,7 +29,7 @@ namespace detail {
 
 /// Takes all steps that are left by `take()`; whether to stop or to save is asked of `agree`.
 /// @param steps  steps() that are done
-/// @return  whether all steps are done
+/// @return  whether all steps are done; false where it was asked to stop, behind the last one, too
 template <class Steps, class Take, class Agree>
 bool run_steps(const TrainerConfig& config, Steps&& steps, Take&& take, Agree&& agree,
                const TrainerRun& options) {
@@ -47,7 +48,7 @@ bool run_steps(const TrainerConfig& config, Steps&& steps, Take&& take, Agree&& 
            (config.save_minutes > 0 && old.count() >= config.save_minutes);
   };
   for (;;) {
-    if (options.stop && agree(options.stop())) {
+    if (agree(options.stop && options.stop())) {
       save();
       return false;
     }
