@@ -129,3 +129,29 @@ TEST_CASE("LossInParts: refuses parts of another shape, and another gradient of 
   CHECK_THROWS_WITH(tape.backward(infty::scale(loss.total(), 2.)),
                     Catch::Matchers::Contains("the gradient of the total is 2: it must be 1"));
 }
+
+TEST_CASE(
+    "LossInParts: a gradient of two totals, of which each has that of the parts, is refused") {
+  Parts<double, infty::EigenBackend> parts;
+  Tape tape;
+  LossInParts<double> loss;
+  loss.add([&] { return parts.part(0); });
+  const auto refused = Catch::Matchers::Contains("a second total of the same parts");
+  SECTION("at once") { CHECK_THROWS_WITH(tape.backward(loss.total() + loss.total()), refused); }
+  SECTION("with more parts") {
+    const auto first = loss.total();
+    loss.add([&] { return parts.part(1); });
+    CHECK_THROWS_WITH(tape.backward(first + loss.total()), refused);
+  }
+  SECTION("of a copy") {
+    const auto copy = loss;
+    CHECK_THROWS_WITH(tape.backward(loss.total() + copy.total()), refused);
+  }
+  SECTION("but not where the others are only looked at") {
+    const auto looked_at = loss.total().value().item();
+    CHECK(looked_at == Approx(parts.part(0).value().item()));
+    const auto flowed = parts.weight.grad().to_vector();
+    tape.backward(loss.total());
+    CHECK(parts.weight.grad().to_vector() == flowed);
+  }
+}

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <memory>
+
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/pool.hpp>
 
 namespace infty {
 
@@ -52,17 +55,20 @@ class LossInParts {
   /// Returns the sum of all parts, 0 of none. Its gradient has flowed already: a backward pass from
   /// it, as `train_step` makes one, adds nothing.
   /// @throws infty::ValueError in a backward pass from anything but the sum itself, which asks for
-  /// another gradient than that
+  /// another gradient than that, and from a second sum of the same parts, be there more of them
   V total() const {
     if (count_ == 0) return V(Tensor<T, B>::zeros(Shape{}));
     V loss(total_.value().clone());
     Tape* const tape = Tape::active();
     if (!tape || !flows_) return loss;
     loss.set_requires_grad(true);
-    tape->push(loss, [](const Tensor<T, B>& dy) {
+    tape->push(loss, [passed = passed_](const Tensor<T, B>& dy) {
       const T seed = dy.item();
       require(seed == T(1), "LossInParts", "the gradient of the total is ", seed,
               ": it must be 1, for that of the parts has flowed");
+      require(!*passed, "LossInParts",
+              "a gradient of a second total of the same parts: that of the parts has flowed once");
+      *passed = true;
     });
     return loss;
   }
@@ -80,6 +86,8 @@ class LossInParts {
   V total_;
   Index count_ = 0;
   bool flows_ = false;
+  // Whether a gradient has come to a total: of this, and of copies.
+  std::shared_ptr<bool> passed_ = std::allocate_shared<bool>(PoolAllocator<bool>{}, false);
 };
 
 }  // namespace infty
