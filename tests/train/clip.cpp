@@ -109,3 +109,15 @@ TEMPLATE_LIST_TEST_CASE("clip_grad_norm: of a gradient by rows, as of the whole 
   CHECK(error(model.weight.row_grad()->values.to_vector(), clipped) < tolerance<T>);
   CHECK(error(model.bias.grad().to_vector(), std::vector{0.7302966100069125}) < tolerance<T>);
 }
+
+TEST_CASE("clip_grad_norm: a norm is a number whose square is none") {
+  auto model = example<double, infty::EigenBackend>();
+  model.weight.grad().fill(.7e154);
+  model.bias.grad().fill(-.9e154);
+  const double norm = std::sqrt(3 * .7 * .7 + .9 * .9) * 1e154;
+  REQUIRE_FALSE(std::isfinite(norm * norm));
+  CHECK(infty::clip_grad_norm<double>(model, 1) == Catch::Approx(norm).epsilon(1e-14));
+  CHECK(model.bias.grad().item() == Catch::Approx(-.9e154 / norm).epsilon(1e-14));
+  CHECK(infty::grad_norm(infty::named_parameters<double>(model)) ==
+        Catch::Approx(1).epsilon(1e-14));
+}

@@ -202,6 +202,31 @@ TEST_CASE("train_step: asks the system for no memory after the first") {
   CHECK(heap_after == heap);
 }
 
+TEST_CASE("train_step: gradients whose joint square overflows are clipped, and parameters move") {
+  for (const bool apart : {false, true}) {
+    CAPTURE(apart);
+    TwoLayers<double> model{3, 8, 2, Random(infty::tests::seed)};
+    Adam<double> adam(model);
+    if (apart) adam.fix_rate("second", .5);
+    const auto loss = [&] {
+      return infty::sum(model.second.bias, .9e154) + infty::sum(model.second.weight, -.3e154) +
+             infty::sum(model.first.bias, .4e154);
+    };
+    const double squares = .9 * .9 * 2 + .3 * .3 * 16 + .4 * .4 * 8;
+    const auto bias = model.second.bias.value().to_vector(),
+               weight = model.second.weight.value().to_vector();
+    const auto step = infty::train_step(adam, {.max_norm = 1}, loss);
+    CHECK(step.grad_norm == Approx(std::sqrt(squares) * 1e154).epsilon(1e-14));
+    const double clipped = std::sqrt(squares - (apart ? .4 * .4 * 8 : 0));
+    CHECK(model.second.bias.grad().to_vector()[0] == Approx(.9 / clipped).epsilon(1e-14));
+    CHECK(model.second.weight.grad().to_vector()[0] == Approx(-.3 / clipped).epsilon(1e-14));
+    CHECK(model.second.bias.value().to_vector()[0] < bias[0]);
+    CHECK(model.second.weight.value().to_vector()[0] > weight[0]);
+    CHECK_THROWS_WITH(infty::train_step(adam, {}, loss),
+                      Catch::Contains("whose square is no number in Adam"));
+  }
+}
+
 TEST_CASE("train_step: gradients of parameters with a rate of their own are clipped apart") {
   for (const bool apart : {false, true}) {
     Setup setup;

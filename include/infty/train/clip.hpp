@@ -52,18 +52,31 @@ void sums_of_squares(const std::vector<NamedParameter<T, B>>& parameters, double
   chosen_t<ComposedGradients<B>>::squares(items.data(), std::ssize(items), to);
 }
 
+/// The norm that sums of squares make, `n` from `squares` on, of those i for which counts(i): a
+/// number where their own sum is too large for one.
+template <class Counts>
+double norm_of(const double* squares, std::size_t n, Counts&& counts) {
+  double sum = 0, largest = 0, shares = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    if (counts(i)) {
+      sum += squares[i];
+      largest = (std::max)(largest, squares[i]);
+    }
+  if (math::is_finite(sum)) return std::sqrt(sum);
+  for (std::size_t i = 0; i < n; ++i)
+    if (counts(i)) shares += squares[i] / largest;
+  return std::sqrt(largest) * std::sqrt(shares);
+}
+
 /// The norm that sums of squares make, the first of them at `squares`.
 /// @throws infty::NonFiniteError that names the first parameter whose gradient is not finite
 template <class T, class B>
 double joint_norm(const std::vector<NamedParameter<T, B>>& parameters, const double* squares) {
-  double sum = 0;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
+  for (std::size_t i = 0; i < parameters.size(); ++i)
     require<NonFiniteError>(math::is_finite(squares[i]), "grad_norm", "the gradient of ",
                             parameters[i].name, " has norm ", std::sqrt(squares[i]),
                             ": it must be finite");
-    sum += squares[i];
-  }
-  return std::sqrt(sum);
+  return norm_of(squares, parameters.size(), [](std::size_t) { return true; });
 }
 
 /// Scales all gradients, whose joint norm is `norm`, by min(1, max_norm / (norm + 1e-6)).

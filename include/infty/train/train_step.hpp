@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -52,21 +53,16 @@ template <class T, class B>
 template <class T, class B>
 void clip_groups(const Adam<T, B>& adam, const double* squares, double norm, double max_norm) {
   const auto& parameters = adam.parameters();
+  const std::size_t n = parameters.size();
   std::vector<NamedParameter<T, B>> own, rest;
-  double own_sum = 0, sum = 0;
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    if (adam.has_own_rate(i)) {
-      own.push_back(parameters[i]);
-      own_sum += squares[i];
-    }
+  for (std::size_t i = 0; i < n; ++i)
+    if (adam.has_own_rate(i)) own.push_back(parameters[i]);
   if (own.empty()) return clip_to(parameters, norm, max_norm);
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    if (!adam.has_own_rate(i)) {
-      rest.push_back(parameters[i]);
-      sum += squares[i];
-    }
-  clip_to(own, std::sqrt(own_sum), max_norm);
-  clip_to(rest, std::sqrt(sum), max_norm);
+  for (std::size_t i = 0; i < n; ++i)
+    if (!adam.has_own_rate(i)) rest.push_back(parameters[i]);
+  const auto is_own = [&](std::size_t i) { return adam.has_own_rate(i); };
+  clip_to(own, norm_of(squares, n, is_own), max_norm);
+  clip_to(rest, norm_of(squares, n, std::not_fn(is_own)), max_norm);
 }
 
 /// *to = *from in double, in the backend's memory.
