@@ -112,6 +112,13 @@ TEST_CASE("Shards: rows, sums of small values, and what cannot be") {
   const Shards shards(self, 3);
   CHECK(shards.own() == infty::ShardRange{0, 3});
   CHECK(shards.rows_of(0, 8) == infty::ShardRange{0, 2});
+  // More rows than a product of them with a shard has room for.
+  const Index many = Index{1} << 62;
+  for (Index shard = 0; shard < 3; ++shard) {
+    const infty::ShardRange range = shards.rows_of(shard, many);
+    CHECK(range.count() - many / 3 == (shard == 2 ? 1 : 0));
+    CHECK(range.first == shard * (many / 3));
+  }
   CHECK(shards.rows_of(1, 8) == infty::ShardRange{2, 5});
   CHECK(shards.rows_of(2, 8) == infty::ShardRange{5, 8});
   CHECK(shards.sum_of(std::vector<double>{1e30, 1, -1e30}) == 0);

@@ -2,7 +2,9 @@
 #include <cstddef>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "io/temporary_folder.hpp"
@@ -81,6 +83,66 @@ TEST_CASE("shards: statistics are the mean of what each shard would have made of
   run.trainer.step(of, [&](Index shard) { return run.loss(of, shard); });
   const auto got = mean.value().to_vector();
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-13));
+}
+
+// A rank of threads that is lost in its call of number `at`, before anything is said.
+class Failing {
+ public:
+  Failing(ThreadCommunicator& ranks, int at) : ranks_(&ranks), left_(at) {}
+
+  int rank() const { return ranks_->rank(); }
+  int size() const { return ranks_->size(); }
+  void send(int to, std::span<const std::byte> bytes) { said().send(to, bytes); }
+  void receive(int from, std::span<std::byte> bytes) { said().receive(from, bytes); }
+  void exchange(int to, std::span<const std::byte> bytes, int from, std::span<std::byte> into) {
+    said().exchange(to, bytes, from, into);
+  }
+  void all_reduce(std::span<float> values) { said().all_reduce(values); }
+  void all_reduce(std::span<double> values) { said().all_reduce(values); }
+  void broadcast(std::span<std::byte> bytes, int root) { said().broadcast(bytes, root); }
+  void barrier() { said().barrier(); }
+  void abort(const std::string& why) { ranks_->abort(why); }
+
+ private:
+  ThreadCommunicator& said() {
+    if (--left_ == 0) infty::raise<infty::CommunicationError>("Failing", "the rank is lost");
+    return *ranks_;
+  }
+
+  ThreadCommunicator* ranks_;
+  int left_;
+};
+
+TEST_CASE("shards: a rank that is lost in a step leaves parameters and statistics as they were") {
+  const auto unchanged_at = [](int at) {  // of both ranks; nothing if none was lost
+    std::vector<char> lost(2), unchanged(2);
+    on_threads(2, [&](ThreadCommunicator& ranks) {
+      const auto rank = static_cast<std::size_t>(ranks.rank());
+      Failing failing(ranks, rank == 0 ? at : -1);
+      const Shards of(failing, shards);
+      ShardRun<double, infty::EigenBackend> run(5);
+      const auto before = run.everything();
+      try {
+        run.trainer.step(of, [&](Index shard) { return run.loss(of, shard); });
+      } catch (const infty::CommunicationError&) {
+        lost[rank] = 1;
+      }
+      unchanged[rank] = run.everything() == before;
+      ranks.abort("a rank is lost");
+    });
+    std::vector<char> of_lost;
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      if (lost[rank] != 0) of_lost.push_back(unchanged[rank]);
+    return of_lost;
+  };
+  int at = 1;
+  for (;; ++at) {
+    CAPTURE(at);
+    const auto unchanged = unchanged_at(at);
+    if (unchanged.empty()) break;
+    CHECK(unchanged == std::vector<char>(unchanged.size(), 1));
+  }
+  CHECK(at > 4);  // gradients, the loss, what statistics have moved, and the means of two
 }
 
 TEST_CASE("Trainer: one checkpoint of all ranks, which any number of them goes on from") {

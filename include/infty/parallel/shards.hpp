@@ -37,6 +37,10 @@ class Shards {
     require_at_least("Shards", "bucket_bytes", bucket_bytes, 0);
   }
 
+  // A move copies as well, so that none is left without memory for sums.
+  Shards(const Shards&) = default;             ///< The same shards; they share the memory of sums.
+  Shards& operator=(const Shards&) = default;  ///< The same shards; they share the memory of sums.
+
   /// The ranks.
   C& ranks() const { return *ranks_; }
   /// How many shards there are on all ranks together.
@@ -55,7 +59,9 @@ class Shards {
             ": it must lie in [0, ", count_, ')');
     require(rows >= count_, "Shards::rows_of", "there are ", rows, " rows for ", count_,
             " shards: each needs one");
-    return {rows * shard / count_, rows * (shard + 1) / count_};
+    // ⌊rows s / count⌋, whose product may be no Index.
+    const auto first = [&](Index s) { return rows / count_ * s + rows % count_ * s / count_; };
+    return {first(shard), first(shard + 1)};
   }
 
   /// What the gradients of steps are summed in: memory that stays for the next step, and that

@@ -54,10 +54,9 @@ class ShardStatistics {
     }
   }
 
-  /// Makes those that any shard has moved the mean over all shards.
+  /// Computes the mean over all shards of those that any shard has moved.
   template <Communicator C>
   void merge(const Shards<C>& shards) {
-    merged_ = true;
     if (own_.empty()) return;
     std::vector<char> moved(own_.size());
     for (std::size_t i = 0; i < own_.size(); ++i) moved[i] = own_[i].moved;
@@ -67,15 +66,20 @@ class ShardStatistics {
     const T share = T(1) / static_cast<T>(shards.count());
     for (Statistic& one : own_) {
       if (one.moved == 0) continue;
-      std::vector<T> mean =
-          shards.template sum<T>(std::ssize(one.before), [&](Index shard, std::span<T> out) {
-            const auto& behind = one.behind[static_cast<std::size_t>(shard - shards.own().first)];
-            const auto& from = behind.empty() ? one.before : behind;
-            std::copy(from.begin(), from.end(), out.begin());
-          });
-      for (T& value : mean) value *= share;
-      put(one, mean);
+      one.mean = shards.template sum<T>(std::ssize(one.before), [&](Index shard, std::span<T> out) {
+        const auto& behind = one.behind[static_cast<std::size_t>(shard - shards.own().first)];
+        const auto& from = behind.empty() ? one.before : behind;
+        std::copy(from.begin(), from.end(), out.begin());
+      });
+      for (T& value : one.mean) value *= share;
     }
+  }
+
+  /// Makes the statistics what `merge` has computed.
+  void put_means() {
+    merged_ = true;
+    for (Statistic& one : own_)
+      if (one.moved != 0) put(one, one.mean);
   }
 
  private:
@@ -84,6 +88,7 @@ class ShardStatistics {
     std::vector<T> before;
     std::vector<std::vector<T>> behind;  // of each shard of this rank, empty if it moved nothing
     char moved;
+    std::vector<T> mean = {};  // of all shards
   };
 
   static bool same(const std::vector<T>& a, const std::vector<T>& b) {

@@ -77,9 +77,10 @@ TrainStep train_step(Adam<T, B>& adam, const TrainStepConfig& config, const Shar
   detail::sums_of_squares(parameters, measured.data());
   detail::Squares squares(parameters.size());
   B::to_host(squares.data(), measured.data(), measured.size());
+  statistics.merge(shards);  // first: ranks may be lost as they talk
   detail::finish_step(adam, config, step, squares.data());
   detail::share_updates(adam, shards.ranks());
-  statistics.merge(shards);
+  statistics.put_means();
   return step;
 }
 
