@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -160,4 +161,17 @@ TEST_CASE("elementwise: empty tensors pass through") {
   CHECK(y.shape() == Shape{0, 3});
   tape.backward(infty::sum(y));
   CHECK(x.grad().size() == 0);
+}
+
+TEMPLATE_LIST_TEST_CASE("elementwise: x / s has a gradient where 1 / s is no number", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  constexpr T small = (std::numeric_limits<T>::min)();
+  const Variable<T, B> x(Tensor<T, B>::from({3}, {0, small, -small}), true);
+  infty::Tape tape;
+  const auto y = x / (small / 4);
+  CHECK(y.value().to_vector() == std::vector<T>{0, 4, -4});
+  tape.backward(y, Tensor<T, B>::from({3}, {0, small, -2 * small}));
+  CHECK(x.grad().to_vector() == std::vector<T>{0, 4, -8});
 }

@@ -74,19 +74,19 @@ Variable<T, B> elementwise(const Variable<T, B>& x, F f, Slope slope) {
       x, result);
 }
 
-/// y = f(x) elementwise, with dx = slope dy: no value is kept for the way back.
-template <class F, class T, class B>
-Variable<T, B> affine(const Variable<T, B>& x, F f, T slope) {
+/// y = f(x) elementwise, with dx = back(dy): no value is kept for the way back.
+template <class F, class Back, class T, class B>
+Variable<T, B> affine(const Variable<T, B>& x, F f, Back back) {
   Variable<T, B> y(Tensor<T, B>(x.shape()));
   const T* const in = x.value().data();
   T* const out = y.value().data();
   B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = f(in[i]); });
   return record(
       y,
-      [x, slope](const Tensor<T, B>& dy) {
+      [x, back](const Tensor<T, B>& dy) {
         const T* const d = dy.data();
-        const T by = slope;
-        add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return by * d[i]; });
+        const Back of = back;
+        add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return of(d[i]); });
       },
       Unread(x));
 }
@@ -204,7 +204,7 @@ Variable<T, B> tanh(const Variable<T, B>& x) {
 /// factor * x, elementwise.
 template <class T, class B>
 Variable<T, B> scale(const Variable<T, B>& x, T factor) {
-  return detail::affine(x, detail::Scale<T>{factor}, factor);
+  return detail::affine(x, detail::Scale<T>{factor}, detail::Scale<T>{factor});
 }
 
 /// a + b; shapes are broadcast as in NumPy and PyTorch, and so below. @throws infty::ShapeError
@@ -276,7 +276,7 @@ Variable<T, B> operator*(const Variable<T, B>& a, const Variable<T, B>& b) {
 /// x + s and its like with a number; the others follow from it, but for x / s, which rounds once.
 template <class T, class B>
 Variable<T, B> operator+(const Variable<T, B>& x, std::type_identity_t<T> s) {
-  return detail::affine(x, detail::Shift<T>{s}, T(1));
+  return detail::affine(x, detail::Shift<T>{s}, detail::Scale<T>{T(1)});
 }
 /// s + x, for every element.
 template <class T, class B>
@@ -291,7 +291,7 @@ Variable<T, B> operator-(const Variable<T, B>& x, std::type_identity_t<T> s) {
 /// s - x, for every element.
 template <class T, class B>
 Variable<T, B> operator-(std::type_identity_t<T> s, const Variable<T, B>& x) {
-  return detail::affine(x, detail::TakenFrom<T>{s}, T(-1));
+  return detail::affine(x, detail::TakenFrom<T>{s}, detail::Scale<T>{T(-1)});
 }
 /// -x, element by element.
 template <class T, class B>
@@ -311,7 +311,7 @@ Variable<T, B> operator*(std::type_identity_t<T> s, const Variable<T, B>& x) {
 /// x / s, for every element.
 template <class T, class B>
 Variable<T, B> operator/(const Variable<T, B>& x, std::type_identity_t<T> s) {
-  return detail::affine(x, detail::DividedBy<T>{s}, T(1) / s);
+  return detail::affine(x, detail::DividedBy<T>{s}, detail::DividedBy<T>{s});
 }
 
 }  // namespace infty
