@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/parallel/any_communicator.hpp>
@@ -44,6 +45,16 @@ TEST_CASE("AnyCommunicator: is alone where nothing is said") {
   CHECK(infty::any_rank(any, true));
   CHECK_FALSE(infty::any_rank(any, false));
   infty::require_same(any, "nothing", std::string("whatever"));
+}
+
+TEST_CASE("AnyCommunicator: one that was moved from is the same one still") {
+  AnyCommunicator first, other;
+  AnyCommunicator second(std::move(first));
+  other = std::move(second);
+  for (AnyCommunicator* any : {&first, &second, &other}) {
+    CHECK(any->size() == 1);
+    CHECK(infty::any_rank(*any, true));
+  }
 }
 
 }  // namespace communicator_tests

@@ -67,6 +67,10 @@ class NcclCommunicator {
     state_ = std::make_shared<State>(id, rank, size, device);
   }
 
+  // A move copies as well, so that no rank is left empty.
+  NcclCommunicator(const NcclCommunicator&) = default;             ///< The same rank.
+  NcclCommunicator& operator=(const NcclCommunicator&) = default;  ///< The same rank.
+
   /// Returns which of the ranks this is.
   int rank() const { return state_->rank; }
   /// Returns how many there are.

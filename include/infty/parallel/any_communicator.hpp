@@ -24,6 +24,10 @@ class AnyCommunicator {
     requires(!std::is_same_v<C, AnyCommunicator>)
   explicit AnyCommunicator(C ranks) : held_(std::make_shared<Held<C>>(std::move(ranks))) {}
 
+  // A move copies as well, so that no rank is left empty.
+  AnyCommunicator(const AnyCommunicator&) = default;             ///< The same rank.
+  AnyCommunicator& operator=(const AnyCommunicator&) = default;  ///< The same rank.
+
   /// As the one inside.
   int rank() const { return held_->rank(); }
   /// As the one inside.

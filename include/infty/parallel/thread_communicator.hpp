@@ -113,6 +113,10 @@ class ThreadCommunicator {
     detail::require_root("ThreadCommunicator", rank, group_->size());
   }
 
+  // A move copies as well, so that no rank is left empty.
+  ThreadCommunicator(const ThreadCommunicator&) = default;             ///< The same rank.
+  ThreadCommunicator& operator=(const ThreadCommunicator&) = default;  ///< The same rank.
+
   /// Returns which of the threads this is.
   int rank() const { return rank_; }
   /// Returns how many there are.

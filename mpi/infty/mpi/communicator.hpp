@@ -46,6 +46,10 @@ class MpiCommunicator {
   explicit MpiCommunicator(MPI_Comm ranks, MpiConfig config = {})
       : state_(std::make_shared<State>(ranks, std::move(config))) {}
 
+  // A move copies as well, so that no rank is left empty.
+  MpiCommunicator(const MpiCommunicator&) = default;             ///< The same rank.
+  MpiCommunicator& operator=(const MpiCommunicator&) = default;  ///< The same rank.
+
   /// Returns this process's number among the ranks.
   int rank() const { return state_->rank; }
   /// Returns how many ranks there are.
