@@ -87,6 +87,11 @@ TEST_CASE("concat: with nothing it is the other one") {
   CHECK(same(infty::concat(none, a), a));
 }
 
+TEST_CASE("transpose: of one dimension with itself it is the input") {
+  const Variable<double> a(Tensor<double>::zeros({2, 3}));
+  CHECK(same(infty::transpose(a, 1, -1), a));
+}
+
 TEST_CASE("reshape, concat, narrow: shapes that do not fit") {
   const Variable<float> a(Tensor<float>::zeros({2, 3, 4}));
   const auto zeros = [](Shape shape) { return Variable<float>(Tensor<float>::zeros(shape)); };

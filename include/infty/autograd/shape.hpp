@@ -76,7 +76,7 @@ void exchange_dimensions(const Exchange& x, const T* from, T* to, bool add = fal
 }  // namespace detail
 
 /// x with two dimensions exchanged, a copy, as torch.transpose: [..., m, ..., n, ...] ->
-/// [..., n, ..., m, ...]. Negative dimensions count from the end.
+/// [..., n, ..., m, ...]; x itself if the two are one. Negative dimensions count from the end.
 /// @throws infty::ShapeError for a dimension that x does not have
 template <class T, class B>
 Variable<T, B> transpose(const Variable<T, B>& x, Index dim0, Index dim1) {
@@ -106,7 +106,7 @@ Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
 }
 
 /// Puts a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
-/// ...].
+/// ...], a copy; one of them itself if the other is empty there.
 /// @throws infty::ShapeError unless all other extents are equal
 template <class T, class B>
 Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {
