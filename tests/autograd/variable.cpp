@@ -182,9 +182,35 @@ TEST_CASE("Variable: rows of another table are refused, and those of an older sh
   CHECK_THROWS_WITH(table.add_row_grad({one, Tensor<float>::zeros({1, 3}), 4}),
                     "[add_row_grad] the rows are [1, 3] of 4, the table is [4, 2]");
   CHECK_THROWS_AS(table.add_row_grad({one, Tensor<float>::zeros({1, 2}), 5}), infty::ShapeError);
+  CHECK_THROWS_AS(table.add_row_grad({one, Tensor<float>::zeros({}), 4}), infty::ShapeError);
+  CHECK_FALSE(table.has_grad());
   table.add_row_grad({one, Tensor<float>::full({1, 2}, 1), 4});
   CHECK(table.to<infty::EigenBackend>().grad_by_rows());
   table.value() = Tensor<float>::zeros({2, 2});
   CHECK_FALSE(table.has_grad());
   CHECK(table.grad().to_vector() == std::vector<float>(4, 0));
+}
+
+TEMPLATE_LIST_TEST_CASE("Variable: rows that are too many, not there or not in order are refused",
+                        "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Variable<T, B> table(Tensor<T, B>::zeros({4, 2}), true);
+  table.set_grad_by_rows(GENERATE(false, true));
+  const auto add = [&](std::vector<infty::Index> list, infty::Index values) {
+    table.add_row_grad({Tensor<infty::Index, B>::from({std::ssize(list)}, list),
+                        Tensor<T, B>::full({values, 2}, T(1)), 4});
+  };
+  const std::string shapes = ": they must be [n] and [n, ...]";
+  CHECK_THROWS_WITH(add({0, 1, 2}, 2),
+                    "[add_row_grad] the rows are [3], their values [2, 2]" + shapes);
+  CHECK_THROWS_AS(add({0}, 2), infty::ShapeError);
+  const std::string rising = ": rows must rise in [0, 4)";
+  CHECK_THROWS_WITH(add({0, 4}, 2), "[add_row_grad] row 4 at place 1" + rising);
+  CHECK_THROWS_WITH(add({-1, 0}, 2), "[add_row_grad] row -1 at place 0" + rising);
+  CHECK_THROWS_WITH(add({1, 3, 3}, 3), "[add_row_grad] row 3 at place 2" + rising);
+  CHECK_THROWS_AS(add({1'000'000}, 1), infty::ValueError);
+  CHECK_FALSE(table.has_grad());
+  add({0, 3}, 2);
+  CHECK(table.grad().to_vector() == std::vector<T>{1, 1, 0, 0, 0, 0, 1, 1});
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <utility>
+
+#include <infty/core/error.hpp>
 #include <infty/core/row_groups.hpp>
 #include <infty/core/tensor.hpp>
+#include <infty/core/verify.hpp>
 
 namespace infty {
 
@@ -15,9 +19,41 @@ struct RowGradient {
 
   /// Whether it is one of a table of this shape.
   bool fits(const Shape& table) const {
-    return table.rank() >= 1 && table[0] == count && values.shape().with(0, count) == table;
+    return table.rank() >= 1 && table[0] == count && values.shape().rank() == table.rank() &&
+           values.dim(0) == rows.size() && values.shape().with(0, count) == table;
   }
 };
+
+namespace detail {
+
+/// Whether row i of a list lies in no table of `count` rows, or not behind the row before it.
+struct IsNoNextRow {
+  const Index* list;
+  Index count;
+
+  INFTY_HOST_DEVICE bool operator()(Index i) const {
+    return list[i] < 0 || list[i] >= count || (i > 0 && list[i - 1] >= list[i]);
+  }
+};
+
+/// @throws infty::ShapeError unless there is a row of values for each that is listed;
+/// infty::ValueError unless the rows rise in [0, count)
+template <class T, class B>
+void require_rows(const char* op, const RowGradient<T, B>& gradient) {
+  const Shape &rows = gradient.rows.shape(), &values = gradient.values.shape();
+  require<ShapeError>(rows.rank() == 1 && values.rank() >= 1 && values[0] == rows[0], op,
+                      "the rows are ", rows, ", their values ", values,
+                      ": they must be [n] and [n, ...]");
+  // The answer is waited for: what lies elsewhere would be written to.
+  const Index wrong =
+      B::reduce(rows[0], Index{-1}, Larger{},
+                PlaceOf<IsNoNextRow>{{std::as_const(gradient.rows).data(), gradient.count}});
+  if (wrong >= 0)
+    raise<ValueError>(op, "row ", gradient.rows.slice(wrong, wrong + 1).item(), " at place ", wrong,
+                      ": rows must rise in [0, ", gradient.count, ')');
+}
+
+}  // namespace detail
 
 /// The sum of two gradients of one table: the rows of both, those in both summed.
 template <class T, class B>

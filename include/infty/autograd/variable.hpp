@@ -116,8 +116,16 @@ class Variable {
 
   /// Adds the gradient of a few rows. Where rows are not kept by themselves, or a gradient of the
   /// whole table has arrived already, it is added to that.
-  /// @throws infty::ShapeError unless it is one of a table of this shape
+  /// @throws infty::ShapeError unless it is one of a table of this shape; infty::ValueError unless
+  /// the rows rise and lie in the table
   void add_row_grad(RowGradient<T, Backend> gradient) const {
+    detail::require_rows("add_row_grad", gradient);
+    add_sound_row_grad(std::move(gradient));
+  }
+
+  /// The same of rows that are known to rise and to lie in the table: for operations that have made
+  /// them. No answer of a device is waited for. @throws infty::ShapeError as above
+  void add_sound_row_grad(RowGradient<T, Backend> gradient) const {
     require<ShapeError>(gradient.fits(shape()), "add_row_grad", "the rows are ",
                         gradient.values.shape(), " of ", gradient.count, ", the table is ",
                         shape());

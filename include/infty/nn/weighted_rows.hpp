@@ -79,7 +79,7 @@ void add_rows_to_grad(const Variable<T, B>& table, const Tensor<Index, B>& list,
   if (table.grad_by_rows()) {
     Tensor<T, B> sums(table.shape().with(0, n));
     sum_groups(groups, weights, from, share, width, sums.data(), false);
-    table.add_row_grad({groups.rows, std::move(sums), count});
+    table.add_sound_row_grad({groups.rows, std::move(sums), count});
   } else {
     sum_groups(groups, weights, from, share, width, table.grad().data(), true);
   }

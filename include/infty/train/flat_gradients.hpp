@@ -111,9 +111,9 @@ class FlatGradients {
       values.insert(values.end(), from, from + static_cast<std::ptrdiff_t>(width));
     }
     const Index count = std::ssize(rows);
-    variable.add_row_grad({Tensor<Index, B>::from({count}, rows),
-                           Tensor<T, B>::from(variable.shape().with(0, count), values),
-                           variable.dim(0)});
+    variable.add_sound_row_grad({Tensor<Index, B>::from({count}, rows),
+                                 Tensor<T, B>::from(variable.shape().with(0, count), values),
+                                 variable.dim(0)});
   }
 
   const std::vector<NamedParameter<T, B>>* parameters_;
