@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -18,6 +19,7 @@
 
 #include "support/catch.hpp"
 
+using Catch::Matchers::Contains;
 using infty::AnyCommunicator;
 using infty::Index;
 using infty::MpiCommunicator;
@@ -173,6 +175,23 @@ TEST_CASE("MpiCommunicator: works in a communicator of the user's") {
   CHECK(MPI_Comm_size(halves, &there) == MPI_SUCCESS);
   CHECK(there == (size + 1 - rank % 2) / 2);
   MPI_Comm_free(&halves);
+}
+
+TEST_CASE("MpiCommunicator: ranks of which some are never given up are refused, all of them") {
+  const int rank = world().rank(), size = world().size();
+  const auto with_silence = [&](int never) {
+    return MpiCommunicator({.silence = rank == never ? 0. : 7.});
+  };
+  if (size > 1) {
+    CHECK_THROWS_WITH(with_silence(0),
+                      Contains(rank == 0 ? "silence is 0, and on another rank above 0"
+                                         : "silence is 7, and on another rank 0"));
+    CHECK_THROWS_AS(with_silence(size - 1), infty::ValueError);
+  }
+  MpiCommunicator agreed = with_silence(rank);  // 0 on all
+  CHECK(infty::any_rank(agreed, rank == size - 1));
+  const MpiCommunicator moved = std::move(agreed);
+  CHECK(agreed.size() == moved.size());
 }
 
 TEST_CASE("MpiCommunicator: refuses ranks that there are not, and settings that cannot be") {

@@ -38,7 +38,7 @@ class MpiCommunicator {
  public:
   /// Talks to all processes that were started together.
   /// @throws infty::CommunicationError, such as behind MPI_Finalize; infty::ValueError unless
-  /// silence is finite and at least 0
+  /// silence is finite and at least 0, and on all ranks where it is 0 on some and not on others
   explicit MpiCommunicator(MpiConfig config = {})
       : state_(std::make_shared<State>(MPI_COMM_WORLD, std::move(config))) {}
 
@@ -115,7 +115,7 @@ class MpiCommunicator {
                         "MPI_Comm_split_type");
       detail::check_mpi(MPI_Comm_size(here, &local_size), "MPI_Comm_size");
       MPI_Comm_free(&here);
-      if (config.silence > 0 && size > 1 && session.threaded()) {
+      if (require_agreed(config) && size > 1) {
         detail::check_mpi(MPI_Comm_dup(talk, &ring), "MPI_Comm_dup");
         beat = std::make_unique<detail::Heartbeat>(ring, mpi, std::move(config));
       }
@@ -134,6 +134,22 @@ class MpiCommunicator {
     static void check(const MpiConfig& config) {
       require(math::is_finite(config.silence) && config.silence >= 0, "MpiCommunicator",
               "silence is ", config.silence, ": it must be finite and at least 0");
+    }
+
+    /// Whether all ranks are to show signs of life: none waits for those of one that shows none.
+    /// Throws on all where only some want them.
+    bool require_agreed(const MpiConfig& config) {
+      const int wanted = config.silence > 0 ? 1 : 0;
+      int least[] = {wanted, -wanted, session.threaded() ? 1 : 0};
+      detail::check_mpi(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT, MPI_MIN, talk),
+                        "MPI_Allreduce");
+      if (least[0] != -least[1]) {
+        MPI_Comm_free(&talk);
+        raise<ValueError>("MpiCommunicator", "silence is ", config.silence,
+                          ", and on another rank ", wanted == 1 ? "0" : "above 0",
+                          ": it must be 0 on all or on none");
+      }
+      return wanted == 1 && least[2] == 1;
     }
 
     void abort() {

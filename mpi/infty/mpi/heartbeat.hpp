@@ -16,7 +16,7 @@ namespace infty {
 
 /// How ranks of an `MpiCommunicator` find out that one of them is no more.
 struct MpiConfig {
-  /// Seconds without a sign of life behind which a rank is given up; 0: never.
+  /// Seconds without a sign of life behind which a rank is given up; 0: never, on all ranks.
   double silence = 7;
   /// Called then, once, with the rank and the seconds, on a thread of its own. It holds the lock
   /// that every call of the communicator takes: it may call MPI itself, MPI_Abort, say, and nothing
