@@ -199,15 +199,14 @@ class Tape {
             output, " was written between forward and backward: the gradient needs it as it was");
   }
 
-  /// Throws where an input takes a gradient now and took none when the operation was recorded, or
-  /// took one and takes none: operations ask their inputs when they go backward.
+  /// Operations ask their inputs whether they take a gradient when they go backward.
   template <class T, class B>
   static void require_as_needed(bool needed, const Variable<T, B>& input, Index k,
                                 const Shape& output) {
     require(needed == input.requires_grad(), "backward", "input ", k, ", of shape ", input.shape(),
             ", of an operation whose output is ", output, needed ? " took a" : " took no",
-            " gradient when that was recorded, and takes ", needed ? "none" : "one",
-            " now: it must stay so until backward");
+            " gradient when that was recorded, and takes ", needed ? "none now" : "one now",
+            ": it must stay so until backward");
   }
 
   /// Throws unless an output of `from` is on this tape, or, from none, is a leaf.
