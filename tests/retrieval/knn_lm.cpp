@@ -72,16 +72,16 @@ TEMPLATE_LIST_TEST_CASE("KnnLm: neighbours that are all infinitely far leave the
   constexpr T none = -infty::math::infinity<T>;
   const infty::Retrieved<T, B> found{Tensor<T, B>::from({2, 2}, {none, none, none, T(1)}),
                                      Tensor<Index, B>::from({2, 2}, {0, 1, 0, 1})};
-  const T half = std::log(T(.5));
-  const Variable<T, B> own(Tensor<T, B>::full({2, 2}, half));
+  const T log_half = std::log(T(.5));
+  const Variable<T, B> own(Tensor<T, B>::full({2, 2}, log_half));
   const auto all = infty::interpolated(own, found, .5).value().to_vector();
-  CHECK(all[0] == half);
-  CHECK(all[1] == half);
+  CHECK(all[0] == log_half);
+  CHECK(all[1] == log_half);
   CHECK(std::abs(std::exp(static_cast<double>(all[2])) - .25) < infty::tests::tolerance<T>);
   CHECK(std::abs(std::exp(static_cast<double>(all[3])) - .75) < infty::tests::tolerance<T>);
-  const Variable<T, B> one(Tensor<T, B>::full({2}, half));
+  const Variable<T, B> one(Tensor<T, B>::full({2}, log_half));
   const auto targets = Tensor<Index, B>::zeros({2});
-  CHECK(infty::interpolated(one, found, targets, .5).value().to_vector()[0] == half);
+  CHECK(infty::interpolated(one, found, targets, .5).value().to_vector()[0] == log_half);
 }
 
 TEST_CASE("KnnLm: a token's probability alone is that of the distribution") {

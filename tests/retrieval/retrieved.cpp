@@ -69,13 +69,13 @@ TEMPLATE_LIST_TEST_CASE("retrieved: an interpolation with NaN is NaN, with none 
   using T = typename TestType::T;
   using B = typename TestType::B;
   constexpr T nan = infty::math::not_a_number<T>;
-  const T half = std::log(T(.5));
-  const Variable<T, B> x(Tensor<T, B>::from({5}, {half, half, nan, half, half}));
+  const T log_half = std::log(T(.5));
+  const Variable<T, B> x(Tensor<T, B>::from({5}, {log_half, log_half, nan, log_half, log_half}));
   const auto p = Tensor<T, B>::from({5}, {nan, nan, T(0), T(.5), T(0)});
   const auto shares = Tensor<T, B>::from({5}, {T(.5), T(0), T(.5), nan, nan});
   const auto y = infty::interpolated(x, p, shares).value().to_vector();
   for (const std::size_t i : {0U, 2U, 3U, 4U}) CHECK(infty::math::is_nan(y[i]));
-  CHECK(y[1] == half);
+  CHECK(y[1] == log_half);
 }
 
 TEMPLATE_LIST_TEST_CASE("retrieved: an interpolation by hand, and far below what exp can say", "",
