@@ -39,7 +39,7 @@ struct IsNoNextRow {
 /// @throws infty::ShapeError unless there is a row of values for each that is listed;
 /// infty::ValueError unless the rows rise in [0, count)
 template <class T, class B>
-void require_rows(const char* op, const RowGradient<T, B>& gradient) {
+void require_rows_of_table(const char* op, const RowGradient<T, B>& gradient) {
   const Shape &rows = gradient.rows.shape(), &values = gradient.values.shape();
   require<ShapeError>(rows.rank() == 1 && values.rank() >= 1 && values[0] == rows[0], op,
                       "the rows are ", rows, ", their values ", values,

@@ -119,7 +119,7 @@ class Variable {
   /// @throws infty::ShapeError unless it is one of a table of this shape; infty::ValueError unless
   /// the rows rise and lie in the table
   void add_row_grad(RowGradient<T, Backend> gradient) const {
-    detail::require_rows("add_row_grad", gradient);
+    detail::require_rows_of_table("add_row_grad", gradient);
     add_sound_row_grad(std::move(gradient));
   }
 
