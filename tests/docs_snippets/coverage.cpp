@@ -15,7 +15,7 @@
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path tests = INFTY_TEST_DATA, root = tests.parent_path();
+const fs::path folder_of_tests = INFTY_TEST_DATA, repository = folder_of_tests.parent_path();
 
 std::string read(const fs::path& path) {
   std::ifstream file(path);
@@ -40,7 +40,7 @@ struct Row {
 
 std::vector<Row> rows_of_the_page() {
   std::vector<Row> rows;
-  std::istringstream page(read(root / "docs/coverage.md"));
+  std::istringstream page(read(repository / "docs/coverage.md"));
   for (std::string line; std::getline(page, line);) {
     if (line.rfind("| `", 0) != 0) continue;
     std::vector<std::string> cells;
@@ -70,7 +70,7 @@ std::set<std::string> found(const std::string& text, const char* pattern) {
 /// The kernels that compositions ask for: a kernel's own test holds it to one of them.
 std::set<std::string> asked_for() {
   std::set<std::string> out;
-  for (const auto& entry : fs::recursive_directory_iterator(root / "include/infty"))
+  for (const auto& entry : fs::recursive_directory_iterator(repository / "include/infty"))
     if (entry.path().extension() == ".hpp")
       out.merge(found(read(entry.path()), "using Kernel = typename \\w+::(?:template )?(\\w+)"));
   return out;
@@ -78,7 +78,7 @@ std::set<std::string> asked_for() {
 
 /// The kernels and functions that a backend brings.
 std::set<std::string> brought_by(const char* backend) {
-  const std::string text = read(root / backend);
+  const std::string text = read(repository / backend);
   auto out = found(text, "using (Fused\\w+) =");
   out.merge(found(text, "static void (\\w+)\\("));
   return out;
@@ -116,12 +116,13 @@ TEST_CASE("coverage: a kernel is where the page says, and nowhere else") {
 TEST_CASE("coverage: tests are there and typed") {
   for (const Row& row : rows_of_the_page()) {
     CAPTURE(row.component);
-    CHECK(fs::exists(root / "include/infty" / row.component));
+    CHECK(fs::exists(repository / "include/infty" / row.component));
     CHECK_FALSE(row.tests.empty());
     for (const std::string& name : row.tests) {
       CAPTURE(name);
       // Then it is run on every backend, which counts how many of its cases use that backend.
-      CHECK(found(read(tests / name), "TEMPLATE_LIST_TEST_CASE\\([^;{]*(Types)\\)").size() == 1);
+      CHECK(found(read(folder_of_tests / name), "TEMPLATE_LIST_TEST_CASE\\([^;{]*(Types)\\)")
+                .size() == 1);
     }
   }
 }
@@ -136,7 +137,7 @@ TEST_CASE("coverage: no component is missing") {
       "memory/to.hpp",   "train/named_parameters.hpp", "train/checkpoint.hpp"};
   static const std::regex templated("class (B|Backend|Backend_)\\b");
   for (const char* folder : {"core", "signal", "autograd", "nn", "memory", "train"})
-    for (const auto& entry : fs::directory_iterator(root / "include/infty" / folder)) {
+    for (const auto& entry : fs::directory_iterator(repository / "include/infty" / folder)) {
       const std::string name = std::string(folder) + '/' + entry.path().filename().string();
       if (entry.path().filename() == "fwd.hpp" || no_component.count(name)) continue;
       CAPTURE(name);
