@@ -11,6 +11,7 @@
 #include <infty/core/tensor.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/thrust/kernels/attention_backward.hpp>
+#include <infty/thrust/kernels/attention_distance_gradient.hpp>
 #include <infty/thrust/kernels/attention_forward.hpp>
 #include <infty/thrust/kernels/attention_forward_tensor.hpp>
 #include <infty/thrust/kernels/attention_tiles.hpp>
