@@ -152,7 +152,8 @@ class EncoderDecoder {
   }
 
   /// Encodes sources, in place of those before, and begins targets anew, with the rows' streams of
-  /// random numbers. What the encoder remembers moves on. An empty source is one of which nothing is read but what is learned.
+  /// random numbers. What the encoder remembers moves on. An empty source is one of which nothing
+  /// is read but what is learned.
   /// @throws infty::ShapeError; infty::ValueError for a token or a length out of range, and for
   /// rows of different lengths where the encoder does not go by padding; then the state is as it
   /// was
