@@ -23,7 +23,7 @@ struct Tape::Seen<Variable<T, B>> {
   void check(Index k, const Output& output, std::uint64_t pass) const {
     require_unchanged(then.holds(variable), k, then.value().shape(), output.shape());
     require_as_needed(needed, variable, k, output.shape());
-    reach(variable, needed, pass);
+    reach(variable, pass);
   }
 
   void note(detail::LastUses& uses, Index place) const { uses.see(variable.identity(), place); }
@@ -42,7 +42,7 @@ struct Tape::Seen<Unread<T, B>> {
   void check(Index k, const Output& output, std::uint64_t pass) const {
     require_unchanged(variable.shape() == shape, k, shape, output.shape());
     require_as_needed(needed, variable, k, output.shape());
-    reach(variable, needed, pass);
+    reach(variable, pass);
   }
 
   void note(detail::LastUses& uses, Index place) const { uses.see(variable.identity(), place); }

@@ -235,15 +235,15 @@ class Tape {
   void check_values(const Variable<T, B>& output) const {
     static std::atomic<std::uint64_t> passes{0};
     const std::uint64_t pass = ++passes;
-    reach(output, output.requires_grad(), pass);
+    reach(output, pass);
     bool any = false;  // a gradient may arrive at all that comes before
     for (Node* node = last_; node; node = node->previous) any = node->check(node, pass, any);
   }
 
   /// Marks what takes a gradient. Leaves, which threads may share, are not marked.
   template <class T, class B>
-  static void reach(const Variable<T, B>& variable, bool needed, std::uint64_t pass) {
-    if (needed && variable.body_->recording) variable.body_->reached = pass;
+  static void reach(const Variable<T, B>& variable, std::uint64_t pass) {
+    if (variable.requires_grad() && variable.body_->recording) variable.body_->reached = pass;
   }
 
   /// Runs the operations backward, the last one first, and forgets them; calls behind(place) behind

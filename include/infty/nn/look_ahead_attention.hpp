@@ -11,30 +11,25 @@ namespace infty {
 
 namespace detail {
 
+/// to [B, n, e] = x with its vectors in reverse order, or += that.
+template <class T, class B>
+void copy_mirrored(const Tensor<T, B>& x, Tensor<T, B>& to, bool add) {
+  const Index n = x.dim(1), e = x.dim(2);
+  const T* const from = x.data();
+  T* const out = to.data();
+  B::for_each_row(x.dim(0) * n, e, [=] INFTY_HOST_DEVICE(Index row) {
+    const Index other = row + n - 1 - 2 * (row % n);
+    for (Index j = 0; j < e; ++j)
+      out[row * e + j] = add ? out[row * e + j] + from[other * e + j] : from[other * e + j];
+  });
+}
+
 /// x [B, n, e] with its vectors in reverse order.
 template <class T, class B>
 Tensor<T, B> mirrored(const Tensor<T, B>& x) {
   Tensor<T, B> y(x.shape());
-  const Index n = x.dim(1), e = x.dim(2);
-  const T* const from = x.data();
-  T* const to = y.data();
-  B::for_each_row(x.dim(0) * n, e, [=] INFTY_HOST_DEVICE(Index row) {
-    const Index other = row + n - 1 - 2 * (row % n);
-    for (Index j = 0; j < e; ++j) to[row * e + j] = from[other * e + j];
-  });
+  copy_mirrored(x, y, false);
   return y;
-}
-
-/// to [B, n, e] += x with its vectors in reverse order.
-template <class T, class B>
-void add_mirrored(const Tensor<T, B>& x, Tensor<T, B>& to) {
-  const Index n = x.dim(1), e = x.dim(2);
-  const T* const from = x.data();
-  T* const sum = to.data();
-  B::for_each_row(x.dim(0) * n, e, [=] INFTY_HOST_DEVICE(Index row) {
-    const Index other = row + n - 1 - 2 * (row % n);
-    for (Index j = 0; j < e; ++j) sum[row * e + j] += from[other * e + j];
-  });
 }
 
 /// Queries, keys and values from right to left: what stood to the right of a query stands to its
@@ -46,15 +41,13 @@ struct Mirrored {
   Mirrored(const Variable<T, B>& q_, const Variable<T, B>& k_, const Variable<T, B>& v_)
       : q(mirrored(q_.value())), k(mirrored(k_.value())), v(mirrored(v_.value())) {}
 
-  AttentionInputs<T> with(const T* r, const Variable<T, B>& u, const Variable<T, B>& w,
-                          const Tensor<Index, B>& visible) const {
-    return {q.data(),
-            k.data(),
-            v.data(),
-            r,
-            u.value().data(),
-            w.value().data(),
-            visible.empty() ? nullptr : visible.data()};
+  /// Inputs with these in the place of theirs, and with r from element `longest` on.
+  AttentionInputs<T> in(AttentionInputs<T> inputs, Index longest) const {
+    inputs.q = q.data();
+    inputs.k = k.data();
+    inputs.v = v.data();
+    inputs.r += longest;
+    return inputs;
   }
 };
 
@@ -114,7 +107,8 @@ Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B
   // As the kernel has them, from right to left.
   Tensor<T, B> read(q.shape()), read_log(past.log_sum.shape());
   Kernel::forward(s,
-                  detail::Mirrored<T, B>(q, k, v).with(r.value().data() + longest, u, w, visible),
+                  detail::Mirrored<T, B>(q, k, v).in(
+                      detail::attention_inputs(q, k, v, r, u, w, visible), longest),
                   read.data(), read_log.data());
   Tensor<T, B> logs(past.log_sum.shape());
   Variable<T, B> y(Tensor<T, B>(q.shape()));
@@ -128,22 +122,23 @@ Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B
         detail::interpolate_grad(s, past, detail::mirrored(read).data(),
                                  detail::mirrored(read_log).data(), dy.data(), d_read.data(),
                                  d_log.data());
-        const auto mirrored = [](const Variable<T, B>& x) {
+        const auto sums = [](const Variable<T, B>& x) {
           return x.requires_grad() ? Tensor<T, B>::zeros(x.shape()) : Tensor<T, B>();
         };
-        Tensor<T, B> dq = mirrored(q), dk = mirrored(k), dv = mirrored(v);
+        Tensor<T, B> dq = sums(q), dk = sums(k), dv = sums(v);
         const auto grad = [](const Variable<T, B>& x) {
           return x.requires_grad() ? x.grad().data() : nullptr;
         };
         AttentionGradients<T> to{dq.data(), dk.data(), dv.data(), grad(r), grad(u), grad(w)};
         if (to.r) to.r += longest;
-        Kernel::backward(
-            s, detail::Mirrored<T, B>(q, k, v).with(r.value().data() + longest, u, w, visible),
-            read.data(), read_log.data(), detail::mirrored(d_read).data(), to,
-            detail::mirrored(d_log).data());
-        if (q.requires_grad()) detail::add_mirrored(dq, q.grad());
-        if (k.requires_grad()) detail::add_mirrored(dk, k.grad());
-        if (v.requires_grad()) detail::add_mirrored(dv, v.grad());
+        Kernel::backward(s,
+                         detail::Mirrored<T, B>(q, k, v).in(
+                             detail::attention_inputs(q, k, v, r, u, w, visible), longest),
+                         read.data(), read_log.data(), detail::mirrored(d_read).data(), to,
+                         detail::mirrored(d_log).data());
+        if (q.requires_grad()) detail::copy_mirrored(dq, q.grad(), true);
+        if (k.requires_grad()) detail::copy_mirrored(dk, k.grad(), true);
+        if (v.requires_grad()) detail::copy_mirrored(dv, v.grad(), true);
       },
       q, k, v, r, u, w, past.context, past.log_sum, visible, read, read_log);
   if (log_sum) *log_sum = logs;  // last, as it may be that of `past`
