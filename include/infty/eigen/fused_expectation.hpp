@@ -53,7 +53,8 @@ struct FusedExpectation {
         }
         for (Index i = 0; i < at.count; ++i) {
           T* const to = out + (row * s.queries + at.query[i]) * e + head * width;
-          for (Index d = 0; d < width; ++d) to[d] = sum[d * tile + i];
+          for (Index d = 0; d < width; ++d)
+            to[d] = s.adds ? to[d] + sum[d * tile + i] : sum[d * tile + i];
         }
       }
     });

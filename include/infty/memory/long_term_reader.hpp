@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/tape.hpp>
@@ -15,6 +17,9 @@
 #include <infty/memory/resampling.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/signal/density.hpp>
+#include <infty/signal/fewer_gaussians.hpp>
+#include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/sampled_basis.hpp>
 
 namespace infty::detail {
@@ -35,13 +40,20 @@ Variable<T, B> divergence_from_prior(const LongTermConfig& config, const Variabl
   return config.mean_term ? y + mean_divergence(density, static_cast<T>(config.mu0), sigma0) : y;
 }
 
-/// How a long-term memory is read by densities with a mean and a variance: there is nothing to be
-/// kept of the basis. `Memory` is the memory whose maps are used.
+/// How a long-term memory is read by densities with a mean in [0, 1] and a variance. `Memory` is
+/// the memory whose maps are used.
 template <class T, class Density, class Psi, class B>
 struct LongTermReader {
   using V = Variable<T, B>;
 
-  LongTermReader(const LongTermConfig&, const Psi&) {}
+  LongTermReader(const LongTermConfig&, const Psi& psi) {
+    if constexpr (std::is_same_v<Psi, GaussianBasis<T>> && std::is_same_v<Density, GaussianDensity>)
+      fewer = fewer_gaussians<B>(psi);
+  }
+
+  /// What the functions are sums of, where these are fewer, once for all layers that share a
+  /// reader.
+  std::vector<FewerGaussians<T, B>> fewer;
 
   /// Of a quadrature, which there is none of.
   static Index nodes() { return 0; }
@@ -53,7 +65,7 @@ struct LongTermReader {
     const V density = density_of(memory, state, queries);
     check(density);
     return {expected_head_values<Density>(memory.basis(), density, state.coefficients,
-                                          memory.value.weight, memory.config().skip_tails),
+                                          memory.value.weight, memory.config().skip_tails, fewer),
             density,
             {}};
   }

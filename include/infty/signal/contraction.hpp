@@ -12,6 +12,7 @@
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/expectation.hpp>
+#include <infty/signal/low_rank.hpp>
 
 // Contraction. The signal X(t) = Bᵀ psi(t) of the past, on [0, 1], is squeezed into [0, tau]:
 // X'(t) = X(t / tau) for t <= tau [Martins et al. 2022, Eq. 13]. It is sampled at M locations t_m
@@ -37,18 +38,50 @@ Tensor<T, B> even_locations(Index samples) {
 
 namespace detail {
 
-/// B [batch, N, e] = Gᵀ X + beta B for G [n, N] and X [batch, n, e].
+/// Rows of vectors, [batch, n, e], of which the vectors of one lie together.
+template <class T>
+struct VectorRows {
+  T* data;
+  Index vectors;  ///< n
+  Index stride;   ///< from one row to the next, n e where they lie behind each other
+};
+
 template <class T, class B>
-void accumulate_fit(const Tensor<T, B>& G, const Tensor<T, B>& X, T beta, Tensor<T, B>& out) {
-  const Index n = G.dim(0), N = G.dim(1), e = X.dim(2);
-  B::matmul(Matmul{.m = N,
+VectorRows<const T> rows_of(const Tensor<T, B>& x) {
+  return {x.data(), x.dim(1), x.dim(1) * x.dim(2)};
+}
+template <class T, class B>
+VectorRows<T> rows_of(Tensor<T, B>& x) {
+  return {x.data(), x.dim(1), x.dim(1) * x.dim(2)};
+}
+
+/// y [batch, m, e] = op(A) x + beta y, row by row, for a contiguous A.
+template <class T, class B>
+void multiply_rows(const Tensor<T, B>& A, bool transposed, Index batch, Index e,
+                   const VectorRows<const T>& x, T beta, const VectorRows<T>& y) {
+  B::matmul(Matmul{.m = y.vectors,
                    .n = e,
-                   .k = n,
-                   .a = {.leading = N, .transposed = true},
-                   .b = {.leading = e, .outer = n * e},
-                   .c = {.leading = e, .outer = N * e},
-                   .outer = X.dim(0)},
-            T(1), G.data(), X.data(), beta, out.data());
+                   .k = x.vectors,
+                   .a = {.leading = A.dim(1), .transposed = transposed},
+                   .b = {.leading = e, .outer = x.stride},
+                   .c = {.leading = e, .outer = y.stride},
+                   .outer = batch},
+            T(1), A.data(), x.data, beta, y.data);
+}
+
+/// The same by the factors of op(A), or of its transpose, if there are any.
+template <class T, class B>
+void multiply_rows(const Tensor<T, B>& A, bool transposed, const LowRank<T, B>& factors,
+                   bool transpose_factors, Index batch, Index e, const VectorRows<const T>& x,
+                   T beta, const VectorRows<T>& y) {
+  const Index r = factors.rank();
+  if (r == 0) return multiply_rows(A, transposed, batch, e, x, beta, y);
+  Tensor<T, B> between({batch, r, e});
+  const VectorRows<T> thin{between.data(), r, r * e};
+  multiply_rows(transpose_factors ? factors.left : factors.right, transpose_factors, batch, e, x,
+                T(0), thin);
+  multiply_rows(transpose_factors ? factors.right : factors.left, transpose_factors, batch, e,
+                VectorRows<const T>{thin.data, r, thin.stride}, beta, y);
 }
 
 template <class T, class B>
@@ -70,7 +103,8 @@ Tensor<T, B> fit(const Tensor<T, B>& G, const Tensor<T, B>& X) {
   require<ShapeError>(G.rank() == 2, "fit", "G is ", G.shape(), ": it must be [L, N]");
   detail::require_vectors("fit", "vectors", X, G.dim(0), "one to each row of G");
   Tensor<T, B> out({X.dim(0), G.dim(1), X.dim(2)});
-  detail::accumulate_fit(G, X, T(0), out);
+  detail::multiply_rows(G, true, X.dim(0), X.dim(2), detail::rows_of(X), T(0),
+                        detail::rows_of(out));
   return out;
 }
 
@@ -137,6 +171,7 @@ struct NextMatrices {
   Tensor<T, B> next_new;  ///< [L, N], the rows for the new vectors, summed over their places
   Tensor<T, B> carry;     ///< A = next_oldᵀ psi(even locations), [N, N]
   WriteLimits limits;     ///< of such a write
+  LowRank<T, B> thin_new, thin_carry;  ///< of next_newᵀ and A, by which a write goes if it has them
 };
 
 /// Writes to an evenly resampled signal: B' = A B + G_newᵀ X. Contraction, resampling and fit are
@@ -156,15 +191,11 @@ Tensor<T, B> update(const NextMatrices<T, B>& next, const Tensor<T, B>& old,
                       X.shape(), ", coefficients ", old.shape(), ": batch and width must agree");
   const Index e = old.dim(2);
   Tensor<T, B> out(old.shape());
-  B::matmul(Matmul{.m = N,
-                   .n = e,
-                   .k = N,
-                   .a = {.leading = N},
-                   .b = {.leading = e, .outer = N * e},
-                   .c = {.leading = e, .outer = N * e},
-                   .outer = old.dim(0)},
-            T(1), next.carry.data(), old.data(), T(0), out.data());
-  detail::accumulate_fit(next.next_new, X, T(1), out);
+  const Index batch = old.dim(0);
+  detail::multiply_rows(next.carry, false, next.thin_carry, false, batch, e, detail::rows_of(old),
+                        T(0), detail::rows_of(out));
+  detail::multiply_rows(next.next_new, true, next.thin_new, false, batch, e, detail::rows_of(X),
+                        T(1), detail::rows_of(out));
   return out;
 }
 
@@ -187,8 +218,12 @@ Tensor<typename Psi::Scalar, B> update(const NextMatrices<typename Psi::Scalar, 
   detail::require_vectors("update", "vectors", X, next.next_new.dim(0), "one to each row of G");
   require<ShapeError>(X.dim(0) == old.dim(0) && X.dim(2) == old.dim(2), "update", "vectors are ",
                       X.shape(), ", coefficients ", old.shape(), ": batch and width must agree");
-  auto out = fit(next.next_old, past);
-  detail::accumulate_fit(next.next_new, X, T(1), out);
+  const Index batch = X.dim(0), e = X.dim(2);
+  Tensor<T, B> out(old.shape());
+  detail::multiply_rows(next.next_old, true, batch, e, detail::rows_of(past), T(0),
+                        detail::rows_of(out));
+  detail::multiply_rows(next.next_new, true, next.thin_new, false, batch, e, detail::rows_of(X),
+                        T(1), detail::rows_of(out));
   return out;
 }
 

@@ -19,7 +19,7 @@ namespace infty {
 
 /// N normalised Gaussian radial basis functions psi_j(t) = N(t; centre_j, width_j^2)
 /// [Martins et al. 2022, section 3.1]: every width stands at each of N / widths centres, evenly
-/// from 0 to 1 with both ends, centre by centre. A single centre is 0.
+/// from 0 to 1 with both ends, centre by centre, or by steps from a place on. A single centre is 0.
 template <class T>
 class GaussianBasis {
  public:
@@ -35,6 +35,18 @@ class GaussianBasis {
   GaussianBasis(Index n, const Widths& widths) {
     assign(n, std::ranges::data(widths), static_cast<Index>(std::ranges::size(widths)));
   }
+  /// Makes a basis whose centres are first, first + step, first + 2 step, ...
+  /// @throws infty::ValueError as above, and if `first` or `step` is not finite or step <= 0
+  template <std::ranges::contiguous_range Widths>
+  GaussianBasis(Index n, const Widths& widths, double first, double step)
+      : GaussianBasis(n, widths) {
+    require(math::is_finite(first) && math::is_finite(step) && step > 0, "GaussianBasis",
+            "centres from ", first, " on by steps of ", step,
+            ": both must be finite, and the step positive");
+    first_ = static_cast<T>(first);
+    step_ = static_cast<T>(step);
+    parts_ = 1;
+  }
   /// Makes a basis of n functions from widths in braces, as from a range.
   /// @throws infty::ValueError if n or the widths are out of their range
   GaussianBasis(Index n, std::initializer_list<double> widths) {
@@ -47,8 +59,8 @@ class GaussianBasis {
   INFTY_HOST_DEVICE Index widths() const { return widths_; }
   /// Returns the standard deviation of psi_j.
   INFTY_HOST_DEVICE T width(Index j) const { return width_[j % widths_]; }
-  /// Returns where psi_j is highest, in [0, 1].
-  INFTY_HOST_DEVICE T centre(Index j) const { return T(j / widths_) / last_; }
+  /// Returns where psi_j is highest.
+  INFTY_HOST_DEVICE T centre(Index j) const { return first_ + T(j / widths_) * step_ / parts_; }
 
   /// Computes psi_j(t).
   INFTY_HOST_DEVICE T operator()(Index j, T t) const {
@@ -119,7 +131,11 @@ class GaussianBasis {
   /// The same basis in another scalar type.
   template <class U>
   GaussianBasis<U> cast() const {
-    return GaussianBasis<U>(size_, std::span(width_, static_cast<std::size_t>(widths_)));
+    GaussianBasis<U> other(size_, std::span(width_, static_cast<std::size_t>(widths_)));
+    other.first_ = static_cast<U>(first_);
+    other.step_ = static_cast<U>(step_);
+    other.parts_ = static_cast<U>(parts_);
+    return other;
   }
 
  private:
@@ -140,11 +156,15 @@ class GaussianBasis {
     }
     size_ = n;
     widths_ = count;
-    last_ = n == count ? T(1) : T(n / count - 1);
+    parts_ = n == count ? T(1) : T(n / count - 1);
   }
 
+  template <class U>
+  friend class GaussianBasis;
+
   Index size_ = 0, widths_ = 0;
-  T last_ = 1;  // number of the last centre, or 1 if there is only one
+  // Centre i is at first + i step / parts. Parts are the number of the last centre, or 1.
+  T first_ = 0, step_ = 1, parts_ = 1;
   T width_[max_widths] = {};
 };
 

@@ -11,6 +11,7 @@
 #include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
+#include <infty/signal/matrix_product.hpp>
 #include <infty/signal/ridge.hpp>
 
 // How far a fitted signal can exceed what was fitted. The signal of values v_i is
@@ -83,21 +84,14 @@ std::vector<double> absolute_row_sums(const Tensor<double, B>& x) {
   return sums.to_vector();
 }
 
-/// C [m, n] = op(A) op(B) of contiguous matrices.
+/// Multiplies the rows of x [rows, columns] by a factor each.
 template <class B>
-Tensor<double, B> matrix_product(const Tensor<double, B>& a, bool transpose_a,
-                                 const Tensor<double, B>& b, bool transpose_b) {
-  const Index m = a.dim(transpose_a ? 1 : 0), k = a.dim(transpose_a ? 0 : 1),
-              n = b.dim(transpose_b ? 0 : 1);
-  Tensor<double, B> c({m, n});
-  B::matmul({.m = m,
-             .n = n,
-             .k = k,
-             .a = {.leading = a.dim(1), .transposed = transpose_a},
-             .b = {.leading = b.dim(1), .transposed = transpose_b},
-             .c = {.leading = n}},
-            1.0, a.data(), b.data(), 0.0, c.data());
-  return c;
+void scale_rows(Tensor<double, B>& x, const std::vector<double>& factors) {
+  const Index columns = x.dim(1);
+  const auto by = Tensor<double, B>::from({x.dim(0)}, factors);
+  double* const to = x.data();
+  const double* const factor = by.data();
+  B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { to[i] *= factor[i / columns]; });
 }
 
 inline double largest_of(const std::vector<double>& x) {
@@ -111,12 +105,8 @@ inline double largest_of(const std::vector<double>& x) {
 /// Computes Λ and reach of a fit. @param G  [n, N], as `ridge_matrix` gives it
 template <class B, Basis Psi>
 FitSize fit_size(const Psi& psi, const Tensor<double, B>& G) {
-  const Index n = G.dim(0), N = G.dim(1);
-  Tensor<double, B> by_function({N, n});
-  double* const to = by_function.data();
-  const double* const from = G.data();
-  B::for_each(N * n, [=] INFTY_HOST_DEVICE(Index i) { to[i] = from[i % n * N + i / n]; });
-  const auto gain = detail::absolute_row_sums(by_function);
+  const Index N = G.dim(1);
+  const auto gain = detail::absolute_row_sums(detail::transposed(G));
   FitSize size{0, detail::largest_of(gain)};
   const auto places = detail::probe_places(detail::in_double(psi));
   constexpr Index piece = 256;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,75 +16,17 @@
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/contraction.hpp>
+#include <infty/signal/low_rank.hpp>
+#include <infty/signal/matrix_product.hpp>
 #include <infty/signal/overshoot.hpp>
 #include <infty/signal/positions.hpp>
+#include <infty/signal/recently_used.hpp>
 #include <infty/signal/ridge.hpp>
 #include <infty/signal/ridge_settings.hpp>
 
 namespace infty {
 
 namespace detail {
-
-/// Values by what they are made of, the most recently used in front, for several threads at once.
-template <class Key, class Value>
-class RecentlyUsed {
- public:
-  /// The value for `key`, from `make()` if it is not there. `make` runs outside of the lock, so
-  /// that nobody waits for it who asks for another; of several threads that make one value,
-  /// the first to come back gives it to all. @param bytes  of a value
-  template <class Make, class Bytes>
-  Value get(const Key& key, const RidgeSettings& limits, Make make, Bytes bytes) {
-    if (auto kept = find(key)) return *std::move(kept);
-    Value made = make();
-    const std::size_t size = bytes(made);
-    const std::lock_guard lock(mutex_);
-    if (auto kept = locked_find(key)) return *std::move(kept);
-    values_.emplace_front(key, size, made);
-    held_ += size;
-    while (values_.size() > 1 &&
-           (static_cast<Index>(values_.size()) > limits.entries || held_ > limits.bytes)) {
-      held_ -= values_.back().bytes;
-      values_.pop_back();
-    }
-    return made;
-  }
-
-  /// How many values are kept.
-  std::size_t size() const {
-    const std::lock_guard lock(mutex_);
-    return values_.size();
-  }
-  /// Bytes of them.
-  std::size_t bytes() const {
-    const std::lock_guard lock(mutex_);
-    return held_;
-  }
-
- private:
-  struct Kept {
-    Key key;
-    std::size_t bytes;
-    Value value;
-  };
-
-  std::optional<Value> find(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    return locked_find(key);
-  }
-
-  std::optional<Value> locked_find(const Key& key) {
-    for (auto it = values_.begin(); it != values_.end(); ++it) {
-      if (!(it->key == key)) continue;
-      values_.splice(values_.begin(), values_, it);
-      return values_.front().value;
-    }
-    return std::nullopt;
-  }
-
-  mutable std::mutex mutex_;
-  std::list<Kept> values_;
-  std::size_t held_ = 0;
-};
 
 /// G with the rows of each vector's places added up: place i is that of vector i length / points.
 template <class B>
@@ -199,13 +140,15 @@ class RidgeCache {
   struct Fit {
     Tensor<double, B> G;  ///< [samples if any + length, N]
     WriteLimits limits;
+    double rounding = 0;  ///< what Λ has for it, twice what sums of n and of N terms can come to
   };
 
   NextMatrices<T, B> next_of(Index length, double tau) const {
     return kept().next.get(
         Key{length, tau}, settings_, [&] { return make_next(length, tau); },
         [](const NextMatrices<T, B>& m) {
-          return m.next_old.bytes() + m.next_new.bytes() + m.carry.bytes();
+          return m.next_old.bytes() + m.next_new.bytes() + m.carry.bytes() + m.thin_new.bytes() +
+                 m.thin_carry.bytes();
         });
   }
 
@@ -213,7 +156,7 @@ class RidgeCache {
     return kept().first.get(
         length, settings_,
         [&] {
-          const auto [G, limits] = fitted(
+          const auto [G, limits, rounding] = fitted(
               0, length, first_positions(points_for(length, settings_.tau), settings_.midpoints));
           return First{rounded(G), limits};
         },
@@ -236,11 +179,10 @@ class RidgeCache {
       if (points > length) fit.G = detail::held_rows(fit.G, old, length);
       if (!settings_.bounded) return fit;
       const FitSize size = fit_size(psi_, fit.G);
-      const double rounding = static_cast<double>(fit.G.dim(0) + N) *
-                              static_cast<double>(std::numeric_limits<T>::epsilon()) * size.reach;
-      fit.limits.lebesgue = size.lebesgue + rounding;
-      fit.limits.largest =
-          static_cast<double>((std::numeric_limits<T>::max)()) / (4 * most_run * (1 + size.reach));
+      fit.rounding = static_cast<double>(fit.G.dim(0) + N) *
+                     static_cast<double>(std::numeric_limits<T>::epsilon()) * size.reach;
+      fit.limits.lebesgue = size.lebesgue + fit.rounding;
+      fit.limits.largest = largest_for(size.reach);
       if (fit.limits.lebesgue <= most_lebesgue) return fit;
       require(attempt < 400, "RidgeCache", "the fit of ", length,
               " vectors cannot be bounded: no penalty up to ", fit.limits.penalty, " does it");
@@ -255,11 +197,13 @@ class RidgeCache {
 
   NextMatrices<T, B> make_next(Index length, double tau) const {
     const Index samples = settings_.samples;
-    auto [G, limits] =
+    auto [G, limits, rounding] =
         fitted(samples, length, next_positions(points_for(length, tau), samples, tau));
     const auto old = G.slice(0, samples), added = G.slice(samples, samples + length);
     const auto even = even_locations<double, B>(samples).to_vector();
     const auto F = detail::design_matrix<B>(psi_, even.data(), samples);  // [N, samples]
+    const auto A = detail::matrix_product(old, true, F, true);
+    const auto thin_new = thin(added, rounding, limits);
     if (settings_.bounded) {
       // Beyond, sampling costs little beside the new vectors themselves. Where the share changes
       // no write follows its like, and nothing is proven of products.
@@ -273,8 +217,31 @@ class RidgeCache {
       limits.multiplies =
           limits.run((std::max)(limits.lebesgue, first_entry(length).limits.lebesgue)) <= most_run;
     }
-    return {rounded(old), rounded(added), rounded(detail::matrix_product(old, true, F, true)),
-            limits};
+    return {rounded(old), rounded(added), rounded(A),
+            limits,       thin_new,       limits.multiplies ? low_rank<T>(A) : LowRank<T, B>()};
+  }
+
+  /// Factors of Gᵀ of new vectors; of a bounded cache only where their rounding, the right one's of
+  /// n terms, as the signal has it, and the left one's of r, is no more than Λ has room for.
+  LowRank<T, B> thin(const Tensor<double, B>& G, double rounding, WriteLimits& limits) const {
+    auto factors = low_rank<T>(detail::transposed(G));
+    if (!settings_.bounded || factors.rank() == 0) return factors;
+    const Index r = factors.rank(), n = G.dim(0);
+    auto weighed = detail::transposed(factors.left.template cast<double>());  // [r, N]
+    const auto gains = detail::absolute_row_sums(factors.right.template cast<double>());
+    detail::scale_rows(weighed, gains);
+    const FitSize size = fit_size(psi_, weighed);
+    const double of_factors =
+        static_cast<double>(std::numeric_limits<T>::epsilon()) *
+        (static_cast<double>(n) * size.lebesgue + static_cast<double>(r) * size.reach);
+    if (!(of_factors <= rounding)) return {};
+    limits.largest = (std::min)(limits.largest, largest_for(size.reach));
+    return factors;
+  }
+
+  /// How large vectors can be for sums of `reach` times as much to stay finite.
+  static double largest_for(double reach) {
+    return static_cast<double>((std::numeric_limits<T>::max)()) / (4 * most_run * (1 + reach));
   }
 
   /// @throws infty::ValueError for numbers beyond the range of T

@@ -60,8 +60,9 @@ struct ExpectationForward : ExpectationTiles<Density, T, Psi> {
     const int columns = this->head_dim();
     block.each(rows * columns, [&](int item) {
       const int i = this->dims.quotient(item), d = item - i * columns;
-      if (first + i < this->count_queries())
-        to[Index{first + i} * this->model() + d] = sums[i * stride + d];
+      if (first + i >= this->count_queries()) return;
+      T& read = to[Index{first + i} * this->model() + d];
+      read = this->size.adds ? read + sums[i * stride + d] : sums[i * stride + d];
     });
   }
 };

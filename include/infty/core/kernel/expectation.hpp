@@ -11,6 +11,7 @@ struct ReadSize {
   /// Whether a kernel may leave out basis functions that are so far from a query that their share
   /// is lost in the rounding of the sum.
   bool skip_tails = true;
+  bool adds = false;  ///< whether what is read is added to what is there
 };
 
 }  // namespace infty

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include <infty/autograd/tape.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/expectation.hpp>
@@ -17,12 +20,13 @@ struct ComposedExpectation {
   template <class Own = B>
   using Kernel = typename Own::template FusedExpectation<D>;
 
-  /// out [B, Q, H D] = sum over j of E_p[psi_j] values [B, N, H D]; density [2, B, H, Q].
+  /// out [B, Q, H D] = sum over j of E_p[psi_j] values [B, N, H D], or is added to; density
+  /// [2, B, H, Q].
   template <class T, class Psi>
   static void forward(const ReadSize& s, const Psi& psi, const T* density, const T* values,
                       T* out) {
     const auto r = expectations(s, psi, density);
-    B::matmul(product(s, false), T(1), r.data(), values, T(0), out);
+    B::matmul(product(s, false), T(1), r.data(), values, T(s.adds ? 1 : 0), out);
   }
 
   /// Adds to d_density and to d_values, where they are not null.
@@ -90,37 +94,62 @@ struct ComposedExpectation {
   }
 };
 
-/// What every query reads: the expectation of the value signal V(t) = Vᵀ psi(t) under its density,
-/// which is the sum over j of E_p[psi_j] V_j   [Martins et al. 2022, Eq. 6, 11].
-/// @param density  [2, B, H, Q], mu and sigma² > 0
-/// @param values   [B, N, H D]
+/// What every query reads: the expectation of the value signal V(t) under its density. The signal
+/// is a sum of parts, Vᵀ psi(t) each, so that this is the sum over all their functions of
+/// E_p[psi_j] V_j [Martins et al. 2022, Eq. 6, 11].
+/// @param functions   psi of each part, one or more
+/// @param density     [2, B, H, Q], mu and sigma² > 0
+/// @param values      V of each part, [B, N, H D]
 /// @param skip_tails  as in `ReadSize`
-/// @return         [B, Q, H D]
+/// @return            [B, Q, H D]
 /// @throws infty::ShapeError
+template <class D, class T, class B, class Psi>
+  requires DensityOver<D, Psi>
+Variable<T, B> expected_values(const std::vector<Psi>& functions, const Variable<T, B>& density,
+                               const std::vector<Variable<T, B>>& values, bool skip_tails = true) {
+  using Kernel = detail::chosen_t<ComposedExpectation<D, B>>;
+  require<ShapeError>(!values.empty() && values.size() == functions.size(), "expected_values",
+                      values.size(), " values for ", functions.size(),
+                      " bases: there must be one for each, and at least one");
+  std::vector<ReadSize> sizes;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Shape& shape = values[i].shape();
+    const Index N = functions[i].size();
+    require<ShapeError>(density.shape().rank() == 4 && density.dim(0) == 2 && shape.rank() == 3 &&
+                            shape[0] == density.dim(1) && shape[1] == N && density.dim(2) >= 1 &&
+                            shape[2] % density.dim(2) == 0 && shape[2] == values.front().shape()[2],
+                        "expected_values", "density is ", density.shape(), ", values are ", shape,
+                        ": they must be [2, B, H, Q] and [B, N, HD], N = ", N);
+    sizes.push_back({.batch = density.dim(1),
+                     .queries = density.dim(3),
+                     .basis = N,
+                     .heads = density.dim(2),
+                     .head_dim = shape[2] / density.dim(2),
+                     .skip_tails = skip_tails,
+                     .adds = i > 0});
+  }
+  Variable<T, B> y(Tensor<T, B>(Shape{density.dim(1), density.dim(3), values.front().dim(2)}));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    Kernel::forward(sizes[i], functions[i], density.value().data(), values[i].value().data(),
+                    y.value().data());
+  return record(
+      y,
+      [functions, density, values, sizes](const Tensor<T, B>& dy) {
+        for (std::size_t i = 0; i < values.size(); ++i)
+          Kernel::backward(sizes[i], functions[i], density.value().data(), values[i].value().data(),
+                           dy.data(), density.requires_grad() ? density.grad().data() : nullptr,
+                           values[i].requires_grad() ? values[i].grad().data() : nullptr);
+      },
+      density, values);
+}
+
+/// Computes the same of a signal that is one part. @throws infty::ShapeError
 template <class D, class T, class B, class Psi>
   requires DensityOver<D, Psi>
 Variable<T, B> expected_values(const Psi& psi, const Variable<T, B>& density,
                                const Variable<T, B>& values, bool skip_tails = true) {
-  using Kernel = detail::chosen_t<ComposedExpectation<D, B>>;
-  require<ShapeError>(
-      density.shape().rank() == 4 && density.dim(0) == 2 && values.shape().rank() == 3 &&
-          values.dim(0) == density.dim(1) && values.dim(1) == psi.size() && density.dim(2) >= 1 &&
-          values.dim(2) % density.dim(2) == 0,
-      "expected_values", "density is ", density.shape(), ", values are ", values.shape(),
-      ": they must be [2, B, H, Q] and [B, N, HD], N = ", psi.size());
-  const ReadSize size{
-      density.dim(1), density.dim(3), psi.size(), density.dim(2), values.dim(2) / density.dim(2),
-      skip_tails};
-  Variable<T, B> y(Tensor<T, B>(Shape{size.batch, size.queries, values.dim(2)}));
-  Kernel::forward(size, psi, density.value().data(), values.value().data(), y.value().data());
-  return record(
-      y,
-      [psi, density, values, size](const Tensor<T, B>& dy) {
-        Kernel::backward(size, psi, density.value().data(), values.value().data(), dy.data(),
-                         density.requires_grad() ? density.grad().data() : nullptr,
-                         values.requires_grad() ? values.grad().data() : nullptr);
-      },
-      density, values);
+  return expected_values<D>(std::vector<Psi>{psi}, density, std::vector<Variable<T, B>>{values},
+                            skip_tails);
 }
 
 }  // namespace infty

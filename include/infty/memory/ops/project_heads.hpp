@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <type_traits>
+#include <vector>
+
 #include <infty/autograd/linear.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/memory/ops/expected_values.hpp>
+#include <infty/memory/ops/fewer_coefficients.hpp>
+#include <infty/signal/fewer_gaussians.hpp>
+#include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/gaussian_density.hpp>
 
 namespace infty {
 
@@ -74,23 +81,42 @@ Variable<T, B> project_heads(const Variable<T, B>& x, const Variable<T, B>& weig
 
 /// What every query reads of the projected signal, head by head: the expected values of V = W_V X
 /// [Martins et al. 2022, Eq. 8, 11]. A few queries read the signal X itself, whose expectation is
-/// then projected: O(N d) a query and head. Many read V, projected once.
-/// @param density       [2, B, H, Q]
+/// then projected: O(N d) a query and head. Many read V, projected once, as a signal of fewer
+/// functions where that takes fewer operations.
+/// @param density       [2, B, H, Q], of mu in [0, 1] where there are fewer
 /// @param coefficients  [B, N, d]
 /// @param weight        W_V, [H D, d]
 /// @param skip_tails    as in `ReadSize`
+/// @param fewer         for each width of psi, as `fewer_gaussians` finds them; or none
 /// @return              [B, Q, H D]
 template <class D, class T, class B, class Psi>
 Variable<T, B> expected_head_values(const Psi& psi, const Variable<T, B>& density,
                                     const Variable<T, B>& coefficients,
-                                    const Variable<T, B>& weight, bool skip_tails) {
+                                    const Variable<T, B>& weight, bool skip_tails,
+                                    const std::vector<FewerGaussians<T, B>>& fewer = {}) {
   const Index batch = density.dim(1), heads = density.dim(2), queries = density.dim(3),
               N = coefficients.dim(1), d = coefficients.dim(2), e = weight.dim(0);
-  if (heads * queries * d * (N + e / heads) >= N * e * (d + queries))
-    return expected_values<D>(psi, density, linear(coefficients, weight), skip_tails);
-  const auto each = reshape(density, Shape{2, batch, 1, heads * queries});
-  const auto read = expected_values<D>(psi, each, coefficients, skip_tails);
-  return project_heads(reshape(read, Shape{batch, heads, queries, d}), weight);
+  if (heads * queries * d * (N + e / heads) < N * e * (d + queries)) {
+    const auto each = reshape(density, Shape{2, batch, 1, heads * queries});
+    const auto read = expected_values<D>(psi, each, coefficients, skip_tails);
+    return project_heads(reshape(read, Shape{batch, heads, queries, d}), weight);
+  }
+  if constexpr (std::is_same_v<Psi, GaussianBasis<T>> && std::is_same_v<D, GaussianDensity>) {
+    const auto widths = static_cast<Index>(fewer.size());
+    Index M = 0;
+    for (const auto& part : fewer) M += part.functions.size();
+    if (M > 0 && M * (N / widths * d + d * e + queries * e) < N * e * (d + queries)) {
+      std::vector<Psi> functions;
+      std::vector<Variable<T, B>> values;
+      for (Index i = 0; i < widths; ++i) {
+        const auto& part = fewer[static_cast<std::size_t>(i)];
+        functions.push_back(part.functions);
+        values.push_back(linear(fewer_coefficients(part.weights, coefficients, i, widths), weight));
+      }
+      return expected_values<D>(functions, density, values, skip_tails);
+    }
+  }
+  return expected_values<D>(psi, density, linear(coefficients, weight), skip_tails);
 }
 
 }  // namespace infty

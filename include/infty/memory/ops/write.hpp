@@ -113,7 +113,7 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
   for (const Index count : counts)
     require<ShapeError>(count >= 0 && count <= length, "write_coefficients", "a row takes in ",
                         count, " vectors of ", length);
-  const Index row_size = N * d, samples = cache.settings().samples;
+  const Index row_size = N * d;
   const bool bounded = cache.settings().bounded;
   const auto multiplies = [&](std::size_t row) {
     if (!locations.empty() || !bounded || before.only_read) return locations.empty();
@@ -140,32 +140,18 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
       continue;
     }
     const T* const taken = x.value().data() + (run.begin * length + length - run.length) * d;
-    const auto add_new = [&](const Tensor<T, B>& G, T beta) {
-      B::matmul({.m = N,
-                 .n = d,
-                 .k = run.length,
-                 .a = {.leading = N, .transposed = true},
-                 .b = {.leading = d, .outer = length * d},
-                 .c = {.leading = d, .outer = row_size},
-                 .outer = rows},
-                T(1), G.data(), taken, beta, out);
-    };
+    const detail::VectorRows<const T> given{taken, run.length, length * d};
+    const detail::VectorRows<T> fitted{out, N, row_size};
     if (run.old == detail::OldSignal::none) {
-      add_new(cache.first(run.length), T(0));
+      detail::multiply_rows(cache.first(run.length), true, rows, d, given, T(0), fitted);
       continue;
     }
     const auto next = cache.next(run.length, run.written);
     if (run.old == detail::OldSignal::multiplied && carried) {
       B::copy(out, std::as_const(*before.only_read).data() + run.begin * row_size, rows * row_size);
     } else if (run.old == detail::OldSignal::multiplied) {
-      B::matmul({.m = N,
-                 .n = d,
-                 .k = N,
-                 .a = {.leading = N},
-                 .b = {.leading = d, .outer = row_size},
-                 .c = {.leading = d, .outer = row_size},
-                 .outer = rows},
-                T(1), next.carry.data(), old.data(), T(0), out);
+      detail::multiply_rows(next.carry, false, next.thin_carry, false, rows, d,
+                            detail::rows_of(old), T(0), fitted);
       if (before.only_read)
         B::copy(before.only_read->data() + run.begin * row_size, out, rows * row_size);
     } else {
@@ -173,16 +159,10 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
                          ? resample(cache.even_functions(), old)
                          : resample(cache.basis(), old, locations.slice(run.begin, run.end));
       if (bounded) detail::clamp_samples(sampled, before.largest.data() + run.begin * d);
-      B::matmul({.m = N,
-                 .n = d,
-                 .k = samples,
-                 .a = {.leading = N, .transposed = true},
-                 .b = {.leading = d, .outer = samples * d},
-                 .c = {.leading = d, .outer = row_size},
-                 .outer = rows},
-                T(1), next.next_old.data(), sampled.data(), T(0), out);
+      detail::multiply_rows(next.next_old, true, rows, d, detail::rows_of(std::as_const(sampled)),
+                            T(0), fitted);
     }
-    add_new(next.next_new, T(1));
+    detail::multiply_rows(next.next_new, true, next.thin_new, false, rows, d, given, T(1), fitted);
   }
   const bool any_kept = std::any_of(runs.begin(), runs.end(), [](const detail::WriteRun& run) {
     return run.old == detail::OldSignal::kept;
@@ -201,18 +181,20 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
             continue;
           }
           if (!x.requires_grad()) continue;
-          const Tensor<T, B> G = run.old == detail::OldSignal::none
-                                     ? cache.first(run.length)
-                                     : cache.next(run.length, run.written).next_new;
-          B::matmul({.m = run.length,
-                     .n = d,
-                     .k = N,
-                     .a = {.leading = N},
-                     .b = {.leading = d, .outer = row_size},
-                     .c = {.leading = d, .outer = length * d},
-                     .outer = run.end - run.begin},
-                    T(1), G.data(), dy.data() + run.begin * row_size, T(1),
-                    x.grad().data() + (run.begin * length + length - run.length) * d);
+          const Index rows = run.end - run.begin;
+          const detail::VectorRows<const T> of_fitted{dy.data() + run.begin * row_size, N,
+                                                      row_size};
+          const detail::VectorRows<T> of_given{
+              x.grad().data() + (run.begin * length + length - run.length) * d, run.length,
+              length * d};
+          if (run.old == detail::OldSignal::none) {
+            detail::multiply_rows(cache.first(run.length), false, rows, d, of_fitted, T(1),
+                                  of_given);
+            continue;
+          }
+          const auto next = cache.next(run.length, run.written);
+          detail::multiply_rows(next.next_new, false, next.thin_new, true, rows, d, of_fitted, T(1),
+                                of_given);
         }
       },
       Unread(x), Unread(old));
