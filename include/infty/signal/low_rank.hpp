@@ -82,39 +82,28 @@ Tensor<double, B> random_signs(Index n, Index b, Index number) {
   return out;
 }
 
-}  // namespace detail
-
-/// Finds thin factors of M by a random search for the space of its columns, a block of directions
-/// at a time, each of what those before it leave   [Martinsson, Voronin 2016, "A randomized blocked
-/// algorithm", Alg. randQB_b]. It ends when |M - left right|, the root of the sum of squares, which
-/// is computed and not estimated, is below |M| epsilon / 8: less than rounding the elements of M to
-/// T would change. Of a T with more digits, below |M| 2^-50.
-/// @param M  [m, n]
-/// @return   factors of at most three quarters of m n elements, or none
-/// @throws infty::ShapeError if M is no matrix
+/// Finds what `low_rank` does of M, of which `rest` leaves what is left.
 template <class T, class B>
-LowRank<T, B> low_rank(const Tensor<double, B>& M) {
-  require<ShapeError>(M.rank() == 2, "low_rank", "M is ", M.shape(), ": it must be [m, n]");
+LowRank<T, B> low_rank_leaving(Tensor<double, B>& rest) {
   constexpr Index block = 8;
   constexpr double share =
       (std::max)(static_cast<double>(std::numeric_limits<T>::epsilon()) / 8, 0x1p-50);
-  const Index m = M.dim(0), n = M.dim(1), most = M.empty() ? 0 : 3 * m * n / (4 * (m + n));
-  const double enough = share * detail::frobenius_norm(M);
+  const Index m = rest.dim(0), n = rest.dim(1), most = rest.empty() ? 0 : 2 * m * n / (3 * (m + n));
+  const double enough = share * frobenius_norm(rest);
   LowRank<T, B> found;
   if (most < block) return found;
   const auto project = [](const Tensor<double, B>& q, Tensor<double, B>& from) {
-    auto along = detail::matrix_product(q, true, from, false);
-    detail::multiply_into(-1.0, q, false, along, false, 1.0, from);
+    auto along = matrix_product(q, true, from, false);
+    multiply_into(-1.0, q, false, along, false, 1.0, from);
     return along;
   };
-  auto rest = M.clone();
   std::vector<Tensor<double, B>> left, right;
-  for (Index rank = 0; detail::frobenius_norm(rest) > enough; rank += block) {
+  for (Index rank = 0; frobenius_norm(rest) > enough; rank += block) {
     if (rank + block > most) return found;
-    auto q = detail::orthonormal_columns(
-        detail::matrix_product(rest, false, detail::random_signs<B>(n, block, rank), false));
+    auto q =
+        orthonormal_columns(matrix_product(rest, false, random_signs<B>(n, block, rank), false));
     for (const auto& before : left) project(before, q);  // of which rounding has left some
-    q = detail::orthonormal_columns(q);
+    q = orthonormal_columns(q);
     right.push_back(project(q, rest));
     left.push_back(std::move(q));
   }
@@ -133,6 +122,23 @@ LowRank<T, B> low_rank(const Tensor<double, B>& M) {
                 [=] INFTY_HOST_DEVICE(Index i) { r[first * n + i] = static_cast<T>(of_right[i]); });
   }
   return found;
+}
+
+}  // namespace detail
+
+/// Finds thin factors of M by a random search for the space of its columns, a block of directions
+/// at a time, each of what those before it leave   [Martinsson, Voronin 2016, "A randomized blocked
+/// algorithm", Alg. randQB_b]. It ends when |M - left right|, the root of the sum of squares, which
+/// is computed and not estimated, is below |M| epsilon / 8: less than rounding the elements of M to
+/// T would change. Of a T with more digits, below |M| 2^-50.
+/// @param M  [m, n]
+/// @return   factors of at most two thirds of m n elements, or none
+/// @throws infty::ShapeError if M is no matrix
+template <class T, class B>
+LowRank<T, B> low_rank(const Tensor<double, B>& M) {
+  require<ShapeError>(M.rank() == 2, "low_rank", "M is ", M.shape(), ": it must be [m, n]");
+  auto rest = M.clone();
+  return detail::low_rank_leaving<T>(rest);
 }
 
 }  // namespace infty

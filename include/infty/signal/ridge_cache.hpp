@@ -202,7 +202,6 @@ class RidgeCache {
     const auto old = G.slice(0, samples), added = G.slice(samples, samples + length);
     const auto even = even_locations<double, B>(samples).to_vector();
     const auto F = detail::design_matrix<B>(psi_, even.data(), samples);  // [N, samples]
-    const auto A = detail::matrix_product(old, true, F, true);
     const auto thin_new = thin(added, rounding, limits);
     if (settings_.bounded) {
       // Beyond, sampling costs little beside the new vectors themselves. Where the share changes
@@ -217,14 +216,18 @@ class RidgeCache {
       limits.multiplies =
           limits.run((std::max)(limits.lebesgue, first_entry(length).limits.lebesgue)) <= most_run;
     }
-    return {rounded(old), rounded(added), rounded(A),
-            limits,       thin_new,       limits.multiplies ? low_rank<T>(A) : LowRank<T, B>()};
+    auto A = detail::matrix_product(old, true, F, true);
+    const auto carry = rounded(A);
+    const auto thin_carry = limits.multiplies ? detail::low_rank_leaving<T>(A) : LowRank<T, B>();
+    return {rounded(old), rounded(added), carry, limits, thin_new, thin_carry};
   }
 
   /// Factors of Gᵀ of new vectors; of a bounded cache only where their rounding, the right one's of
   /// n terms, as the signal has it, and the left one's of r, is no more than Λ has room for.
   LowRank<T, B> thin(const Tensor<double, B>& G, double rounding, WriteLimits& limits) const {
-    auto factors = low_rank<T>(detail::transposed(G));
+    auto rest = detail::transposed(G);
+    auto factors = detail::low_rank_leaving<T>(rest);
+    rest = {};
     if (!settings_.bounded || factors.rank() == 0) return factors;
     const Index r = factors.rank(), n = G.dim(0);
     auto weighed = detail::transposed(factors.left.template cast<double>());  // [r, N]

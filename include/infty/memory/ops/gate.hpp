@@ -55,7 +55,8 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
                  .a = {.leading = d, .outer = padded_row},
                  .b = {.leading = d, .transposed = true},
                  .c = {.leading = d, .outer = length * d},
-                 .outer = batch},
+                 .outer = batch,
+                 .roundable = true},
                 T(1), padded.data() + k * d, weight.value().data() + k * d * d, T(1), s);
     B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) {
       s[i] = math::sigmoid(s[i]);
@@ -80,7 +81,7 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
         for (Index k = 0; k < 3; ++k) {
           if (weight.requires_grad())
             detail::product<B>(d, d, all, true, false, dc + d, in + k * d, T(1),
-                               weight.grad().data() + k * d * d);
+                               weight.grad().data() + k * d * d, T(1), true);
           if (x.requires_grad())
             B::matmul({.m = length,
                        .n = d,
@@ -88,7 +89,8 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
                        .a = {.leading = d, .outer = padded_row},
                        .b = {.leading = d},
                        .c = {.leading = d, .outer = length * d},
-                       .outer = batch},
+                       .outer = batch,
+                       .roundable = true},
                       T(1), dc + (2 - k) * d, weight.value().data() + k * d * d, T(1),
                       x.grad().data());
         }
