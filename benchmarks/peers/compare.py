@@ -296,7 +296,8 @@ def report(results: dict) -> str:
         f"`{results['command']}`\n\n"
         f"Batch {sizes.batch}, segment and memories {sizes.length}, {sizes.heads} heads of "
         f"{sizes.head_dim}, N = {sizes.basis}, {sizes.samples} samples; the step: {sizes.layers} "
-        f"layers, {sizes.segments} segments. PyTorch's attention: {results['attention']}. Matrix "
+        f"layers, {sizes.segments} segments. PyTorch's attention: {results['attention']}; its "
+        f"long-term memory: {'as infty computes it' if sizes.thin else 'as in the paper'}. Matrix "
         f"products: {results['products']['infty']}'s in infty, {results['products']['PyTorch']}'s in "
         "PyTorch.\n\n"
     )
@@ -365,6 +366,11 @@ def main() -> None:
         "--bfloat16", action="store_true", help="all of them in bfloat16, too, PyTorch by autocast"
     )
     parser.add_argument("--attention", choices=["softmax", "sdpa"], default="softmax")
+    parser.add_argument(
+        "--thin",
+        action="store_true",
+        help="layer and model in PyTorch with infty's thin factors and fewer functions, too",
+    )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
     options = parser.parse_args()
     subjects = options.only or (["layer", "model"] if options.bfloat16 else list(MEASURES))
@@ -373,6 +379,7 @@ def main() -> None:
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     session, sizes = Session(options), QUICK if options.quick else Sizes()
+    sizes = dataclasses.replace(sizes, thin=int(options.thin))
     kernels = {name: k.QUICK if options.quick else k.Sizes() for name, k in KERNELS.items()}
     results: dict = {
         "machine": machine(),

@@ -3,7 +3,8 @@
 
 Written for speed with what PyTorch offers: scores are folded into one vector a head, the write is
 the linear map that sampling and fitting amount to, and both widths of the basis share what they
-can. Parameters have infty's names.
+can. Parameters have infty's names. If `thin` it does what infty does, too: a write goes by thin factors
+of its matrices, and a read by fewer functions.
 """
 
 import dataclasses
@@ -29,6 +30,7 @@ class Sizes:
     segments: int = 4  # of a sequence; the last one is learned from
     symbols: int = 20
     product: int = 2048  # of the square matrices that show the machine's limit
+    thin: int = 0  # whether PyTorch has infty's thin factors and fewer functions, too
 
     @property
     def dim(self) -> int:
@@ -70,6 +72,25 @@ def next_matrices(length: int, samples: int, basis: int) -> tuple[Tensor, Tensor
     return g[:, :samples] @ design(even, basis), g[:, samples:]
 
 
+def thin_factors(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """[m, r] and [r, n], by singular values, to a quarter of float's rounding."""
+    u, s, vt = torch.linalg.svd(matrix, full_matrices=False)
+    rank = int((s > s[0] * 2**-26).sum())
+    return u[:, :rank] * s[:rank], vt[:rank]
+
+
+def fewer_functions(width: float, basis: int) -> tuple[Tensor, Tensor]:
+    """Places of Gaussians of half the variance, and [M, N / widths] by which functions of a width are
+    sums of them."""
+    share = 2**-25
+    step = width * math.pi / math.sqrt(2 * math.log(2 / share))
+    reach = math.ceil(width * math.sqrt(-math.log(share)) / step)
+    places = step * torch.arange(-reach, reach + math.ceil(1 / step) + 1, dtype=torch.float64)
+    centres = torch.linspace(0, 1, basis // len(WIDTHS), dtype=torch.float64)
+    z = (places[:, None] - centres) / width
+    return places, step * torch.exp(-z.square()) / (width * math.sqrt(math.pi))
+
+
 def uniform(*shape: int, fan_in: int) -> nn.Parameter:
     bound = 1 / math.sqrt(fan_in)
     return nn.Parameter(torch.empty(*shape).uniform_(-bound, bound))
@@ -78,6 +99,7 @@ def uniform(*shape: int, fan_in: int) -> nn.Parameter:
 class LongTermMemory(nn.Module):
     def __init__(self, sizes: Sizes):
         super().__init__()
+        self.thin = bool(sizes.thin)
         d, basis = sizes.dim, sizes.basis
         self.heads, self.head_dim = sizes.heads, sizes.head_dim
         self.gate_weight = uniform(3, d, d, fan_in=3 * d)
@@ -87,12 +109,16 @@ class LongTermMemory(nn.Module):
         self.density_weight = uniform(2, basis, fan_in=basis)
         self.out = nn.Linear(d, d, bias=False)
         carry, new = next_matrices(sizes.length, sizes.samples, basis)
-        for name, value in (
-            ("first", first_matrix(sizes.length, basis)),
-            ("carry", carry),
-            ("new", new),
-            ("centres", torch.linspace(0, 1, basis // len(WIDTHS), dtype=torch.float64)),
-        ):
+        buffers = {"first": first_matrix(sizes.length, basis)}
+        if self.thin:
+            buffers["carry_left"], buffers["carry_right"] = thin_factors(carry)
+            buffers["new_left"], buffers["new_right"] = thin_factors(new)
+            for i, width in enumerate(WIDTHS):
+                buffers[f"centres{i}"], buffers[f"sums{i}"] = fewer_functions(width, basis)
+        else:
+            buffers |= {"carry": carry, "new": new}
+            buffers["centres"] = torch.linspace(0, 1, basis // len(WIDTHS), dtype=torch.float64)
+        for name, value in buffers.items():
             value = value.to(torch.get_default_dtype()).contiguous()
             self.register_buffer(name, value, persistent=False)
 
@@ -106,13 +132,21 @@ class LongTermMemory(nn.Module):
     def write(self, old: Tensor | None, x: Tensor) -> Tensor:
         """Coefficients [B, N, d] from the old ones and new vectors [B, L, d]."""
         x = self.gate(x)
-        return self.first @ x if old is None else self.carry @ old + self.new @ x
+        if old is None:
+            return self.first @ x
+        if self.thin:
+            past = self.carry_left @ (self.carry_right @ old)
+            return past + self.new_left @ (self.new_right @ x)
+        return self.carry @ old + self.new @ x
 
     def read(self, coefficients: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
         """What projected queries [B, L, H D] read, [B, L, d], and their densities [2, B, H, L]."""
         density = self.density(coefficients, queries)
-        values = self.value(coefficients)  # [B, N, H D]
-        read = self.expectation(density[0], density[1], self.split(values))
+        if self.thin:
+            read = self.expectation_by_fewer(density[0], density[1], coefficients)
+        else:
+            values = self.value(coefficients)  # [B, N, H D]
+            read = self.expectation(density[0], density[1], self.split(values))
         return self.out(read.transpose(1, 2).flatten(2)), density
 
     def density(self, coefficients: Tensor, queries: Tensor) -> Tensor:
@@ -137,6 +171,17 @@ class LongTermMemory(nn.Module):
             total = (width * width + variance)[..., None]
             bumps = torch.exp(squared * (-0.5 / total))
             read = read + bumps @ values[:, :, i :: len(WIDTHS)] * torch.rsqrt(2 * math.pi * total)
+        return read
+
+    def expectation_by_fewer(self, mu: Tensor, variance: Tensor, coefficients: Tensor) -> Tensor:
+        """The same by the functions that those of each width are sums of."""
+        read = torch.zeros(())
+        for i, width in enumerate(WIDTHS):
+            sums, centres = getattr(self, f"sums{i}"), getattr(self, f"centres{i}")
+            values = self.split(self.value(sums @ coefficients[:, i :: len(WIDTHS)]))
+            total = (width * width / 2 + variance)[..., None]
+            bumps = torch.exp((mu[..., None] - centres).square() * (-0.5 / total))
+            read = read + bumps @ values * torch.rsqrt(2 * math.pi * total)
         return read
 
     def split(self, x: Tensor) -> Tensor:

@@ -65,7 +65,9 @@ struct LongTermConfig {
   /// the past (`retention`). What waits is not read. 1 writes at once.
   Index group = 1;
   /// Whether a read may leave out basis functions whose share is below the rounding of the sum, at
-  /// most epsilon / 64 of the largest that one can have (`QueryOrder`); without it all are summed.
+  /// most epsilon / 64 of the largest that one can have (`QueryOrder`), and take fewer functions
+  /// that the N are sums of, to half a rounding (`fewer_gaussians`); without it all are summed as
+  /// they are.
   bool skip_tails = true;
   /// A row that has taken in so many vectors or more is cleared before the next write, as in the
   /// authors' GPT-2 program; 0 never clears.

@@ -46,9 +46,9 @@ template <class T, class Density, class Psi, class B>
 struct LongTermReader {
   using V = Variable<T, B>;
 
-  LongTermReader(const LongTermConfig&, const Psi& psi) {
+  LongTermReader(const LongTermConfig& config, const Psi& psi) {
     if constexpr (std::is_same_v<Psi, GaussianBasis<T>> && std::is_same_v<Density, GaussianDensity>)
-      fewer = fewer_gaussians<B>(psi);
+      if (config.skip_tails) fewer = fewer_gaussians<B>(psi);
   }
 
   /// What the functions are sums of, where these are fewer, once for all layers that share a
