@@ -11,6 +11,8 @@
   how Tensor<double> ridge_matrix<EigenBackend>(const GaussianBasis<T>&, const Positions&,        \
                                                 double);                                          \
   how FitSize fit_size<EigenBackend>(const GaussianBasis<T>&, const Tensor<double>&);             \
+  how std::vector<FewerGaussians<T, EigenBackend>> fewer_gaussians(const GaussianBasis<T>&);      \
+  how LowRank<T, EigenBackend> detail::low_rank_leaving(Tensor<double>&);                         \
   how class RidgeCache<T, EigenBackend, GaussianBasis<T>>;                                        \
   how Tensor<T> sample_locations(const Tensor<T>&, Index, std::span<Random>, bool);               \
   how Tensor<T> quantile_locations(const Tensor<T>&, Index);                                      \
@@ -34,7 +36,8 @@
                                  Index);                                                          \
   how Variable<T> divergence<GaussianDensity>(const Variable<T>&, T);                             \
   how Variable<T> expected_head_values<GaussianDensity>(                                          \
-      const GaussianBasis<T>&, const Variable<T>&, const Variable<T>&, const Variable<T>&, bool); \
+      const GaussianBasis<T>&, const Variable<T>&, const Variable<T>&, const Variable<T>&, bool,  \
+      const std::vector<FewerGaussians<T, EigenBackend>>&);                                       \
   how class Fifo<T>;                                                                              \
   how class LongTermMemory<T>;
 
