@@ -95,7 +95,7 @@ struct Tape::Seen<std::vector<Variable<T, B>, Allocator>> {
   }
 
   using One = Seen<Variable<T, B>>;
-  std::vector<One, PoolAllocator<One>> all;
+  PoolVector<One> all;
 };
 
 }  // namespace infty

@@ -18,7 +18,7 @@ namespace infty::detail {
 
 /// Members of the same name in several states of one memory, in the order in which their rows are
 /// to stand.
-using MemberParts = std::vector<const void*, PoolAllocator<const void*>>;
+using MemberParts = PoolVector<const void*>;
 
 /// What the functions on states do to a member of one type. A state has many members and few types
 /// of them: what stands here is compiled for each type once, and not for every state again.
@@ -186,7 +186,7 @@ class MemberList {
     walk_members(const_cast<std::remove_const_t<State>&>(state), *this, MemberPath());
   }
 
-  std::vector<Entry, PoolAllocator<Entry>> entries_;
+  PoolVector<Entry> entries_;
   std::size_t wanted_ = static_cast<std::size_t>(-1);
   std::string wanted_name_;
 };

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <string_view>
+#include <vector>
 
 #include <infty/core/error.hpp>
 #include <infty/core/pool_blocks.hpp>
@@ -231,5 +232,9 @@ struct PoolAllocator {
 
   friend bool operator==(const PoolAllocator&, const PoolAllocator&) { return true; }
 };
+
+/// A vector in such room.
+template <class T>
+using PoolVector = std::vector<T, PoolAllocator<T>>;
 
 }  // namespace infty

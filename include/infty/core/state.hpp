@@ -54,7 +54,7 @@ Index checked_rows(const char* op, const State& state) {
 /// where that is empty, from their own.
 template <class State>
 void keep_row_ids(const State& from, State& fresh) {
-  std::vector<RowCounts, PoolAllocator<RowCounts>> ids;
+  PoolVector<RowCounts> ids;
   each_member(from, [&]<class M>(const M& member) {
     if constexpr (std::is_same_v<M, RowIds>) ids.push_back(member.id);
   });
@@ -135,7 +135,7 @@ auto join_rows(const Parts& parts) {
   using State = std::remove_cvref_t<decltype(*parts.begin())>;
   using detail::MemberList;
   require<ShapeError>(parts.begin() != parts.end(), "join_rows", "there are no parts");
-  std::vector<MemberList, PoolAllocator<MemberList>> lists;
+  PoolVector<MemberList> lists;
   for (const State& part : parts) {
     lists.emplace_back(part);
     detail::checked_rows("join_rows", part, lists.back());

@@ -16,7 +16,7 @@
 namespace infty {
 
 /// One number a row.
-using RowCounts = std::vector<Index, PoolAllocator<Index>>;
+using RowCounts = PoolVector<Index>;
 
 /// What a row is called by the random numbers drawn for it; resetting a row keeps it.
 struct RowIds {

@@ -104,7 +104,7 @@ class HeldKeys {
   Index longest_ = 0;                 ///< most vectors that a row had of these
   Tensor<T, Backend> keys_, values_;  ///< [B, >= most held, H D]
   Snapshot<T, Backend> key_, value_;  ///< the maps' weights
-  std::vector<Snapshot<T, Backend>, PoolAllocator<Snapshot<T, Backend>>> norm_;
+  PoolVector<Snapshot<T, Backend>> norm_;
 };
 
 /// Encodings of distances as attention projects them.

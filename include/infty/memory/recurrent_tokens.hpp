@@ -136,7 +136,7 @@ class RecurrentTokens {
   /// Ones, [batch, 1, 1], in the rows that `wanted` says, as a factor.
   template <class Wanted>
   static V rows_where(const RowCounts& counts, Wanted wanted) {
-    std::vector<Scalar, PoolAllocator<Scalar>> ones;
+    PoolVector<Scalar> ones;
     for (const Index n : counts) ones.push_back(wanted(n) ? Scalar(1) : Scalar(0));
     return V(Tensor<Scalar, BackendType>::from(Shape{static_cast<Index>(counts.size()), 1, 1},
                                                ones.data()));

@@ -45,7 +45,7 @@ class Resampler {
     const auto probability = even_where_zero(attention);
     if (kind_ == Resampling::sticky_quantiles) return quantile_locations(probability, samples_);
     const Random base(seed_);
-    std::vector<Random, PoolAllocator<Random>> draws;
+    PoolVector<Random> draws;
     for (std::size_t row = 0; row < writes.size(); ++row)
       draws.push_back(base.split(static_cast<std::uint64_t>(stream.id[row]))
                           .split(static_cast<std::uint64_t>(writes[row])));

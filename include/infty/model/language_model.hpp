@@ -140,8 +140,7 @@ class LanguageModel {
       constexpr Index most_parts = 8;
       const Index rows = (batch + most_parts - 1) / most_parts;
       if (batch > 1 && batch_of(state) == batch) {
-        std::vector<State, PoolAllocator<State>> parts(
-            static_cast<std::size_t>((batch + rows - 1) / rows));
+        PoolVector<State> parts(static_cast<std::size_t>((batch + rows - 1) / rows));
         BackendType::for_each_task(std::ssize(parts), [&](Index i) {
           const Index begin = i * rows, end = (std::min)(batch, begin + rows);
           State& part = parts[static_cast<std::size_t>(i)];

@@ -47,7 +47,7 @@ Variable<T, B> run_layer_of(std::size_t i, const L& layer, StateOf<L>& state,
 /// What a stack of layers of one type remembers.
 template <class LayerState>
 struct StackState {
-  std::vector<LayerState, PoolAllocator<LayerState>> layers;  ///< one a layer, the lowest first
+  PoolVector<LayerState> layers;  ///< one a layer, the lowest first
 
   template <class Visitor>
   void visit(Visitor&& see) {

@@ -41,7 +41,7 @@ struct AddedPlaces {
     const Index most = places.weight.dim(0), d = places.weight.dim(1);
     require<ShapeError>(x.shape().rank() == 3 && x.dim(1) <= most && x.dim(2) == d, "AddedPlaces",
                         "x is ", x.shape(), ": it must be [B, L, ", d, "], L at most ", most);
-    std::vector<Index, PoolAllocator<Index>> numbers;
+    PoolVector<Index> numbers;
     for (Index i = 0; i < x.dim(1); ++i) numbers.push_back(i);
     const auto at = Tensor<Index, Backend>::from(Shape{1, x.dim(1)}, numbers.data());
     return pass.dropped(add(x, places.forward(at)), dropout.value_or(pass.dropout));

@@ -64,7 +64,7 @@ Variable<T, B> joined_log_probabilities(const ClusterBounds& bounds,
                                         const Variables<T, B>& scores) {
   const Index n = scores[0].dim(0), clusters = bounds.clusters;
   const Index vocabulary = bounds.bound[clusters], columns = scores[0].dim(1);
-  std::vector<Tensor<T, B>, PoolAllocator<Tensor<T, B>>> sums;
+  PoolVector<Tensor<T, B>> sums;
   for (const auto& part : scores) sums.push_back(log_sums(part.value()));
   Variable<T, B> y(Tensor<T, B>(Shape{n, vocabulary}));
   T* const out = y.value().data();

@@ -14,7 +14,7 @@ namespace infty::detail {
 
 /// Lists of rows, one a cluster that has any.
 template <class B>
-using RowLists = std::vector<Tensor<Index, B>, PoolAllocator<Tensor<Index, B>>>;
+using RowLists = PoolVector<Tensor<Index, B>>;
 
 /// Rows sorted by the cluster of their token.
 template <class B>
@@ -79,7 +79,7 @@ ClusteredRows<B> clustered_rows(const ClusterBounds& bounds, const Tensor<Index,
 
 /// Variables that an operation takes, where their number is not known beforehand.
 template <class T, class B>
-using Variables = std::vector<Variable<T, B>, PoolAllocator<Variable<T, B>>>;
+using Variables = PoolVector<Variable<T, B>>;
 
 /// [n, d] of parts [k, d] whose vectors stand at rows [k] of it, zeros elsewhere. No row may come
 /// twice.

@@ -82,7 +82,7 @@ struct CountedPlaces {
     // Rows at the same place, as most are, share the vectors that are looked up.
     if (std::all_of(first.begin(), first.end(), [&](Index n) { return n == first.front(); }))
       first.resize(1);
-    std::vector<Index, PoolAllocator<Index>> numbers;
+    PoolVector<Index> numbers;
     for (const Index begin : first)
       for (Index i = 0; i < length; ++i) numbers.push_back(begin + i);
     const auto at = Tensor<Index, Backend>::from(Shape{std::ssize(first), length}, numbers.data());

@@ -14,7 +14,7 @@ template <class T, class Backend = EigenBackend>
 class InputNorm {
  public:
   using V = Variable<T, Backend>;
-  using Parameters = std::vector<V, PoolAllocator<V>>;  ///< of the norm, in its own order
+  using Parameters = PoolVector<V>;  ///< of the norm, in its own order
 
   InputNorm() = default;
 

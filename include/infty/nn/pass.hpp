@@ -44,7 +44,7 @@ struct Pass {
     Index layer = -1;  ///< in `trace`, which of its stack has shown it; -1: none of a stack
   };
   /// What has been reported, in the order of the layers.
-  using Entries = std::vector<Entry, PoolAllocator<Entry>>;
+  using Entries = PoolVector<Entry>;
 
   Random* random = nullptr;  ///< for dropout, while training; null for none
   double dropout = 0;        ///< share that is dropped where `random` is given, in [0, 1)

@@ -88,7 +88,7 @@ INFTY_HOST_DEVICE inline void add_bins(T mu, T sigma, Index bins, T* to) {
 /// Seed, stream and counter of each generator, [rows, 3].
 template <class B>
 Tensor<Index, B> draw_keys(std::span<const Random> random) {
-  std::vector<Index, PoolAllocator<Index>> keys;
+  PoolVector<Index> keys;
   keys.reserve(3 * random.size());
   for (const Random& generator : random)
     for (const std::uint64_t key : {generator.seed(), generator.stream(), generator.counter()})

@@ -17,7 +17,7 @@ namespace infty {
 namespace detail {
 
 inline Shape appended(const Shape& shape, Index extent) {
-  std::vector<Index, PoolAllocator<Index>> extents(shape.begin(), shape.end());
+  PoolVector<Index> extents(shape.begin(), shape.end());
   extents.push_back(extent);
   return Shape(extents.begin(), extents.end());
 }

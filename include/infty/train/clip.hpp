@@ -21,7 +21,7 @@ namespace infty {
 namespace detail {
 
 /// Sums of squares in host memory, one a parameter.
-using Squares = std::vector<double, PoolAllocator<double>>;
+using Squares = PoolVector<double>;
 
 /// The elements of a gradient that may not be zero: all of it, or the rows that it came by.
 template <class T, class B>
@@ -32,9 +32,8 @@ Tensor<T, B> gradient_elements(const Variable<T, B>& parameter) {
 
 /// The gradients of all parameters, empty for one without.
 template <class T, class B>
-std::vector<GradientItem<T>, PoolAllocator<GradientItem<T>>> gradient_items(
-    const std::vector<NamedParameter<T, B>>& parameters) {
-  std::vector<GradientItem<T>, PoolAllocator<GradientItem<T>>> items(parameters.size());
+PoolVector<GradientItem<T>> gradient_items(const std::vector<NamedParameter<T, B>>& parameters) {
+  PoolVector<GradientItem<T>> items(parameters.size());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!parameters[i].variable.has_grad()) continue;
     // The parameter holds the memory.

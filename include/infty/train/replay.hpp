@@ -65,7 +65,7 @@ template <class State, class Segment, class T, class B>
 class Replay {
  public:
   using V = Variable<T, B>;
-  using Variables = std::vector<V, PoolAllocator<V>>;
+  using Variables = PoolVector<V>;
 
   Replay(Segment segment, const ReplayConfig& config)
       : segment_(std::move(segment)), config_(config) {}
@@ -117,7 +117,7 @@ class Replay {
   }
 
  private:
-  using Gradients = std::vector<Tensor<T, B>, PoolAllocator<Tensor<T, B>>>;
+  using Gradients = PoolVector<Tensor<T, B>>;
 
   struct Kept {
     State state;                   ///< in front of the segment

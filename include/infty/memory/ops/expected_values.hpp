@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/kernel/expectation.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/density.hpp>
 
@@ -105,13 +105,13 @@ struct ComposedExpectation {
 /// @throws infty::ShapeError
 template <class D, class T, class B, class Psi>
   requires DensityOver<D, Psi>
-Variable<T, B> expected_values(const std::vector<Psi>& functions, const Variable<T, B>& density,
-                               const std::vector<Variable<T, B>>& values, bool skip_tails = true) {
+Variable<T, B> expected_values(const PoolVector<Psi>& functions, const Variable<T, B>& density,
+                               const PoolVector<Variable<T, B>>& values, bool skip_tails = true) {
   using Kernel = detail::chosen_t<ComposedExpectation<D, B>>;
   require<ShapeError>(!values.empty() && values.size() == functions.size(), "expected_values",
                       values.size(), " values for ", functions.size(),
                       " bases: there must be one for each, and at least one");
-  std::vector<ReadSize> sizes;
+  PoolVector<ReadSize> sizes;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Shape& shape = values[i].shape();
     const Index N = functions[i].size();
@@ -148,7 +148,7 @@ template <class D, class T, class B, class Psi>
   requires DensityOver<D, Psi>
 Variable<T, B> expected_values(const Psi& psi, const Variable<T, B>& density,
                                const Variable<T, B>& values, bool skip_tails = true) {
-  return expected_values<D>(std::vector<Psi>{psi}, density, std::vector<Variable<T, B>>{values},
+  return expected_values<D>(PoolVector<Psi>{psi}, density, PoolVector<Variable<T, B>>{values},
                             skip_tails);
 }
 

@@ -7,6 +7,7 @@
 #include <infty/autograd/linear.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/fewer_coefficients.hpp>
 #include <infty/signal/fewer_gaussians.hpp>
@@ -106,8 +107,8 @@ Variable<T, B> expected_head_values(const Psi& psi, const Variable<T, B>& densit
     Index M = 0;
     for (const auto& part : fewer) M += part.functions.size();
     if (M > 0 && M * (N / widths * d + d * e + queries * e) < N * e * (d + queries)) {
-      std::vector<Psi> functions;
-      std::vector<Variable<T, B>> values;
+      PoolVector<Psi> functions;
+      PoolVector<Variable<T, B>> values;
       for (Index i = 0; i < widths; ++i) {
         const auto& part = fewer[static_cast<std::size_t>(i)];
         functions.push_back(part.functions);

@@ -47,10 +47,9 @@ struct WriteRun {
 /// @param multiplies  whether the write of a row that is not fresh is the product
 /// @param alike       whether rows a and b, neither fresh, of equal counts, have the same matrices
 template <class Multiplies, class Alike>
-std::vector<WriteRun, PoolAllocator<WriteRun>> write_runs(const RowCounts& written,
-                                                          const RowCounts& counts,
-                                                          Multiplies multiplies, Alike alike) {
-  std::vector<WriteRun, PoolAllocator<WriteRun>> runs;
+PoolVector<WriteRun> write_runs(const RowCounts& written, const RowCounts& counts,
+                                Multiplies multiplies, Alike alike) {
+  PoolVector<WriteRun> runs;
   for (std::size_t row = 0; row < counts.size(); ++row) {
     const Index at = static_cast<Index>(row), n = counts[row];
     const OldSignal old = n == 0              ? OldSignal::kept
