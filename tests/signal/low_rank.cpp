@@ -77,6 +77,10 @@ TEST_CASE("low_rank: no factors where they would take as many operations") {
   auto nan = uniform_tensor<double>({64, 64}, random);
   nan.data()[7] = std::numeric_limits<double>::quiet_NaN();
   CHECK(low_rank<float>(nan).rank() == 0);
+  auto large = Tensor<double>({64, 64});  // of rank 1, which float cannot hold the factors of
+  large.fill(3e38);
+  CHECK(low_rank<float>(large).rank() == 0);
+  CHECK(low_rank<double>(large).rank() == 8);
   CHECK_THROWS_WITH(low_rank<float>(Tensor<double>::zeros({2, 3, 4})),
                     "[low_rank] M is [2, 3, 4]: it must be [m, n]");
 }

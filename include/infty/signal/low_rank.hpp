@@ -89,9 +89,10 @@ LowRank<T, B> low_rank_leaving(Tensor<double, B>& rest) {
   constexpr double share =
       (std::max)(static_cast<double>(std::numeric_limits<T>::epsilon()) / 8, 0x1p-50);
   const Index m = rest.dim(0), n = rest.dim(1), most = rest.empty() ? 0 : 2 * m * n / (3 * (m + n));
-  const double enough = share * frobenius_norm(rest);
+  const double size = frobenius_norm(rest), enough = share * size;
   LowRank<T, B> found;
-  if (most < block) return found;
+  // No element of the factors is larger than `size`.
+  if (most < block || !(size <= static_cast<double>((std::numeric_limits<T>::max)()))) return found;
   const auto project = [](const Tensor<double, B>& q, Tensor<double, B>& from) {
     auto along = matrix_product(q, true, from, false);
     multiply_into(-1.0, q, false, along, false, 1.0, from);
