@@ -348,8 +348,8 @@
 #include <infty/signal/overshoot.hpp>
 #include <infty/signal/positions.hpp>
 #include <infty/signal/power_basis.hpp>
-#include <infty/signal/rectangular_basis.hpp>
 #include <infty/signal/recently_used.hpp>
+#include <infty/signal/rectangular_basis.hpp>
 #include <infty/signal/ridge.hpp>
 #include <infty/signal/ridge_cache.hpp>
 #include <infty/signal/ridge_settings.hpp>
