@@ -102,7 +102,9 @@ void describe(LongTermConfig& c, See&& see) {
   see("hold_short_writes", c.hold_short_writes,
       "short writes to the LTM hold each vector over several places");
   see("group", c.group, "vectors wait until there are so many, and are written together");
-  see("skip_tails", c.skip_tails, "reads leave out basis functions that are lost in rounding, and take fewer that others are sums of");
+  see("skip_tails", c.skip_tails,
+      "reads leave out basis functions that are lost in rounding, and take fewer that others are "
+      "sums of");
   see("threshold", c.threshold, "vectors after which the LTM is cleared; 0: never");
   see("bias", c.bias, "keys and values of the LTM have biases; of a density of scores only");
   see("project", c.project, "what the LTM's heads read is mapped to the model's width");
