@@ -244,7 +244,7 @@ TEMPLATE_LIST_TEST_CASE(
       auto state = memory.make_state(1);
       infty::Pass<T, B> first;
       memory.forward(state, Variable<T, B>(part(unit, 0, past)), {}, first);
-      pass = {.before = m, .behind = m, .tokens = rules, .traced = true};
+      pass = infty::Pass<T, B>{.before = m, .behind = m, .tokens = rules, .traced = true};
       const auto y =
           memory.forward(state, Variable<T, B>(part(unit, past, d)), {}, pass).value().to_vector();
       REQUIRE(std::ssize(y) == length * d);

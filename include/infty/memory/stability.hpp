@@ -149,7 +149,7 @@ std::vector<std::string> warnings(const LongTermConfigFor<Psi>& config, Index le
   const auto ridge = detail::exact_ridge<Psi>(config);
   written = detail::before(written, length);
   const auto each = ridge.next(length, written).next_new;
-  Tensor<double> alike = Tensor<double>::zeros({1, config.basis});  // all vectors the same
+  auto alike = Tensor<double>::zeros(Shape{1, config.basis});  // all vectors the same
   for (Index i = 0; i < each.size(); ++i) alike.data()[i % config.basis] += each.data()[i];
   const double tau = ridge.tau(written, length),
                filled = detail::Energy(ridge.basis())(alike) / (1 - tau);
