@@ -280,12 +280,14 @@ unable() {
   [[ $1 != sanitize ]] || command -v compute-sanitizer >/dev/null || echo "compute-sanitizer is not here"
 }
 
-# The programs, whole or not at all.
+# Programs, sources and headers, whole or not at all: the programs come last.
 unpack() {
   [[ ! -d bin ]] || return 0
-  rm -rf unpacking
+  rm -rf unpacking src deps
   mkdir unpacking
-  tar --extract --gzip --file bin.tar.gz --directory unpacking
+  tar --extract --gzip --file pack.tar.gz --directory unpacking
+  mv unpacking/src src
+  mv unpacking/deps deps
   mv unpacking/bin bin
   rmdir unpacking
 }

@@ -123,7 +123,9 @@ said=$(PATH=$work/tools:$PATH tests/gpu/pack "$build" "$pack")
 contains "$said" "MiB, 3 programs"
 contains "$(<"$pack/MANIFEST")" "nvcc of a test"
 contains "$(<"$pack/MANIFEST")" "test_core_cuda"
-[[ -e $pack/src/include/infty/infty.hpp && -e $pack/src/cuda/infty/thrust/cuda.hpp ]] || fail "no sources"
+packed=$(tar --list --gzip --file "$pack/pack.tar.gz")
+contains "$packed" "src/include/infty/infty.hpp"
+contains "$packed" "src/cuda/infty/thrust/cuda.hpp"
 
 # check STATUS PATH ARGUMENT...: what check.sh says, which must end with this status.
 check() {
