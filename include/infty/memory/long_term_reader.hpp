@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,8 +17,6 @@
 #include <infty/nn/linear.hpp>
 #include <infty/signal/density.hpp>
 #include <infty/signal/fewer_gaussians.hpp>
-#include <infty/signal/gaussian_basis.hpp>
-#include <infty/signal/gaussian_density.hpp>
 #include <infty/signal/sampled_basis.hpp>
 
 namespace infty::detail {
@@ -47,7 +44,7 @@ struct LongTermReader {
   using V = Variable<T, B>;
 
   LongTermReader(const LongTermConfig& config, const Psi& psi) {
-    if constexpr (std::is_same_v<Psi, GaussianBasis<T>> && std::is_same_v<Density, GaussianDensity>)
+    if constexpr (can_have_fewer<Density, Psi>)
       if (config.skip_tails) fewer = fewer_gaussians<B>(psi);
   }
 

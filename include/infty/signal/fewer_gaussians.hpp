@@ -10,6 +10,7 @@
 #include <infty/core/for_each.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/gaussian_basis.hpp>
+#include <infty/signal/gaussian_density.hpp>
 
 // Gaussians of one width w that stand closer than half of it say little that fewer could not. A
 // Gaussian is one of half its variance, smoothed by another,
@@ -31,6 +32,12 @@ struct FewerGaussians {
 };
 
 namespace detail {
+
+/// Whether reads by such a density of such a basis may go by fewer functions.
+template <class Density, class Psi>
+inline constexpr bool can_have_fewer = false;
+template <class T>
+inline constexpr bool can_have_fewer<GaussianDensity, GaussianBasis<T>> = true;
 
 /// Places first, first + 1, ..., last, times a step.
 struct EvenPlaces {

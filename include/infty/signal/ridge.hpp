@@ -12,6 +12,7 @@
 #include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
+#include <infty/signal/matrix_product.hpp>
 #include <infty/signal/positions.hpp>
 
 namespace infty {
@@ -130,12 +131,7 @@ Tensor<double, B> ridge_matrix(const Psi& psi, const Positions& positions, doubl
   auto A = detail::normal_matrix<B>(psi, positions, penalty);
   auto X = detail::design_matrix<B>(psi, positions.inside.data(), n);
   detail::solve_normal(A, X);
-  const Index N = psi.size();
-  Tensor<double, B> G({n, N});
-  double* const to = G.data();
-  const double* const from = X.data();
-  B::for_each(G.size(), [=] INFTY_HOST_DEVICE(Index i) { to[i] = from[i % N * n + i / N]; });
-  return G;
+  return detail::transposed(X);
 }
 
 /// Computes the condition number of F Fᵀ + λI in the 2-norm, largest eigenvalue over smallest; the

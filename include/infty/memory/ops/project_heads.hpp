@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <type_traits>
 #include <vector>
 
 #include <infty/autograd/linear.hpp>
@@ -11,8 +10,6 @@
 #include <infty/memory/ops/expected_values.hpp>
 #include <infty/memory/ops/fewer_coefficients.hpp>
 #include <infty/signal/fewer_gaussians.hpp>
-#include <infty/signal/gaussian_basis.hpp>
-#include <infty/signal/gaussian_density.hpp>
 
 namespace infty {
 
@@ -102,7 +99,7 @@ Variable<T, B> expected_head_values(const Psi& psi, const Variable<T, B>& densit
     const auto read = expected_values<D>(psi, each, coefficients, skip_tails);
     return project_heads(reshape(read, Shape{batch, heads, queries, d}), weight);
   }
-  if constexpr (std::is_same_v<Psi, GaussianBasis<T>> && std::is_same_v<D, GaussianDensity>) {
+  if constexpr (detail::can_have_fewer<D, Psi>) {
     const auto widths = static_cast<Index>(fewer.size());
     Index M = 0;
     for (const auto& part : fewer) M += part.functions.size();
