@@ -80,8 +80,9 @@ TEST_CASE("adaptive embedding and softmax: by all rows as by those of each clust
       std::vector<std::vector<double>> out{embedded.value().to_vector(),
                                            losses.value().to_vector()};
       for (const auto& parts : {embedding.weights, embedding.projections, softmax.weights,
-                                softmax.biases, softmax.projections})
+                                softmax.biases, softmax.projections}) {
         for (const auto& part : parts) out.push_back(part.grad().to_vector());
+      }
       out.push_back(softmax.cluster_weight.grad().to_vector());
       out.push_back(softmax.cluster_bias.grad().to_vector());
       return out;

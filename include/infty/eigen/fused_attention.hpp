@@ -41,10 +41,10 @@ struct FusedAttention : private AttentionTiling {
     const Index tiles = (s.queries + query_tile - 1) / query_tile, heads = s.batch * s.heads;
     const auto across = [=](auto... of) { return how.across(of...); };
     const auto along = [=](auto... of) { return how.along(of...); };
-    const Index r_size = how.rows(s.head_dim) * panel_stride<T>(s.distances()),
+    const Index r_size = size_of_r<T>(how, s),
                 across_size = how.rows(s.head_dim) * panel_stride<T>(s.keys),
                 along_size = how.rows(s.keys) * padded<T>(s.head_dim);
-    const Panels<T> r(s, in.r, s.distances(), s.heads, r_size, across),
+    const Panels<T> r(s, in.r, s.distances(), s.heads, r_size, second_column(across)),
         k(s, in.k, s.keys, heads, across_size, across),
         v(s, in.v, s.keys, heads, along_size, along,
           [&](Index pair) { return in.first_key(s, pair / s.heads) % how.together; });
@@ -78,19 +78,19 @@ struct FusedAttention : private AttentionTiling {
     const auto pack_across = [=](auto... of) { return how.across(of...); };
     const auto pack_along = [=](auto... of) { return how.along(of...); };
     const Index stride = panel_stride<T>(s.keys), r_stride = panel_stride<T>(distances),
-                across = how.rows(D) * stride, r_size = how.rows(D) * r_stride,
+                across = how.rows(D) * stride, r_size = size_of_r<T>(how, s),
                 along = how.rows(s.keys) * padded<T>(D),
                 r_along_size = how.rows(distances) * padded<T>(D);
     // Where elements stand in pairs, these begin at an even row of r or at an odd one.
     constexpr bool pairs = how.together == 2;
-    const Panels<T> r_across(s, in.r, distances, s.heads, r_size, pack_across),
+    const Panels<T> r_across(s, in.r, distances, s.heads, r_size, second_column(pack_across)),
         r_along(s, in.r, distances, s.heads, r_along_size, pack_along),
         r_from_odd(s, in.r, distances, pairs ? s.heads : 0, r_along_size, pack_along,
                    [](Index) { return Index{1}; });
     // Rows of the batch add to the same r, u and w: each has a part of its own.
     Scratch<T> dr(to.r ? s.batch * distances * e : 0), du(s.batch * e), dw(s.batch * e);
     parallel_for(s.batch * s.heads, 1, [&](Index begin, Index end) {
-      const Index of_sums = D * (2 * stride + r_stride);
+      const Index of_sums = D * (2 * stride + r_stride) + Simd<T>::width;
       Scratch<T> scratch(QueryTile<Factors>::size(D) + 2 * across + of_sums + along +
                          TurnedQueries<Factors>::size(D));
       for (Index job = begin; job < end; ++job) {
@@ -114,8 +114,8 @@ struct FusedAttention : private AttentionTiling {
         T *const d_u = du.data() + row * e + column, *const d_w = dw.data() + row * e + column;
         std::fill_n(d_u, D, T(0));
         std::fill_n(d_w, D, T(0));
-        const Sums<T> d{sums, sums + D * stride, sums + 2 * D * stride, stride, r_stride, to.q, d_u,
-                        d_w};
+        const Sums<T> d{
+            sums, sums + D * stride, sums + 2 * D * stride + 1, stride, r_stride, to.q, d_u, d_w};
         for (Index first = 0; first < s.queries; first += query_tile) {
           const QueryTile<Factors> tile(how, s, in, row, head, first, scratch.data());
           backward_tile(s, in, tile, known, d, of_keys + along);
@@ -149,6 +149,21 @@ struct FusedAttention : private AttentionTiling {
     T *q, *u, *w;
   };
 
+  /// Elements that r takes, laid out across by `second_column`.
+  template <class T, class Factors>
+  static Index size_of_r(Factors how, const AttentionSize& s) {
+    return how.rows(s.head_dim) * panel_stride<T>(s.distances()) + Simd<T>::width;
+  }
+  /// Packs r behind a column for the distance of row -1, which is none, so that tiles of keys begin
+  /// where vectors do.
+  template <class Pack>
+  static auto second_column(const Pack& pack) {
+    return [=](Index rows, Index head_dim, const auto* x, Index leading, auto* to) {
+      to[0] = 0;
+      return pack(rows, head_dim, x, leading, to + 1);
+    };
+  }
+
   template <class Factors, class T>
   static void forward_tile(const AttentionSize& s, const AttentionInputs<T>& in,
                            const QueryTile<Factors>& tile, Panel<T> k, Panel<T> v, Panel<T> r, T* y,
@@ -160,7 +175,7 @@ struct FusedAttention : private AttentionTiling {
     std::fill_n(tile.top, tile.count, -math::infinity<T>);
     std::fill_n(tile.sum, tile.count, T(0));
     for (Index key = first; key < end; key += key_tile) {
-      const KeyTile<Factors> with(s, tile, key, end);
+      const KeyTile<Factors> with(s, tile, key, first, end);
       with.products(tile, k, r);
       for (Index i = 0; i < tile.count; ++i) {
         T* const x = tile.scores + i * key_tile;
@@ -185,6 +200,7 @@ struct FusedAttention : private AttentionTiling {
       how.multiply(tile.count, tile.head_dim, with.count,
                    how.left(tile.count, with.count, {tile.scores, key_tile, 1}, room),
                    {v.data + how.rows(key - odd) * v.stride, v.stride}, true, tile.out, tile.width);
+      if (!with.last) tile.carry_band();
     }
     T *const to = tile.of_queries(y), *const logs = log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i) {
@@ -200,7 +216,7 @@ struct FusedAttention : private AttentionTiling {
                             const QueryTile<Factors>& tile, const Known<T>& known,
                             const Sums<T>& to, T* memory) {
     const Factors how = tile.factors;
-    const Index e = tile.model, D = tile.head_dim,
+    const Index e = tile.model, D = tile.head_dim, first = in.first_key(s, tile.batch_row),
                 end = in.end_key(s, tile.batch_row, tile.first + tile.count - 1);
     T *const content = tile.out, *const position = tile.position;  // d(q + u) and d(q + w)
     std::fill_n(content, tile.count * tile.width, T(0));
@@ -218,10 +234,10 @@ struct FusedAttention : private AttentionTiling {
     // Gradients stand by distance. Read with rows one element closer, from where the last query's
     // first key stands, the same memory is by key.
     const Index shifted = band - 1;
-    T* const d_scores = tile.distance + tile.count - 1;
+    T* const d_scores = tile.distance + tile.count;
     const TurnedQueries<Factors> turned(tile, d_out, memory);
-    for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
-      const KeyTile<Factors> with(s, tile, key, end);
+    for (Index key = first; key < end; key += key_tile) {
+      const KeyTile<Factors> with(s, tile, key, first, end);
       with.products(tile, known.k_across, known.r_across);
       for (Index i = 0; i < tile.count; ++i) {
         T* const x = tile.scores + i * key_tile;
@@ -242,11 +258,10 @@ struct FusedAttention : private AttentionTiling {
         T *const g = d_scores + i * shifted, *const distant = tile.distance + i * band;
         const T middle = mean[i];
         for (Index j = 0; j < with.wide; ++j) g[j] = x[j] * (g[j] - middle);
-        std::fill(distant, g, T(0));
-        std::fill(g + with.wide, (std::max)(g + with.wide, distant + with.wide_band), T(0));
+        if (with.first) std::fill(distant, g, T(0));
+        if (with.last) std::fill(g + with.wide, (std::max)(g + with.wide, distant + band), T(0));
       }
-      const Index keys = with.count, begin = with.begin, distant = with.distances,
-                  distance = with.distance;
+      const Index keys = with.count, begin = with.begin, distance = with.row;
       T *const for_right = turned.room, *const for_left = for_right + how.room(band, query_tile);
       // += the product of what stands across and a tile's gradient, or of that and a panel.
       const auto add_across = [&](TileView<T> left, Index n, Panel<T> right, T* sum, Index stride) {
@@ -261,10 +276,12 @@ struct FusedAttention : private AttentionTiling {
       const Panel<T> by_key{d_scores, shifted}, by_distance{tile.distance, band};
       add_across(turned.d_out_across, keys, {tile.scores, key_tile}, to.v + begin, to.stride);
       add_across(turned.qu, keys, by_key, to.k + begin, to.stride);
-      add_across(turned.qw, distant, by_distance, to.r + distance, to.r_stride);
+      add_across(turned.qw, with.done, by_distance, to.r + distance, to.r_stride);
       add_along(keys, by_key, known.k_along, begin - known.first, content);
-      const Index odd = distance % how.together;
-      add_along(distant, by_distance, known.r_along[odd], distance - odd, position);
+      const Index none = distance < 0 ? 1 : 0, odd = (distance + none) % how.together;
+      add_along(with.done - none, {tile.distance + none, band}, known.r_along[odd],
+                distance + none - odd, position);
+      if (!with.last) tile.carry_band();
     }
     T* const d_query = to.q ? tile.of_queries(to.q) : nullptr;
     for (Index i = 0; i < tile.count; ++i)

@@ -14,9 +14,9 @@
 
 namespace infty::detail {
 
-/// How many queries and keys meet at once, and the distances between them.
+/// How many queries and keys meet at once, and the distances between them, with room for a vector.
 struct AttentionTiling {
-  static constexpr Index query_tile = 64, key_tile = 256, band = query_tile + key_tile;
+  static constexpr Index query_tile = 64, key_tile = 256, band = query_tile + key_tile + 16;
 };
 
 /// A tile of queries of one row and head, with the scratch memory that it works in.
@@ -28,11 +28,12 @@ struct QueryTile : AttentionTiling {
   Index batch_row, head, first, count;  ///< of its queries
   Index head_dim, model, queries, width;
   T factor;
-  T *qu, *qw;                       ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
-  T *out, *position;                ///< [query_tile, width]
-  T* scores;                        ///< [query_tile, key_tile]
-  T* distance;                      ///< [query_tile, band], scores and then gradients by distance
-  T *top, *sum;                     ///< [query_tile]
+  T *qu, *qw;         ///< [query_tile, D], (q + u) / sqrt(D) and (q + w) / sqrt(D)
+  T *out, *position;  ///< [query_tile, width]
+  T* scores;          ///< [query_tile, key_tile]
+  T* distance;   ///< [query_tile, band], scores and then gradients by distance: of query i and key
+                 ///< j in column count - i + j
+  T *top, *sum;  ///< [query_tile]
   TileView<T> by_key, by_distance;  ///< qu and qw as left factors
 
   static Index size(Index head_dim) {
@@ -83,11 +84,18 @@ struct QueryTile : AttentionTiling {
     return (batch_row * queries + first) * s.heads + head;
   }
 
+  /// Moves what stands by distance behind a whole tile of keys to where the next tile's begins:
+  /// first gradients that are not summed yet, then scores that it has in common with that one.
+  void carry_band() const {
+    for (Index i = 0; i < count; ++i)
+      std::copy_n(distance + i * band + key_tile, count, distance + i * band);
+  }
+
   /// The scores of the keys that query i sees, in place, and -infinity behind them: as many as fill
   /// vectors, so that no loop over them has a remainder. Returns how many.
   Index finish_scores(Index i, Index visible) const {
     T* const x = scores + i * key_tile;
-    const T* const distant = distance + i * band + count - 1 - i;
+    const T* const distant = distance + i * band + count - i;
     const Index whole = (visible + row_lanes - 1) / row_lanes * row_lanes;
     for (Index j = 0; j < whole; ++j) x[j] += distant[j];
     std::fill(x + visible, x + whole, -math::infinity<T>);
@@ -128,29 +136,39 @@ template <class Factors>
 struct KeyTile : AttentionTiling {
   using T = typename Factors::Scalar;
 
-  Index begin, count, wide;              ///< wide: with padding
-  Index distance, distances, wide_band;  ///< rows of r from the last query's first key on
+  Index begin, count, wide;  ///< wide: with padding
+  bool first, last;          ///< of those that the tile of queries meets
+  Index row;                 ///< of r for column 0 of what stands by distance; -1: it is empty
+  Index end;                 ///< of the columns
+  Index fresh;               ///< the first one whose scores the tile before it did not leave
+  Index done;                ///< to those in front of it no later tile adds gradients
 
-  KeyTile(const AttentionSize& s, const QueryTile<Factors>& tile, Index first, Index end)
-      : begin(first),
-        count((std::min)(key_tile, end - first)),
+  /// @param start, stop  the keys that the tile of queries meets
+  KeyTile(const AttentionSize& s, const QueryTile<Factors>& tile, Index begin_, Index start,
+          Index stop)
+      : begin(begin_),
+        count((std::min)(key_tile, stop - begin)),
         wide(padded<T>(count)),
-        distance(s.queries - tile.first - tile.count + first),
-        distances((std::min)(tile.count + count - 1, s.distances() - distance)),
-        wide_band(padded<T>(distances)) {}
+        first(begin == start),
+        last(begin + count == stop),
+        row(s.queries - tile.first - tile.count + begin - 1),
+        end((std::min)(tile.count + count, s.distances() - row)),
+        fresh(first ? 0 : tile.count),
+        done(last ? end : key_tile) {}
 
   /// How many of the keys query i of the tile sees.
   Index visible(const AttentionSize& s, const QueryTile<Factors>& tile, Index i) const {
     return std::clamp<Index>(s.memory() + tile.first + i + 1 - begin, 0, count);
   }
 
-  /// The two products of the scores: by key and by distance.
+  /// The two products of the scores: by key, and by those distances that are new.
   void products(const QueryTile<Factors>& tile, Panel<T> k, Panel<T> r) const {
     const Index D = tile.head_dim;
     tile.factors.multiply(tile.count, count, D, tile.by_key, {k.data + begin, k.stride}, false,
                           tile.scores, key_tile);
-    tile.factors.multiply(tile.count, distances, D, tile.by_distance, {r.data + distance, r.stride},
-                          false, tile.distance, band);
+    if (end > fresh)
+      tile.factors.multiply(tile.count, end - fresh, D, tile.by_distance,
+                            {r.data + row + fresh, r.stride}, false, tile.distance + fresh, band);
   }
 };
 

@@ -29,22 +29,21 @@ namespace {
 
 /// Sizes whose last tiles are partly empty, around the CPU's tiles of 64 queries and 256 keys and a
 /// GPU's of 64 and 32: no query, one query, no memory, heads of odd width, heads for which a GPU's
-/// tiles are smaller or, in double, too wide for any, and several of everything. The last ones are
-/// mirrored: one key, keys for each query, and far fewer.
+/// tiles are smaller or, in double, too wide for any, several of everything, and three tiles of
+/// keys and more, whose last one has fewer than there are queries. The last ones are mirrored: one
+/// key, keys for each query, and far fewer.
 const std::vector<AttentionSize>& attention_sizes() {
-  static const std::vector<AttentionSize> all{{2, 0, 5, 2, 4},           {1, 1, 1, 1, 1},
-                                              {2, 1, 40, 2, 3},          {2, 5, 5, 2, 4},
-                                              {3, 7, 20, 3, 7},          {2, 64, 96, 1, 8},
-                                              {2, 65, 130, 2, 5},        {1, 70, 70, 1, 64},
-                                              {1, 40, 60, 2, 130},       {2, 64, 192, 1, 8},
-                                              {1, 20, 33, 1, 250},       {2, 65, 193, 2, 5},
-                                              {1, 63, 255, 1, 16},       {1, 9, 12, 1, 500},
-                                              {1, 200, 200, 2, 6},       {1, 130, 450, 1, 33},
-                                              {1, 1, 400, 4, 16},        {2, 3, 1, 2, 4, true},
-                                              {3, 7, 7, 3, 7, true},     {2, 96, 64, 1, 8, true},
-                                              {4, 330, 65, 2, 5, true},  {1, 400, 300, 1, 16, true},
-                                              {2, 40, 20, 2, 130, true}, {1, 20, 12, 1, 250, true},
-                                              {1, 12, 9, 1, 500, true}};
+  static const std::vector<AttentionSize> all{
+      {2, 0, 5, 2, 4},           {1, 1, 1, 1, 1},           {2, 1, 40, 2, 3},
+      {2, 5, 5, 2, 4},           {3, 7, 20, 3, 7},          {2, 64, 96, 1, 8},
+      {2, 65, 130, 2, 5},        {1, 70, 70, 1, 64},        {1, 40, 60, 2, 130},
+      {2, 64, 192, 1, 8},        {1, 20, 33, 1, 250},       {2, 65, 193, 2, 5},
+      {1, 63, 255, 1, 16},       {1, 9, 12, 1, 500},        {1, 200, 200, 2, 6},
+      {1, 130, 450, 1, 33},      {1, 1, 400, 4, 16},        {2, 100, 560, 2, 6},
+      {1, 30, 1100, 1, 5},       {2, 3, 1, 2, 4, true},     {3, 7, 7, 3, 7, true},
+      {2, 96, 64, 1, 8, true},   {4, 330, 65, 2, 5, true},  {1, 400, 300, 1, 16, true},
+      {2, 40, 20, 2, 130, true}, {1, 20, 12, 1, 250, true}, {1, 12, 9, 1, 500, true},
+      {1, 600, 530, 1, 6, true}};
   return all;
 }
 
