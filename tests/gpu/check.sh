@@ -270,9 +270,9 @@ run_rebuild() {
 # unable STAGE: why it cannot be run here, in one line; empty if it can.
 unable() {
   [[ -e MANIFEST ]] || { echo "this is no folder that \`./dev gpu pack\` made" && return; }
+  command -v cmake >/dev/null || { echo "CMake is not here" && return; }
   if [[ $1 == rebuild ]]; then
-    command -v nvcc >/dev/null || { echo "nvcc is not here" && return; }
-    command -v cmake >/dev/null || echo "CMake is not here"
+    command -v nvcc >/dev/null || echo "nvcc is not here"
     return
   fi
   command -v nvidia-smi >/dev/null || { echo "nvidia-smi is not here" && return; }
@@ -285,7 +285,7 @@ unpack() {
   [[ ! -d bin ]] || return 0
   rm -rf unpacking src deps
   mkdir unpacking
-  tar --extract --gzip --file pack.tar.gz --directory unpacking
+  (cd unpacking && cmake -E tar xf ../pack.tar.xz)
   mv unpacking/src src
   mv unpacking/deps deps
   mv unpacking/bin bin

@@ -123,7 +123,7 @@ said=$(PATH=$work/tools:$PATH tests/gpu/pack "$build" "$pack")
 contains "$said" "MiB, 3 programs"
 contains "$(<"$pack/MANIFEST")" "nvcc of a test"
 contains "$(<"$pack/MANIFEST")" "test_core_cuda"
-packed=$(tar --list --gzip --file "$pack/pack.tar.gz")
+packed=$(cmake -E tar tf "$pack/pack.tar.xz")
 contains "$packed" "src/include/infty/infty.hpp"
 contains "$packed" "src/cuda/infty/thrust/cuda.hpp"
 
