@@ -92,7 +92,7 @@ struct GruCell {
   /// Makes both maps, with weights drawn as `Linear` draws them.
   /// @throws infty::ValueError unless in, d >= 1
   GruCell(Index in, Index d, Random random)
-      : input((require_sizes("GruCell", {{"d", d}, {"3", 3}}), in), 3 * d, random.split(0)),
+      : input((require_sizes(in, d), in), 3 * d, random.split(0)),
         state(d, 3 * d, random.split(1)) {}
 
   template <class Visitor>
@@ -105,6 +105,14 @@ struct GruCell {
   /// @throws infty::ShapeError
   Variable<T, Backend> forward(const Variable<T, Backend>& x, const Variable<T, Backend>& h) const {
     return gru(input.forward(x), state.forward(h), h);
+  }
+
+ private:
+  /// Before anything is made, which may be large; what is below 1 the maps refuse.
+  static void require_sizes(Index in, Index d) {
+    if (in < 1 || d < 1) return;
+    for (const NamedSize& size : {NamedSize{"in", in}, NamedSize{"width of the state", d}})
+      infty::require_sizes("GruCell", {size, {"gates", 3}, {"d", d}});
   }
 };
 
