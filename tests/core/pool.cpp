@@ -49,7 +49,8 @@ TEST_CASE("HostPool: blocks are aligned, apart, and wholly writable") {
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const auto* const bytes = static_cast<const unsigned char*>(blocks[i].first);
-    for (std::size_t j = 0; j < blocks[i].second; ++j) REQUIRE(bytes[j] == i % 256);
+    REQUIRE(std::count(bytes, bytes + blocks[i].second, i % 256) ==
+            std::ptrdiff_t(blocks[i].second));
     pool.release(blocks[i].first, blocks[i].second);
   }
 }
@@ -60,7 +61,7 @@ TEST_CASE("HostPool: blocks of several large pages begin at one, and ask for the
   auto* const block = static_cast<unsigned char*>(pool.allocate(bytes));
   CHECK(reinterpret_cast<std::uintptr_t>(block) % page == 0);
   std::memset(block, 7, bytes);
-  for (std::size_t i = 0; i < bytes; ++i) REQUIRE(block[i] == 7);
+  REQUIRE(std::count(block, block + bytes, 7) == std::ptrdiff_t{bytes});
   // Linux says of every range of addresses what was asked for: "hg" is large pages.
   if (std::ifstream ranges("/proc/self/smaps"); ranges) {
     std::string line, flags;
