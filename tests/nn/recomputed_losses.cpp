@@ -79,10 +79,14 @@ TEST_CASE("adaptive embedding and softmax: by all rows as by those of each clust
       tape.backward(infty::sum(losses * losses));
       std::vector<std::vector<double>> out{embedded.value().to_vector(),
                                            losses.value().to_vector()};
-      for (const auto& parts : {embedding.weights, embedding.projections, softmax.weights,
-                                softmax.biases, softmax.projections}) {
+      const auto add = [&](const auto& parts) {
         for (const auto& part : parts) out.push_back(part.grad().to_vector());
-      }
+      };
+      add(embedding.weights);
+      add(embedding.projections);
+      add(softmax.weights);
+      add(softmax.biases);
+      add(softmax.projections);
       out.push_back(softmax.cluster_weight.grad().to_vector());
       out.push_back(softmax.cluster_bias.grad().to_vector());
       return out;
