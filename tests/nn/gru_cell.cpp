@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/nn/gru_cell.hpp>
 #include <infty/testing/gradient_check.hpp>
 
@@ -52,11 +53,15 @@ TEST_CASE("gru: gradients are those of central differences") {
   CHECK(gradient_check([&] { return sum(gru(a, b, h) * weight); }, std::vector{a, b, h}) < 1e-8);
   CHECK_THROWS_AS(gru(a, h, h), infty::ShapeError);
   CHECK_THROWS_AS(gru(h, h, h), infty::ShapeError);
+  infty::HostPool& pool = infty::HostPool::instance();
+  pool.reset_peak();
+  const std::size_t before = pool.statistics().bytes_in_use;
   for (const infty::Index most : {infty::Index{0}, infty::Index{1} << 28, infty::Index{1} << 62}) {
     CHECK_THROWS_AS((infty::GruCell<float>(1, most, random)), infty::ValueError);
     if (most != infty::Index{1} << 28)
       CHECK_THROWS_AS((infty::GruCell<float>(most, 1, random)), infty::ValueError);
   }
+  CHECK(pool.statistics().peak_bytes_in_use == before);  // no map was made, however small
 }
 
 }  // namespace gru_cell_tests

@@ -200,7 +200,6 @@ struct FusedAttention : private AttentionTiling {
       how.multiply(tile.count, tile.head_dim, with.count,
                    how.left(tile.count, with.count, {tile.scores, key_tile, 1}, room),
                    {v.data + how.rows(key - odd) * v.stride, v.stride}, true, tile.out, tile.width);
-      if (!with.last) tile.carry_band();
     }
     T *const to = tile.of_queries(y), *const logs = log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i) {
@@ -231,7 +230,7 @@ struct FusedAttention : private AttentionTiling {
       const T* const d_log = known.d_log_sum + tile.of_heads(s);
       for (Index i = 0; i < tile.count; ++i) mean[i] -= d_log[i * s.heads];
     }
-    // Gradients stand by distance. Read with rows one element closer, from where the last query's
+    // Gradients stand by distance. Read with rows one element closer, from where the first query's
     // first key stands, the same memory is by key.
     const Index shifted = band - 1;
     T* const d_scores = tile.distance + tile.count;
@@ -281,7 +280,6 @@ struct FusedAttention : private AttentionTiling {
       const Index none = distance < 0 ? 1 : 0, odd = (distance + none) % how.together;
       add_along(with.done - none, {tile.distance + none, band}, known.r_along[odd],
                 distance + none - odd, position);
-      if (!with.last) tile.carry_band();
     }
     T* const d_query = to.q ? tile.of_queries(to.q) : nullptr;
     for (Index i = 0; i < tile.count; ++i)

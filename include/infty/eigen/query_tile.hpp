@@ -161,11 +161,13 @@ struct KeyTile : AttentionTiling {
     return std::clamp<Index>(s.memory() + tile.first + i + 1 - begin, 0, count);
   }
 
-  /// The two products of the scores: by key, and by those distances that are new.
+  /// The two products of the scores: by key, and by those distances that the tile before it has not
+  /// left.
   void products(const QueryTile<Factors>& tile, Panel<T> k, Panel<T> r) const {
     const Index D = tile.head_dim;
     tile.factors.multiply(tile.count, count, D, tile.by_key, {k.data + begin, k.stride}, false,
                           tile.scores, key_tile);
+    if (!first) tile.carry_band();
     if (end > fresh)
       tile.factors.multiply(tile.count, end - fresh, D, tile.by_distance,
                             {r.data + row + fresh, r.stride}, false, tile.distance + fresh, band);

@@ -111,8 +111,8 @@ struct GruCell {
   /// Before anything is made, which may be large; what is below 1 the maps refuse.
   static void require_sizes(Index in, Index d) {
     if (in < 1 || d < 1) return;
-    for (const NamedSize& size : {NamedSize{"in", in}, NamedSize{"width of the state", d}})
-      infty::require_sizes("GruCell", {size, {"gates", 3}, {"d", d}});
+    infty::require_sizes("GruCell", {{"gates", 3}, {"d", d}, {"in", in}});
+    infty::require_sizes("GruCell", {{"gates", 3}, {"d", d}, {"d of the state", d}});
   }
 };
 
