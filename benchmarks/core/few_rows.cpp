@@ -30,6 +30,24 @@ void few_rows(benchmark::State& run) {
   });
 }
 
+/// The same of weights that are stored in bfloat16, of which there are half as many bytes to read.
+void few_rows_stored(benchmark::State& run) {
+  const Index m = run.range(0), n = run.range(1), k = run.range(2);
+  const auto bytes = static_cast<double>(n * k) * sizeof(infty::BFloat16);
+  constexpr double beyond_caches = 256 << 20;
+  std::vector<infty::Variable<float>> weights;
+  for (double held = 0; held < beyond_caches; held += bytes) {
+    weights.emplace_back(normal<float>({n, k}));
+    weights.back().store_in_bfloat16();
+  }
+  const auto x = normal<float>({m, k});
+  Tensor<float> y({m, n});
+  against_copy(run, bytes * static_cast<double>(weights.size()), [&] {
+    for (const auto& w : weights)
+      infty::detail::weight_product(m, x.data(), w, 0.f, y.data(), true);
+  });
+}
+
 /// The same of factors that are rounded to bfloat16 as they are read.
 void few_rows_rounded(benchmark::State& run) {
   const infty::ProductsScope scope(infty::Products::bfloat16);
@@ -51,3 +69,4 @@ void shapes(benchmark::internal::Benchmark* b) {
 
 BENCHMARK_TEMPLATE(few_rows, float)->Apply(shapes);
 BENCHMARK(few_rows_rounded)->Apply(shapes);
+BENCHMARK(few_rows_stored)->Apply(shapes);

@@ -34,6 +34,7 @@ class Session:
     def __init__(self, options: argparse.Namespace):
         self.options = options
         self.programs = PROGRAMS[:2] if options.eager else PROGRAMS
+        self.rounded = options.weights == "bfloat16"
         # Whoever starts more threads than agreed gains nothing: all share these cores.
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
         self.environment = os.environ | {
@@ -49,9 +50,11 @@ class Session:
     def start(self, name: str, folder: Path) -> Program:
         if name == "infty":
             command = [str(self.options.infty), str(folder)]
+            command += ["bfloat16"] if self.rounded else []
         else:
             command = [sys.executable, str(HERE / "gpt2_worker.py"), str(folder)]
             command += ["--compile"] if name == "compiled" else []
+            command += ["--bfloat16"] if self.rounded else []
         return Program(name, command, self.environment)
 
 
@@ -85,12 +88,16 @@ def same_answers(session: Session, folder: Path) -> dict[str, dict]:
     for name in session.programs:
         with session.start(name, folder) as program:
             tokens[name] = program.ask(asked, "generates").split()
-            losses[name] = [float(x) for x in program.ask(f"losses {o.block}", "trains").split()]
+            if not session.rounded:  # what is stored so is not trained
+                losses[name] = program.ask(f"losses {o.block}", "trains").split()
     found = {}
     for name in session.programs[1:]:
         equal = sum(a == b for a, b in zip(tokens["infty"], tokens[name]))
-        off = max(abs(a - b) / b for a, b in zip(losses["infty"], losses[name]))
-        found[name] = {"tokens": equal / len(tokens[name]), "losses": off}
+        found[name] = {"tokens": equal / len(tokens[name])}
+        if session.rounded:
+            continue
+        pairs = zip(map(float, losses["infty"]), map(float, losses[name]))
+        off = found[name]["losses"] = max(abs(a - b) / b for a, b in pairs)
         if not off <= 1e-3:
             raise SystemExit(f"gpt2: losses {losses['infty']} and, {name}, {losses[name]}")
     return found
@@ -100,7 +107,9 @@ def jobs(options: argparse.Namespace) -> dict[str, str]:
     """What is timed: a title's key and what is asked."""
     all_jobs = {f"generate {b}": f"generate {b} {options.prompt} {options.tokens}"
                 for b in options.batches}
-    all_jobs |= {"evaluate": f"evaluate {options.block}", "step": f"step {options.block}"}
+    all_jobs["evaluate"] = f"evaluate {options.block}"
+    if options.weights == "float32":
+        all_jobs["step"] = f"step {options.block}"
     return {k: v for k, v in all_jobs.items() if not options.only or k.split()[0] in options.only}
 
 
@@ -165,8 +174,10 @@ def report(results: dict) -> str:
         lines += f"Logits of a folder written by {who}, "
         lines += f"in double: {off:.1e} of the largest apart.\n"
     for name, same in results["answers"].items():
-        lines += f"{name}: {same['tokens']:.1%} of the tokens that infty chooses, losses of three "
-        lines += f"steps within {same['losses']:.1e}.\n"
+        lines += f"{name}: {same['tokens']:.1%} of the tokens that infty chooses"
+        if "losses" in same:
+            lines += f", losses of three steps within {same['losses']:.1e}"
+        lines += ".\n"
     lines += f"\nMedians of {results['rounds']} rounds in turns (and the best of them); medians "
     lines += "(quartiles) of each round's ratio of times, and the ratio of the best.\n\n"
     for clock, words in CLOCKS.items():
@@ -190,6 +201,8 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=128, help="tokens before those generated")
     parser.add_argument("--tokens", type=int, default=64, help="that are generated a row")
     parser.add_argument("--block", type=int, default=512, help="tokens that are read at once")
+    parser.add_argument("--weights", choices=["float32", "bfloat16"], default="float32",
+                        help="bfloat16: infty keeps matrices so, the others compute in it, too")
     parser.add_argument("--eager", action="store_true", help="compile nothing")
     parser.add_argument("--only", nargs="+", choices=["generate", "evaluate", "step"])
     parser.add_argument("--quick", action="store_true", help="one layer, to see it work")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// infty's side of gpt2.py: `gpt2_peer FOLDER` reads a GPT-2 from Hugging Face's files when it is
-// asked for work, says "ready" and answers every line on standard input with one line:
+// infty's side of gpt2.py: `gpt2_peer FOLDER [bfloat16]` reads a GPT-2 from Hugging Face's files
+// when it is asked for work, keeps its matrices in bfloat16 if it is to, says "ready" and answers
+// every line on standard input with one line:
 //
 //   generate BATCH PROMPT TOKENS    milliseconds of the first token and of all that follow, by the
 //                                   wall's clock, and the same of processors' time
@@ -64,7 +65,8 @@ Tensor<Index> text(Index batch, Index length, Index vocabulary) {
 
 class Peer {
  public:
-  explicit Peer(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  Peer(std::filesystem::path folder, bool bfloat16)
+      : folder_(std::move(folder)), bfloat16_(bfloat16) {}
 
   /// The answer to a line. @throws infty::ValueError for a command that there is not
   std::string answer(const std::string& command, std::istream& in) {
@@ -108,14 +110,19 @@ class Peer {
     return number(taken.wall) + ' ' + number(taken.processors);
   }
 
+  template <class Mixer>
+  void open(std::optional<infty::Gpt2<Mixer>>& model) const {
+    model.emplace(infty::load_gpt2<Mixer>(folder_));
+    if (bfloat16_) infty::store_in_bfloat16(*model);
+  }
   Causal& causal() {
-    if (!causal_) causal_.emplace(infty::load_gpt2<infty::CausalAttention<float>>(folder_));
+    if (!causal_) open(causal_);
     return *causal_;
   }
 
   /// Tokens of the highest scores, `count` a row behind a prompt: `chosen_`, a row behind another.
   void generate(Index batch, Index prompt, Index count) {
-    if (!cached_) cached_.emplace(infty::load_gpt2<infty::CachedAttention<float>>(folder_));
+    if (!cached_) open(cached_);
     const auto& model = *cached_;
     const auto guard = infty::no_grad();
     const Taken start = Taken::now();
@@ -170,6 +177,7 @@ class Peer {
   }
 
   std::filesystem::path folder_;
+  bool bfloat16_;
   std::string before_ = infty::peers::process_status("VmRSS");
   std::optional<Cached> cached_;
   std::optional<Causal> causal_;
@@ -181,12 +189,12 @@ class Peer {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fputs("gpt2_peer FOLDER, with config.json and model.safetensors\n", stderr);
+  if (count != 2 && count != 3) {
+    std::fputs("gpt2_peer FOLDER [bfloat16], with config.json and model.safetensors\n", stderr);
     return 2;
   }
   try {
-    Peer peer(arguments[1]);
+    Peer peer(arguments[1], count == 3);
     std::cout << "ready " << infty::detail::gemm_library<float>() << std::endl;
     for (std::string command; std::cin >> command;)
       std::cout << peer.answer(command, std::cin) << std::endl;

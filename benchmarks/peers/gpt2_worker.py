@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Hugging Face's side of gpt2.py: `gpt2_worker.py FOLDER [--compile]` answers the lines that
-gpt2_peer.cpp lists. Generation is the leanest loop that the library allows: the token of highest
+"""Hugging Face's side of gpt2.py: `gpt2_worker.py FOLDER [--compile] [--bfloat16]` answers the lines
+that gpt2_peer.cpp lists. Generation is the leanest loop that the library allows: the token of highest
 score, logits of the last place alone, a cache that the library makes (eager) or one of fixed size
 (compiled, which must not compile for every length)."""
 
@@ -33,13 +33,13 @@ def numbers(*values: torch.Tensor) -> str:
 
 
 class Peer:
-    def __init__(self, folder: str, compiled: bool):
-        self.folder, self.compiled = folder, compiled
+    def __init__(self, folder: str, compiled: bool, dtype: torch.dtype):
+        self.folder, self.compiled, self.dtype = folder, compiled, dtype
         self.model = self.adam = None
 
     def load(self) -> GPT2LMHeadModel:
         if self.model is None:
-            self.model = GPT2LMHeadModel.from_pretrained(self.folder, dtype=torch.float32).eval()
+            self.model = GPT2LMHeadModel.from_pretrained(self.folder, dtype=self.dtype).eval()
             wrap = torch.compile if self.compiled else (lambda f: f)
             self.forward, self.learn = wrap(self.model.forward), wrap(self.loss_of)
         return self.model
@@ -123,11 +123,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--bfloat16", action="store_true", help="weights and all that is computed")
     options = parser.parse_args()
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    peer, before = Peer(options.folder, options.compile), status("VmRSS")
+    dtype = torch.bfloat16 if options.bfloat16 else torch.float32
+    peer, before = Peer(options.folder, options.compile, dtype), status("VmRSS")
     print("ready", "MKL" if torch.backends.mkl.is_available() else "no MKL", flush=True)
     for line in sys.stdin:
         command, *words = line.split()

@@ -23,6 +23,7 @@ namespace gpt2 {
 struct GenerateOptions {
   std::filesystem::path model, prompt_file;
   std::string memory, prompt;  ///< of the memory, empty: as the folder says
+  std::string weights = "float32";
   support::Writing writing;
   bool ignore_eos = false;  ///< whether it writes on behind `<|endoftext|>`
   infty::Sampling sampling;
@@ -39,8 +40,8 @@ inline void generate(const GenerateOptions& options) {
   memory.segment =
       std::min(memory.segment, infty::read_gpt2_config(options.model / "config.json").places);
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
-  const auto model =
-      support::gpt2::open_model(options.model, memory, {.seed = options.seed, .pieces = true});
+  const auto model = support::gpt2::open_model(
+      options.model, memory, {.seed = options.seed, .pieces = true, .weights = options.weights});
   support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);
   std::string prompt = options.prompt;
   if (!options.prompt_file.empty())

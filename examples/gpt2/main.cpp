@@ -36,6 +36,7 @@ namespace gpt2 {
 
 struct EvaluateOptions {
   std::filesystem::path model;
+  std::string weights = "float32";
   TextSettings text;
   Index segment = 0, batch = 8;
 };
@@ -119,7 +120,7 @@ void evaluate(const EvaluateOptions& options) {
   validate(options.text);
   MemorySettings memory = support::gpt2::read_memory(options.model);
   if (options.segment > 0) memory.segment = options.segment;
-  const auto model = support::gpt2::open_model(options.model, memory);
+  const auto model = support::gpt2::open_model(options.model, memory, {.weights = options.weights});
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
   support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);
   Texts texts;
@@ -190,6 +191,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
 
   EvaluateOptions& e = options.evaluate;
   add_model(*evaluate, e.model);
+  support::add_weights(*evaluate, e.weights);
   add_text(*evaluate, e.text);
   add_option(*evaluate, "--segment", e.segment, "tokens that are read at once; 0: as in training",
              from(0))
@@ -198,6 +200,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
 
   PerplexityOptions& p = options.perplexity;
   add_model(*perplexity, p.model);
+  support::add_weights(*perplexity, p.weights);
   add_option(*perplexity, "--text", p.text, "files and folders")->required();
   add_option(*perplexity, "--stride", p.stride, "tokens that a window slides; 0: half of it",
              from(0))
@@ -213,6 +216,7 @@ std::optional<int> parse(int argc, char** argv, Options& options, std::string& j
 
   GenerateOptions& g = options.generate;
   add_model(*generate, g.model);
+  support::add_weights(*generate, g.weights);
   generate
       ->add_option("--memory", g.memory,
                    "another than the folder says; it is fresh unless both are infty or sticky")

@@ -24,6 +24,7 @@ namespace gpt2 {
 
 struct PerplexityOptions {
   std::filesystem::path model, out;
+  std::string weights = "float32";
   std::vector<std::string> text;
   Index stride = 0, batch = 8, most = 0;
   std::vector<Index> contexts;
@@ -128,7 +129,7 @@ inline std::vector<std::pair<Index, Index>> asked_windows(const PerplexityOption
 /// Scores a text by windows of one or several lengths; a table, and a figure if there is a folder
 /// for it.
 inline void perplexity(const PerplexityOptions& options) {
-  const auto model = support::gpt2::open_model(options.model);
+  const auto model = support::gpt2::open_model(options.model, {.weights = options.weights});
   const auto windows = asked_windows(options, *model);
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
   support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);

@@ -136,6 +136,16 @@ inline void add_products(CLI::App& app, std::string& products, const std::string
              {"float32", "bfloat16"});
 }
 
+/// What a model that is not trained keeps its matrices as.
+inline void add_weights(CLI::App& app, std::string& weights) {
+  add_option(
+      app, "--weights", weights,
+      "as what the model's matrices are kept: bfloat16 is half of the bytes, and up to twice "
+      "as fast a token",
+      {}, {"float32", "bfloat16"})
+      ->capture_default_str();
+}
+
 /// Reads the command line and calls `check`, which may throw CLI::ParseError. The status to end
 /// with, if the program is to end: 0 behind --help and --version, 1 behind a message on standard
 /// error.

@@ -19,6 +19,8 @@
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/snapshot.hpp>
 #include <infty/autograd/softmax.hpp>
+#include <infty/autograd/stored_product.hpp>
+#include <infty/autograd/stored_value.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/autograd/top_k.hpp>
 #include <infty/autograd/variable.hpp>
@@ -417,6 +419,7 @@
 #include <infty/eigen/fused_layer_norm.hpp>
 #include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>
+#include <infty/eigen/fused_stored_product.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/fused_top_k.hpp>
 #include <infty/eigen/gemm.hpp>

@@ -42,6 +42,44 @@ TEMPLATE_LIST_TEST_CASE("linear: all leading dimensions are rows", "", infty::te
   CHECK(infty::linear(Variable<T, B>(Tensor<T, B>::zeros({0, 7})), weight).shape() == Shape{0, 4});
 }
 
+TEMPLATE_LIST_TEST_CASE(
+    "linear: of a weight stored in bfloat16, the bits of one that holds the same numbers", "",
+    infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(infty::tests::seed);
+  for (const Index in : {1, 2, 31, 96, 642})
+    for (const Index out : {1, 17, 70}) {
+      const auto bias = uniform_variable<T, B>({out}, random);
+      auto weight = uniform_variable<T, B>({out, in}, random);
+      const Variable<T, B> full(weight.value().template cast<infty::BFloat16>().template cast<T>());
+      weight.store_in_bfloat16();
+      for (const Index rows : {0, 1, 2, 5, 8, 9, 30}) {
+        const auto x = uniform_variable<T, B>({rows, in}, random);
+        CAPTURE(rows, in, out);
+        CHECK(infty::linear(x, weight).value().to_vector() ==
+              infty::linear(x, full).value().to_vector());
+        CHECK(infty::linear(x, weight, bias).value().to_vector() ==
+              infty::linear(x, full, bias).value().to_vector());
+      }
+    }
+}
+
+TEST_CASE("linear: a gradient goes through a weight stored in bfloat16, and none to it") {
+  Random random(infty::tests::seed);
+  const auto x = uniform_variable<double>({4, 6}, random),
+             bias = uniform_variable<double>({3}, random);
+  auto weight = uniform_variable<double>({3, 6}, random);
+  weight.store_in_bfloat16();
+  const auto loss = [&] {
+    const auto y = infty::linear(x, weight, bias);
+    return infty::sum(y * y);
+  };
+  CHECK(infty::gradient_check(loss, std::vector{x, bias}) < 1e-8);
+  CHECK_FALSE(weight.has_grad());
+  CHECK(weight.stored_in_bfloat16());
+}
+
 TEST_CASE("linear: gradients of input, weight and bias") {
   Random random(infty::tests::seed);
   // 150 rows are more than two bands of the sum over rows.

@@ -136,6 +136,20 @@ TEST_CASE("parameters: those of a const layer are const") {
   CHECK(size == infty::count_parameters(layer));
 }
 
+TEST_CASE("store_in_bfloat16: the matrices of a layer, each once, and nothing else") {
+  Nested layer;
+  CHECK(infty::store_in_bfloat16(layer) == 6 * 2 + 1 * 2);
+  infty::for_each_parameter(layer, [](const std::string& name, const Variable<float>& p) {
+    CAPTURE(name);
+    CHECK((p.stored_in_bfloat16() != nullptr) == (p.shape().rank() == 2));
+    CHECK(p.requires_grad() == (p.shape().rank() != 2));
+  });
+  CHECK(infty::store_in_bfloat16(layer) == 0);
+  CHECK(infty::count_parameters(layer) == 6 + 3 + 4 * 2 + 1);
+  infty::set_requires_grad(layer, true);
+  CHECK(infty::store_in_bfloat16(layer) == 6 * 2 + 1 * 2);
+}
+
 TEST_CASE("set_requires_grad: those whose names hold a part, and no others") {
   Nested layer;
   const auto trained = [&] {

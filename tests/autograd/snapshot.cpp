@@ -25,6 +25,18 @@ TEMPLATE_LIST_TEST_CASE("Snapshot: holds until the elements are written or repla
   x.value() = Tensor<T, B>::zeros({3});
   CHECK_FALSE(snapshot.holds(x));
 
+  // Of what is stored in bfloat16, until it is in full again.
+  x.store_in_bfloat16();
+  CHECK_FALSE(snapshot.holds(x));
+  snapshot = infty::detail::Snapshot(x);
+  CHECK(snapshot.shape() == infty::Shape{3});
+  CHECK(snapshot.holds(x));
+  CHECK(snapshot.holds(x.detach()));
+  x.value();
+  CHECK_FALSE(snapshot.holds(x));
+  x.store_in_bfloat16();
+  CHECK_FALSE(snapshot.holds(x));
+
   const infty::detail::Snapshot<T, B> none;
   CHECK_FALSE(none.holds(Tensor<T, B>()));
   CHECK_FALSE(none.holds(Variable<T, B>()));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
+#include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/variable.hpp>
@@ -87,6 +89,80 @@ TEST_CASE("Variable: detach shares the memory, not the gradient") {
   CHECK(x.value().to_vector() == std::vector<float>{7, 7});
   y.grad().fill(1);
   CHECK_FALSE(x.has_grad());
+}
+
+TEMPLATE_LIST_TEST_CASE(
+    "Variable: stored in bfloat16 it has the rounded numbers, for all of its handles", "",
+    infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const std::vector<T> numbers{T(1), T(1.00390625), T(1.01171875), T(-3e-39), T(1e30), T(.1)};
+  Variable<T, B> x(Tensor<T, B>::from({3, 2}, numbers), true);
+  x.grad().fill(T(1));
+  const auto wanted = x.value().template cast<infty::BFloat16>().template cast<T>().to_vector();
+  const Variable<T, B> other = x;
+  x.store_in_bfloat16();
+  x.store_in_bfloat16();
+  REQUIRE(other.stored_in_bfloat16());
+  CHECK(other.stored_in_bfloat16()->bytes() == 12);
+  CHECK(other.shape() == Shape{3, 2});
+  CHECK(other.dim(-1) == 2);
+  CHECK(other.size() == 6);
+  CHECK_FALSE(other.requires_grad());
+  CHECK_FALSE(other.has_grad());
+  CHECK(other.value().to_vector() == wanted);
+  CHECK(wanted[1] == T(1));           // a tie, to the even one
+  CHECK(wanted[2] == T(1.015625));    // and the other way
+  CHECK(other.stored_in_bfloat16());  // reading changes nothing
+
+  // It may be copied, and its copy is stored as well.
+  const Variable<T, B> copy = other.detach();
+  CHECK_FALSE(same(copy, other));
+  CHECK(copy.stored_in_bfloat16() == other.stored_in_bfloat16());
+  CHECK(copy.value().to_vector() == wanted);
+
+  // Who may write has it in full.
+  x.value().fill(T(.1));
+  CHECK_FALSE(other.stored_in_bfloat16());
+  CHECK(other.value().to_vector() == std::vector<T>(6, T(.1)));
+  CHECK(copy.value().to_vector() == wanted);
+}
+
+TEST_CASE("Variable: what is stored in bfloat16 is in full again to be trained") {
+  Variable<float> x(Tensor<float>::from({2}, {.1f, .2f}));
+  x.store_in_bfloat16();
+  const auto rounded = std::as_const(x).value().to_vector();
+  x.set_requires_grad(false);
+  CHECK(x.stored_in_bfloat16());
+  x.set_requires_grad(true);
+  CHECK_FALSE(x.stored_in_bfloat16());
+  CHECK(std::as_const(x).value().to_vector() == rounded);
+  CHECK_FALSE(x.has_grad());
+  x.grad().fill(2);
+  CHECK(x.grad().shape() == Shape{2});
+
+  Variable<float> empty;
+  empty.store_in_bfloat16();
+  CHECK(empty.size() == 0);
+  CHECK(empty.value().empty());
+}
+
+TEST_CASE("Variable: several threads ask at once for what is stored in bfloat16, in full") {
+  for (int round = 0; round < 20; ++round) {
+    Variable<float> x(Tensor<float>::full({64, 64}, .1f));
+    x.store_in_bfloat16();
+    std::vector<const float*> found(4);
+    {
+      std::vector<std::jthread> threads;
+      for (auto& place : found)
+        threads.emplace_back(
+            [&place, shared = std::as_const(x)] { place = std::as_const(shared).value().data(); });
+    }
+    for (const float* const place : found) {
+      CHECK(place == found.front());
+      CHECK(place[4095] == static_cast<float>(infty::BFloat16(.1f)));
+    }
+  }
 }
 
 TEST_CASE("Variable: to another backend is a new leaf that needs a gradient where this one did") {

@@ -118,6 +118,59 @@ TEMPLATE_LIST_TEST_CASE("Gpt2: in pieces as at once, with a cache as without", "
   CHECK(error(read(plain, without, tokens<B>(2, 0, 8)), expected) == 0);
 }
 
+TEMPLATE_LIST_TEST_CASE(
+    "Gpt2: with matrices in bfloat16, the bits of one whose matrices are rounded", "",
+    infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  auto model = loud(Cached<T, B>(small())), rounded = loud(Cached<T, B>(small()));
+  infty::for_each_parameter(rounded, [&](const std::string&, infty::Variable<T, B>& p) {
+    if (p.shape().rank() == 2)
+      p.value() = p.value().template cast<infty::BFloat16>().template cast<T>();
+  });
+  // All but norms and biases: tokens, places and, of two layers, the maps of width d.
+  const Index d = 6, matrices = (11 + 8) * d + 2 * 12 * d * d;
+  CHECK(infty::store_in_bfloat16(model) == static_cast<std::size_t>(matrices) * (sizeof(T) - 2));
+  auto state = model.make_state(2), wanted = rounded.make_state(2);
+  const auto guard = infty::no_grad();
+  for (const auto& [begin, end] : {std::pair{0, 5}, {5, 6}, {6, 12}})
+    CHECK(read(model, state, tokens<B>(2, begin, end)) ==
+          read(rounded, wanted, tokens<B>(2, begin, end)));
+  infty::for_each_parameter(model, [](const std::string& name, const infty::Variable<T, B>& p) {
+    CAPTURE(name);
+    CHECK((p.stored_in_bfloat16() != nullptr) == (p.shape().rank() == 2));
+  });
+
+  // Saved, it comes back as it is; loaded into, it is in full.
+  const infty::tests::TemporaryFolder folder;
+  infty::save_parameters(folder.path() / "model.safetensors", model);
+  auto back = Cached<T, B>(small());
+  infty::load_parameters(folder.path() / "model.safetensors", back);
+  infty::load_parameters(folder.path() / "model.safetensors", model);
+  CHECK_FALSE(model.embedding.weight.stored_in_bfloat16());
+  for (const auto* const again : {&back, &model}) {
+    auto fresh = again->make_state(2), first = rounded.make_state(2);
+    CHECK(read(*again, fresh, tokens<B>(2, 0, 5)) == read(rounded, first, tokens<B>(2, 0, 5)));
+  }
+}
+
+TEST_CASE("Gpt2: with matrices in bfloat16, reading keeps none of them in full") {
+  const auto held = [] { return infty::HostPool::instance().statistics().bytes_in_use; };
+  auto config = small();
+  config.model_dim = 96;
+  auto model = Cached<float, infty::EigenBackend>(config);
+  const auto before = held();
+  const std::size_t saved = infty::store_in_bfloat16(model);
+  auto state = model.make_state(2);
+  {
+    const auto guard = infty::no_grad();
+    for (const Index length : {1, 5, 2})
+      read(model, state, tokens<infty::EigenBackend>(2, 0, length));
+  }
+  state = {};
+  CHECK(held() + saved * 9 / 10 < before);
+}
+
 TEMPLATE_LIST_TEST_CASE("Gpt2: rows at different places are as each alone, over full windows", "",
                         infty::tests::Types) {
   using T = typename TestType::T;

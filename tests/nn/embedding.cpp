@@ -31,6 +31,20 @@ TEMPLATE_LIST_TEST_CASE("embedding: rows of the table, times the factor", "", in
   CHECK(infty::embedding(Tensor<Index, B>::zeros({0, 3}), table).shape() == Shape{0, 3, 2});
 }
 
+TEMPLATE_LIST_TEST_CASE("embedding: rows of a table stored in bfloat16", "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(infty::tests::seed);
+  auto table = infty::tests::uniform_variable<T, B>({5, 7}, random);
+  const Variable<T, B> full(table.value().template cast<infty::BFloat16>().template cast<T>());
+  table.store_in_bfloat16();
+  const auto tokens = Tensor<Index, B>::from({2, 3}, {4, 0, 0, 1, 3, 4});
+  for (const T factor : {T(1), T(.3)})
+    CHECK(infty::embedding(tokens, table, factor).value().to_vector() ==
+          infty::embedding(tokens, full, factor).value().to_vector());
+  CHECK(infty::embedding(Tensor<Index, B>::zeros({0}), table).shape() == Shape{0, 7});
+}
+
 TEST_CASE("embedding: gradient, with a token that comes more than once") {
   Random random(infty::tests::seed);
   const auto table = infty::tests::uniform_variable<double>({4, 3}, random);

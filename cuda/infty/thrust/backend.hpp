@@ -159,7 +159,7 @@ struct ThrustBackend {
                           T* to) {
     for_each_element(n, width, [=] INFTY_HOST_DEVICE(Index i, Index j) {
       const Index row = rows[i];
-      to[i * width + j] = row >= 0 && row < count ? from[row * width + j] : T(0);
+      to[i * width + j] = row >= 0 && row < count ? from[row * width + j] : T{};
     });
   }
   /// to (count, width) gains from (n, width): to[rows[i], :] += from[i, :], equal rows in the order

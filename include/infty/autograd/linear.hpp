@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <type_traits>
+
+#include <infty/autograd/stored_product.hpp>
 #include <infty/autograd/tape.hpp>
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/kernel/chosen.hpp>
 
@@ -63,19 +67,34 @@ void add_column_sums(Index rows, Index columns, const T* x, T* sums) {
   chosen_t<ComposedColumnSums<B>>::add(rows, columns, x, sums);
 }
 
+/// y (rows, out) = x (rows, in) Wᵀ + beta y, of a weight [out, in] in full or stored in bfloat16.
+template <class B, class T>
+void weight_product(Index rows, const T* x, const Variable<T, B>& weight, T beta, T* y,
+                    bool roundable) {
+  using Composed = ComposedStoredProduct<B>;
+  const Index in = weight.dim(1), out = weight.dim(0);
+  const Tensor<BFloat16, B>* const stored = weight.stored_in_bfloat16();
+  if (!stored)
+    return product<B>(rows, out, in, false, true, x, weight.value().data(), beta, y, T(1),
+                      roundable);
+  if constexpr (HasKernel<Composed> && std::is_same_v<T, float>)
+    if (chosen_t<Composed>::takes(rows, in, roundable))
+      return chosen_t<Composed>::multiply(rows, out, in, x, stored->data(), beta, y, roundable);
+  Composed::multiply(rows, out, in, x, stored->data(), beta, y, roundable);
+}
+
 /// y (rows, out) = x Wᵀ + b; no bias is empty.
 template <class T, class B>
 void linear_forward(Index rows, const Variable<T, B>& x, const Variable<T, B>& weight,
                     const Variable<T, B>& bias, T* y) {
-  const Index in = weight.dim(1), out = weight.dim(0);
+  const Index out = weight.dim(0);
   const bool biased = bias.size() > 0;
   if (biased) {
     const T* const b = bias.value().data();
     for_each_element<B>(rows, out,
                         [=] INFTY_HOST_DEVICE(Index i, Index j) { y[i * out + j] = b[j]; });
   }
-  product<B>(rows, out, in, false, true, x.value().data(), weight.value().data(),
-             biased ? T(1) : T(0), y, T(1), true);
+  weight_product(rows, x.value().data(), weight, biased ? T(1) : T(0), y, true);
 }
 
 /// dx = dy W, dW = dyᵀ x, db = sum of dy over the rows, of those that need a gradient.
@@ -109,7 +128,8 @@ void require_linear(const char* op, const Variable<T, B>& x, const Variable<T, B
 
 }  // namespace detail
 
-/// Computes y = x Wᵀ + b over the last dimension, as torch.nn.functional.linear.
+/// Computes y = x Wᵀ + b over the last dimension, as torch.nn.functional.linear. A weight that is
+/// stored in bfloat16 is read so, at half of a float's bytes.
 /// @param x  [..., in]   @param weight  [out, in]   @param bias  [out], or empty for none
 /// @return   [..., out]
 /// @throws infty::ShapeError if the shapes do not fit

@@ -21,7 +21,7 @@ struct Tape::Seen<Variable<T, B>> {
 
   template <class Output>
   void check(Index k, const Output& output, std::uint64_t pass) const {
-    require_unchanged(then.holds(variable), k, then.value().shape(), output.shape());
+    require_unchanged(then.holds(variable), k, then.shape(), output.shape());
     require_as_needed(needed, variable, k, output.shape());
     reach(variable, pass);
   }

@@ -8,6 +8,8 @@
 
 #include <infty/autograd/fwd.hpp>
 #include <infty/autograd/row_gradient.hpp>
+#include <infty/autograd/stored_value.hpp>
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/default.hpp>
 
@@ -59,28 +61,60 @@ class Variable {
   Variable(TensorType value, bool requires_grad = false)
       : body_(std::allocate_shared<Body>(PoolAllocator<Body>{}, std::move(value), requires_grad)) {}
 
-  /// Returns the value, shared by all handles of this variable.
-  TensorType& value() { return body().value; }
+  /// Returns the value, shared by all handles of this variable. One that is stored in bfloat16 is
+  /// in full again, for whoever may write.
+  TensorType& value() {
+    Body& of = body();
+    if (of.stored) [[unlikely]]
+      hold_in_full(of);
+    return of.value;
+  }
   /// Returns the value, read-only, shared by all handles of this variable.
-  const TensorType& value() const { return body_ ? body_->value : none(); }
+  const TensorType& value() const {
+    if (!body_) return none();
+    return body_->stored ? body_->stored->full() : body_->value;
+  }
 
   /// Extents of the value.
-  const Shape& shape() const { return value().shape(); }
+  const Shape& shape() const {
+    const auto* const stored = stored_in_bfloat16();
+    return stored ? stored->shape() : value().shape();
+  }
   /// Extent of dimension i of the value, negative i counting from the end.
-  Index dim(Index i) const { return value().dim(i); }
+  Index dim(Index i) const { return shape()[i]; }
   /// Number of elements of the value.
-  Index size() const { return value().size(); }
+  Index size() const { return shape().size(); }
+
+  /// Rounds the value to bfloat16 and keeps it in these two bytes a number, for all handles of this
+  /// variable; it needs no gradient then, and has none. `linear` and `embedding` read it as it is
+  /// stored. Any other operation has it in full, which is kept beside from then on.
+  void store_in_bfloat16() {
+    Body& of = body();
+    if (of.stored) return;
+    of.stored = std::make_shared<const detail::StoredValue<T, Backend>>(of.value);
+    of.value = of.grad = TensorType();
+    of.requires_grad = false;
+    zero_grad();
+  }
+  /// The value as it is stored in bfloat16, or null if it is in full.
+  const Tensor<BFloat16, Backend>* stored_in_bfloat16() const {
+    return body_ && body_->stored ? &body_->stored->rounded() : nullptr;
+  }
 
   /// Whether `Tape::backward` leaves a gradient here.
   bool requires_grad() const { return body_ && body_->requires_grad; }
   /// Sets whether it does, for operations recorded from now on. One that was recorded with it
   /// before and not yet gone backward would go by another answer than it was recorded with: a
-  /// backward pass that reaches it throws infty::ValueError.
-  void set_requires_grad(bool on) { body().requires_grad = on; }
+  /// backward pass that reaches it throws infty::ValueError. What is stored in bfloat16 is in full
+  /// again if it does.
+  void set_requires_grad(bool on) {
+    if (on) value();
+    body().requires_grad = on;
+  }
 
   /// Whether a gradient has arrived since `zero_grad`, of the shape that the value has now.
   bool has_grad() const {
-    return row_grad() || (body_ && body_->has_grad && body_->grad.shape() == body_->value.shape());
+    return row_grad() || (body_ && body_->has_grad && body_->grad.shape() == shape());
   }
 
   /// Returns the gradient, of the value's shape, to be read and added to through any handle. If
@@ -101,8 +135,7 @@ class Variable {
     const bool add = has_grad();
     if (!add) {
       const TensorType& grad = to.grad;
-      if (!(grad.shape() == to.value.shape()) || grad.data() == nullptr)
-        to.grad = TensorType(to.value.shape());
+      if (!(grad.shape() == shape()) || grad.data() == nullptr) to.grad = TensorType(shape());
       to.has_grad = true;
     }
     return {to.grad.data(), add};
@@ -142,9 +175,8 @@ class Variable {
   /// The gradient that has arrived, if it came by rows and none of the whole table did; else null.
   /// Asking for `grad` turns it into one of the whole table.
   const RowGradient<T, Backend>* row_grad() const {
-    return body_ && body_->row_grad && body_->row_grad->fits(body_->value.shape())
-               ? body_->row_grad.get()
-               : nullptr;
+    return body_ && body_->row_grad && body_->row_grad->fits(shape()) ? body_->row_grad.get()
+                                                                      : nullptr;
   }
 
   /// Forgets the gradient; its memory stays for the next one, unless it came by rows.
@@ -155,7 +187,12 @@ class Variable {
   }
 
   /// Makes a variable of this memory that no gradient flows through.
-  Variable detach() const { return Variable(value()); }
+  Variable detach() const {
+    if (!stored_in_bfloat16()) return Variable(value());
+    Variable other((TensorType()));
+    other.body_->stored = body_->stored;
+    return other;
+  }
 
   /// Makes a variable of a copy with zeros in place `row` of dimension 0, which must be one of it;
   /// a gradient flows through to all other places.
@@ -188,6 +225,7 @@ class Variable {
     Body(TensorType v, bool needs_grad) : value(std::move(v)), requires_grad(needs_grad) {}
 
     TensorType value;
+    std::shared_ptr<const detail::StoredValue<T, Backend>> stored;  // in the place of value
     TensorType grad;
     bool requires_grad;
     bool has_grad = false;
@@ -202,6 +240,11 @@ class Variable {
   Body& body() const {
     if (!body_) body_ = std::allocate_shared<Body>(PoolAllocator<Body>{}, TensorType(), false);
     return *body_;
+  }
+
+  [[gnu::noinline]] static void hold_in_full(Body& of) {
+    of.value = of.stored->rounded().template cast<T>();
+    of.stored.reset();
   }
 
   /// Throws where a gradient arrives that a backward pass has said to be complete.
@@ -222,7 +265,7 @@ class Variable {
   void spread_rows() const {
     Body& to = body();
     const auto rows = std::move(to.row_grad);
-    if (!rows->fits(to.value.shape())) return;
+    if (!rows->fits(shape())) return;
     to.has_grad = false;
     add_to_table(*rows, grad().data());
   }

@@ -14,6 +14,7 @@
 #include <infty/eigen/fused_layer_norm.hpp>
 #include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>
+#include <infty/eigen/fused_stored_product.hpp>
 #include <infty/eigen/fused_token_losses.hpp>
 #include <infty/eigen/fused_top_k.hpp>
 #include <infty/eigen/linear_algebra.hpp>
@@ -37,6 +38,8 @@ struct EigenBackend {
   using FusedNearest = detail::FusedNearest;
   /// The fused kernel of `scaled_dot_product_attention`.
   using FusedPlainAttention = detail::FusedPlainAttention;
+  /// The fused kernel of products with weights stored in bfloat16.
+  using FusedStoredProduct = detail::FusedStoredProduct;
   /// The fused kernel of `token_losses`.
   using FusedTokenLosses = detail::FusedTokenLosses;
   /// The fused kernel of a row of `top_k`.

@@ -17,16 +17,17 @@ inline constexpr Index most_few_rows = 8;
 
 #if !defined(__CUDACC__)  // whose front end does not know the shuffle
 
-/// The right operand of a product of few rows: row j is column j of the product's matrix.
-template <class T>
+/// The right operand of a product of few rows, of numbers as they are stored: row j is column j of
+/// the product's matrix.
+template <class T, class Stored>
 struct FewRowsWeights {
-  const T* row[Simd<T>::width];  ///< where each begins; of fewer, the last one again
+  const Stored* row[Simd<T>::width];  ///< where each begins; of fewer, the last one again
   Index next;  ///< from here to what will be read after this, to be fetched meanwhile; 0: none
 };
 
 /// A square of W rows and elements [p, p + W) of each, turned: vector q has those at p + q.
-template <class Elements, class T>
-[[gnu::always_inline]] inline void load_turned(const FewRowsWeights<T>& b, Index p,
+template <class Elements, class T, class Stored>
+[[gnu::always_inline]] inline void load_turned(const FewRowsWeights<T, Stored>& b, Index p,
                                                typename Simd<T>::Vector* square) {
   INFTY_UNROLL(16)
   for (Index r = 0; r < Simd<T>::width; ++r)
@@ -35,28 +36,37 @@ template <class Elements, class T>
 }
 
 /// The elements from p on, at most W, of all rows, one behind the other.
-template <class Elements, class T>
-[[gnu::noinline]] void store_turned(const FewRowsWeights<T>& b, Index p, Index length, T* columns) {
+template <class Elements, class T, class Stored>
+[[gnu::noinline]] void store_turned(const FewRowsWeights<T, Stored>& b, Index p, Index length,
+                                    T* columns) {
   constexpr Index W = Simd<T>::width;
   for (Index at = p * Elements::floats; at < length; at += Elements::floats, columns += W)
     for (Index r = 0; r < W; ++r) columns[r] = Elements::element(b.row[r] + at, length - at);
 }
 
 /// C (rows, W) = or += A (rows, k) B (k, W), summed in the order of k as `RegisterTile` does, for
-/// `length` numbers of B's rows, of which its elements are made; rows of A, which are elements, are
-/// lda apart.
-template <int rows, class Elements, class T>
+/// `length` numbers of B's rows, of which its elements are made; rows of A, which are elements, or
+/// the floats that each part of one is multiplied by, are lda apart.
+template <int rows, class Elements, class T, class Stored>
 [[gnu::noinline]] void few_rows_tile(Index length, const T* a, Index lda,
-                                     const FewRowsWeights<T>& b, bool add, T* c, Index ldc) {
+                                     const FewRowsWeights<T, Stored>& b, bool add, T* c,
+                                     Index ldc) {
   using S = Simd<T>;
-  constexpr Index W = S::width, floats = Elements::floats;
+  constexpr Index W = S::width, floats = Elements::floats, parts = Elements::parts;
+  constexpr Index line = S::bytes / static_cast<Index>(sizeof(Stored));
   const Index whole = length / floats, k = (length + floats - 1) / floats;
   typename S::Vector sum[rows] = {};
   const auto multiply = [&](Index p, const typename S::Vector& right) {
-    INFTY_UNROLL(8)
-    for (int i = 0; i < rows; ++i)
-      Elements::add_product(sum[i], Elements::template copies<typename S::Vector>(a[i * lda + p]),
-                            right);
+    typename S::Vector part[parts];
+    Elements::take_apart(right, part);
+    INFTY_UNROLL(2)
+    for (Index q = 0; q < parts; ++q) {
+      INFTY_UNROLL(8)
+      for (int i = 0; i < rows; ++i)
+        Elements::add_product(
+            sum[i], Elements::template copies<typename S::Vector>(a[i * lda + p * parts + q]),
+            part[q]);
+    }
   };
   Index p = 0;
   for (; p + W <= whole; p += W) {
@@ -64,7 +74,7 @@ template <int rows, class Elements, class T>
     load_turned<Elements>(b, p, square);
     if (b.next != 0)
       for (Index r = 0; r < W; ++r)
-        for (Index at = 0; at < floats * W; at += W)
+        for (Index at = 0; at < floats * W; at += line)
           __builtin_prefetch(b.row[r] + p * floats + at + b.next, 0, 2);
     INFTY_UNROLL(16)
     for (Index q = 0; q < W; ++q) multiply(p + q, square[q]);
@@ -83,9 +93,9 @@ template <int rows, class Elements, class T>
 
 /// C (m, W) = or += A B of at most `most_few_rows` rows, by tiles of so many rows that there are
 /// few to compile: a second one finds the weights in cache.
-template <class Elements, class T>
-void few_rows(Index m, Index length, const T* a, Index lda, const FewRowsWeights<T>& b, bool add,
-              T* c, Index ldc) {
+template <class Elements, class T, class Stored>
+void few_rows(Index m, Index length, const T* a, Index lda, const FewRowsWeights<T, Stored>& b,
+              bool add, T* c, Index ldc) {
   const auto tile = [&]<int rows>() {
     few_rows_tile<rows, Elements>(length, a, lda, b, add, c, ldc);
   };

@@ -150,11 +150,11 @@ void scale_into(Index m, Index columns, T alpha, const T* sums, Index lds, T kee
 #if !defined(__CUDACC__)
 /// c (m, n) = alpha a b + beta c of at most `most_few_rows` rows, k >= 1, of a's elements and b
 /// transposed as stored, by the sums of `tiled_gemm`.
-template <class Elements = PlainElements, class T>
+template <class Elements = PlainElements, class T, class Stored>
 [[gnu::noinline]] void few_rows_gemm(Index m, Index n, Index k, T alpha, const T* a, Index lda,
-                                     const T* b, Index ldb, T beta, T* c, Index ldc) {
-  constexpr Index wide = Simd<T>::width, floats = Elements::floats;
-  const Index deepest = floats * gemm_depth((k + floats - 1) / floats);
+                                     const Stored* b, Index ldb, T beta, T* c, Index ldc) {
+  constexpr Index wide = Simd<T>::width, each = Elements::floats / Elements::parts;
+  const Index deepest = each * gemm_depth((k + each - 1) / each);
   const bool plain = alpha == T(1) && (beta == T(0) || beta == T(1));
   T sums[most_few_rows * wide];
   for (Index j = 0; j < n; j += wide) {
@@ -163,11 +163,11 @@ template <class Elements = PlainElements, class T>
       const Index deep = (std::min)(deepest, k - first);
       const T keep = first > 0 ? T(1) : beta;
       const bool more = first + deep < k, below = j + 2 * wide <= n;
-      FewRowsWeights<T> right{{}, more ? deep : below ? wide * ldb - first : 0};
+      FewRowsWeights<T, Stored> right{{}, more ? deep : below ? wide * ldb - first : 0};
       for (Index r = 0; r < wide; ++r)
         right.row[r] = b + (j + (std::min)(r, columns - 1)) * ldb + first;
       const bool direct = plain && columns == wide;
-      few_rows<Elements>(m, deep, a + first / floats, lda, right, direct && keep == T(1),
+      few_rows<Elements>(m, deep, a + first / each, lda, right, direct && keep == T(1),
                          direct ? c + j : sums, direct ? ldc : wide);
       if (!direct) scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
     }

@@ -78,6 +78,7 @@ template <class Vector>
 /// Elements that are multiplied and added as they are.
 struct PlainElements {
   static constexpr Index floats = 1;  ///< that become one
+  static constexpr Index parts = 1;   ///< of one, each multiplied by a float of its own
 
   /// The elements that begin at x, a vector of them.
   template <class T>
@@ -97,6 +98,10 @@ struct PlainElements {
   template <class Vector>
   [[gnu::always_inline]] static void add_product(Vector& sum, Vector left, Vector right) {
     sum += left * right;
+  }
+  template <class Vector>
+  [[gnu::always_inline]] static void take_apart(const Vector& elements, Vector* part) {
+    *part = elements;
   }
 };
 

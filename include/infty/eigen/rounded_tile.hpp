@@ -95,6 +95,7 @@ template <bool between, class Vector>
 /// Pairs that the instruction multiplies and adds.
 struct PairElements {
   static constexpr Index floats = 2;  ///< that become one
+  static constexpr Index parts = 1;   ///< of one: the instruction takes both at once
 
   /// The pairs that begin at x, a vector of them.
   [[gnu::always_inline]] static Simd<float>::Vector load(const float* x) {
@@ -114,6 +115,10 @@ struct PairElements {
   template <class Vector>
   [[gnu::always_inline]] static void add_product(Vector& sum, Vector left, Vector right) {
     asm("vdpbf16ps {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(right), "v"(left));
+  }
+  template <class Vector>
+  [[gnu::always_inline]] static void take_apart(const Vector& pairs, Vector* part) {
+    *part = pairs;
   }
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include <infty/autograd/tape.hpp>
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/random.hpp>
@@ -44,7 +45,13 @@ Variable<T, B> embedding_rows(const Tensor<Index, B>& tokens, const Variable<T, 
                               T factor) {
   const Index n = tokens.size(), d = table.dim(1), vocabulary = table.dim(0);
   Variable<T, B> y(Tensor<T, B>(detail::with_last(tokens.shape(), d)));
-  B::gather_rows(n, d, table.value().data(), tokens.data(), vocabulary, y.value().data());
+  if (const auto* const stored = table.stored_in_bfloat16()) {
+    Tensor<BFloat16, B> rows(y.shape());
+    B::gather_rows(n, d, stored->data(), tokens.data(), vocabulary, rows.data());
+    y.value() = rows.template cast<T>();
+  } else {
+    B::gather_rows(n, d, table.value().data(), tokens.data(), vocabulary, y.value().data());
+  }
   if (factor != T(1)) {
     T* const out = y.value().data();
     B::for_each(n * d, [=] INFTY_HOST_DEVICE(Index i) { out[i] *= factor; });
