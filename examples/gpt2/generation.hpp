@@ -13,6 +13,7 @@
 
 #include "../support/gpt2/reader.hpp"
 #include "../support/interrupt.hpp"
+#include "../support/kept_weights.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/writing.hpp"
 #include "results.hpp"
@@ -40,8 +41,9 @@ inline void generate(const GenerateOptions& options) {
   memory.segment =
       std::min(memory.segment, infty::read_gpt2_config(options.model / "config.json").places);
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
-  const auto model = support::gpt2::open_model(
-      options.model, memory, {.seed = options.seed, .pieces = true, .weights = options.weights});
+  const auto model =
+      support::gpt2::open_model(options.model, memory, {.seed = options.seed, .pieces = true});
+  support::keep_weights(model->named_parameters(), options.weights);
   support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);
   std::string prompt = options.prompt;
   if (!options.prompt_file.empty())

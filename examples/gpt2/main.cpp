@@ -23,6 +23,7 @@
 #include <infty/eigen/parallel.hpp>
 
 #include "../support/command.hpp"
+#include "../support/kept_weights.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
 #include "../support/saving.hpp"
@@ -120,7 +121,8 @@ void evaluate(const EvaluateOptions& options) {
   validate(options.text);
   MemorySettings memory = support::gpt2::read_memory(options.model);
   if (options.segment > 0) memory.segment = options.segment;
-  const auto model = support::gpt2::open_model(options.model, memory, {.weights = options.weights});
+  const auto model = support::gpt2::open_model(options.model, memory);
+  support::keep_weights(model->named_parameters(), options.weights);
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
   support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);
   Texts texts;

@@ -12,6 +12,7 @@
 #include "../support/csv.hpp"
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"
+#include "../support/kept_weights.hpp"
 #include "results.hpp"
 
 // Perplexity by a window that slides over a text, as people report it of GPT-2: every token but the
@@ -129,7 +130,8 @@ inline std::vector<std::pair<Index, Index>> asked_windows(const PerplexityOption
 /// Scores a text by windows of one or several lengths; a table, and a figure if there is a folder
 /// for it.
 inline void perplexity(const PerplexityOptions& options) {
-  const auto model = support::gpt2::open_model(options.model, {.weights = options.weights});
+  const auto model = support::gpt2::open_model(options.model);
+  support::keep_weights(model->named_parameters(), options.weights);
   const auto windows = asked_windows(options, *model);
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
   support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../support/interrupt.hpp"
+#include "../support/kept_weights.hpp"
 #include "../support/language_model/shared_evaluation.hpp"
 #include "../support/language_model/spalm.hpp"
 #include "../support/language_model/training.hpp"
@@ -22,7 +23,7 @@ namespace language_model {
 
 struct EvaluateOptions {
   std::filesystem::path model = "language-model";
-  std::string split = "test", text, products = "";
+  std::string split = "test", text, products = "", weights = "float32";
   Index segment = 0, group = 0, memory_length = -1, compressed = -1, batch = 0;
   LookUpOptions look_up;
   Index shards = 0;  ///< of the rows, which ranks share out; 0: none
@@ -113,9 +114,10 @@ inline void evaluate(const EvaluateOptions& options, infty::AnyCommunicator& ran
   std::optional<support::InterruptGuard> interrupt;
   if (ranks.size() == 1) interrupt.emplace();
   const auto model = load_model(s, tokenizer, options.model, group);
+  support::keep_weights(model->named_parameters(), options.weights);
   require_same_on_all(ranks,
                       support::to_json(s).dump() + ' ' + std::to_string(group) + ' ' +
-                          std::to_string(options.shards),
+                          std::to_string(options.shards) + ' ' + options.weights,
                       tokenizer, split, *model);
   if (!s.spalm.empty()) split.retrieved = look_up_tokens(s, tokenizer, split, stop);
   infty::TextScore score;

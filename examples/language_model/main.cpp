@@ -104,7 +104,9 @@ void generate(const EvaluateOptions& model, const GenerateOptions& options) {
   const auto [s, group] = changed_settings(model, 1);
   support::use_products(s.products);
   const Tokenizer tokenizer(s.level, model.model);
-  generate(s, *load_model(s, tokenizer, model.model, group), tokenizer, model.look_up, options);
+  const auto loaded = load_model(s, tokenizer, model.model, group);
+  support::keep_weights(loaded->named_parameters(), model.weights);
+  generate(s, *loaded, tokenizer, model.look_up, options);
 }
 
 /// Reads the command line; a number if the program is to end with it. Sets `job` to what is asked.
@@ -165,8 +167,10 @@ std::optional<int> parse(int argc, char** argv, Options& options, Settings& sett
   add_text(*evaluate, e);
   add_sharing(*evaluate, e);
   add_look_up(*evaluate, e.look_up);
-  for (CLI::App* const command : {evaluate, generate})
+  for (CLI::App* const command : {evaluate, generate}) {
     support::add_products(*command, e.products, "as the model was trained");
+    support::add_weights(*command, e.weights);
+  }
   add_build(*build, options.build);
   add_tune(*tune, options.tune);
   add_hits(*hits, options.hits);

@@ -152,6 +152,8 @@ TEST_CASE("docs: what PyTorch's autograd, layers and optimisers are here") {
   CHECK(set_requires_grad(model, false) == 6);
   CHECK(set_requires_grad(model, true, "out.") == 2);
   CHECK(set_requires_grad(model, true) == 6);
+  auto half = infty::clone(model);
+  CHECK(store_in_bfloat16(half) > 0);
   CHECK(infty::parameters<float>(model).size() == 6);
   CHECK(infty::named_parameters<float>(model).front().name == "in.weight");
   const auto twin = infty::clone(model);

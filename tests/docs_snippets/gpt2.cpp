@@ -88,6 +88,18 @@ TEST_CASE("docs, GPT-2: the memory is trained alone") {
   CHECK_FALSE(model.embedding.weight.requires_grad());
 }
 
+TEST_CASE("docs, GPT-2: weights in bfloat16") {
+  const auto folder = folder_of_gpt2;
+  // clang-format off
+  auto writer = infty::load_gpt2<infty::CachedAttention<float>>(folder);
+  infty::store_in_bfloat16(writer);
+  infty::HostPool::instance().trim();  // what they took in full goes back to the system
+  // clang-format on
+  CHECK(writer.embedding.weight.stored_in_bfloat16());
+  auto state = writer.make_state(1);
+  writer.forward(state, Tensor<Index>::from(Shape{1, 4}, {1, 2, 3, 4}));
+}
+
 TEST_CASE("docs, GPT-2: with a compressed memory") {
   const auto folder = folder_of_gpt2;
   const auto segment = Tensor<Index>::from(Shape{1, 4}, {1, 2, 3, 4});

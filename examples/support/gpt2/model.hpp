@@ -126,8 +126,6 @@ struct OpenOptions {
   /// Whether a segment may be read in pieces, token by token, for generation. A compressive memory
   /// has no such form: its segments are read at once, again and again on copies of the state.
   bool pieces = false;
-  /// float32, or bfloat16: matrices are kept rounded, in half of the bytes, and are not trained.
-  std::string weights = "float32";
 };
 
 /// What a model is made of: a folder, or sizes alone where there is none.

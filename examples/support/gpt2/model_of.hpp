@@ -35,10 +35,6 @@ class ModelOf final : public Model {
   /// Throws as `open_model` and `make_model`.
   ModelOf(const Source& source, const typename Mixer::Config& config)
       : model_(made(source, config)), memory_(source.memory) {
-    if (source.options.weights == "bfloat16") {
-      infty::store_in_bfloat16(model_);
-      infty::HostPool::instance().trim();  // what they took in full goes back
-    }
     infty::for_each_parameter(model_, [&](const std::string& name, const V& parameter) {
       parameters_ += parameter.size();
       if (name.find(memory_part) != name.npos) memory_parameters_ += parameter.size();
