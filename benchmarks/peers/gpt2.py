@@ -46,6 +46,8 @@ class Session:
         # A waiting thread gives its core up soon, in all programs.
         self.environment.setdefault("GOMP_SPINCOUNT", "20000")
         self.environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(options.out / "inductor"))
+        if self.rounded:
+            self.environment.setdefault("INFTY_BF16_PRODUCTS", "1")
 
     def start(self, name: str, folder: Path) -> Program:
         if name == "infty":

@@ -264,8 +264,6 @@ int main(int argc, char** argv) {
     gpt2::Options options;
     std::string job;
     if (const auto code = gpt2::parse(argc, argv, options, job)) return *code;
-    // A token at a time is too little to share out.
-    if (options.threads == 0 && job == "generate") options.threads = 1;
     if (options.threads > 0) infty::set_num_threads(options.threads);
     options.run.again = support::command_line(argc, argv, {"--fresh"});
     support::use_products(options.products);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/clone.hpp>
@@ -42,16 +43,18 @@ Tensor<Index> tokens(Index length, Random& random) {
 
 /// Whether one model with memory M reads in threads at once as it reads in one: states of their
 /// own, fresh ones and branches of one that has been read before.
+/// @param bfloat16  whether its matrices are stored so
 template <class Mixer>
-bool is_read_at_once(const typename Mixer::Config& config) {
-  const infty::TransformerLM<Mixer> model(
+bool is_read_at_once(const typename Mixer::Config& config, bool bfloat16 = false) {
+  infty::TransformerLM<Mixer> model(
       {.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = 6}, config,
       Random(1));
   Random random(2);
   auto trunk = model.make_state(2);
   for (int n = 0; n < 4; ++n) model.forward(trunk, tokens(3, random));
   const auto written = trunk;
-  return same_at_once([&](int i) {
+  if (bfloat16) infty::store_in_bfloat16(model);
+  return same_at_once([&, &model = std::as_const(model)](int i) {
     const auto guard = infty::no_grad();
     Random own(static_cast<std::uint64_t>(i / 2));
     std::vector<float> all;
@@ -90,6 +93,27 @@ TEST_CASE("threads: one model of each kind of memory is read for states of their
       {.attention = recent, .memory = long_term(Resampling::sticky)}));
   CHECK(is_read_at_once<LaMemoAndLongTerm>(
       {.attention = {.capacity = 5}, .memory = long_term(Resampling::sticky)}));
+}
+
+TEST_CASE(
+    "threads: one model whose matrices are stored in bfloat16 is read for states of their own") {
+  CHECK(is_read_at_once<infty::InftyMemory<float>>(
+      {.attention = {.capacity = 4, .stride = 2}, .memory = long_term(infty::Resampling::sticky)},
+      true));
+}
+
+TEST_CASE("threads: who first asks for what is stored in bfloat16 makes it for all") {
+  for (int round = 0; round < 10; ++round) {
+    infty::Variable<float> x(Tensor<float>::full(Shape{40, 40}, .1F));
+    x.store_in_bfloat16();
+    std::vector<float> found(infty::tests::crowd);
+    infty::tests::at_once(infty::tests::crowd, [&, shared = x](int i) {
+      const auto y = infty::linear(shared, shared);
+      found[static_cast<std::size_t>(i)] =
+          std::as_const(shared).value().data()[1599] + y.value().data()[0];
+    });
+    CHECK(found == std::vector<float>(infty::tests::crowd, found.front()));
+  }
 }
 
 TEST_CASE("threads: one model answers and observes for states of their own") {
