@@ -65,7 +65,30 @@ Model make_tied_model(bool adaptive) {
                Random(1));
 }
 
+/// One matrix in two places.
+struct TwoPlaces {
+  Variable<float> first{Tensor<float>::full({2, 3}, .1F), true}, second = first;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("first", first);
+    see("second", second);
+  }
+};
+
 }  // namespace
+
+TEST_CASE(
+    "clone: of matrices stored in bfloat16 has them so, of its own, and tied where they were") {
+  TwoPlaces layer;
+  CHECK(infty::store_in_bfloat16(layer) == 12);
+  const auto twin = infty::clone(layer);
+  REQUIRE(twin.first.stored_in_bfloat16());
+  CHECK(same(twin.first, twin.second));
+  layer.first.value().fill(7);
+  CHECK(twin.first.value().to_vector() ==
+        std::vector<float>(6, static_cast<float>(infty::BFloat16(.1F))));
+}
 
 TEST_CASE("clone: has the values, and none of the handles") {
   const TiedMaps layer;

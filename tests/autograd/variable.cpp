@@ -121,6 +121,11 @@ TEMPLATE_LIST_TEST_CASE(
   CHECK(copy.stored_in_bfloat16() == other.stored_in_bfloat16());
   CHECK(copy.value().to_vector() == wanted);
 
+  const auto other_memory = other.template to<B>();
+  REQUIRE(other_memory.stored_in_bfloat16());
+  CHECK_FALSE(same(*other_memory.stored_in_bfloat16(), *other.stored_in_bfloat16()));
+  CHECK(other_memory.value().to_vector() == wanted);
+
   // Who may write has it in full.
   x.value().fill(T(.1));
   CHECK_FALSE(other.stored_in_bfloat16());

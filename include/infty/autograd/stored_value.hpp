@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 #include <infty/core/bfloat16.hpp>
 #include <infty/core/tensor.hpp>
@@ -13,7 +14,7 @@ namespace infty::detail {
 template <class T, class B>
 class StoredValue {
  public:
-  explicit StoredValue(const Tensor<T, B>& x) : rounded_(x.template cast<BFloat16>()) {}
+  explicit StoredValue(Tensor<BFloat16, B> rounded) : rounded_(std::move(rounded)) {}
 
   const Tensor<BFloat16, B>& rounded() const { return rounded_; }
 

@@ -91,7 +91,7 @@ class Variable {
   void store_in_bfloat16() {
     Body& of = body();
     if (of.stored) return;
-    of.stored = std::make_shared<const detail::StoredValue<T, Backend>>(of.value);
+    of.stored = std::make_shared<const Stored>(of.value.template cast<BFloat16>());
     of.value = of.grad = TensorType();
     of.requires_grad = false;
     zero_grad();
@@ -188,10 +188,7 @@ class Variable {
 
   /// Makes a variable of this memory that no gradient flows through.
   Variable detach() const {
-    if (!stored_in_bfloat16()) return Variable(value());
-    Variable other((TensorType()));
-    other.body_->stored = body_->stored;
-    return other;
+    return stored_in_bfloat16() ? of_stored(body_->stored) : Variable(value());
   }
 
   /// Makes a variable of a copy with zeros in place `row` of dimension 0, which must be one of it;
@@ -204,9 +201,14 @@ class Variable {
   Variable with_rows(Index at, const Variable& rows, Index length = -1) const;
 
   /// Makes a variable of a copy in the memory of another backend (or of the same one), which needs
-  /// a gradient if this one does. No gradient flows from there to here.
+  /// a gradient if this one does. No gradient flows from there to here. It is stored in bfloat16 if
+  /// this one is.
   template <class Other>
   Variable<T, Other> to() const {
+    using There = Variable<T, Other>;
+    if (const auto* const stored = stored_in_bfloat16())
+      return There::of_stored(
+          std::make_shared<const typename There::Stored>(stored->template to<Other>()));
     Variable<T, Other> out(value().template to<Other>(), requires_grad());
     if (grad_by_rows()) out.set_grad_by_rows(true);
     return out;
@@ -220,12 +222,15 @@ class Variable {
 
  private:
   friend class Tape;
+  template <class, class>
+  friend class Variable;
+  using Stored = detail::StoredValue<T, Backend>;
 
   struct Body {
     Body(TensorType v, bool needs_grad) : value(std::move(v)), requires_grad(needs_grad) {}
 
     TensorType value;
-    std::shared_ptr<const detail::StoredValue<T, Backend>> stored;  // in the place of value
+    std::shared_ptr<const Stored> stored;  // in the place of value
     TensorType grad;
     bool requires_grad;
     bool has_grad = false;
@@ -240,6 +245,12 @@ class Variable {
   Body& body() const {
     if (!body_) body_ = std::allocate_shared<Body>(PoolAllocator<Body>{}, TensorType(), false);
     return *body_;
+  }
+
+  static Variable of_stored(std::shared_ptr<const Stored> stored) {
+    Variable out((TensorType()));
+    out.body_->stored = std::move(stored);
+    return out;
   }
 
   [[gnu::noinline]] static void hold_in_full(Body& of) {
