@@ -44,7 +44,7 @@ void few_rows_stored(benchmark::State& run) {
   Tensor<float> y({m, n});
   against_copy(run, bytes * static_cast<double>(weights.size()), [&] {
     for (const auto& w : weights)
-      infty::detail::weight_product(m, x.data(), w, 0.f, y.data(), true);
+      infty::detail::weight_product(m, x.data(), w, 0.f, y.data(), n, true);
   });
 }
 

@@ -96,10 +96,19 @@ inline void check_shards(const EvaluateOptions& options, const Settings& s,
                  "language_model", "--shards goes without what is looked up");
 }
 
+/// Throws infty::ValueError for weights in half of the bytes beside what is looked up, for a
+/// datastore is of a model's own weights.
+inline void check_weights(const EvaluateOptions& options, const Settings& s) {
+  infty::require(options.weights == "float32" || (s.spalm.empty() && !looks_up(options.look_up)),
+                 "language_model", "--weights ", options.weights,
+                 " goes without what is looked up");
+}
+
 /// On several ranks the first one prints.
 inline void evaluate(const EvaluateOptions& options, infty::AnyCommunicator& ranks) {
   const auto [s, group] = changed_settings(options);
   check_shards(options, s, ranks);
+  check_weights(options, s);
   support::use_products(s.products);
   warn_of_memory(s, group);
   const Tokenizer tokenizer(s.level, options.model);
@@ -114,11 +123,11 @@ inline void evaluate(const EvaluateOptions& options, infty::AnyCommunicator& ran
   std::optional<support::InterruptGuard> interrupt;
   if (ranks.size() == 1) interrupt.emplace();
   const auto model = load_model(s, tokenizer, options.model, group);
-  support::keep_weights(model->named_parameters(), options.weights);
   require_same_on_all(ranks,
                       support::to_json(s).dump() + ' ' + std::to_string(group) + ' ' +
                           std::to_string(options.shards) + ' ' + options.weights,
                       tokenizer, split, *model);
+  support::keep_weights(model->named_parameters(), options.weights);
   if (!s.spalm.empty()) split.retrieved = look_up_tokens(s, tokenizer, split, stop);
   infty::TextScore score;
   if (looks_up(options.look_up)) {

@@ -102,6 +102,7 @@ void train(Settings s, const Options& options, infty::AnyCommunicator& ranks) {
 
 void generate(const EvaluateOptions& model, const GenerateOptions& options) {
   const auto [s, group] = changed_settings(model, 1);
+  check_weights(model, s);
   support::use_products(s.products);
   const Tokenizer tokenizer(s.level, model.model);
   const auto loaded = load_model(s, tokenizer, model.model, group);

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <infty/eigen/products.hpp>
+#include <infty/io/settings.hpp>
+
 #include "../../examples/support/model.hpp"
 #include "support/catch.hpp"
 
@@ -44,7 +47,9 @@ infty::TextBatch segment(Index number) {
 TEST_CASE("keep_weights: every model reads as one whose matrices are rounded, to the bit") {
   using namespace kept_weights_tests;
   const std::string word = GENERATE(from_range(support::compared_names()));
-  CAPTURE(word);
+  const auto how = GENERATE(infty::Products::full, infty::Products::bfloat16);
+  CAPTURE(word, infty::name_of(how));
+  const infty::ProductsScope scope(how);
   const auto kept = support::make_model(config_of(word)),
              rounded = support::make_model(config_of(word));
   support::keep_weights(kept->named_parameters(), "bfloat16");

@@ -36,7 +36,7 @@ struct Case {
 
   std::vector<float> by_kernel(float beta) const {
     auto y = before;
-    Kernel::multiply(m, n, k, x.data(), stored.data(), beta, y.data(), true);
+    Kernel::multiply(m, n, k, x.data(), stored.data(), beta, y.data(), n, true);
     return y;
   }
   /// The product of weights in full that hold the same numbers.

@@ -67,6 +67,18 @@ double apart(const Model& model, const infty::LocalAdaptationConfig& config) {
 
 }  // namespace adapted_heads_tests
 
+TEST_CASE("LocalAdaptation: a model whose matrices are stored in bfloat16 keeps them so") {
+  auto model = infty::tests::small_classifier<float>();
+  infty::store_in_bfloat16(model);
+  LocalAdaptation local(model, {.neighbours = 4, .steps = 2, .learning_rate = .1});
+  const auto& adapted = local.adapt(infty::tests::small_examples(4));
+  CHECK_FALSE(adapted.head.map.weight.stored_in_bfloat16());
+  local.reset();
+  infty::for_each_parameter(model, [](const std::string&, const infty::Variable<float>& p) {
+    CHECK((p.stored_in_bfloat16() != nullptr) == (p.shape().rank() == 2));
+  });
+}
+
 TEMPLATE_LIST_TEST_CASE("AdaptedHeads: those of many questions are each as it adapts by itself", "",
                         infty::tests::Types) {
   using namespace adapted_heads_tests;

@@ -16,6 +16,7 @@ using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::tests::uniform_variable;
 
 TEMPLATE_LIST_TEST_CASE("weighted_rows: by hand, its gradient of the table by rows and as a whole",
                         "", infty::tests::Types) {
@@ -62,6 +63,27 @@ TEST_CASE("weighted_rows: lists of any length, odd widths") {
           Variable<float>(Tensor<float>::from({n, m}, weights)), Tensor<Index>::from({n, m}, rows),
           Variable<float>(Tensor<float>::from({count, width}, table)));
       CHECK(y.value().to_vector() == expected);
+    }
+}
+
+TEMPLATE_LIST_TEST_CASE(
+    "weighted_rows: of a table stored in bfloat16, the bits of one that holds the same numbers", "",
+    infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(infty::tests::seed);
+  for (const Index m : {0, 1, 6})
+    for (const Index width : {1, 33}) {
+      auto table = uniform_variable<T, B>({7, width}, random);
+      const Variable<T, B> full(table.value().template cast<infty::BFloat16>().template cast<T>());
+      table.store_in_bfloat16();
+      const auto weights = uniform_variable<T, B>({3, m}, random);
+      std::vector<Index> list;
+      for (Index i = 0; i < 3 * m; ++i) list.push_back(i * 5 % 7);
+      const auto rows = Tensor<Index, B>::from({3, m}, list);
+      CAPTURE(m, width);
+      CHECK(infty::weighted_rows(weights, rows, table).value().to_vector() ==
+            infty::weighted_rows(weights, rows, full).value().to_vector());
     }
 }
 

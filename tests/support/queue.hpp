@@ -34,7 +34,7 @@ struct Queue : EigenBackend {
       if (rows[i] >= 0 && rows[i] < count)
         copy(to + i * width, from + rows[i] * width, width);
       else
-        fill(to + i * width, width, T(0));
+        fill(to + i * width, width, T{});
   }
   template <class T>
   static void scatter_add_rows(Index n, Index width, const T* from, const Index* rows, Index count,

@@ -237,6 +237,33 @@ TEST_CASE("load_parameters: where one may not be written, none is") {
   CHECK(std::as_const(read.a.value()).to_vector() == std::vector<float>{5, 5});
 }
 
+TEST_CASE("load_parameters: what is stored in bfloat16 stays so if a file is refused") {
+  const TemporaryFolder folder;
+  const auto made = [](Index feed_forward) {
+    return Model(
+        {.vocabulary = 5, .model_dim = 4, .layers = 2, .heads = 2, .feed_forward = feed_forward},
+        {.attention = {.capacity = 4}}, Random(1));
+  };
+  infty::save_parameters(folder / "other", made(7));
+  infty::save_parameters(folder / "same", made(6));
+  auto model = made(6);
+  infty::store_in_bfloat16(model);
+  CHECK_THROWS_AS(infty::load_parameters(folder / "other", model), IoError);
+  infty::for_each_parameter(model, [](const std::string&, const infty::Variable<float>& p) {
+    CHECK((p.stored_in_bfloat16() != nullptr) == (p.shape().rank() == 2));
+  });
+  infty::load_parameters(folder / "same", model);
+  const auto numbers_of = [](const Model& of) {
+    std::vector<std::vector<float>> all;
+    infty::for_each_parameter(of, [&](const std::string&, const infty::Variable<float>& p) {
+      CHECK_FALSE(p.stored_in_bfloat16());
+      all.push_back(p.value().to_vector());
+    });
+    return all;
+  };
+  CHECK(numbers_of(model) == numbers_of(made(6)));
+}
+
 TEST_CASE("checkpoint: what does not fit is named, and everything stays as it was") {
   const TemporaryFolder folder;
   Run source(1);

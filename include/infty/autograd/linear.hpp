@@ -67,20 +67,28 @@ void add_column_sums(Index rows, Index columns, const T* x, T* sums) {
   chosen_t<ComposedColumnSums<B>>::add(rows, columns, x, sums);
 }
 
-/// y (rows, out) = x (rows, in) Wᵀ + beta y, of a weight [out, in] in full or stored in bfloat16.
+/// y (rows, out) = x (rows, in) Wᵀ + beta y, whose rows are `leading` apart, of a weight [out, in]
+/// in full or stored in bfloat16.
 template <class B, class T>
 void weight_product(Index rows, const T* x, const Variable<T, B>& weight, T beta, T* y,
-                    bool roundable) {
+                    Index leading, bool roundable) {
   using Composed = ComposedStoredProduct<B>;
   const Index in = weight.dim(1), out = weight.dim(0);
   const Tensor<BFloat16, B>* const stored = weight.stored_in_bfloat16();
   if (!stored)
-    return product<B>(rows, out, in, false, true, x, weight.value().data(), beta, y, T(1),
-                      roundable);
+    return B::matmul({.m = rows,
+                      .n = out,
+                      .k = in,
+                      .a = {.leading = in},
+                      .b = {.leading = in, .transposed = true},
+                      .c = {.leading = leading},
+                      .roundable = roundable},
+                     T(1), x, weight.value().data(), beta, y);
   if constexpr (HasKernel<Composed> && std::is_same_v<T, float>)
     if (chosen_t<Composed>::takes(rows, in, roundable))
-      return chosen_t<Composed>::multiply(rows, out, in, x, stored->data(), beta, y, roundable);
-  Composed::multiply(rows, out, in, x, stored->data(), beta, y, roundable);
+      return chosen_t<Composed>::multiply(rows, out, in, x, stored->data(), beta, y, leading,
+                                          roundable);
+  Composed::multiply(rows, out, in, x, stored->data(), beta, y, leading, roundable);
 }
 
 /// y (rows, out) = x Wᵀ + b; no bias is empty.
@@ -94,7 +102,7 @@ void linear_forward(Index rows, const Variable<T, B>& x, const Variable<T, B>& w
     for_each_element<B>(rows, out,
                         [=] INFTY_HOST_DEVICE(Index i, Index j) { y[i * out + j] = b[j]; });
   }
-  weight_product(rows, x.value().data(), weight, biased ? T(1) : T(0), y, true);
+  weight_product(rows, x.value().data(), weight, biased ? T(1) : T(0), y, out, true);
 }
 
 /// dx = dy W, dW = dyᵀ x, db = sum of dy over the rows, of those that need a gradient.

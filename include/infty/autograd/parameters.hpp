@@ -125,7 +125,9 @@ Index set_requires_grad(L& layer, bool on, std::string_view part = "") {
 /// larger than the caches is up to twice as fast (docs/performance.md); several tokens at once take
 /// a little longer. The matrices are frozen; `set_requires_grad` has them in full again, rounded.
 /// A number of 3.4e38 or more is infinity. Returns how many bytes that saves, which the backend's
-/// pool gives back to the system when it is trimmed.
+/// pool gives back to the system when it is trimmed. A matrix that is read otherwise than by
+/// `linear`, `embedding` and `weighted_rows` is kept in full beside, once it has been: by
+/// `project_heads`, say, or where it is saved, copied or gone back through.
 ///
 ///     load_parameters("model.safetensors", model);
 ///     store_in_bfloat16(model);

@@ -16,11 +16,11 @@ struct ComposedStoredProduct {
   template <class Own = B>
   using Kernel = typename Own::FusedStoredProduct;
 
-  /// y (m, n) = x (m, k) W (n, k)ᵀ + beta y, as of weights in full that hold these numbers: some of
-  /// their rows are, at a time.
+  /// y (m, n) = x (m, k) W (n, k)ᵀ + beta y, whose rows are `leading` apart, as of weights in full
+  /// that hold these numbers: some of their rows are, at a time.
   template <class T>
   static void multiply(Index m, Index n, Index k, const T* x, const BFloat16* w, T beta, T* y,
-                       bool roundable) {
+                       Index leading, bool roundable) {
     constexpr Index most = Index{1} << 22;
     const Index columns = std::clamp<Index>(n, 1, std::max<Index>(1, most / std::max<Index>(k, 1)));
     Tensor<T, B> full(Shape{columns, k});
@@ -34,7 +34,7 @@ struct ComposedStoredProduct {
                  .k = k,
                  .a = {.leading = k},
                  .b = {.leading = k, .transposed = true},
-                 .c = {.leading = n},
+                 .c = {.leading = leading},
                  .roundable = roundable},
                 T(1), x, to, beta, y + first);
     }

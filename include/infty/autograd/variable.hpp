@@ -86,8 +86,9 @@ class Variable {
   Index size() const { return shape().size(); }
 
   /// Rounds the value to bfloat16 and keeps it in these two bytes a number, for all handles of this
-  /// variable; it needs no gradient then, and has none. `linear` and `embedding` read it as it is
-  /// stored. Any other operation has it in full, which is kept beside from then on.
+  /// variable; it needs no gradient then, and has none. `linear`, `embedding` and `weighted_rows`
+  /// read it as it is stored. Any other operation has it in full, a copy that is kept beside from
+  /// then on and not to be written.
   void store_in_bfloat16() {
     Body& of = body();
     if (of.stored) return;
@@ -186,7 +187,8 @@ class Variable {
     body_->row_grad.reset();
   }
 
-  /// Makes a variable of this memory that no gradient flows through.
+  /// Makes a variable of this memory that no gradient flows through; of numbers stored in bfloat16,
+  /// of these, as they are now.
   Variable detach() const {
     return stored_in_bfloat16() ? of_stored(body_->stored) : Variable(value());
   }
@@ -206,10 +208,10 @@ class Variable {
   template <class Other>
   Variable<T, Other> to() const {
     using There = Variable<T, Other>;
-    if (const auto* const stored = stored_in_bfloat16())
-      return There::of_stored(
-          std::make_shared<const typename There::Stored>(stored->template to<Other>()));
-    Variable<T, Other> out(value().template to<Other>(), requires_grad());
+    const auto* const stored = stored_in_bfloat16();
+    There out = stored ? There::of_stored(std::make_shared<const typename There::Stored>(
+                             stored->template to<Other>()))
+                       : There(value().template to<Other>(), requires_grad());
     if (grad_by_rows()) out.set_grad_by_rows(true);
     return out;
   }

@@ -38,8 +38,10 @@ struct EigenBackend {
   using FusedNearest = detail::FusedNearest;
   /// The fused kernel of `scaled_dot_product_attention`.
   using FusedPlainAttention = detail::FusedPlainAttention;
+#if !defined(__CUDACC__)
   /// The fused kernel of products with weights stored in bfloat16.
   using FusedStoredProduct = detail::FusedStoredProduct;
+#endif
   /// The fused kernel of `token_losses`.
   using FusedTokenLosses = detail::FusedTokenLosses;
   /// The fused kernel of a row of `top_k`.

@@ -17,9 +17,10 @@
 
 // Products of a few rows with weights that are stored in bfloat16: what a token costs is to read
 // these, and they are half of what floats are. They are met as they come, two in a word.
-namespace infty::detail {
+#if !defined( \
+    __CUDACC__)  // whose front end does not know `few_rows`' shuffles: it has the composition
 
-#if !defined(__CUDACC__)  // whose front end does not know `few_rows`' shuffles
+namespace infty::detail {
 
 /// Two numbers in bfloat16 as they are stored, in the bits of a float.
 struct StoredPairs {
@@ -59,25 +60,20 @@ struct StoredPairElements : StoredPairs, PairElements {
 };
 #endif
 
-#endif
-
 /// The kernel of `ComposedStoredProduct` for few rows, with the bits that this has of so many.
 struct FusedStoredProduct {
   /// Whether it takes m rows of k floats, which may be rounded if `roundable`.
   static bool takes(Index m, Index k, bool roundable) {
-#if defined(__CUDACC__)
-    return m < 0 && k < 0 && roundable;
-#else
     // Rows of an even length are words, whose lower half is the first number.
     return std::endian::native == std::endian::little && k > 0 && k % 2 == 0 && m > 0 &&
            m <= most_few_rows && (!rounds(roundable) || has_dot_instruction());
-#endif
   }
 
-  /// y (m, n) = x (m, k) W (n, k)ᵀ + beta y.
+  /// y (m, n) = x (m, k) W (n, k)ᵀ + beta y, whose rows are `leading` apart.
   static void multiply(Index m, Index n, Index k, const float* x, const BFloat16* w, float beta,
-                       float* y, bool roundable) {
-    const bool rounded = rounds(roundable);
+                       float* y, Index leading, bool roundable) {
+    if (n == 0) return;
+    const bool rounded = rounds(roundable) && has_dot_instruction();
     const Scratch<float> pairs(rounded ? m * k / 2 : 0);
     if (rounded) pairs_of(m, k, x, k, true, pairs.data());
     const Index columns = matmul_tiles(m, n, k, 1, false, true).cols;
@@ -86,24 +82,25 @@ struct FusedStoredProduct {
     parallel_for((n + columns - 1) / columns, grain, [&](Index begin, Index end) {
       const Index first = begin * columns, count = (std::min)(n, end * columns) - first;
       multiply_columns(rounded, m, count, k, rounded ? pairs.data() : x, w + first * k, beta,
-                       y + first, n);
+                       y + first, leading);
     });
   }
 
  private:
   static bool rounds(bool roundable) { return roundable && products() == Products::bfloat16; }
 
-  /// The same for n columns of y, whose rows are ldy apart.
+  /// The same for n columns of y, of pairs if `rounded`.
   static void multiply_columns([[maybe_unused]] bool rounded, Index m, Index n, Index k,
-                               const float* x, const BFloat16* w, float beta, float* y, Index ldy) {
+                               const float* x, const BFloat16* w, float beta, float* y,
+                               Index leading) {
 #if defined(INFTY_DOT_INSTRUCTION)
     if (rounded)
-      return few_rows_gemm<StoredPairElements>(m, n, k, 1.f, x, k / 2, w, k, beta, y, ldy);
+      return few_rows_gemm<StoredPairElements>(m, n, k, 1.f, x, k / 2, w, k, beta, y, leading);
 #endif
-#if !defined(__CUDACC__)
-    few_rows_gemm<StoredElements>(m, n, k, 1.f, x, k, w, k, beta, y, ldy);
-#endif
+    few_rows_gemm<StoredElements>(m, n, k, 1.f, x, k, w, k, beta, y, leading);
   }
 };
 
 }  // namespace infty::detail
+
+#endif

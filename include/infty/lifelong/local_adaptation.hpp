@@ -116,7 +116,7 @@ class LocalAdaptation {
   /// Begins again where the model is.
   void reset() {
     for (std::size_t i = 0; i < to_.size(); ++i)
-      to_[i].variable.value().copy_from(from_[i].variable.value());
+      to_[i].variable.value().copy_from(std::as_const(from_[i]).variable.value());
   }
 
   /// One step of gradient descent on the mean loss of examples and λ|W̃ - W|²; what is frozen in the

@@ -10,18 +10,11 @@ namespace infty::detail {
 template <class T, class B>
 void linear_columns(Index rows, const Variable<T, B>& x, const Variable<T, B>& weight,
                     const Variable<T, B>& bias, Index first, Index columns, T* y) {
-  const Index out = weight.dim(0), in = weight.dim(1);
+  const Index out = weight.dim(0);
   const T* const b = bias.value().data();
   for_each_element<B>(
       rows, out, [=] INFTY_HOST_DEVICE(Index i, Index j) { y[i * columns + first + j] = b[j]; });
-  B::matmul({.m = rows,
-             .n = out,
-             .k = in,
-             .a = {.leading = in},
-             .b = {.leading = in, .transposed = true},
-             .c = {.leading = columns},
-             .roundable = true},
-            T(1), x.value().data(), weight.value().data(), T(1), y + first);
+  weight_product(rows, x.value().data(), weight, T(1), y + first, columns, true);
 }
 
 /// The gradients of the above, where dy is that of all columns and `sums` what it sums to in each.

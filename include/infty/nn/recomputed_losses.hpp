@@ -18,7 +18,7 @@ Tensor<T, B> scores_of(const Variable<T, B>& x, const Variable<T, B>& weight,
   T* const to = scores.data();
   for_each_element<B>(rows, out,
                       [=] INFTY_HOST_DEVICE(Index i, Index j) { to[i * out + j] = b[j]; });
-  weight_product(rows, x.value().data() + begin * in, weight, T(1), to, false);
+  weight_product(rows, x.value().data() + begin * in, weight, T(1), to, out, false);
   return scores;
 }
 

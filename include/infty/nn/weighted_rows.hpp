@@ -21,16 +21,16 @@ INFTY_HOST_DEVICE void ask_for([[maybe_unused]] const T* x, [[maybe_unused]] Ind
 #endif
 }
 
-/// y[i, :] = sum over j of weights[i, j] table[list[i, j], :], for i < n, j < m; added to y if
-/// `add`.
-template <class B, class T>
+/// y[i, :] = sum over j of weights[i, j] table[list[i, j], :], for i < n, j < m, of a table's
+/// numbers as they are stored; added to y if `add`.
+template <class B, class T, class Stored>
 void sum_weighted_rows(Index n, Index m, Index width, const T* weights, const Index* list,
-                       const T* table, T* y, bool add = false) {
+                       const Stored* table, T* y, bool add = false) {
   if (many_threads<B>) {
     for_each_element<B>(n, width, [=] INFTY_HOST_DEVICE(Index i, Index column) {
       T sum = add ? y[i * width + column] : T(0);
       for (Index j = i * m; j < (i + 1) * m; ++j)
-        sum += weights[j] * table[list[j] * width + column];
+        sum += weights[j] * static_cast<T>(table[list[j] * width + column]);
       y[i * width + column] = sum;
     });
     return;
@@ -46,22 +46,24 @@ void sum_weighted_rows(Index n, Index m, Index width, const T* weights, const In
     for (; j + 4 <= end; j += 4) {
       for (Index next = j + 4; next < j + 8 && next < n * m; ++next)
         ask_for(table + list[next] * width, width);
-      const T *const a = table + list[j] * width, *const b = table + list[j + 1] * width,
-                     *const c = table + list[j + 2] * width, *const d = table + list[j + 3] * width;
+      const Stored *const a = table + list[j] * width, *const b = table + list[j + 1] * width,
+                          *const c = table + list[j + 2] * width,
+                          *const d = table + list[j + 3] * width;
       const T wa = weights[j], wb = weights[j + 1], wc = weights[j + 2], wd = weights[j + 3];
       for (Index column = 0; column < width; ++column) {
         T sum = out[column];
-        sum += wa * a[column];
-        sum += wb * b[column];
-        sum += wc * c[column];
-        sum += wd * d[column];
+        sum += wa * static_cast<T>(a[column]);
+        sum += wb * static_cast<T>(b[column]);
+        sum += wc * static_cast<T>(c[column]);
+        sum += wd * static_cast<T>(d[column]);
         out[column] = sum;
       }
     }
     for (; j < end; ++j) {
       const T weight = weights[j];
-      const T* const row = table + list[j] * width;
-      for (Index column = 0; column < width; ++column) out[column] += weight * row[column];
+      const Stored* const row = table + list[j] * width;
+      for (Index column = 0; column < width; ++column)
+        out[column] += weight * static_cast<T>(row[column]);
     }
   });
 }
@@ -111,8 +113,14 @@ Variable<T, B> weighted_rows(const Variable<T, B>& weights, const Tensor<Index, 
                           " at place ", wrong, ": rows must lie in [0, ", count, ")");
       });
   Variable<T, B> y(Tensor<T, B>(rows.shape().with(-1, width)));
-  detail::sum_weighted_rows<B>(n, m, width, weights.value().data(), list, table.value().data(),
-                               y.value().data());
+  const auto sum_rows_of = [&](const auto& numbers) {
+    detail::sum_weighted_rows<B>(n, m, width, weights.value().data(), list, numbers.data(),
+                                 y.value().data());
+  };
+  if (const auto* const stored = table.stored_in_bfloat16())
+    sum_rows_of(*stored);
+  else
+    sum_rows_of(table.value());
   return record(
       y,
       [weights, rows, table, n, m, width](const Tensor<T, B>& dy) {

@@ -70,7 +70,7 @@ class CheckpointLoader {
     for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
       const std::string own = prefix + name, stored = stored_name(file_, own);
       if (options.strict || (file_.has(stored) && !is_others(own, stored)))
-        stage(own, parameter.value());
+        stage(own, parameter);
       else
         report_.missing.push_back(own);
     });
@@ -221,6 +221,17 @@ class CheckpointLoader {
     place.data();  // memory that may not be written throws here, before anything is
     writes_.push_back(
         [to = place, from = file_.tensor<T, B>(stored)]() mutable { to.copy_from(from); });
+  }
+
+  /// Of a parameter: one that is stored in bfloat16 is in full when it is written, and no sooner.
+  template <class T, class B>
+  void stage(const std::string& name, Variable<T, B>& parameter) {
+    if (!parameter.stored_in_bfloat16()) return stage(name, parameter.value());
+    const std::string& stored = take(name);
+    file_.check_shape(stored, parameter.shape());
+    writes_.push_back([to = parameter, from = file_.tensor<T, B>(stored)]() mutable {
+      to.value().copy_from(from);
+    });
   }
 
   Index rows_of(const std::string& name) const {

@@ -22,7 +22,8 @@ class ShardStatistics {
  public:
   explicit ShardStatistics(const std::vector<NamedParameter<T, B>>& parameters) {
     for (const auto& parameter : parameters)
-      if (!parameter.variable.requires_grad() && parameter.variable.size() > 0)
+      if (!parameter.variable.requires_grad() && !parameter.variable.stored_in_bfloat16() &&
+          parameter.variable.size() > 0)
         own_.push_back({parameter.variable, parameter.variable.value().to_vector(), {}, 0});
   }
 
