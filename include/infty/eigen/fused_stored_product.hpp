@@ -16,9 +16,9 @@
 #include <infty/eigen/scratch.hpp>
 
 // Products of a few rows with weights that are stored in bfloat16: what a token costs is to read
-// these, and they are half of what floats are. They are met as they come, two in a word.
-#if !defined( \
-    __CUDACC__)  // whose front end does not know `few_rows`' shuffles: it has the composition
+// these, and they are half of what floats are. They are met as they come, two in a word. nvcc,
+// whose front end does not know the shuffles of `few_rows`, has the composition.
+#if !defined(__CUDACC__)
 
 namespace infty::detail {
 
