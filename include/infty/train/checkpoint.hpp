@@ -127,7 +127,7 @@ class CheckpointLoader {
         check_count(there, count);
         writes_.push_back([count, to = &member] { *to = count; });
       } else {
-        stage(stored, member);
+        stage(stored, Variable(member));
       }
     });
     if constexpr (requires { optimizer.each_passed_over([](const std::string&) {}); })
@@ -213,25 +213,15 @@ class CheckpointLoader {
     return file_.tensor<T, B>(name);
   }
 
+  /// What is stored in bfloat16 is in full when it is written, and no sooner.
   template <class T, class B>
-  void stage(const std::string& name, const Tensor<T, B>& like) {
+  void stage(const std::string& name, Variable<T, B> to) {
     const std::string& stored = take(name);
-    file_.check_shape(stored, like.shape());
-    Tensor<T, B> place = like;
-    place.data();  // memory that may not be written throws here, before anything is
+    file_.check_shape(stored, to.shape());
+    // Memory that may not be written throws here, before anything is.
+    if (!to.stored_in_bfloat16()) to.value().data();
     writes_.push_back(
-        [to = place, from = file_.tensor<T, B>(stored)]() mutable { to.copy_from(from); });
-  }
-
-  /// Of a parameter: one that is stored in bfloat16 is in full when it is written, and no sooner.
-  template <class T, class B>
-  void stage(const std::string& name, Variable<T, B>& parameter) {
-    if (!parameter.stored_in_bfloat16()) return stage(name, parameter.value());
-    const std::string& stored = take(name);
-    file_.check_shape(stored, parameter.shape());
-    writes_.push_back([to = parameter, from = file_.tensor<T, B>(stored)]() mutable {
-      to.value().copy_from(from);
-    });
+        [to, from = file_.tensor<T, B>(stored)]() mutable { to.value().copy_from(from); });
   }
 
   Index rows_of(const std::string& name) const {
