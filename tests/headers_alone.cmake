@@ -1,4 +1,5 @@
 # Compiles every header alone, and sees that each was: cmake -DBUILD=FOLDER -DFOLDER=FOLDER -DHEADERS=LIST -P
+cmake_minimum_required(VERSION 3.21)
 execute_process(COMMAND "${CMAKE_COMMAND}" --build "${BUILD}" --target headers_alone RESULT_VARIABLE status)
 if(status)
   message(FATAL_ERROR "A header does not compile alone")
