@@ -15,38 +15,30 @@ using infty::Index, infty::Tensor;
 namespace {
 
 template <class T>
-void few_rows(benchmark::State& run) {
+void time_products(benchmark::State& run, bool stored) {
   const Index m = run.range(0), n = run.range(1), k = run.range(2);
-  const auto bytes = static_cast<double>(n * k) * sizeof(T);
+  const auto bytes = static_cast<double>(n * k) * (stored ? sizeof(infty::BFloat16) : sizeof(T));
   constexpr double beyond_caches = 256 << 20;
-  std::vector<Tensor<T>> weights;
-  for (double held = 0; held < beyond_caches; held += bytes) weights.push_back(normal<T>({n, k}));
+  std::vector<infty::Variable<T>> weights;
+  for (double held = 0; held < beyond_caches; held += bytes) {
+    weights.emplace_back(normal<T>({n, k}));
+    if (stored) weights.back().store_in_bfloat16();
+  }
   const auto x = normal<T>({m, k});
   Tensor<T> y({m, n});
   against_copy(run, bytes * static_cast<double>(weights.size()), [&] {
     for (const auto& w : weights)
-      infty::detail::product<infty::EigenBackend>(m, n, k, false, true, x.data(), w.data(), T(0),
-                                                  y.data(), T(1), true);
+      infty::detail::weight_product(m, x.data(), w, T(0), y.data(), n, true);
   });
 }
 
-/// The same of weights that are stored in bfloat16, of which there are half as many bytes to read.
-void few_rows_stored(benchmark::State& run) {
-  const Index m = run.range(0), n = run.range(1), k = run.range(2);
-  const auto bytes = static_cast<double>(n * k) * sizeof(infty::BFloat16);
-  constexpr double beyond_caches = 256 << 20;
-  std::vector<infty::Variable<float>> weights;
-  for (double held = 0; held < beyond_caches; held += bytes) {
-    weights.emplace_back(normal<float>({n, k}));
-    weights.back().store_in_bfloat16();
-  }
-  const auto x = normal<float>({m, k});
-  Tensor<float> y({m, n});
-  against_copy(run, bytes * static_cast<double>(weights.size()), [&] {
-    for (const auto& w : weights)
-      infty::detail::weight_product(m, x.data(), w, 0.f, y.data(), n, true);
-  });
+template <class T>
+void few_rows(benchmark::State& run) {
+  time_products<T>(run, false);
 }
+
+/// The same of weights that are stored in bfloat16, of which there are half as many bytes to read.
+void few_rows_stored(benchmark::State& run) { time_products<float>(run, true); }
 
 /// The same of factors that are rounded to bfloat16 as they are read.
 void few_rows_rounded(benchmark::State& run) {
