@@ -6,7 +6,7 @@
 // must stay as large as it is, and a vector must take as much work at the end as at the beginning.
 // States of numbers of rows that cannot be must be refused.
 //
-//     endurance_family [--vectors N] [--only TEXT] [--limits]
+//     endurance_family [--vectors N] [--only TEXT] [--seed N] [--limits]
 //
 // `--only` takes the memories whose name has the text. `--limits` looks for the largest elements
 // that a memory as it is withstands, by powers of a thousand. Streams are rows of one state, but
@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -33,17 +34,22 @@ namespace endurance {
 using infty::Tensor;
 using Streams = std::vector<Stream>;
 
+/// Of what is random in the streams.
+std::uint64_t seed = 11;
+
 /// Vectors and words of one stream, one after the other.
 class Source {
  public:
-  Source(Stream stream, double most) : stream_(stream), most_(static_cast<float>(most)) {
-    for (float& v : first_) v = static_cast<float>(random_.normal());
+  Source(Stream stream, double most)
+      : stream_(stream), most_(static_cast<float>(most)), random_(seed) {
+    for (Vector& vector : fixed_)
+      for (float& v : vector) v = static_cast<float>(random_.normal());
   }
 
   /// Fills in the next vectors, [length, d], and words.
   void next(Index length, float* vectors, Index* tokens) {
     for (Index i = 0; i < length; ++i, ++at_) {
-      for (std::size_t j = 0; j < first_.size(); ++j) *vectors++ = element(j);
+      for (std::size_t j = 0; j < fixed_[0].size(); ++j) *vectors++ = element(j);
       *tokens++ = word();
     }
   }
@@ -53,9 +59,9 @@ class Source {
     const auto drawn = [&] { return static_cast<float>(random_.uniform() * 2 - 1); };
     switch (stream_) {
       case Stream::constant:
-        return first_[j];
+        return fixed_[0][j];
       case Stream::alternating:
-        return at_ % 2 == 0 ? first_[j] : -first_[j];
+        return at_ % 2 == 0 ? fixed_[0][j] : -fixed_[0][j];
       case Stream::zeros:
         return 0;
       case Stream::denormals:
@@ -64,6 +70,8 @@ class Source {
         return at_ % 509 == 0 ? most_ * drawn() : drawn();
       case Stream::large:
         return most_ * drawn();
+      case Stream::stretches:
+        return fixed_[stretch()][j];
       default:
         return static_cast<float>(random_.normal());
     }
@@ -71,13 +79,16 @@ class Source {
 
   Index word() {
     if (stream_ == Stream::constant || stream_ == Stream::zeros) return 1;
+    if (stream_ == Stream::stretches) return static_cast<Index>(stretch());
     return stream_ == Stream::alternating ? at_ % 2 : random_.below(words);
   }
+  std::size_t stretch() const { return static_cast<std::size_t>(at_ / 64) % fixed_.size(); }
 
   Stream stream_;
   float most_;
-  Random random_{11};
-  std::array<float, static_cast<std::size_t>(sizes.model_dim)> first_{};
+  Random random_;
+  using Vector = std::array<float, static_cast<std::size_t>(sizes.model_dim)>;
+  std::array<Vector, 4> fixed_{};
   Index at_ = 0;
 };
 
@@ -255,6 +266,8 @@ int main(int argc, char** argv) {
       limits = true;
     } else if (option == "--vectors" && i + 1 < argc) {
       vectors = std::atol(argv[++i]);
+    } else if (option == "--seed" && i + 1 < argc) {
+      endurance::seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (option == "--only" && i + 1 < argc) {
       only = argv[++i];
     } else {

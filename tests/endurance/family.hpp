@@ -35,10 +35,11 @@ enum class Stream {
   denormals,    ///< of elements of some 1e-40
   jumps,        ///< every 509th vector is as large as can be, the others are of size 1
   large,        ///< all vectors are
+  stretches,    ///< one of four vectors 64 times, then another: segments of vectors that are alike
   gates,        ///< random ones, and gates, rates and decays that know no doubt
 };
-inline constexpr std::array streams{"random",    "constant", "alternating", "zeros",
-                                    "denormals", "jumps",    "large",       "gates"};
+inline constexpr std::array streams{"random", "constant", "alternating", "zeros", "denormals",
+                                    "jumps",  "large",    "stretches",   "gates"};
 
 /// A memory in its place.
 struct Trial {

@@ -24,6 +24,22 @@ infty::Layers<infty::Block<Attention>> attention() {
   return stack_of(Attention({.capacity = 64}, sizes, Random(1)));
 }
 
+/// The memory of an Associative Recurrent Memory Transformer, as one that every vector is written
+/// to.
+struct Written : infty::AssociativeMemory<float> {
+  using infty::AssociativeMemory<float>::AssociativeMemory;
+  void write(State& state, const V& x, const infty::RowCounts&) const {
+    infty::AssociativeMemory<float>::write(state, x);
+  }
+};
+
+Layer associative_alone(const infty::AssociativeConfig& config) {
+  Direct<Written> alone{Written(config, sizes.model_dim, Random(7))};
+  Random random(3);
+  fill_uniform(alone.memory.value.weight.value(), -.25, .25, random);
+  return Layer(alone);
+}
+
 Layer associative(const infty::AssociativeConfig& config) {
   using Inner = infty::Block<Plain>;
   infty::Layers<infty::AssociativeLayer<Inner>> stack;
@@ -67,6 +83,10 @@ void add_decorators(Trials& trials) {
       {"associative, no mass", true,
        [] { return associative({.key_dim = 16, .unit_features = true, .denominator = false}); },
        1e18});
+  trials.push_back(
+      {"associative, by itself", true, [] { return associative_alone({.key_dim = 16}); }, 1e6});
+  trials.push_back({"associative, by itself, heads", true,
+                    [] { return associative_alone({.heads = 2, .key_dim = 16}); }, 1e6});
   add_memformer<infty::SlotWriter<float>>(trials, "Memformer");
   add_memformer<infty::GruSlotWriter<float>>(trials, "Memformer, GRU");
   trials.push_back({"joint slots", true,

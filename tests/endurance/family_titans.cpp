@@ -21,7 +21,8 @@ void add_titans(Trials& trials) {
   const infty::TitansConfig chunks{.chunk = 16, .weights_every = 16, .max_rate = most(16)};
   add_mixer<infty::Titans<float>>(trials, "Titans", {}, 1e30);
   add_mixer<infty::Titans<float>>(trials, "Titans, chunks",
-                                  {.chunk = 16, .weights_every = 64, .max_rate = most(64)}, 1);
+                                  {.chunk = 16, .weights_every = 64, .max_rate = most(64)}, 1,
+                                  {Stream::gates});
   // Steps that add up to any length, each chunk's shortened.
   add_mixer<infty::Titans<float>>(trials, "Titans, bounded",
                                   {.chunk = 16, .weights_every = 64, .max_surprise = 1}, 1e30);

@@ -36,7 +36,8 @@ std::vector<AssociativeConfig> all_forms() {
           {.key_dim = 4, .nu = 3, .correction = false},
           {.heads = 2, .key_dim = 6, .unit_features = true},
           {.heads = 3, .key_dim = 6, .nu = 1, .unit_features = true, .gating = true},
-          {.heads = 2, .key_dim = 4, .unit_features = true, .denominator = false}};
+          {.heads = 2, .key_dim = 4, .unit_features = true, .denominator = false},
+          {.heads = 2, .key_dim = 4, .bounded = false}};
 }
 
 /// A memory of vectors of 6, whose values are no zeros.
@@ -124,9 +125,30 @@ struct ByHand {
         out.push_back(written ? recall(phi(q, head), head, j) : 0);
     return out;
   }
+  /// 1 / max(1, c) of a head, by every pair of vectors.
+  double share(const Matrix& all, std::size_t head) const {
+    double most = 1;
+    const std::size_t gates = strength.size() / z.size();
+    for (const auto& x : all) {
+      double sum = 0;
+      for (const auto& y : all) {
+        const auto f = phi(times(key, x), head), g = phi(times(key, y), head);
+        const auto b = times(strength, y);
+        double beta = 0, product = 0;
+        for (std::size_t j = head * gates; j < (head + 1) * gates; ++j)
+          beta = std::max(beta, 1 / (1 + std::exp(-b[j] - bias[j])));
+        for (std::size_t i = 0; i < f.size(); ++i) product += f[i] * g[i];
+        sum += product * beta / (config.denominator ? mass(g, head) : 1);
+      }
+      most = std::max(most, sum);
+    }
+    return written && config.bounded ? 1 / most : 1;
+  }
   void write(const Matrix& all) {
     Matrix next_a = a, next_z = z;
     const std::size_t width = value.size() / z.size();
+    std::vector<double> shares;
+    for (std::size_t head = 0; head < z.size(); ++head) shares.push_back(share(all, head));
     for (const auto& x : all) {
       const auto k = times(key, x), v = times(value, x), b = times(strength, x);
       for (std::size_t head = 0; head < z.size(); ++head) {
@@ -139,7 +161,7 @@ struct ByHand {
           next_z[head][i] += gamma * f[i];
           for (std::size_t j = 0; j < width; ++j) {
             const std::size_t gate = config.gating ? head * width + j : head;
-            const double beta = 1 / (1 + std::exp(-b[gate] - bias[gate]));
+            const double beta = shares[head] / (1 + std::exp(-b[gate] - bias[gate]));
             next_a[head][i * width + j] +=
                 beta * f[i] * (v[head * width + j] - (written ? recall(f, head, j) : 0));
           }
@@ -215,9 +237,10 @@ TEMPLATE_LIST_TEST_CASE("AssociativeMemory: written and read as defined, in plai
 TEST_CASE("AssociativeMemory: gradients of parameters, vectors and the state") {
   for (const AssociativeConfig& config : associative_tests::all_forms()) {
     CAPTURE(config.heads, config.key_dim, config.correction, config.gating);
-    // Where nothing is held back by γ, which has no gradient on purpose.
+    // Where nothing is held back by γ and by `contracting_share`, which have no gradient on
+    // purpose.
     AssociativeConfig open = config;
-    open.correction = false;
+    open.correction = open.bounded = false;
     open.epsilon = .5;  // no small divisors, for which central differences are too coarse
     auto memory = associative_tests::memory<double>(open);
     Random random(infty::tests::seed);
@@ -276,6 +299,47 @@ TEST_CASE("AssociativeMemory: keeps to what every memory keeps to") {
     CHECK(bytes_of(state) == bytes);
     CHECK(is_finite(state));
   }
+}
+
+TEST_CASE("AssociativeMemory: segments of vectors that are alike do not make it grow") {
+  // No write leaves it larger than it was and what the same write leaves in a fresh one.
+  const auto size = [](const auto& state) {
+    double sum = 0;
+    for (const double x : state.memory.value().to_vector()) sum += x * x;
+    return std::sqrt(sum);
+  };
+  double largest_as_in_paper = 0;
+  for (AssociativeConfig config : associative_tests::all_forms())
+    for (const bool bounded : {true, false}) {
+      config.bounded = bounded;
+      CAPTURE(config.heads, config.key_dim, config.denominator, bounded);
+      const auto memory = associative_tests::memory<double>(config);
+      Random random(infty::tests::seed);
+      std::vector<Variable<double>> segments;
+      for (const Index length : {8, 8, 30}) {
+        const auto one = infty::tests::uniform_tensor<double>({1, 1, 6}, random, -3, 3);
+        Tensor<double> alike(Shape{1, length, 6});
+        for (Index i = 0; i < length; ++i)
+          alike.reshape({length, 6}).slice(i, i + 1).copy_from(one.reshape({1, 6}));
+        segments.emplace_back(alike);
+      }
+      auto state = memory.make_state(1);
+      for (std::size_t i = 0; i < 500; ++i) {
+        const auto& segment = segments[i % 7 % segments.size()];
+        const double before = size(state);
+        memory.write(state, segment);
+        if (!bounded) {
+          if (std::isfinite(size(state)))
+            largest_as_in_paper = std::max(largest_as_in_paper, size(state));
+          continue;
+        }
+        auto fresh = memory.make_state(1);
+        memory.write(fresh, segment);
+        REQUIRE(size(state) <= (before + size(fresh)) * (1 + 1e-12));
+      }
+      if (bounded) CHECK(is_finite(state));
+    }
+  CHECK(largest_as_in_paper > 1e30);
 }
 
 TEST_CASE("AssociativeMemory: a fresh one adds nothing until its values are learned") {

@@ -92,6 +92,7 @@ class ArmtReplay {
         .unit_features = file_.flag("normalize_features", false),
         .denominator = file_.flag("denominator", true),
         .gating = file_.flag("gating", false),
+        .bounded = false,
         .epsilon = file_.number("eps")};
     if (config.unit_features && file_.text("feature_eps", "none") != "none")
       config.feature_floor = file_.number("feature_eps");

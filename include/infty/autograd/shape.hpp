@@ -157,4 +157,20 @@ Variable<T, B> narrow(const Variable<T, B>& x, Index begin, Index end) {
       Unread(x));
 }
 
+namespace detail {
+
+/// [B, L, H D] -> [B, H, L, D], a copy.
+template <class T, class B>
+Variable<T, B> by_head(const Variable<T, B>& x, Index heads) {
+  return transpose(reshape(x, Shape{x.dim(0), x.dim(1), heads, x.dim(2) / heads}), 1, 2);
+}
+
+/// [B, H, L, D] -> [B, L, H D], a copy.
+template <class T, class B>
+Variable<T, B> side_by_side(const Variable<T, B>& x) {
+  return reshape(transpose(x, 1, 2), Shape{x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
+}
+
+}  // namespace detail
+
 }  // namespace infty

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,6 +18,15 @@ namespace infty {
 
 /// One number a row.
 using RowCounts = PoolVector<Index>;
+
+namespace detail {
+
+/// The largest of the counts, of which there is one at least.
+inline Index most_of(const RowCounts& counts) {
+  return *std::max_element(counts.begin(), counts.end());
+}
+
+}  // namespace detail
 
 /// What a row is called by the random numbers drawn for it; resetting a row keeps it.
 struct RowIds {

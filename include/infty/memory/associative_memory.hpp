@@ -23,10 +23,14 @@ struct AssociativeConfig {
   Index heads = 1;     ///< memories side by side, each with its slices of the maps (P, A: 1)
   Index key_dim = 64;  ///< of keys and queries before their features, of all heads (A's scripts)
   Index nu = 3;        ///< ν of the features, DPFP-ν (P, A)
-  bool correction = true;        ///< γ: of a key known already less comes to the mass (P)
-  bool unit_features = false;    ///< features of length 1 (E)
-  bool denominator = true;       ///< what is read is divided by its mass (P); E can do without
-  bool gating = false;           ///< a β for each dimension of the values, not one a head (E)
+  bool correction = true;      ///< γ: of a key known already less comes to the mass (P)
+  bool unit_features = false;  ///< features of length 1 (E)
+  bool denominator = true;     ///< what is read is divided by its mass (P); E can do without
+  bool gating = false;         ///< a β for each dimension of the values, not one a head (E)
+  /// Whether a segment's β are held to what the memory can take without growing, by
+  /// `contracting_share`. Without it, as in P, segments of vectors that are alike can be corrected
+  /// by more than they were off, again and again: two of these in turn double a memory each time.
+  bool bounded = true;
   double epsilon = 1e-5;         ///< beside masses (A); P has none
   double feature_floor = 1e-12;  ///< least length of features that are made 1 long (E)
 
@@ -126,10 +130,13 @@ class AssociativeMemory {
   void write(State& state, const V& x) const {
     check(state, x);
     const V phi = features(key, x);
-    const V beta = detail::by_head(sigmoid(strength.forward(x)), config_.heads);
+    V beta = detail::by_head(sigmoid(strength.forward(x)), config_.heads);
     V values = detail::by_head(value.forward(x), config_.heads);
     const bool fresh = is_fresh(state);
     if (!fresh) values = values - recall(state, phi);
+    if (!fresh && config_.bounded)
+      beta = beta * V(contracting_share(phi.value(), beta.value(), state.mass.value(),
+                                        fresh_rows(state), config_.epsilon));
     State next = state;
     next.memory = associative_write(state.memory, phi, beta * values);
     if (config_.denominator) {

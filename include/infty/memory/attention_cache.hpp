@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -87,7 +86,7 @@ class HeldKeys {
   /// Has keys and values stand for the memory as it is `now`.
   void stand_for(const RowSequences<T, Backend>& now) {
     vectors_ = Snapshot(now.vectors);
-    longest_ = *std::max_element(now.length.begin(), now.length.end());
+    longest_ = most_of(now.length);
   }
 
   bool holds(const RowSequences<T, Backend>& past, Index longest, const Maps& attention,

@@ -174,7 +174,7 @@ class CompressiveMemory {
   Seen look(State& state, const V& x, const Norm& norm) const {
     RowCounts held = state.memory.length;
     for (std::size_t row = 0; row < held.size(); ++row) held[row] += state.compressed.length[row];
-    const Index past = most_of(held), K = past + x.dim(1);
+    const Index past = detail::most_of(held), K = past + x.dim(1);
     const auto encoding = attention.encoding(most_seen() + x.dim(1));
     const Index longest = encoding.dim(0);
     // A row's compressed vectors stand right before its others, however many these are.
@@ -194,8 +194,8 @@ class CompressiveMemory {
       return seen;
     }
     auto& [memory, compressed, positions] = state.cache;
-    memory.hold(state.memory, most_of(state.memory.length), attention, norm);
-    compressed.hold(state.compressed, most_of(state.compressed.length), attention, norm);
+    memory.hold(state.memory, detail::most_of(state.memory.length), attention, norm);
+    compressed.hold(state.compressed, detail::most_of(state.compressed.length), attention, norm);
     const V normed = norm(x);
     const RowCounts length(held.size(), x.dim(1));
     seen.own_keys = {attention.key.forward(normed).value(), length};
@@ -205,10 +205,6 @@ class CompressiveMemory {
     seen.values = concat(joined(compressed.values(), memory.values()), V(seen.own_values.vectors));
     seen.positions = positions.last(K, encoding, attention);
     return seen;
-  }
-
-  static Index most_of(const RowCounts& counts) {
-    return *std::max_element(counts.begin(), counts.end());
   }
 
   /// Shows what words read of all that is held, by its kind.

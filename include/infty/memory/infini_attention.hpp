@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <infty/autograd/activations.hpp>
+#include <infty/autograd/shape.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/state.hpp>
 #include <infty/memory/fifo.hpp>
@@ -174,7 +175,7 @@ class InfiniAttention {
     RowCounts length;
     V keys, values;
 
-    Index longest() const { return *std::max_element(length.begin(), length.end()); }
+    Index longest() const { return detail::most_of(length); }
     void keep_longest() {
       const Index all = keys.dim(1), begin = all - longest();
       keys = narrow(keys, begin, all);

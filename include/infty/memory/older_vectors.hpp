@@ -66,10 +66,6 @@ class InFront {
   }
 
  private:
-  static Index most_of(const RowCounts& counts) {
-    return *std::max_element(counts.begin(), counts.end());
-  }
-
   const V& older_;
   const RowCounts& own_;
   RowCounts both_;  // of every row, where any has older ones

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <infty/autograd/activations.hpp>
+#include <infty/autograd/shape.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/needs.hpp>
 #include <infty/memory/ops/faded_sum.hpp>
@@ -183,11 +184,6 @@ class TitansMemory {
         "]");
   }
 
-  /// [B, n, H D] -> [B, H, n, D].
-  V split(const V& x) const {
-    return transpose(reshape(x, Shape{x.dim(0), x.dim(1), config_.heads, config_.head_dim}), 1, 2);
-  }
-
   /// first + moved, of every layer.
   Weights moved(const Weights& by) const {
     Weights all;
@@ -205,7 +201,7 @@ class TitansMemory {
   /// Prepared queries [B, Q, H D] -> [B, Q, H D].
   V ask(const Weights& now, const V& queries) const {
     if (queries.dim(1) == 0) return queries;
-    return reshape(transpose(network(now, split(queries)), 1, 2), queries.shape());
+    return detail::side_by_side(network(now, detail::by_head(queries, config_.heads)));
   }
 
   V combined(const V& answers) const {
@@ -284,13 +280,14 @@ class TitansMemory {
                  const detail::RowChunks& chunks) const {
     const Index C = config_.chunk, every = config_.weights_every, batch = now[0].dim(0),
                 heads = config_.heads;
-    const auto of_chunk = [&](const V& x) { return narrow(x, j * C, (j + 1) * C); };
+    const auto of_chunk = [&](const V& x) {
+      return detail::by_head(narrow(x, j * C, (j + 1) * C), heads);
+    };
     const auto of_mean = [&](const V& x) {
       return reshape(narrow(x, j, j + 1), Shape{batch, heads, 1, 1});
     };
-    Weights gradient = network_gradient(
-        base.empty() ? now : base, split(of_chunk(taught.keys)), split(of_chunk(taught.values)),
-        reshape(transpose(of_chunk(taught.steps), 1, 2), Shape{batch, heads, C, 1}));
+    Weights gradient = network_gradient(base.empty() ? now : base, of_chunk(taught.keys),
+                                        of_chunk(taught.values), of_chunk(taught.steps));
     if (config_.max_surprise > 0)
       for (V& each : gradient) each = shortened(each, config_.max_surprise);
     const V stays = of_mean(taught.stays);

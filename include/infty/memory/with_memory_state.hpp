@@ -70,7 +70,7 @@ RowSequences<T, B> take_sequences(RowSequences<T, B>& held, const RowCounts& row
     RowCounts length = held.length;
     for (std::size_t row = 0; row < rows.size(); ++row)
       if (rows[row] != taken) length[row] = 0;
-    const Index longest = *std::max_element(length.begin(), length.end());
+    const Index longest = most_of(length);
     return RowSequences<T, B>{right_aligned(held.vectors, nothing, nothing.length, length, longest),
                               length};
   };
@@ -88,7 +88,7 @@ void append(RowSequences<T, B>& held, RowSequences<T, B> added) {
   }
   RowCounts length = held.length;
   for (std::size_t row = 0; row < length.size(); ++row) length[row] += added.length[row];
-  const Index longest = *std::max_element(length.begin(), length.end());
+  const Index longest = most_of(length);
   held = {right_aligned(held.vectors, added, RowCounts(length.size(), 0), length, longest), length};
 }
 

@@ -214,6 +214,7 @@ void describe(AssociativeConfig& c, See&& see) {
   see("unit_features", c.unit_features, "features are of length 1");
   see("denominator", c.denominator, "what is read is divided by its mass");
   see("gating", c.gating, "what is written is weighed by dimension, not by head");
+  see("bounded", c.bounded, "a segment writes no more than the memory takes without growing");
   see("epsilon", c.epsilon, "beside masses");
   see("feature_floor", c.feature_floor, "least length of features that are made 1 long");
 }

@@ -32,7 +32,10 @@ TEMPLATE_LIST_TEST_CASE("associative: read, written and counted as in plain loop
   const auto z = uniform_tensor<T>({b, h, f}, random, -.4, 1.5);
   const auto share = uniform_tensor<T>({b, h, l, 1}, random);
   const auto fresh = Tensor<Index, B>::from({b}, {0, 1});
-  std::vector<double> read, sums, written, mass, counted, gamma;
+  const auto beta = uniform_tensor<T>({b, h, l, 2}, random, 0, 1),
+             positive = uniform_tensor<T>({b, h, l, f}, random, 0, 1),
+             filled = uniform_tensor<T>({b, h, f}, random, 0, 4);
+  std::vector<double> read, sums, written, mass, counted, gamma, taken;
   for (Index i = 0; i < b * h; ++i) {
     const auto at = [](const Tensor<T>& x, Index j) { return static_cast<double>(x.data()[j]); };
     for (Index t = 0; t < l; ++t) {
@@ -51,6 +54,21 @@ TEMPLATE_LIST_TEST_CASE("associative: read, written and counted as in plain loop
       }
       gamma.push_back(i >= h ? 1 : std::clamp(1 - (total + .1) / (size + .3), 0., 1.));
     }
+    double most = 1;
+    for (Index t = 0; t < l; ++t) {
+      double row = 0;
+      for (Index s = 0; s < l; ++s) {
+        double total = 0, product = 0;
+        for (Index k = 0; k < f; ++k) {
+          total += at(positive, (i * l + s) * f + k) * at(filled, i * f + k);
+          product += at(positive, (i * l + s) * f + k) * at(positive, (i * l + t) * f + k);
+        }
+        row += product * std::max(at(beta, (i * l + s) * 2), at(beta, (i * l + s) * 2 + 1)) /
+               (total + .1);
+      }
+      most = std::max(most, row);
+    }
+    taken.push_back(i >= h ? 1 : 1 / most);
     for (Index k = 0; k < f; ++k) {
       double all = at(z, i * f + k), weighed = all;
       for (Index t = 0; t < l; ++t) {
@@ -79,6 +97,11 @@ TEMPLATE_LIST_TEST_CASE("associative: read, written and counted as in plain loop
   CHECK(error(infty::new_share(on(z).value(), on(phi).value(), fresh, .1, .3).to_vector(), gamma) <
         allowed);
   CHECK(std::count(gamma.begin(), gamma.begin() + h * l, 0.) > 0);  // the clip is tried
+  CHECK(error(infty::contracting_share(on(positive).value(), on(beta).value(), on(filled).value(),
+                                       fresh, .1)
+                  .to_vector(),
+              taken) < allowed);
+  CHECK(std::count(taken.begin(), taken.begin() + h, 1.) < h);
 }
 
 TEST_CASE("associative: gradients") {
@@ -121,4 +144,13 @@ TEST_CASE("associative: shapes that do not fit") {
   CHECK_THROWS_AS(mass_write(z, phi, zeros({2, 2, 3, 2}).value()), infty::ShapeError);
   CHECK_THROWS_AS(infty::new_share(z.value(), phi.value(), Tensor<Index>::zeros({3}), 1, 1),
                   infty::ShapeError);
+  const auto rows = Tensor<Index>::zeros({2});
+  CHECK_THROWS_AS(infty::contracting_share(phi.value(), a.value(), z.value(), rows, 1),
+                  infty::ShapeError);
+  CHECK_THROWS_AS(
+      infty::contracting_share(phi.value(), phi.value(), zeros({2, 2, 3}).value(), rows, 1),
+      infty::ShapeError);
+  CHECK_THROWS_AS(
+      infty::contracting_share(phi.value(), phi.value(), z.value(), Tensor<Index>::zeros({3}), 1),
+      infty::ShapeError);
 }

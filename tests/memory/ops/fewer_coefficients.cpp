@@ -20,7 +20,6 @@ using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
-using infty::tests::seed;
 using infty::tests::uniform_tensor;
 
 TEMPLATE_LIST_TEST_CASE("fewer_coefficients: of each width by a plain loop", "",
@@ -28,7 +27,7 @@ TEMPLATE_LIST_TEST_CASE("fewer_coefficients: of each width by a plain loop", "",
   using T = typename TestType::T;
   using B = typename TestType::B;
   const Index batch = GENERATE(1, 3), widths = GENERATE(1, 2, 3), M = 4, n = 5, d = GENERATE(1, 6);
-  Random random(seed);
+  Random random(infty::tests::seed);
   const auto C = uniform_tensor<T>({M, n}, random);
   const auto given = uniform_tensor<T>({batch, n * widths, d}, random);
   for (Index i = 0; i < widths; ++i) {
@@ -49,7 +48,7 @@ TEMPLATE_LIST_TEST_CASE("fewer_coefficients: of each width by a plain loop", "",
 }
 
 TEST_CASE("fewer_coefficients: gradients") {
-  Random random(seed);
+  Random random(infty::tests::seed);
   const auto C = uniform_tensor<double>({4, 3}, random);
   const auto given = infty::tests::uniform_variable<double>({2, 6, 3}, random);
   const auto loss = [&] {
@@ -101,7 +100,7 @@ TEMPLATE_LIST_TEST_CASE(
     infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  Read<T, B> read{Random(seed)};
+  Read<T, B> read{Random(infty::tests::seed)};
   REQUIRE(!infty::fewer_gaussians<B>(read.psi).empty());
   std::vector<std::vector<T>> found;
   for (const bool by_fewer : {false, true}) {

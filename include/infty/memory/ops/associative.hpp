@@ -21,18 +21,6 @@ struct Denominator {
 
 namespace detail {
 
-/// [B, L, H D] -> [B, H, L, D], a copy.
-template <class T, class B>
-Variable<T, B> by_head(const Variable<T, B>& x, Index heads) {
-  return transpose(reshape(x, Shape{x.dim(0), x.dim(1), heads, x.dim(2) / heads}), 1, 2);
-}
-
-/// [B, H, L, D] -> [B, L, H D], a copy.
-template <class T, class B>
-Variable<T, B> side_by_side(const Variable<T, B>& x) {
-  return reshape(transpose(x, 1, 2), Shape{x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
-}
-
 /// y [..., V] over max(mass, floor) + epsilon, mass [..., 1].
 template <class T, class B>
 Variable<T, B> over_mass(const Variable<T, B>& x, const Variable<T, B>& mass,
@@ -201,6 +189,62 @@ Tensor<T, B> new_share(const Tensor<T, B>& mass, const Tensor<T, B>& features,
     const T gamma = T(1) - (known + above) / (whole + below);
     const T held = gamma > T(0) ? (gamma < T(1) ? gamma : T(1)) : T(0);
     to[i] = unwritten[i / (heads * length)] == 1 ? T(1) : held;
+  });
+  return share;
+}
+
+/// How much of a segment's delta rule a memory can take and not grow by it: 1 / max(1, c), where
+/// c = max_t φ_tᵀ Σ_s w_s φ_s, w = β / (z φ + epsilon), is at least the largest eigenvalue of
+/// Σ w φ φᵀ, which the write takes off the memory: the row sums of w_s φ_tᵀφ_s, none of them
+/// negative, are above its spectral radius. Above 1 a key of which several vectors are alike is
+/// corrected beyond what it should hold, above 2 by more than it was off. 1 in rows that are fresh.
+/// No gradient flows through it.
+/// @param features   φ >= 0, [B, H, L, F]
+/// @param strengths  β, [B, H, L, W]; the largest of a vector counts
+/// @param mass       z, [B, H, F], or of no elements where nothing is divided by it
+/// @param fresh      [B], 1 where nothing was written yet, else 0
+/// @return           [B, H, 1, 1]
+/// @throws infty::ShapeError
+template <class T, class B>
+Tensor<T, B> contracting_share(const Tensor<T, B>& features, const Tensor<T, B>& strengths,
+                               const Tensor<T, B>& mass, const Tensor<Index, B>& fresh,
+                               double epsilon) {
+  const char* const op = "contracting_share";
+  const bool divided = mass.size() > 0;
+  const Shape& shape = features.shape();
+  if (divided) detail::require_mass(op, shape, Variable<T, B>(mass));
+  require<ShapeError>(shape.rank() == 4 && strengths.shape().rank() == 4 &&
+                          strengths.shape().with(3, 0) == shape.with(3, 0) &&
+                          fresh.shape() == Shape{shape[0]},
+                      op, "features are ", shape, ", strengths ", strengths.shape(), ", fresh is ",
+                      fresh.shape(), ": they must be [B, H, L, F], [B, H, L, W] and [B]");
+  const Index heads = shape[1], length = shape[2], width = shape[3], each = strengths.dim(3);
+  Tensor<T, B> weights(Shape{shape[0], heads, 1, length}), share(Shape{shape[0], heads, 1, 1});
+  const T *const z = mass.data(), *const f = features.data(), *const beta = strengths.data();
+  const T above = static_cast<T>(epsilon);
+  T* const w = weights.data();
+  B::for_each_row(shape[0] * heads * length, 2 * (width + each), [=] INFTY_HOST_DEVICE(Index i) {
+    const T *const phi = f + i * width, *const of_head = z + (divided ? i / length * width : 0);
+    T largest = T(0);
+    for (Index j = i * each; j < (i + 1) * each; ++j)
+      largest = beta[j] > largest ? beta[j] : largest;
+    w[i] =
+        !divided
+            ? largest
+            : largest /
+                  (detail::row_sum<T>(width, [=](Index j) { return of_head[j] * phi[j]; }) + above);
+  });
+  const Variable<T, B> phi(features);
+  const auto sum = matmul(Variable<T, B>(weights), phi).value();
+  const Tensor<T, B> rows =
+      matmul(phi, Variable<T, B>(sum.reshape(Shape{shape[0], heads, width, 1}))).value();
+  const T* const c = rows.data();
+  const Index* const unwritten = fresh.data();
+  T* const to = share.data();
+  B::for_each_row(shape[0] * heads, length, [=] INFTY_HOST_DEVICE(Index i) {
+    T most = T(1);
+    for (Index t = i * length; t < (i + 1) * length; ++t) most = c[t] > most ? c[t] : most;
+    to[i] = unwritten[i / heads] == 1 ? T(1) : T(1) / most;
   });
   return share;
 }
