@@ -31,6 +31,7 @@ inline support::Training training_of(const Run& run, const Settings& s, const Ta
                              .unfinished = unfinished.path,
                              .epoch = std::ssize(lessons_of(task)),
                              .enough = task.enough};
+  if (support::has_product_keys(run.memory)) training.values_rate = s.values_rate;
   training.trainer.adam.learning_rate = run.rate;
   training.trainer.save_every = unfinished.saving.every;
   training.trainer.save_minutes = unfinished.saving.minutes;

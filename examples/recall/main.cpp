@@ -137,8 +137,8 @@ bool compare(const Settings& s, const Options& options) {
   std::optional<support::Lock> lock;  // of the first rank, for it alone writes what is of all runs
   if (options.share.first()) lock.emplace(support::Lock::folder(options.out));
   support::require_same_settings("recall", s, options.out,
-                                 {"memories", "tasks", "lengths", "rates", "taus", "seeds",
-                                  "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"});
+                                 {"memories", "tasks", "lengths", "rates", "mqar-mix-rates", "taus",
+                                  "seeds", "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"});
   Results results(options.out / "runs");
   results.make();
   support::LeaveMark mark(options.share, options.out / "runs");

@@ -29,6 +29,7 @@ inline Settings published(Settings s) {
   s.model.pre_norm = true;
   s.model.embedding_deviation = .02;
   s.rates = {1e-4, 4.6415888e-4, 2.1544347e-3, 1e-2};
+  s.mqar_mix_rates = {1e-3, 3.1622777e-3, 1e-2, 3.1622777e-2};
   return s;
 }
 
@@ -109,7 +110,7 @@ inline Task mqar_task(const Settings& s, Index length) {
 inline Task mqar_mix_task(const Settings& s) {
   const Index all = s.mqar_examples, some = all > 0 ? all / 5 + (all % 5 > 0) : 0;
   const Index each = s.zoology ? 1000 : 0;
-  return mqar_of(s, "mqar mix", mqar_mix_vocabulary(s),
+  return mqar_of(s, mqar_mix, mqar_mix_vocabulary(s),
                  {{64, 4, all}, {128, 8, some}, {256, 16, some}, {256, 32, some}, {256, 64, some}},
                  {{64, 4, each},
                   {64, 8, each},

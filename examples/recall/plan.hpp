@@ -83,7 +83,7 @@ inline std::vector<Planned> planned(const Settings& s, const std::vector<Task>& 
   for (const Task& task : tasks)
     for (const std::string& memory : s.memories) {
       if (choosing) {
-        for (const Try& tried : tries_of(s, memory))
+        for (const Try& tried : tries_of(s, task.name, memory))
           plan(task, {task.name, tried.memory, s.bytes, tried.rate, s.seeds.front()});
         continue;
       }

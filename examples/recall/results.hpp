@@ -25,7 +25,7 @@ class Results : public support::FinishedRuns<Cell> {
   /// What, of all that was tried with the first seed, had the best accuracy on the sequences for
   /// choosing, at the size of the table.
   Try best(const Settings& s, const std::string& task, const std::string& word) const {
-    const auto tries = tries_of(s, word);
+    const auto tries = tries_of(s, task, word);
     const Cell* best = nullptr;
     for (const Try& tried : tries) {
       const Cell* const cell = find({task, tried.memory, s.bytes, tried.rate, s.seeds.front()});
@@ -36,7 +36,7 @@ class Results : public support::FinishedRuns<Cell> {
 
   /// Whether that can be chosen: all have been tried.
   bool all_tried(const Settings& s, const std::string& task, const std::string& word) const {
-    return std::ranges::all_of(tries_of(s, word), [&](const Try& tried) {
+    return std::ranges::all_of(tries_of(s, task, word), [&](const Try& tried) {
       return find({task, tried.memory, s.bytes, tried.rate, s.seeds.front()}) != nullptr;
     });
   }

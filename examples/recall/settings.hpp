@@ -21,6 +21,9 @@ using infty::Index;
 /// eyes. All others read in segments.
 inline const std::string control = "attention";
 
+/// The name of the task of mixed lengths.
+inline const std::string mqar_mix = "mqar mix";
+
 /// The words of which a tau is chosen, as the rate is; it contracts to that.
 inline const std::vector<std::string> swept{"infty-tau", "infty-sticky-tau"};
 
@@ -77,8 +80,8 @@ struct Settings {
   double kl_weight = 1e-6;
 
   Index batch = 16, steps = 800, warmup = 50;
-  std::vector<double> rates{1e-3, 3e-3, 1e-2, 3e-2};
-  double clip = 1;
+  std::vector<double> rates{1e-3, 3e-3, 1e-2, 3e-2}, mqar_mix_rates;
+  double clip = 1, values_rate = 1e-3;
   std::string products = support::products_now();
   std::vector<std::uint64_t> seeds{1, 2, 3};
   Index evaluation_sequences = 256;
@@ -112,6 +115,7 @@ void each_setting(Settings& s, See&& see) {
       "recall", "sorting", "mqar", "mqar-mix", "needle");
   see(run, "curve-bytes", s.curve_bytes, "that it has points for");
   see(run, "rates", s.rates, "learning rates that every memory is tried with");
+  see(run, "mqar-mix-rates", s.mqar_mix_rates, "those for mqar-mix, if not the same");
   see(run, "taus", s.taus, "that infty-tau and infty-sticky-tau are tried with, each at each rate");
   see(run, "seeds", s.seeds, "of weights and sequences; rates and taus are tried with the first");
 
@@ -136,7 +140,8 @@ void each_setting(Settings& s, See&& see) {
   see(task, "zoology", s.zoology,
       "multi-query recall as its authors had it: 8,192 tokens, 100,000 examples, width 64, one "
       "head, "
-      "their rates, unless other options say otherwise, and their batches and 64 epochs");
+      "their rates and those of their mixture, unless other options say otherwise, and their "
+      "batches and 64 epochs");
   see(task, "needle-keys", s.needle_keys, "different keys of the needle task");
   see(task, "needle-values", s.needle_values, "different values");
   see(task, "needle-fillers", s.needle_fillers, "different tokens between facts and question");
@@ -166,6 +171,7 @@ void each_setting(Settings& s, See&& see) {
   see(training, "steps", s.steps, "in all");
   see(training, "warmup", s.warmup, "steps in which the rate rises; then it falls to 0");
   see(training, "clip", s.clip, "greatest global norm of the gradients");
+  see(training, "values-rate", s.values_rate, support::values_rate_help);
   support::each_products_setting(training, s.products, see);
   see(training, "evaluation-sequences", s.evaluation_sequences,
       "to choose a rate by, and as many others to report");
@@ -179,6 +185,8 @@ inline void validate(const Settings& s) {
   support::require_some_once("recall", "curve-tasks", s.curve_tasks);
   support::require_some_once("recall", "curve-bytes", s.curve_bytes);
   support::require_some_once("recall", "rates", s.rates);
+  if (!s.mqar_mix_rates.empty())
+    support::require_some_once("recall", "mqar-mix-rates", s.mqar_mix_rates);
   support::require_some_once("recall", "taus", s.taus);
   support::require_some_once("recall", "seeds", s.seeds);
   support::require_some_once("recall", "lengths", s.lengths);

@@ -163,10 +163,12 @@ if(NOT points EQUAL wanted)
   message(FATAL_ERROR "needle.csv has ${points} lines, not ${wanted}:\n${lines}")
 endif()
 
-run(0 mix ${shape} --memories xl --tasks mqar-mix --rates 1e-2 --seeds 4 --curve-tasks mqar-mix
-    --curve-bytes 384 --out mix)
-if(NOT mix MATCHES "\\| mqar mix \\|" OR NOT EXISTS "${FOLDER}/mix/curves.csv")
-  message(FATAL_ERROR "the mixture of lengths:\n${mix}")
+run(0 mix ${shape} --memories xl --tasks mqar-mix,copy --rates 1e-2 --mqar-mix-rates 2e-2 --seeds 4
+    --curve-tasks mqar-mix --curve-bytes 384 --out mix)
+file(GLOB runs RELATIVE "${FOLDER}/mix/runs" "${FOLDER}/mix/runs/*.json")
+if(NOT mix MATCHES "\\| mqar mix \\|" OR NOT EXISTS "${FOLDER}/mix/curves.csv" OR
+   NOT "${runs}" STREQUAL "copy-5-xl-384-0.01-4.json;mqar-mix-xl-384-0.02-4.json")
+  message(FATAL_ERROR "the mixture of lengths: ${runs}\n${mix}")
 endif()
 
 # The authors' settings are defaults: what is said beside them counts.
@@ -178,6 +180,9 @@ string(JSON layers GET "${settings}" layers)
 string(JSON rates LENGTH "${settings}" rates)
 if(NOT "${heads} ${layers} ${rates}" STREQUAL "1 1 1")
   message(FATAL_ERROR "--zoology beside other options: heads, layers, rates are ${heads}, ${layers}, ${rates}")
+endif()
+if(NOT settings MATCHES "\"mqar-mix-rates\": \\[[ \n]*0\\.001,[ \n]*0\\.0031622777,[ \n]*0\\.01,[ \n]*0\\.031622777[ \n]*\\]")
+  message(FATAL_ERROR "--zoology has not the mixture's rates of its authors:\n${settings}")
 endif()
 
 # Feeds are so wide that models have as many parameters, but for half of what a unit has, 17.

@@ -48,11 +48,17 @@ inline double tau_of(const Settings& s, const std::string& memory) {
   return s.long_term.tau;
 }
 
-/// All that is tried of a word.
-inline std::vector<Try> tries_of(const Settings& s, const std::string& word) {
+/// The learning rates that are tried for a task.
+inline const std::vector<double>& rates_of(const Settings& s, const std::string& task) {
+  return task == mqar_mix && !s.mqar_mix_rates.empty() ? s.mqar_mix_rates : s.rates;
+}
+
+/// All that is tried of a word for a task.
+inline std::vector<Try> tries_of(const Settings& s, const std::string& task,
+                                 const std::string& word) {
   std::vector<Try> all;
   for (const std::string& memory : memories_of(s, word))
-    for (const double rate : s.rates) all.push_back({memory, rate});
+    for (const double rate : rates_of(s, task)) all.push_back({memory, rate});
   return all;
 }
 

@@ -30,6 +30,7 @@ struct Training {
   std::filesystem::path unfinished;  ///< its checkpoint until it is finished
   Index epoch = 1;                   ///< steps
   double enough = 1;                 ///< an epoch that ends above this accuracy is the last one
+  double values_rate = 0;            ///< of product keys' values, fixed; 0: that of all others
 };
 
 /// Trains a model, from its checkpoint on if there is one. questions(step) are those of a step; the
@@ -40,6 +41,7 @@ template <class Ask, class Accuracy, class Done>
 Behind train(Model& model, const Training& training, Ask&& questions, Accuracy&& accuracy,
              Done&& done) {
   infty::Trainer trainer(model.named_parameters(), training.trainer);
+  if (training.values_rate > 0) trainer.fix_rate(product_key_values, training.values_rate);
   infty::Random dropout(training.seed, 3);
   const Index steps = training.trainer.steps;
   ObjectiveConfig config = training.objective;

@@ -50,6 +50,14 @@ inline const std::vector<std::string> feed_names{"plain", "product-keys", "memor
 inline const std::vector<std::string> token_names{"none", "memory", "recurrent", "associative",
                                                   "titans-front"};
 
+/// Whether a feed is a product-key memory, and the names of the parameters that are its values.
+inline bool has_product_keys(const std::string& feed) {
+  return feed == "product-keys" || feed == "memory-plus";
+}
+inline constexpr const char* product_key_values = ".feed.values";
+inline constexpr const char* values_rate_help =
+    "of product keys' values, fixed, their gradients clipped apart; 0: as all others";
+
 /// Whether a memory is Infini-attention's, which writes by the delta rule or adds what comes.
 inline bool is_infini(const std::string& memory) {
   return memory == "infini" || memory == "infini-linear";

@@ -195,6 +195,7 @@ Range<T> range_of(std::string_view name) {
       {"pretrain-rate", positive},
       {"last-rate", not_negative},
       {"memory-rate", not_negative},
+      {"mqar-mix-rates", positive},
       {"power", {.01, 100}},  // where shares of a past in double are neither 0 nor 1
       {"powers", {0, 100}},
       {"rate", not_negative},
@@ -206,6 +207,7 @@ Range<T> range_of(std::string_view name) {
       {"taus", inside},
       {"temperature", not_negative},
       {"top-p", {0, 1, true}},
+      {"values-rate", not_negative},
       {"variance-floor", positive},
       {"weight-decay", not_negative},
       {"class-share", {0, 1}},

@@ -157,6 +157,17 @@ TEST_CASE("Model::objective: the gradient of the mean over segments, on one tape
     CHECK(replayed.next[i] == Approx(taped.next[i]).epsilon(1e-3));
 }
 
+TEST_CASE("Models: the values of product keys are known by their name, and nothing else is") {
+  const std::string word = GENERATE(from_range(support::compared_names()));
+  CAPTURE(word);
+  const auto model = support::make_model(config_of(word));
+  const auto all = model->named_parameters();
+  const auto named = std::count_if(all.begin(), all.end(), [](const auto& parameter) {
+    return parameter.name.find(support::product_key_values) != std::string::npos;
+  });
+  CHECK(named == (support::has_product_keys(word) ? 1 : 0));
+}
+
 TEST_CASE("Model::objective: which memories a gradient flows through") {
   const std::vector<std::string> through{
       "infini",       "infini-linear", "titans",      "memformer",       "linear",

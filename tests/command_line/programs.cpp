@@ -65,7 +65,7 @@ TEST_CASE("tries_of: every tau at every rate, and the plain memory's own tau is 
   recall::Settings s;
   s.rates = {.001, .01};
   s.taus = {.5, .75};
-  const auto tries = recall::tries_of(s, "infty-sticky-tau");
+  const auto tries = recall::tries_of(s, "copy 5", "infty-sticky-tau");
   REQUIRE(tries.size() == 4);
   CHECK((tries[1].memory == "infty-sticky-tau 0.5" && tries[1].rate == .01));
   CHECK((tries[2].memory == "infty-sticky" && tries[2].rate == .001));
@@ -73,6 +73,12 @@ TEST_CASE("tries_of: every tau at every rate, and the plain memory's own tau is 
   CHECK(recall::tau_of(s, "infty") == .75);
   CHECK(recall::word_of(tries[0].memory) == "infty-sticky-tau");
   CHECK(recall::memories_of(s, "infty-power") == std::vector<std::string>{"infty-power"});
+  // The mixture of multi-query recall may have rates of its own.
+  CHECK(recall::rates_of(s, recall::mqar_mix) == s.rates);
+  s.mqar_mix_rates = {.1};
+  CHECK(recall::rates_of(s, recall::mqar_mix) == s.mqar_mix_rates);
+  CHECK(recall::rates_of(s, "mqar 64") == s.rates);
+  CHECK(recall::tries_of(s, recall::mqar_mix, "infty").size() == 1);
   // Where the plain memory contracts otherwise, all taus are the swept word's own.
   s.contraction.name = "power";
   CHECK(recall::memories_of(s, "infty-tau") ==
@@ -93,6 +99,7 @@ TEST_CASE("settings_from: what is newer than a file is what it was before it cou
   CHECK(older.products == "float32");
   auto now = recall::Settings{};
   now.parameters = 0;  // as all were then
+  now.values_rate = 0;
   CHECK(support::to_json(older) == support::to_json(now));
   json.erase("tau");
   CHECK_THROWS_WITH(support::settings_from<recall::Settings>(json, "x"),

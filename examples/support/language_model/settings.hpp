@@ -54,7 +54,7 @@ struct Settings {
   infty::AdamConfig adam{.learning_rate = 2e-3};
   std::string schedule = "cosine";
   Index warmup = 100;
-  double last_rate = 0, clip = 1;
+  double last_rate = 0, clip = 1, values_rate = 1e-3;
   std::string products = support::products_now();
 
   Index shards = 0;
@@ -138,6 +138,7 @@ void each_setting(Settings& s, See&& see) {
   see(training, "replay", s.replay,
       "compute these anew in the backward pass, in the memory of one of them");
   support::each_training_setting(training, s, see);
+  see(training, "values-rate", s.values_rate, support::values_rate_help);
   support::each_shard_setting(training, s, see);
 
   const char* const evaluation = "Evaluation";

@@ -56,6 +56,8 @@ class Training {
                           dropout.split(static_cast<std::uint64_t>(shard))});
       }
     }
+    if (support::has_product_keys(s.feed) && s.values_rate > 0)
+      trainer_.fix_rate(support::product_key_values, s.values_rate);
     if (sharing.zero && ranks_.size() > 1) trainer_.share_out(ranks_);
     trainer_.keep_settings(support::to_json(s).dump(), support::before_they_were().dump());
     trainer_.keep_own(

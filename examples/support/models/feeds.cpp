@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -32,11 +33,12 @@ void support::add_feeds(const ModelConfig& config, AnyModel::Parts& parts) {
   const Index n = config.sub_keys;
   if (config.feed == "none")
     parts.feed = [](Index, const infty::Random&) { return AnyPart(Nothing()); };
-  if (config.feed == "product-keys" || config.feed == "memory-plus") {
+  if (has_product_keys(config.feed)) {
     infty::ProductKeyConfig feed{
         .sub_keys = n, .k = std::min<Index>(32, n), .key_dim = 2 * std::max<Index>(1, d / 4)};
     if (config.feed == "memory-plus") {
       feed.query_batch_norm = false;
+      feed.key_bound = 1 / std::sqrt(static_cast<double>(feed.key_dim));
       feed.output = infty::ProductKeyOutput::silu_gated;
     }
     parts.feed = [=](Index i, infty::Random random) {
