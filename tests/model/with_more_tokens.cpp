@@ -29,7 +29,7 @@ infty::Gpt2Config small(bool tied) {
 }
 
 template <class Model>
-std::vector<double> logits(const Model& model) {
+std::vector<double> old_logits(const Model& model) {
   auto state = model.make_state(1);
   std::vector<double> all;
   for (int call = 0; call < 2; ++call) {
@@ -57,7 +57,7 @@ TEST_CASE("with_more_tokens: old tokens score as they did, new rows are GPT-2's 
   CHECK(larger.config().vocabulary == 511);
   CHECK(larger.embedding.weight.shape() == Shape{511, 6});
   CHECK((larger.head.weight.identity() == larger.embedding.weight.identity()) == tied);
-  CHECK(logits(larger) == logits(model));
+  CHECK(old_logits(larger) == old_logits(model));
   double square = 0;
   const auto table = larger.embedding.weight.value().to_vector();
   for (std::size_t i = 66; i < table.size(); ++i) square += table[i] * table[i];
@@ -68,9 +68,9 @@ TEST_CASE("with_more_tokens: old tokens score as they did, new rows are GPT-2's 
   infty::for_each_parameter(larger, [&](const std::string& name, const auto& p) {
     CHECK(p.requires_grad() == trained.at(name));
   });
-  const auto before = logits(larger);
+  const auto before = old_logits(larger);
   model.embedding.weight.value().fill(1);
-  CHECK(logits(larger) == before);
+  CHECK(old_logits(larger) == before);
   CHECK(infty::with_more_tokens(model, 0).config().vocabulary == 11);
 }
 

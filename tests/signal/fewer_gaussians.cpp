@@ -15,7 +15,6 @@
 using infty::GaussianBasis;
 using infty::Index;
 using infty::Random;
-using infty::tests::seed;
 
 namespace {
 
@@ -48,7 +47,7 @@ TEMPLATE_LIST_TEST_CASE("fewer_gaussians: functions and their expectations are s
   using B = typename TestType::B;
   const double tolerance =
       std::max(1.0 * static_cast<double>(std::numeric_limits<T>::epsilon()), 3e-15);
-  Random random(seed);
+  Random random(infty::tests::seed);
   for (int round = 0; round < 10; ++round) {
     std::vector<double> widths;
     for (Index i = 1 + random.below(3); i > 0; --i)

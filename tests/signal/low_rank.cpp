@@ -24,7 +24,6 @@ using infty::Shape;
 using infty::Tensor;
 using infty::detail::frobenius_norm;
 using infty::detail::matrix_product;
-using infty::tests::seed;
 using infty::tests::uniform_tensor;
 
 namespace {
@@ -47,7 +46,7 @@ TEMPLATE_LIST_TEST_CASE("low_rank: a product of thin matrices is found again", "
   // Rounding of the factors themselves, T's of r terms, and what may be left.
   const double tolerance =
       std::max(4.0 * static_cast<double>(std::numeric_limits<T>::epsilon()), 0x1p-49);
-  Random random(seed);
+  Random random(infty::tests::seed);
   for (int i = 0; i < 12; ++i) {
     const Index m = 40 + random.below(90), n = 40 + random.below(90), r = 1 + random.below(12);
     const double scale = i % 3 == 0 ? 1 : i % 3 == 1 ? 1e30 : 1e-30;
@@ -65,7 +64,7 @@ TEMPLATE_LIST_TEST_CASE("low_rank: a product of thin matrices is found again", "
 }
 
 TEST_CASE("low_rank: no factors where they would take as many operations") {
-  Random random(seed);
+  Random random(infty::tests::seed);
   CHECK(low_rank<float>(uniform_tensor<double>({96, 80}, random)).rank() == 0);  // of full rank
   CHECK(low_rank<float>(Tensor<double>::zeros({50, 50})).rank() == 0);
   CHECK(low_rank<float>(Tensor<double>({0, 50})).rank() == 0);
@@ -86,7 +85,7 @@ TEST_CASE("low_rank: no factors where they would take as many operations") {
 }
 
 TEST_CASE("low_rank: the same bits every time") {
-  Random random(seed);
+  Random random(infty::tests::seed);
   const auto M = matrix_product(uniform_tensor<double>({70, 9}, random), false,
                                 uniform_tensor<double>({9, 60}, random), false);
   const auto a = low_rank<float>(M), b = low_rank<float>(M);
@@ -113,7 +112,7 @@ TEMPLATE_LIST_TEST_CASE(
     auto dense = next;
     dense.thin_new = dense.thin_carry = {};
     CHECK(next.thin_new.rank() > 0);
-    Random random(seed);
+    Random random(infty::tests::seed);
     const auto first = uniform_tensor<double>({2, L, 5}, random);
     auto want = fit(exact.first(L), first);
     auto by_factors = fit(cache.first(L), first.template cast<float>().template to<B>()),

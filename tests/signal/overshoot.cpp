@@ -25,7 +25,6 @@ using infty::Index;
 using infty::Random;
 using infty::RidgeCache;
 using infty::Tensor;
-using infty::tests::seed;
 using infty::tests::uniform_tensor;
 
 namespace {
@@ -99,7 +98,7 @@ TEST_CASE("fit_size: the Lebesgue constant of any basis is that of a much finer 
 }
 
 TEST_CASE("fit_size: reach is what coefficients, and sums of their values, can come to") {
-  Random random(seed);
+  Random random(infty::tests::seed);
   const GaussianBasis<double> psi(12, {.05, .2});
   const auto G = infty::ridge_matrix<EigenBackend>(psi, infty::first_positions(9), .5);
   const double reach = fit_size(psi, G).reach;
@@ -163,7 +162,7 @@ TEST_CASE("spectral_radius: of what one knows") {
 }
 
 TEST_CASE("RidgeCache: a held write is the fit of its vectors, each over several places") {
-  Random random(seed);
+  Random random(infty::tests::seed);
   const GaussianBasis<double> psi(12, {.05, .2});
   const infty::RidgeSettings settings{.penalty = .5, .samples = 16, .tau = .75, .hold = true};
   const GaussianCache held(psi, settings), plain(psi, {.penalty = .5, .samples = 16, .tau = .75});
