@@ -60,7 +60,11 @@ typename math::detail::FloatBits<T>::Bits rank_of(const T& score) {
 template <class Bits>
 Bits kth_largest(Index k, Index n, const Bits* x, Bits* spare) {
   using Unsigned = std::make_unsigned_t<Bits>;
-  constexpr Index bins = 1024;
+  // Few numbers are told apart by few bins, which are cleared and gone through.
+  constexpr Index most_bins = 1024;
+  const int bits =
+      std::clamp(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n))) + 1, 5, 10);
+  const Index bins = Index{1} << bits;
   Bits least = x[0], most = x[0];
   for (Index j = 1; j < n; ++j) {
     least = (std::min)(least, x[j]);
@@ -68,8 +72,9 @@ Bits kth_largest(Index k, Index n, const Bits* x, Bits* spare) {
   }
   const auto below = static_cast<Unsigned>(least);  // differences wrap to what they are
   const Unsigned range = static_cast<Unsigned>(most) - below;
-  const int shift = (std::max)(0, static_cast<int>(std::bit_width(range)) - 10);
-  std::uint32_t count[bins] = {};
+  const int shift = (std::max)(0, static_cast<int>(std::bit_width(range)) - bits);
+  std::uint32_t count[most_bins];
+  std::fill_n(count, bins, std::uint32_t{0});
   const auto bin_of = [&](Bits value) {
     return static_cast<Index>((static_cast<Unsigned>(value) - below) >> shift);
   };
