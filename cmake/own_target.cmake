@@ -84,7 +84,7 @@ function(infty_share target how)
 endfunction()
 
 option(INFTY_UNITY_TESTS "Compile several files of tests at once: less to do in all, more for each" OFF)
-set(INFTY_UNITY_BATCH 18 CACHE STRING "So many of them at most; 80 may take a compiler 5 GB")
+set(INFTY_UNITY_BATCH 12 CACHE STRING "So many of them at most; 80 may take a compiler 5 GB")
 mark_as_advanced(INFTY_UNITY_BATCH)
 
 # infty_unite(TARGET [BATCH]): its files are compiled several at once, if that is asked for, or else so many: what several

@@ -133,16 +133,17 @@ class AssociativeMemory {
     V beta = detail::by_head(sigmoid(strength.forward(x)), config_.heads);
     V values = detail::by_head(value.forward(x), config_.heads);
     const bool fresh = is_fresh(state);
+    const auto unwritten = fresh_rows(state);
     if (!fresh) values = values - recall(state, phi);
     if (!fresh && config_.bounded)
-      beta = beta * V(contracting_share(phi.value(), beta.value(), state.mass.value(),
-                                        fresh_rows(state), config_.epsilon));
+      beta = beta * V(contracting_share(phi.value(), beta.value(), state.mass.value(), unwritten,
+                                        config_.epsilon));
     State next = state;
     next.memory = associative_write(state.memory, phi, beta * values);
     if (config_.denominator) {
       Tensor<T, Backend> share;
       if (config_.correction && !fresh)
-        share = new_share(state.mass.value(), phi.value(), fresh_rows(state), config_.epsilon,
+        share = new_share(state.mass.value(), phi.value(), unwritten, config_.epsilon,
                           config_.unit_features ? 0 : config_.epsilon);
       next.mass = mass_write(state.mass, phi, share);
     }
