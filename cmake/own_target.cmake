@@ -88,8 +88,8 @@ set(INFTY_UNITY_BATCH 12 CACHE STRING "So many of them at most; 80 may take a co
 mark_as_advanced(INFTY_UNITY_BATCH)
 
 # infty_unite(TARGET [BATCH]): its files are compiled several at once, if that is asked for, or else so many: what several
-# of them instantiate is compiled once. 76 files of tests take two thirds of the time so that they take by 18, and the
-# models of the examples, optimised, less than half.
+# of them instantiate is compiled once. 76 files of tests take two thirds of the time that they take by 18, and the models
+# of the examples four tenths.
 function(infty_unite target)
   set(batch ${ARGN})
   if(INFTY_UNITY_TESTS)
