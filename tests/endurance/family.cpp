@@ -10,9 +10,9 @@
 //
 // `--only` takes the memories whose name has the text. `--limits` looks for the largest elements
 // that a memory as it is withstands, by powers of a thousand. Streams are rows of one state, but
-// where one fails. Sums that grow for ever are held to the same in `double`. Work is counted in
-// blocks of memory that a tenth of the stream takes; time is printed beside it, in microseconds a
-// vector. Ends with 1 where something does not hold.
+// where one fails; `--seed` draws others. Sums that grow for ever are held to the same in `double`.
+// Work is counted in blocks of memory that a tenth of the stream takes; time is printed beside it,
+// in microseconds a vector. Ends with 1 where something does not hold.
 
 #include "endurance/family.hpp"
 

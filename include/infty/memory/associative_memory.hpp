@@ -29,7 +29,7 @@ struct AssociativeConfig {
   bool gating = false;         ///< a β for each dimension of the values, not one a head (E)
   /// Whether a segment's β are held to what the memory can take without growing, by
   /// `contracting_share`. Without it, as in P, segments of vectors that are alike can be corrected
-  /// by more than they were off, again and again: two of these in turn double a memory each time.
+  /// by more than they were off, again and again, and two of these in turn grow without limit.
   bool bounded = true;
   double epsilon = 1e-5;         ///< beside masses (A); P has none
   double feature_floor = 1e-12;  ///< least length of features that are made 1 long (E)
