@@ -116,8 +116,8 @@ std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const 
 /// Says what the ∞-former's memory cannot keep, if it is compared with the papers' contraction.
 void warn(const Settings& s, const Sizes& sizes) {
   for (const auto& [key, size] : sizes)
-    if (support::is_infty(key.first) && key.second == s.bytes && !is_swept(word_of(key.first)) &&
-        support::contraction_of(key.first, s.contraction) == "fixed") {
+    if (support::is_infty(key.memory) && key.bytes == s.bytes && !is_swept(word_of(key.memory)) &&
+        support::contraction_of(key.memory, s.contraction) == "fixed") {
       infty::LongTermConfig memory = s.long_term;
       memory.basis = size.config.compressed;
       support::warn_of("recall", memory, s.segment);

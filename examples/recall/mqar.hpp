@@ -25,7 +25,7 @@ inline Settings published(Settings s) {
   s.mqar_examples = 100'000;
   s.model.model_dim = 64;
   s.model.layers = 2;
-  s.model.heads = 1;
+  s.mqar_heads = 1;
   s.model.pre_norm = true;
   s.model.embedding_deviation = .02;
   s.rates = {1e-4, 4.6415888e-4, 2.1544347e-3, 1e-2};
@@ -73,6 +73,7 @@ inline Task mqar_of(const Settings& s, std::string name, Index vocabulary,
                     bool random_non_queries, Index epochs, Index batch) {
   Task task{.name = std::move(name),
             .vocabulary = vocabulary,
+            .heads = s.mqar_heads,
             .chance = 2 / static_cast<double>(vocabulary),
             .training = {},
             .trainer = {.steps = s.mqar_steps,

@@ -31,33 +31,59 @@ inline std::vector<Index> budgets(const Settings& s, const std::vector<Task>& ta
   return {all.begin(), all.end()};
 }
 
+/// The size of a memory of so many bytes whose model has so many heads.
+struct SizeKey {
+  Index heads;
+  std::string memory;
+  Index bytes;
+
+  auto operator<=>(const SizeKey&) const = default;
+};
+
 /// How large each memory and each that is tried is at each size; none where even the least one
 /// needs more.
-using Sizes = std::map<std::pair<std::string, Index>, Size>;
+using Sizes = std::map<SizeKey, Size>;
+
+/// The size of a memory that fits into the bytes of the table, by the models of the first task that
+/// it fits in; null if there is none.
+inline const Size* size_in_table(const Settings& s, const std::vector<Task>& tasks,
+                                 const Sizes& sizes, const std::string& memory) {
+  for (const Task& task : tasks)
+    if (const auto size = sizes.find({task.heads, memory, s.bytes}); size != sizes.end())
+      return &size->second;
+  return nullptr;
+}
 
 /// Finds all of them, and says which memories are left out where.
-inline Sizes sizes_of(const Settings& s, const std::vector<Task>& tasks) {
+inline Sizes sizes_of(Settings s, const std::vector<Task>& tasks) {
   Sizes sizes;
   const auto all = budgets(s, tasks);
-  support::ProgressLine line("sizes", std::ssize(all) * std::ssize(s.memories), 0, "model");
+  std::set<Index> heads;
+  for (const Task& task : tasks) heads.insert(task.heads);
+  support::ProgressLine line("sizes", std::ssize(heads) * std::ssize(all) * std::ssize(s.memories),
+                             0, "model");
   Index sized = 0;
-  for (const Index bytes : all)
-    for (const std::string& memory : s.memories) {
-      if (bytes != s.bytes && !has_sizes(memory)) continue;
-      const Index sub_keys = is_lookup(memory) ? sub_keys_of(s, memory, bytes) : 1;
-      if (auto size = fitted(s, memory, bytes, sub_keys)) {
-        for (const std::string& tried : memories_of(s, memory)) {
-          size->config.long_term.tau = tau_of(s, tried);
-          sizes.emplace(std::pair(tried, bytes), *size);
+  for (const Index of : heads) {
+    s.model.heads = of;
+    for (const Index bytes : all)
+      for (const std::string& memory : s.memories) {
+        if (bytes != s.bytes && !has_sizes(memory)) continue;
+        const Index sub_keys = is_lookup(memory) ? sub_keys_of(s, memory, bytes) : 1;
+        if (auto size = fitted(s, memory, bytes, sub_keys)) {
+          for (const std::string& tried : memories_of(s, memory)) {
+            size->config.long_term.tau = tau_of(s, tried);
+            sizes.emplace(SizeKey{of, tried, bytes}, *size);
+          }
+          sizes.emplace(SizeKey{of, memory, bytes}, std::move(*size));
+        } else {
+          line.clear();
+          std::fprintf(stderr,
+                       "%s with %lld heads is left out at %lld bytes: its least state is larger\n",
+                       memory.c_str(), static_cast<long long>(of), static_cast<long long>(bytes));
         }
-        sizes.emplace(std::pair(memory, bytes), std::move(*size));
-      } else {
-        line.clear();
-        std::fprintf(stderr, "%s is left out at %lld bytes: its least state is larger\n",
-                     memory.c_str(), static_cast<long long>(bytes));
+        line.update(++sized);
       }
-      line.update(++sized);
-    }
+  }
   return sizes;
 }
 
@@ -76,7 +102,7 @@ inline std::vector<Planned> planned(const Settings& s, const std::vector<Task>& 
   std::vector<Planned> runs;
   std::set<std::string> names;
   const auto plan = [&](const Task& task, const Run& run) {
-    const auto size = sizes.find({run.memory, run.bytes});
+    const auto size = sizes.find({task.heads, run.memory, run.bytes});
     if (size != sizes.end() && names.insert(run.name()).second)
       runs.push_back({run, &task, &size->second});
   };

@@ -65,10 +65,14 @@ inline std::vector<std::pair<std::string, std::string>> pairs_of(
 
 /// The memories of which there can be a verdict: neither the control nor what is left out for its
 /// size.
-inline std::vector<std::string> judged(const Settings& s, const Sizes& sizes) {
+inline std::vector<std::string> judged(const Settings& s, const std::vector<Task>& tasks,
+                                       const Sizes& sizes) {
   std::vector<std::string> memories;
   for (const std::string& memory : s.memories)
-    if (!reads_in_one(memory) && sizes.contains({memory, s.bytes})) memories.push_back(memory);
+    if (!reads_in_one(memory) && std::ranges::all_of(tasks, [&](const Task& task) {
+          return sizes.contains({task.heads, memory, s.bytes});
+        }))
+      memories.push_back(memory);
   return memories;
 }
 
@@ -83,7 +87,7 @@ inline bool all_done(const Settings& s, const Results& results, const std::strin
 inline std::string fixed_comparisons(const Settings& s, const std::vector<Task>& tasks,
                                      const Sizes& sizes, const Results& results) {
   std::vector<support::Comparison> comparisons;
-  const auto memories = judged(s, sizes);
+  const auto memories = judged(s, tasks, sizes);
   for (const Task& task : tasks)
     for (const auto& [memory, reference] :
          pairs_of(memories, best_other(s, task.name, results, memories))) {
@@ -143,7 +147,7 @@ inline std::vector<double> accuracies_at(const Settings& s, const Task& task,
 /// distance, which says whether they fall. Empty if there are none, or runs of them are missing.
 inline std::string far_comparisons(const Settings& s, const std::vector<Task>& tasks,
                                    const Sizes& sizes, const Results& results) {
-  const auto rivals = rivals_of(judged(s, sizes));
+  const auto rivals = rivals_of(judged(s, tasks, sizes));
   std::vector<std::string> words;
   for (const auto& [memory, rival] : rivals)
     for (const std::string& word : {rival, memory})
@@ -210,8 +214,8 @@ inline std::string table(const Settings& s, const std::vector<Task>& tasks, cons
   out += "\n| (guessing) | | | |";
   for (const Task& task : tasks) out += ' ' + support::mean_and_spread({task.chance}) + " |";
   for (const std::string& memory : s.memories) {
-    const auto size = sizes.find({memory, s.bytes});
-    if (size == sizes.end()) continue;
+    const Size* const size = size_in_table(s, tasks, sizes, memory);
+    if (!size) continue;
     const auto number = [](auto n) { return n > 0 ? std::to_string(n) : std::string("-"); };
     Index parameters = 0;
     std::string row;
@@ -229,8 +233,8 @@ inline std::string table(const Settings& s, const std::vector<Task>& tasks, cons
     }
     const bool whole = reads_in_one(memory);
     out += "\n| " + (whole ? "(the whole sequence)" : memory) + " | " +
-           (whole ? "" : std::to_string(size->second.bytes)) + " | " +
-           (whole ? "" : number(size->second.held)) + " | " + number(parameters) + " |" + row;
+           (whole ? "" : std::to_string(size->bytes)) + " | " + (whole ? "" : number(size->held)) +
+           " | " + number(parameters) + " |" + row;
   }
   return out + '\n' + far_tables(s, tasks, results) + fixed_comparisons(s, tasks, sizes, results) +
          far_comparisons(s, tasks, sizes, results);

@@ -59,7 +59,7 @@ struct Settings {
   std::vector<Index> lengths{128}, test_lengths;
   Index test_sequences = 64;
   std::vector<Index> mqar_lengths{64, 128, 256};
-  Index mqar_vocabulary = 128, mqar_examples = 2000, mqar_steps = 500;
+  Index mqar_vocabulary = 128, mqar_examples = 2000, mqar_steps = 1000, mqar_heads = 1;
   bool zoology = false;
   Index needle_keys = 8, needle_values = 8, needle_fillers = 8, needle_decoys = 3;
   Index needle_trained = 128, needle_steps = 800, needle_rows = 64;
@@ -87,6 +87,14 @@ struct Settings {
   Index evaluation_sequences = 256;
 };
 
+/// Whether a word stands for a task of multi-query recall, of one length or of the mix.
+inline bool is_mqar(const std::string& task) { return task.starts_with("mqar"); }
+
+/// Heads of the models of a task.
+inline Index heads_of(const Settings& s, const std::string& task) {
+  return is_mqar(task) ? s.mqar_heads : s.model.heads;
+}
+
 /// What takes minutes, and shows which memories learn at all. Other options change it further.
 inline Settings quick_settings() {
   Settings s;
@@ -95,12 +103,12 @@ inline Settings quick_settings() {
   s.curve_tasks = {"none"};
   s.rates = {3e-3, 1e-2};
   s.seeds = {1};
-  s.steps = s.mqar_steps = 400;
+  s.steps = 400;
   return s;
 }
 inline constexpr const char* quick_help =
-    "minutes instead of hours: other defaults, of copying, recall and multi-query recall of 64 "
-    "tokens, 400 steps each, two rates, one seed, and no figure of sizes";
+    "minutes instead of hours: other defaults, of copying and recall, 400 steps each, and "
+    "multi-query recall of 64 tokens, two rates, one seed, and no figure of sizes";
 
 /// Calls see(group, name, field, help, choice...) for every setting.
 template <class See>
@@ -137,6 +145,7 @@ void each_setting(Settings& s, See&& see) {
   see(task, "mqar-examples", s.mqar_examples,
       "to learn it from, the same in every epoch; 0: fresh ones in every step");
   see(task, "mqar-steps", s.mqar_steps, "of training for it");
+  see(task, "mqar-heads", s.mqar_heads, "of its models, in the place of --heads");
   see(task, "zoology", s.zoology,
       "multi-query recall as its authors had it: 8,192 tokens, 100,000 examples, width 64, one "
       "head, "
@@ -199,10 +208,15 @@ inline void validate(const Settings& s) {
   infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
   infty::require_at_least("recall", "--needle-steps", s.needle_steps, s.warmup + 1);
   support::check_transformer("recall", s.model, false);
+  infty::require(s.model.head_dim > 0 || s.model.model_dim % s.mqar_heads == 0, "recall",
+                 "--mqar-heads is ", s.mqar_heads,
+                 ": it must divide --width = ", s.model.model_dim);
   support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
-  for (const std::string& memory : s.memories)  // of sizes that are chosen so that it can be
-    support::check_contraction("recall", memory, s.contraction, s.model.heads, s.contraction.block,
-                               std::ssize(s.contraction.powers));
+  for (const std::string& task : s.tasks)
+    for (const std::string& memory : s.memories)  // of sizes that are chosen so that it can be
+      support::check_contraction("recall", memory, s.contraction, heads_of(s, task),
+                                 s.contraction.block, std::ssize(s.contraction.powers),
+                                 is_mqar(task) ? "--mqar-heads" : "--heads");
   infty::require(s.clip > 0, "recall", "--clip is ", s.clip, ": it must be positive");
 }
 

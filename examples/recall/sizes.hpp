@@ -217,9 +217,10 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
         std::max(s.bytes, *std::max_element(s.curve_bytes.begin(), s.curve_bytes.end()));
     const Index vectors = std::max<Index>(2, vectors_of(s, most_bytes));
     // Of a task with so many different tokens, sequences and answers so long, and so many a step.
+    Settings of = s;
     const auto bytes = [&](Index vocabulary, Index length, Index answer, Index batch) {
       const double rows = number(batch);
-      auto config = config_of(s, memory, vectors);
+      auto config = config_of(of, memory, vectors);
       config.transformer.vocabulary = vocabulary;
       const support::ModelNeed model(config);
       const double filled = number(vectors) * number(s.compression_rate) + 2 * number(s.segment);
@@ -232,6 +233,7 @@ inline void check_memory(const Settings& settings, const std::string& memory) {
     };
     double most = 0;
     for (const std::string& task : s.tasks) {
+      of.model.heads = heads_of(s, task);
       if (task == "copy")
         most = std::max(most, bytes(s.symbols + 2, s.items + s.copy_gap, s.items, s.batch));
       else if (task == "recall")

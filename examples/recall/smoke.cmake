@@ -7,7 +7,7 @@ file(MAKE_DIRECTORY "${FOLDER}")
 set(shape --symbols 3 --items 2 --copy-gap 5 --keys 3 --values 2 --pairs 2 --recall-gap 4 --lengths 12,20
           --width 8 --layers 1 --feed-forward 8 --parameters 0 --segment 4 --bytes 384 --widths .2 --samples 8 --sticky-bins 4
           --batch 3 --steps 3 --warmup 1 --evaluation-sequences 7 --mqar-lengths 16 --mqar-vocabulary 8
-          --mqar-examples 6 --mqar-steps 3 --needle-trained 8 --needle-steps 3 --needle-rows 2 --distances 4,40)
+          --mqar-examples 6 --mqar-steps 3 --mqar-heads 2 --needle-trained 8 --needle-steps 3 --needle-rows 2 --distances 4,40)
 set(tiny ${shape} --memories none,attention,xl,compressive,infty,linear --tasks copy,recall,sorting
          --rates 1e-3,1e-2 --seeds 4,5 --curve-tasks recall --curve-bytes 128,384,768)
 

@@ -32,6 +32,7 @@ using Told = std::function<void(Index tokens)>;
 struct Task {
   std::string name;
   Index vocabulary = 0, length = 0;   ///< different tokens, and those of the longest sequence
+  Index heads = 0;                    ///< of its models
   double chance = 0;                  ///< accuracy of whoever remembers nothing
   std::vector<Source> training;       ///< one behind the other in every epoch
   std::vector<Source> tests = {};     ///< empty: those of `training`

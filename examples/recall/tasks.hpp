@@ -25,6 +25,7 @@ inline Task fresh_task(
   return {.name = std::move(name),
           .vocabulary = vocabulary,
           .length = length,
+          .heads = s.model.heads,
           .chance = chance,
           .training = {{.sample = std::move(sample)}},
           .trainer = {.steps = s.steps, .warmup_steps = s.warmup, .max_norm = s.clip},

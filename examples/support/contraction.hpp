@@ -107,7 +107,8 @@ inline Index parts_of(const std::string& memory, const Contraction& c) {
 /// Throws infty::ValueError unless a memory can contract so, with so many heads, vectors beside its
 /// basis functions, and of these so many of each width.
 inline void check_contraction(const char* program, const std::string& memory, const Contraction& c,
-                              Index heads, Index recent, Index of_each_width) {
+                              Index heads, Index recent, Index of_each_width,
+                              const char* heads_option = "--heads") {
   if (!is_infty(memory)) return;
   const std::string name = contraction_of(memory, c);
   infty::require(memory != "infty-gibbs" || !writes_blocks(memory, c), program, "--contraction is ",
@@ -122,9 +123,8 @@ inline void check_contraction(const char* program, const std::string& memory, co
     infty::require(p == 0 || p >= .01, program, "--powers has ", p,
                    ": each must be 0, for --tau, or at least 0.01");
   infty::require(name != "mixed" || heads % parts == 0, program, "--powers has ", parts,
-                 " elements: of mixed, whose parts share out the heads, their number must divide "
-                 "--heads = ",
-                 heads);
+                 " elements: of mixed, whose parts share out the heads, their number must divide ",
+                 heads_option, " = ", heads);
   infty::require(parts <= of_each_width, program, "--powers has ", parts,
                  " elements, and there are ", of_each_width,
                  " basis functions of each width: each part must have one");

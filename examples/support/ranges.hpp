@@ -123,6 +123,7 @@ Range<T> range_of(std::string_view name) {
                                                                {"modifiers", from(0)},
                                                                {"nouns", from(1)},
                                                                {"mqar-examples", from(0)},
+                                                               {"mqar-heads", from(1)},
                                                                {"mqar-lengths", from(4)},
                                                                {"mqar-steps", from(1)},
                                                                {"mqar-vocabulary", from(4)},

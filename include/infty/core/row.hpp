@@ -37,18 +37,17 @@ INFTY_HOST_DEVICE T row_sum(Index n, F f) {
 /// Computes the largest f(i) for i in [0, n), n >= 1.
 template <class T, class F>
 INFTY_HOST_DEVICE T row_max(Index n, F f) {
-  T lane[row_lanes];
-  for (Index l = 0; l < row_lanes; ++l) lane[l] = f(l < n ? l : 0);
-  for (Index i = row_lanes; i + row_lanes <= n; i += row_lanes)
-    for (Index l = 0; l < row_lanes; ++l) {
-      const T x = f(i + l);
-      lane[l] = x > lane[l] ? x : lane[l];
-    }
-  for (Index i = n < row_lanes ? n : n - n % row_lanes; i < n; ++i) {
-    const T x = f(i);
-    lane[0] = x > lane[0] ? x : lane[0];
-  }
-  return join_lanes<row_lanes / 2>(lane, [](T a, T b) { return b > a ? b : a; });
+  // Of no more than sixteen lanes GCC makes as many single numbers, not vectors.
+  constexpr Index lanes = 2 * row_lanes;
+  T lane[lanes];
+  const T first = f(0);
+  for (Index l = 0; l < lanes; ++l) lane[l] = first;
+  const auto larger = [](T a, T b) { return b > a ? b : a; };
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (Index l = 0; l < lanes; ++l) lane[l] = larger(lane[l], f(i + l));
+  for (Index l = 0; i < n; ++i, ++l) lane[l] = larger(lane[l], f(i));
+  return join_lanes<lanes / 2>(lane, larger);
 }
 
 /// Turns n scores into their softmax in place, n >= 1, and returns the logarithm of its
@@ -56,7 +55,7 @@ INFTY_HOST_DEVICE T row_max(Index n, F f) {
 template <class T>
 INFTY_HOST_DEVICE T row_softmax(Index n, T* x) {
   const T top = row_max<T>(n, [=](Index j) { return x[j]; });
-  for (Index j = 0; j < n; ++j) x[j] = math::exp(x[j] - top);
+  for (Index j = 0; j < n; ++j) x[j] = math::exp_decay(x[j] - top);
   const T sum = row_sum<T>(n, [=](Index j) { return x[j]; }), inverse = T(1) / sum;
   for (Index j = 0; j < n; ++j) x[j] *= inverse;
   return top + std::log(sum);
