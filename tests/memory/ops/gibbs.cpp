@@ -146,6 +146,23 @@ TEST_CASE("gibbs_expectation: gradients of queries, keys and values") {
   check_gradients(RectangularBasis<double>(6, LastCell::open));
 }
 
+TEST_CASE("sampled_basis: in float nothing is so small that its products are denormal") {
+  const GaussianBasis<double> exact(64, {.01, .02});
+  const auto places = even_places(300);
+  const auto all = sampled_basis<infty::EigenBackend>(exact, places, false).psi.to_vector();
+  const auto rounded =
+      sampled_basis<infty::EigenBackend>(exact.cast<float>(), places, false).psi.to_vector();
+  REQUIRE(rounded.size() == all.size());
+  std::size_t small = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const float value = rounded[i];
+    REQUIRE((value == 0 || std::isnormal(value * value)));
+    REQUIRE(std::fabs(static_cast<double>(value) - all[i]) <= 1e-5 * all[i] + 1.1e-19);
+    if (value == 0 && all[i] > 1e-30) ++small;
+  }
+  CHECK(small > 100);  // which float has, and which are left out
+}
+
 TEST_CASE("gibbs_expectation: scores that exp would overflow at choose the largest") {
   const auto at =
       sampled_basis<infty::EigenBackend>(RectangularBasis<float>(4), even_places(100), true);

@@ -25,7 +25,8 @@ struct DeltaRuleInputs {
 struct DeltaRuleOptions {
   double scale = 0;  ///< of the answers; 0 stands for 1 / sqrt(K)
   /// Places that go through matrix products together; 0: one place after the other. So does a
-  /// sequence of no more than a quarter of it, such as a token of generation.
+  /// sequence of no more than a quarter of it, such as a token of generation, and of no more than a
+  /// sixteenth while a tape records on a CPU.
   Index chunk = 64;
 
   /// Checks all constants. @throws infty::ValueError that names the first one out of its range
