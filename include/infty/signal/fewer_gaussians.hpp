@@ -8,6 +8,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/for_each.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/gaussian_basis.hpp>
 #include <infty/signal/gaussian_density.hpp>
@@ -65,7 +66,8 @@ inline EvenPlaces places_of_fewer(double w, double low, double high, double shar
 
 /// Finds, for each width of a Gaussian basis, the fewest Gaussians by even places that all
 /// functions of that width are sums of: to half a rounding of psi_j(t) for t in [0, 1], and of
-/// E_p[psi_j] for p = N(mu, sigma²) with mu in [0, 1]. How many does not depend on N.
+/// E_p[psi_j] for p = N(mu, sigma²) with mu in [0, 1], where these are not so small that weights
+/// have no such numbers (`math::without_tail`). How many does not depend on N.
 /// @param psi  with centres from 0 to 1
 /// @return  for width i, of functions i, i + widths, i + 2 widths, ...; nothing if all these are
 /// not fewer than N
@@ -91,7 +93,7 @@ std::vector<FewerGaussians<T, B>> fewer_gaussians(const GaussianBasis<T>& psi) {
     Tensor<T, B> weights({M, n});
     T* const to = weights.data();
     detail::for_each_element<B>(M, n, [=] INFTY_HOST_DEVICE(Index k, Index j) {
-      to[k * n + j] = static_cast<T>(step * phi(k, exact.centre(j * widths)));
+      to[k * n + j] = math::without_tail<T>(step * phi(k, exact.centre(j * widths)));
     });
     all.push_back({phi.template cast<T>(), std::move(weights)});
   }

@@ -29,7 +29,7 @@ auto in_double(const Psi& psi) {
   }
 }
 
-/// F [N, n] with F(j, i) = psi_j(t_i), in double.
+/// F [N, n] with F(j, i) = psi_j(t_i), in double; tails as by `math::without_tail`.
 template <class B, Basis Psi>
 Tensor<double, B> design_matrix(const Psi& psi, const double* t, Index n) {
   const auto exact = in_double(psi);
@@ -39,7 +39,7 @@ Tensor<double, B> design_matrix(const Psi& psi, const double* t, Index n) {
   double* const to = F.data();
   const double* const from = at.data();
   for_each_element<B>(psi.size(), n, [=] INFTY_HOST_DEVICE(Index j, Index i) {
-    to[j * n + i] = static_cast<double>(exact(j, static_cast<T>(from[i])));
+    to[j * n + i] = math::without_tail<double>(exact(j, static_cast<T>(from[i])));
   });
   return F;
 }

@@ -3,13 +3,13 @@
 
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/signal/basis.hpp>
 #include <infty/signal/bins.hpp>
@@ -54,9 +54,8 @@ inline std::vector<double> edge_places(Index bins) {
   return t;
 }
 
-/// Evaluates a basis for the trapezoid rule over places, in double whatever its scalar. Values
-/// whose square is no normal number of the scalar (1e-19 in float) are 0: their products with
-/// probabilities would be denormal, and Intel's processors take a hundred times as long for these.
+/// Evaluates a basis for the trapezoid rule over places, in double whatever its scalar; tails as by
+/// `math::without_tail`.
 /// @param t      rising, two at least
 /// @param merge  whether places beside each other with the same values become one node
 /// @throws infty::ValueError unless t is so
@@ -70,7 +69,6 @@ SampledBasis<typename Psi::Scalar, B> sampled_basis(const Psi& psi, const std::v
             ": places must rise");
   const auto N = static_cast<std::size_t>(psi.size()), P = t.size();
   const auto all = detail::design_matrix<B>(psi, t.data(), static_cast<Index>(P)).to_vector();
-  const double least = std::sqrt(static_cast<double>((std::numeric_limits<T>::min)()));
   std::vector<T> values;
   std::vector<double> weights;
   std::vector<Index> node;
@@ -81,10 +79,8 @@ SampledBasis<typename Psi::Scalar, B> sampled_basis(const Psi& psi, const std::v
     if (same) {
       weights.back() += weight;
     } else {
-      for (std::size_t j = 0; j < N; ++j) {
-        const double value = all[j * P + i];
-        values.push_back(std::fabs(value) < least ? T(0) : static_cast<T>(value));
-      }
+      for (std::size_t j = 0; j < N; ++j)
+        values.push_back(math::without_tail<T>(all[j * P + i]));
       weights.push_back(weight);
     }
     node.push_back(static_cast<Index>(weights.size()) - 1);
