@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compiled with -ffast-math, too, by tests/CMakeLists.txt: so no number here is compared but by
 // bits.
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -116,11 +117,11 @@ TEMPLATE_TEST_CASE("all_finite: one that is not, wherever it stands", "", float,
 TEMPLATE_TEST_CASE("without_tail: 0 where the square is not normal, else rounded", "", float,
                    double) {
   using T = TestType;
-  const T least = std::sqrt((std::numeric_limits<T>::min)());
-  CHECK(least * least == (std::numeric_limits<T>::min)());
+  const T edge = std::sqrt((std::numeric_limits<T>::min)());
+  CHECK(edge * edge == (std::numeric_limits<T>::min)());
   for (const T sign : {T(1), T(-1)}) {
-    CHECK(infty::math::without_tail<T>(sign * least) == sign * least);
-    CHECK(infty::math::without_tail<T>(sign * std::nextafter(least, T(0))) == 0);
+    CHECK(infty::math::without_tail<T>(sign * edge) == sign * edge);
+    CHECK(infty::math::without_tail<T>(sign * std::nextafter(edge, T(0))) == 0);
     CHECK(infty::math::without_tail<T>(static_cast<double>(sign) * 0.1) == sign * T(0.1));
     CHECK(infty::math::without_tail<T>(static_cast<double>(sign) * 1e-320) == 0);
   }

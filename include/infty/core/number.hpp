@@ -89,9 +89,9 @@ INFTY_HOST_DEVICE inline bool is_nan_at(const T* from) {
   return detail::size_bits(*from) > detail::infinite_bits<T>;
 }
 
-/// Rounds x to T, and to 0 where the square of that would be no normal number (below 1e-19 in float,
-/// 1e-154 in double): for tails of functions in factors of products. Sums of such terms alone are
-/// denormal, and Intel's processors take a hundred times as long for each.
+/// Rounds x to T, and to 0 where the square of that would be no normal number (below 1e-19 in
+/// float, 1e-154 in double): for tails of functions in factors of products. Sums of such terms
+/// alone are denormal, and Intel's processors take a hundred times as long for each.
 template <class T>
 INFTY_HOST_DEVICE inline T without_tail(double x) {
   // The square root of the smallest normal number.

@@ -79,8 +79,7 @@ SampledBasis<typename Psi::Scalar, B> sampled_basis(const Psi& psi, const std::v
     if (same) {
       weights.back() += weight;
     } else {
-      for (std::size_t j = 0; j < N; ++j)
-        values.push_back(math::without_tail<T>(all[j * P + i]));
+      for (std::size_t j = 0; j < N; ++j) values.push_back(math::without_tail<T>(all[j * P + i]));
       weights.push_back(weight);
     }
     node.push_back(static_cast<Index>(weights.size()) - 1);
