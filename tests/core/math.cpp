@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/random.hpp>
 
 #include "support/catch.hpp"
@@ -125,4 +126,19 @@ TEMPLATE_TEST_CASE("softplus: 4 ulp, linear far up, e^x far down", "", float, do
   CHECK(math::softplus(Limits::infinity()) == Limits::infinity());
   CHECK(math::softplus(-Limits::infinity()) == T(0));
   CHECK(std::isnan(math::softplus(Limits::quiet_NaN())));
+}
+
+TEMPLATE_TEST_CASE("without_tail: 0 where the square is not normal, else rounded", "", float,
+                   double) {
+  using T = TestType;
+  const T edge = std::sqrt((std::numeric_limits<T>::min)());
+  CHECK(edge * edge == (std::numeric_limits<T>::min)());
+  for (const T sign : {T(1), T(-1)}) {
+    CHECK(math::without_tail<T>(sign * edge) == sign * edge);
+    CHECK(math::without_tail<T>(sign * std::nextafter(edge, T(0))) == 0);
+    CHECK(math::without_tail<T>(static_cast<double>(sign) * 0.1) == sign * T(0.1));
+    CHECK(math::without_tail<T>(static_cast<double>(sign) * 1e-320) == 0);
+  }
+  CHECK(math::without_tail<T>(0) == 0);
+  CHECK(math::is_nan(math::without_tail<T>(math::not_a_number<double>)));
 }

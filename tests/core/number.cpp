@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Compiled with -ffast-math, too, by tests/CMakeLists.txt: so no number here is compared but by
 // bits.
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -112,19 +111,4 @@ TEMPLATE_TEST_CASE("all_finite: one that is not, wherever it stands", "", float,
         x.data()[at] = before;
       }
   }
-}
-
-TEMPLATE_TEST_CASE("without_tail: 0 where the square is not normal, else rounded", "", float,
-                   double) {
-  using T = TestType;
-  const T edge = std::sqrt((std::numeric_limits<T>::min)());
-  CHECK(edge * edge == (std::numeric_limits<T>::min)());
-  for (const T sign : {T(1), T(-1)}) {
-    CHECK(infty::math::without_tail<T>(sign * edge) == sign * edge);
-    CHECK(infty::math::without_tail<T>(sign * std::nextafter(edge, T(0))) == 0);
-    CHECK(infty::math::without_tail<T>(static_cast<double>(sign) * 0.1) == sign * T(0.1));
-    CHECK(infty::math::without_tail<T>(static_cast<double>(sign) * 1e-320) == 0);
-  }
-  CHECK(infty::math::without_tail<T>(0) == 0);
-  CHECK(infty::math::is_nan(infty::math::without_tail<T>(infty::math::not_a_number<double>)));
 }
