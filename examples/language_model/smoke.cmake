@@ -55,7 +55,11 @@ foreach(words IN ITEMS
         "infty-power" "infty-uniform --block 2 --waiting attended" "infty-sticky-mixed --block 2" "infty-learned --block 3"
         "infty-sticky --contraction learned --block 2 --powers 0,1" "infty-gibbs --contraction power"
         "infty-mixed --block 2 --feed engram --tokens recurrent" "infty-power --tokens memory"
-        "infty-gibbs" "memorizing" "memorizing --stored bfloat16" "infini" "infini-linear" "titans" "memformer" "none --mixer linear"
+        "infty-gibbs" "memorizing" "memorizing --stored bfloat16"
+        "memorizing --merge joint --key-heads 1 --neighbours 3 --local-cache 4 --local-window 3"
+        "xl --feed product-keys --lookup-layers 0,1 --lookup-heads 2 --lookup-slots 1 --lookup-norm false"
+        "xl --feed memory-plus --lookup-layers 0,-1" "xl --feed engram --lookup-layers 0,1"
+        "infini" "infini-linear" "titans" "memformer" "none --mixer linear"
         "none --mixer rfa" "none --mixer t2r"
         "none --mixer delta-net" "none --mixer gated-delta-net" "none --mixer memsizer"
         "none --mixer titans-layer" "xl --feed product-keys" "xl --feed memory-plus"
@@ -147,6 +151,21 @@ if(NOT errors MATCHES "xl is finished")
 endif()
 refused("holds a run with --seed 1, not 2" train ${tiny} --memory xl --level char --data text --out xl
         --seed 2)
+
+# A memory in a model that was trained without it, and a larger one than it was trained with.
+run(0 printed train ${tiny} --memory infty --level char --data text --from xl --out from-xl)
+if(NOT errors MATCHES "begins with [0-9]+ of [0-9]+ tensors from xl; new: layers\\.0\\.mixer\\.memory\\.")
+  message(FATAL_ERROR "train --from xl says\n${errors}")
+endif()
+run(0 printed train ${tiny} --memory xl --memory-length 12 --level char --data text --from xl --out larger)
+if(NOT errors MATCHES "begins with ([0-9]+) of ([0-9]+) tensors from xl\n" OR NOT CMAKE_MATCH_1 EQUAL CMAKE_MATCH_2)
+  message(FATAL_ERROR "train --memory-length 12 --from xl says\n${errors}")
+endif()
+refused("was trained with another vocabulary" train ${tiny} --level byte --data text --from xl --out other)
+refused("nowhere/checkpoint.safetensors: No such file" train ${tiny} --level char --data text --from nowhere
+        --out other)
+refused("has no parameter of this model's names and shapes" train ${tiny} --width 6 --feed-forward 10 --level char
+        --data text --from xl --out other)
 
 # as_large(TABLE MEMORY OTHER): a table of compare has these two, with as many parameters as nearly as can be.
 function(as_large table memory other)

@@ -14,6 +14,7 @@
 #include <infty/core/random.hpp>
 #include <infty/data/batch_stream.hpp>
 #include <infty/memory/long_term_config.hpp>
+#include <infty/memory/memorizing_config.hpp>
 #include <infty/model/objective.hpp>
 #include <infty/model/transformer_config.hpp>
 #include <infty/nn/pass.hpp>
@@ -96,6 +97,22 @@ std::string model_name(const Settings& s) {
   return name;
 }
 
+/// Where a model looks things up, and how.
+struct Lookups {
+  /// Blocks with one, from 0; -1: the one above the lower half, where their authors have it.
+  std::vector<Index> layers = {-1};
+  Index heads = 4;   ///< of product keys
+  Index slots = 0;   ///< that each of them reads; 0: 32, or `sub_keys` if that is less
+  bool norm = true;  ///< of the queries of product-keys, over a batch
+
+  /// The blocks, of so many.
+  std::vector<Index> blocks(Index of) const {
+    std::vector<Index> all;
+    for (const Index layer : layers) all.push_back(layer < 0 ? of / 2 : layer);
+    return all;
+  }
+};
+
 /// What a model is made of.
 struct ModelConfig {
   std::string memory = "infty";
@@ -107,7 +124,10 @@ struct ModelConfig {
   /// How many of them are compressed ones, or basis functions of the LTM, where there are such.
   Index compressed = 32;
   std::string stored = "float32";  ///< as what memorizing keeps its keys and values; bfloat16
-  Index compression_rate = 4;      ///< vectors that become a compressed one
+  /// Other constants of memorizing; `capacity` is the memory's length, and a `k` of 0 is 32, or all
+  /// that it remembers if that is less.
+  infty::MemorizingConfig memorizing{.k = 0};
+  Index compression_rate = 4;  ///< vectors that become a compressed one
   /// Vectors leave for the LTM in groups of so many, also where they come one by one.
   Index segment = 64;
   Index token_count = 8;  ///< memory tokens, where there are any
@@ -117,6 +137,7 @@ struct ModelConfig {
   /// Whether it attends to tokens that are looked up, which come with every batch (`infty::Spalm`).
   bool spalm = false;
   Index sub_keys = 32;  ///< n: lookups have n² slots
+  Lookups lookups;
   /// But for the sizes, `basis`, `resampling` and `power`.
   infty::LongTermConfig long_term;
   Contraction contraction;  ///< of an LTM whose word names none

@@ -57,10 +57,10 @@ class ModelNeed {
     if (in_front()) all += 2 * d_ * d_ + front_network();
     if (product_keys()) {
       const double keys = static_cast<double>(config_.sub_keys) * key_dim();
-      all += product_key_heads * (keys + d_ * key_dim()) - 2 * d_ * f;
-      if (config_.feed == "memory-plus") all += 2 * d_ * d_;
+      all += lookups() * (lookup_heads() * (keys + d_ * key_dim()) - 2 * d_ * f);
+      if (config_.feed == "memory-plus") all += lookups() * 2 * d_ * d_;
     }
-    if (config_.feed == "engram") all += 4 * d_ * d_;
+    if (config_.feed == "engram") all += lookups() * 4 * d_ * d_;
     return all;
   }
 
@@ -75,7 +75,8 @@ class ModelNeed {
     // Keys and values of what is held, and what is made of it.
     if (config_.memory == "memorizing")
       layer = (config_.stored == "float32" ? 2 : 1) * e_ * stored_block *
-              std::ceil(static_cast<double>(config_.memory_length) / stored_block);
+                  std::ceil(static_cast<double>(config_.memory_length) / stored_block) +
+              2 * e_ * cache();
     if (is_infini(config_.memory)) layer = 2 * recent_ * e_ + associations();
     if (titans()) layer += 2 * networks() + titans_chunk * d_;
     if (linear()) layer = features() * (e_ + heads_);
@@ -85,7 +86,7 @@ class ModelNeed {
     if (config_.tokens == "associative") layer += associative_features * (d_ + 1);
     double around = slots_ * d_;  // beside the layers
     if (config_.tokens == "recurrent") around += token_count() * d_;
-    if (config_.feed == "engram") around += 9 * d_;
+    if (config_.feed == "engram") around += lookups() * 9 * d_;
     if (in_front()) around += 2 * front_network() + (titans_chunk + group_) * d_;
     return number * rows * (layers_ * layer + around);
   }
@@ -96,7 +97,7 @@ class ModelNeed {
     const auto& t = config_.transformer;
     const double sides = config_.tokens == "recurrent" ? 2 : config_.tokens == "none" ? 0 : 1;
     const double length = words + sides * token_count();
-    const double past = recent_ + group_ - 1 + (long_term() ? 0 : compressed_);
+    const double past = recent_ + group_ - 1 + (long_term() ? 0 : compressed_) + cache();
     const double keys = past + length;
     const auto f = static_cast<double>(t.feed_forward);
     // Keys, values and their sources stay for all layers; the rest only where it is differentiated.
@@ -121,7 +122,7 @@ class ModelNeed {
   static constexpr double number = sizeof(float);
   // What the parts of a composed model are made with: see support/models.
   static constexpr double titans_chunk = 16, associative_keys = 64, associative_features = 384,
-                          delta_chunk = 64, product_key_heads = 4, stored_block = 512;
+                          delta_chunk = 64, stored_block = 512;
 
   bool in_front() const { return config_.tokens == "titans-front"; }
   /// Of a network as wide as the model that learns while it reads.
@@ -137,6 +138,17 @@ class ModelNeed {
   double features() const {
     return config_.mixer == "rfa" ? 128 : config_.mixer == "t2r" ? 32 : e_ / heads_;
   }
+  /// Keys of its past that a query of such a memory attends to.
+  double neighbours() const {
+    const auto k = static_cast<double>(config_.memorizing.k);
+    return k > 0 ? k : std::min(32., static_cast<double>(config_.memory_length));
+  }
+  double lookups() const { return static_cast<double>(config_.lookups.layers.size()); }
+  double lookup_heads() const { return static_cast<double>(config_.lookups.heads); }
+  /// Vectors before the segment that a memory of single keys attends to as well.
+  double cache() const {
+    return config_.memory == "memorizing" ? static_cast<double>(config_.memorizing.cache) : 0;
+  }
   double token_count() const { return static_cast<double>(config_.token_count); }
   double key_dim() const { return 2 * std::max(1., std::floor(d_ / 4)); }
   /// Of the matrices of keys and values of all heads.
@@ -148,7 +160,8 @@ class ModelNeed {
   double table() const {
     const auto slots =
         static_cast<double>(config_.sub_keys) * static_cast<double>(config_.sub_keys);
-    return product_keys() ? slots * d_ : config_.feed == "engram" ? 2 * slots * d_ : 0;
+    const double own = config_.feed == "memory-plus" ? 1 : lookups();
+    return product_keys() ? own * slots * d_ : config_.feed == "engram" ? own * 2 * slots * d_ : 0;
   }
 
   /// Numbers in what mixes vectors in a layer, and in a memory beside attention.
@@ -178,10 +191,10 @@ class ModelNeed {
     const auto memory = static_cast<double>(config_.memory_length);
     double all = 0;
     // Scores of both halves, and what they are made of.
-    if (product_keys()) all += places * product_key_heads * (2 * n + 3 * key_dim());
-    if (config_.feed == "engram") all += places * (training ? 20 : 8) * d_;
+    if (product_keys()) all += lookups() * places * lookup_heads() * (2 * n + 3 * key_dim());
+    if (config_.feed == "engram") all += lookups() * places * (training ? 20 : 8) * d_;
     if (config_.memory == "memorizing")
-      all += stack * places * (2 * heads_ * std::min(32., memory) + 2 * e_);
+      all += stack * places * (2 * heads_ * neighbours() + 2 * e_);
     // Scores at the points of the integral.
     if (config_.memory == "infty-gibbs")
       all += 2 * places * heads_ * static_cast<double>(config_.long_term.points);

@@ -137,6 +137,28 @@ TEST_CASE("ModelNeed: of what is composed, too, what training takes is told befo
   hold_to_its_need(config, sizes.length, sizes.rows);
 }
 
+TEST_CASE("ModelNeed: of single keys and lookups as options have them") {
+  support::ModelConfig config;
+  config.memory_length = 32;
+  config.compressed = 16;
+  config.segment = 1;
+  config.transformer = {.vocabulary = 100,
+                        .model_dim = 32,
+                        .layers = 3,
+                        .heads = 2,
+                        .feed_forward = 64,
+                        .pre_norm = true};
+  const std::string word = GENERATE("memorizing", "product-keys", "memory-plus", "engram");
+  support::choose_model(config, word);
+  config.memorizing.k = 8;
+  config.memorizing.merge = infty::MemorizingMerge::joint;
+  config.memorizing.cache = 48;
+  config.memorizing.window = 24;
+  config.lookups = {.layers = {0, -1, 2}, .heads = 6, .slots = 5, .norm = false};
+  CAPTURE(word);
+  hold_to_its_need(config, 16, 4);
+}
+
 TEST_CASE("ModelNeed: no size is too large to be told") {
   constexpr Index most = std::numeric_limits<Index>::max();
   for (const std::string& memory : support::memory_names) {

@@ -168,6 +168,63 @@ TEST_CASE("Models: the values of product keys are known by their name, and nothi
   CHECK(named == (support::has_product_keys(word) ? 1 : 0));
 }
 
+TEST_CASE("make_model: single keys and lookups are made as the options say") {
+  const auto parameters = [](const support::ModelConfig& config) {
+    return support::make_model(config)->parameters();
+  };
+  const auto mean = [](const support::ModelConfig& config) {
+    const auto model = support::make_model(config);
+    auto state = model->make_state(rows);
+    return model->objective(state, segments_of(3), {}).total.value().item();
+  };
+  const auto bytes = [](const support::ModelConfig& config) {
+    const auto model = support::make_model(config);
+    auto state = model->make_state(rows);
+    const std::vector<Index> tokens(rows * 16, 1);
+    model->observe(state, rows, tokens, length);
+    return model->bytes_of(state);
+  };
+  const auto single = config_of("memorizing");
+  auto changed = single;
+  changed.memorizing.k = 8;  // which is all that there is, and so what 0 stands for
+  CHECK(mean(changed) == mean(single));
+  changed.memorizing.k = 1;
+  CHECK(mean(changed) != mean(single));
+  changed = single;
+  changed.memorizing.merge = infty::MemorizingMerge::joint;
+  CHECK(parameters(changed) < parameters(single));  // no gates
+  changed = single;
+  changed.memorizing.key_heads = 1;
+  CHECK(parameters(changed) == parameters(single) - 2 * 2 * 8 * 4);  // two layers, keys and values
+  changed = single;
+  changed.memorizing.cache = 4;
+  CHECK(bytes(changed) > bytes(single));
+  changed = single;
+  changed.memorizing.window = 2;
+  CHECK(mean(changed) != mean(single));
+
+  constexpr Index table = 4 * 4 * 8;
+  const auto both = [&](const std::string& word) {
+    auto config = config_of(word);
+    const Index one = parameters(config);
+    config.lookups.layers = {0, 1};
+    return parameters(config) - one;
+  };
+  const Index feed = 2 * 8 * 12 + 12 + 8, keys = 4 * 2 * 4 * 2;  // of a layer, and of four heads
+  const Index query = 8 * 16 + 16;
+  CHECK(both("product-keys") == table + keys + query + 2 * 16 - feed);  // and a norm
+  CHECK(both("memory-plus") == keys + query + 2 * (8 * 8 + 8) - feed);  // of one table
+  auto lookup = config_of("product-keys");
+  const Index before = parameters(lookup);
+  lookup.lookups.norm = false;
+  CHECK(parameters(lookup) == before - 2 * 16);
+  lookup.lookups.heads = 1;
+  CHECK(parameters(lookup) == before - 2 * 16 - 3 * (keys + query) / 4);
+  const double four = mean(lookup);  // 0: all four sub-keys
+  lookup.lookups.slots = 1;
+  CHECK(mean(lookup) != four);
+}
+
 TEST_CASE("Model::objective: which memories a gradient flows through") {
   const std::vector<std::string> through{
       "infini",       "infini-linear", "titans",      "memformer",       "linear",

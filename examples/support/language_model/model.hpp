@@ -30,22 +30,30 @@ namespace language_model {
 /// @param group  vectors leave for the LTM in groups of so many, for each write wears what was
 ///               there before it: 1 is enough where text is read by segments
 inline support::ModelConfig model_config(const Settings& s, Index vocabulary, Index group = 1) {
-  support::ModelConfig config{.memory = s.memory,
-                              .mixer = s.mixer,
-                              .feed = s.feed,
-                              .tokens = s.tokens,
-                              .seed = s.seed,
-                              .transformer = s.model,
-                              .memory_length = s.memory_length,
-                              .compressed = compressed_length(s),
-                              .stored = s.stored,
-                              .compression_rate = s.compression_rate,
-                              .segment = group,
-                              .token_count = s.token_count,
-                              .spalm = !s.spalm.empty(),
-                              .sub_keys = s.sub_keys,
-                              .long_term = s.long_term,
-                              .contraction = s.contraction};
+  support::ModelConfig config{
+      .memory = s.memory,
+      .mixer = s.mixer,
+      .feed = s.feed,
+      .tokens = s.tokens,
+      .seed = s.seed,
+      .transformer = s.model,
+      .memory_length = s.memory_length,
+      .compressed = compressed_length(s),
+      .stored = s.stored,
+      .memorizing = {.k = s.neighbours,
+                     .merge = s.merge == "joint" ? infty::MemorizingMerge::joint
+                                                 : infty::MemorizingMerge::gate,
+                     .key_heads = s.key_heads,
+                     .cache = s.local_cache,
+                     .window = s.local_window},
+      .compression_rate = s.compression_rate,
+      .segment = group,
+      .token_count = s.token_count,
+      .spalm = !s.spalm.empty(),
+      .sub_keys = s.sub_keys,
+      .lookups = s.lookups,
+      .long_term = s.long_term,
+      .contraction = s.contraction};
   config.transformer.vocabulary = vocabulary;
   config.transformer.cutoffs.clear();
   for (const Index cutoff : s.cutoffs)

@@ -25,6 +25,7 @@ struct Settings {
   std::string memory = "infty";
   std::string mixer = "attention", feed = "plain", tokens = "none";
   std::uint64_t seed = 1;
+  std::string from;
 
   std::string data, valid, test;
   std::string level = "word", bpe;
@@ -39,7 +40,10 @@ struct Settings {
 
   Index memory_length = 64, compressed = -1, compression_rate = 4;
   std::string stored = "float32";
+  Index neighbours = 0, key_heads = 0, local_cache = 0, local_window = 0;
+  std::string merge = "gate";
   Index token_count = 8, sub_keys = 32;
+  support::Lookups lookups;
   std::string spalm;
   Index spalm_neighbours = 4;
   std::string spalm_index = "exact";
@@ -75,6 +79,8 @@ void each_setting(Settings& s, See&& see) {
   see(run, "tokens", s.tokens, "memory tokens through the stack", "none", "memory", "recurrent",
       "associative", "titans-front");
   see(run, "seed", s.seed, "of weights and of dropout");
+  see(run, "from", s.from,
+      "folder of a trained model, of another memory or none, whose parameters it begins with");
 
   const char* const text = "The text";
   see(text, "data", s.data, "a file, or a folder of which each file is a document; none: a tale");
@@ -107,8 +113,22 @@ void each_setting(Settings& s, See&& see) {
       "how many of them are compressed or basis functions where there are such; -1: half");
   see(memory, "stored", s.stored, "as what a memory of single keys keeps them (memorizing)",
       "float32", "bfloat16");
+  see(memory, "neighbours", s.neighbours,
+      "of these that a query attends to; 0: 32, or all if there are fewer");
+  see(memory, "merge", s.merge, "of these and the local context: by a gate, or in one softmax",
+      "gate", "joint");
+  see(memory, "key-heads", s.key_heads, "of these: 0 as many as of queries, or 1");
+  see(memory, "local-cache", s.local_cache, "vectors before the segment in the local context");
+  see(memory, "local-window", s.local_window,
+      "how far back in the local context a query sees; 0: to its beginning");
   see(memory, "token-count", s.token_count, "memory tokens, where there are any");
   see(memory, "sub-keys", s.sub_keys, "n, of lookups, which have n² slots");
+  see(memory, "lookup-layers", s.lookups.layers,
+      "with a lookup, from 0; -1: the one above the lower half");
+  see(memory, "lookup-heads", s.lookups.heads, "of product keys");
+  see(memory, "lookup-slots", s.lookups.slots,
+      "that each of these reads; 0: 32, or --sub-keys if that is less");
+  see(memory, "lookup-norm", s.lookups.norm, "of product-keys' queries, over a batch");
   see(memory, "spalm", s.spalm,
       "attend to tokens looked up in this datastore, of build-datastore; none: no look-up");
   see(memory, "spalm-neighbours", s.spalm_neighbours, "tokens that are looked up for each");
@@ -227,6 +247,14 @@ inline void validate(const Settings& s) {
   infty::require(s.compressed >= -1 && s.compressed <= s.memory_length, "language_model",
                  "--compressed is ", s.compressed, ": it must be -1 or lie in [0, ",
                  s.memory_length, "], the --memory-length");
+  infty::require(s.neighbours <= s.memory_length, "language_model", "--neighbours is ",
+                 s.neighbours, ": it must be at most ", s.memory_length, ", the --memory-length");
+  support::require_some_once("language_model", "lookup-layers", s.lookups.layers);
+  for (const Index layer : s.lookups.layers)
+    infty::require(layer < s.model.layers, "language_model", "--lookup-layers has ", layer,
+                   ": there are ", s.model.layers, " --layers, from 0");
+  infty::require(s.lookups.slots <= s.sub_keys, "language_model", "--lookup-slots is ",
+                 s.lookups.slots, ": it must be at most ", s.sub_keys, ", the --sub-keys");
   infty::require(s.valid.empty() == s.test.empty(), "language_model",
                  "--valid and --test go together");
   infty::require(s.valid.empty() || !s.data.empty(), "language_model",

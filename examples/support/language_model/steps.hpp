@@ -81,6 +81,7 @@ class Training {
   Training& operator=(const Training&) = delete;
 
   const support::Model& model() const { return *model_; }
+  support::Model& model() { return *model_; }
   Index steps() const { return trainer_.steps(); }
   Index tokens() const { return here_.tokens; }
   double seconds() const { return here_.seconds; }

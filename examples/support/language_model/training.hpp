@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -26,6 +27,7 @@
 #include "../running_mean.hpp"
 #include "../settings.hpp"
 #include "../training.hpp"
+#include "begin_from.hpp"
 #include "figure.hpp"
 #include "log.hpp"
 #include "model.hpp"
@@ -182,7 +184,12 @@ inline void train(const Settings& s, const Corpus& corpus, const TrainOptions& o
   const support::InterruptGuard interrupt;
   Training training(s, corpus, options.saving, ranks, options.sharing);
   const bool goes_on = !options.fresh && std::filesystem::exists(checkpoint);
-  if (goes_on) training.load(checkpoint);
+  if (goes_on) {
+    training.load(checkpoint);
+  } else if (!s.from.empty()) {
+    const Begun begun = begin_from(s.from, corpus.tokenizer, training.model());
+    if (lock) std::fprintf(stderr, "%s\n", text_of(begun, s.from).c_str());
+  }
   ranks.barrier();  // nobody reads any more
   if (!lock) {
     train_to_end(s, corpus, options, ranks, training, nullptr);
