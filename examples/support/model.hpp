@@ -137,7 +137,7 @@ struct ModelConfig {
   /// Whether it attends to tokens that are looked up, which come with every batch (`infty::Spalm`).
   bool spalm = false;
   Index sub_keys = 32;  ///< n: lookups have n² slots
-  Lookups lookups;
+  Lookups lookups = {};
   /// But for the sizes, `basis`, `resampling` and `power`.
   infty::LongTermConfig long_term;
   Contraction contraction;  ///< of an LTM whose word names none
