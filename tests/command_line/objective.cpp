@@ -211,15 +211,15 @@ TEST_CASE("make_model: single keys and lookups are made as the options say") {
     return parameters(config) - one;
   };
   const Index feed = 2 * 8 * 12 + 12 + 8, keys = 4 * 2 * 4 * 2;  // of a layer, and of four heads
-  const Index query = 8 * 16 + 16;
-  CHECK(both("product-keys") == table + keys + query + 2 * 16 - feed);  // and a norm
+  const Index query = 8 * 16 + 16, norm = 4 * 16;                // with its statistics
+  CHECK(both("product-keys") == table + keys + query + norm - feed);
   CHECK(both("memory-plus") == keys + query + 2 * (8 * 8 + 8) - feed);  // of one table
   auto lookup = config_of("product-keys");
   const Index before = parameters(lookup);
   lookup.lookups.norm = false;
-  CHECK(parameters(lookup) == before - 2 * 16);
+  CHECK(parameters(lookup) == before - norm);
   lookup.lookups.heads = 1;
-  CHECK(parameters(lookup) == before - 2 * 16 - 3 * (keys + query) / 4);
+  CHECK(parameters(lookup) == before - norm - 3 * (keys + query) / 4);
   const double four = mean(lookup);  // 0: all four sub-keys
   lookup.lookups.slots = 1;
   CHECK(mean(lookup) != four);
