@@ -60,7 +60,7 @@ DeltaRuleArguments<T> delta_rule_arguments(const DeltaRuleInputs<T, B>& in,
 /// larger or threads are many, products are.
 template <class T, class B>
 Index quickest_chunk(Index chunk, Index key_dim, Index value_dim) {
-  constexpr Index most = Index{48} << 10;  // bytes
+  constexpr Index most = Index{1} << 16;  // bytes
   const bool fits = key_dim * value_dim * static_cast<Index>(sizeof(T)) <= most;
   return !many_threads<B> && !Tape::active() && fits ? 0 : chunk;
 }
