@@ -73,7 +73,6 @@ inline Task mqar_of(const Settings& s, std::string name, Index vocabulary,
                     bool random_non_queries, Index epochs, Index batch) {
   Task task{.name = std::move(name),
             .vocabulary = vocabulary,
-            .heads = s.mqar_heads,
             .chance = 2 / static_cast<double>(vocabulary),
             .training = {},
             .trainer = {.steps = s.mqar_steps,

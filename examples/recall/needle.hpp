@@ -125,7 +125,6 @@ inline Task needle_task(const Settings& s) {
       .name = "needle",
       .vocabulary = task.vocabulary(),
       .length = task.length() + s.needle_trained + 1,
-      .heads = s.model.heads,
       .chance = 1 / static_cast<double>(s.needle_values),
       .training =
           {{.sample =

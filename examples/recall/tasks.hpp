@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -25,7 +26,6 @@ inline Task fresh_task(
   return {.name = std::move(name),
           .vocabulary = vocabulary,
           .length = length,
-          .heads = s.model.heads,
           .chance = chance,
           .training = {{.sample = std::move(sample)}},
           .trainer = {.steps = s.steps, .warmup_steps = s.warmup, .max_norm = s.clip},
@@ -103,6 +103,7 @@ inline Task sorting_task(const Settings& s, Index length) {
 inline std::vector<Task> tasks_of(const Settings& s) {
   std::vector<Task> tasks;
   for (const std::string& name : s.tasks) {
+    const std::size_t before = tasks.size();
     if (name == "copy") tasks.push_back(copy_task(s));
     if (name == "recall") tasks.push_back(recall_task(s));
     if (name == "sorting")
@@ -111,6 +112,7 @@ inline std::vector<Task> tasks_of(const Settings& s) {
       for (const Index length : s.mqar_lengths) tasks.push_back(mqar_task(s, length));
     if (name == "mqar-mix") tasks.push_back(mqar_mix_task(s));
     if (name == "needle") tasks.push_back(needle_task(s));
+    for (std::size_t i = before; i < tasks.size(); ++i) tasks[i].heads = heads_of(s, name);
   }
   return tasks;
 }
