@@ -25,7 +25,7 @@ inline Settings published(Settings s) {
   s.mqar_examples = 100'000;
   s.model.model_dim = 64;
   s.model.layers = 2;
-  s.mqar_heads = 1;
+  s.model.heads = s.mqar_heads = 1;
   s.model.pre_norm = true;
   s.model.embedding_deviation = .02;
   s.rates = {1e-4, 4.6415888e-4, 2.1544347e-3, 1e-2};
