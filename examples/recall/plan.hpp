@@ -78,8 +78,8 @@ inline Sizes sizes_of(Settings s, const std::vector<Task>& tasks) {
         } else {
           line.clear();
           std::fprintf(stderr,
-                       "%s with %lld heads is left out at %lld bytes: its least state is larger\n",
-                       memory.c_str(), static_cast<long long>(of), static_cast<long long>(bytes));
+                       "%s is left out at %lld bytes, with %lld heads: its least state is larger\n",
+                       memory.c_str(), static_cast<long long>(bytes), static_cast<long long>(of));
         }
         line.update(++sized);
       }
