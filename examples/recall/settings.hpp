@@ -208,9 +208,9 @@ inline void validate(const Settings& s) {
   infty::require_at_least("recall", "--mqar-steps", s.mqar_steps, s.warmup + 1);
   infty::require_at_least("recall", "--needle-steps", s.needle_steps, s.warmup + 1);
   support::check_transformer("recall", s.model, false);
-  infty::require(s.model.head_dim > 0 || s.model.model_dim % s.mqar_heads == 0, "recall",
-                 "--mqar-heads is ", s.mqar_heads,
-                 ": it must divide --width = ", s.model.model_dim);
+  infty::TransformerConfig of_mqar = s.model;
+  of_mqar.heads = s.mqar_heads;
+  support::check_transformer("recall", of_mqar, false, "--mqar-heads");
   support::check_basis("recall", "--widths", std::ssize(s.long_term.widths), s.long_term.widths);
   for (const std::string& task : s.tasks)
     for (const std::string& memory : s.memories)  // of sizes that are chosen so that it can be

@@ -154,6 +154,14 @@ inline infty::LongTermConfig long_term_of(const ModelConfig& config) {
   return c;
 }
 
+/// The constants of a memory of single keys.
+inline infty::MemorizingConfig memorizing_of(const ModelConfig& config) {
+  infty::MemorizingConfig c = config.memorizing;
+  c.capacity = config.memory_length;
+  if (c.k == 0) c.k = std::min<Index>(32, c.capacity);
+  return c;
+}
+
 /// What a model is trained by beside the losses of its targets.
 struct ObjectiveConfig {
   double kl_weight = 0;         ///< of the mean over rows, heads and queries, summed over layers

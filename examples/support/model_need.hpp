@@ -139,10 +139,7 @@ class ModelNeed {
     return config_.mixer == "rfa" ? 128 : config_.mixer == "t2r" ? 32 : e_ / heads_;
   }
   /// Keys of its past that a query of such a memory attends to.
-  double neighbours() const {
-    const auto k = static_cast<double>(config_.memorizing.k);
-    return k > 0 ? k : std::min(32., static_cast<double>(config_.memory_length));
-  }
+  double neighbours() const { return static_cast<double>(memorizing_of(config_).k); }
   double lookups() const { return static_cast<double>(config_.lookups.layers.size()); }
   double lookup_heads() const { return static_cast<double>(config_.lookups.heads); }
   /// Vectors before the segment that a memory of single keys attends to as well.

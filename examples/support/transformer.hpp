@@ -26,11 +26,11 @@ void each_transformer_setting(const char* group, infty::TransformerConfig& model
 /// Throws infty::ValueError that names the option where the sizes do not fit.
 /// @param head_dim  whether the program has the option --head-dim
 inline void check_transformer(const char* program, const infty::TransformerConfig& model,
-                              bool head_dim) {
+                              bool head_dim, const char* heads_option = "--heads") {
   infty::require(model.model_dim % 2 == 0, program, "--width is ", model.model_dim,
                  ": it must be even, for the encoding of distances");
-  infty::require(model.head_dim > 0 || model.model_dim % model.heads == 0, program, "--heads is ",
-                 model.heads, ": it must divide --width = ", model.model_dim,
+  infty::require(model.head_dim > 0 || model.model_dim % model.heads == 0, program, heads_option,
+                 " is ", model.heads, ": it must divide --width = ", model.model_dim,
                  head_dim ? ", or --head-dim must be given" : "");
 }
 

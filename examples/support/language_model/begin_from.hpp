@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <infty/io/safetensors.hpp>
+#include <infty/train/checkpoint_renames.hpp>
 
 #include "model.hpp"
 #include "tokenizer.hpp"
@@ -49,7 +50,7 @@ inline Begun begin_from(const std::filesystem::path& folder, const Tokenizer& to
   Begun begun;
   std::vector<std::pair<infty::Variable<float>, infty::Tensor<float>>> read;
   for (const auto& [name, parameter] : model.named_parameters()) {
-    const std::string own = prefix + name;
+    const std::string own = infty::stored_name(file, prefix + name);
     const auto found = by_bare_name.find(bare_name(own));
     const std::string there = file.has(own)                 ? own
                               : found == by_bare_name.end() ? ""

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <infty/metrics/perplexity.hpp>
+#include <infty/model/family_settings.hpp>
 #include <infty/train/checkpoint.hpp>
 
 #include "../claims.hpp"
@@ -41,8 +42,7 @@ inline support::ModelConfig model_config(const Settings& s, Index vocabulary, In
       .compressed = compressed_length(s),
       .stored = s.stored,
       .memorizing = {.k = s.neighbours,
-                     .merge = s.merge == "joint" ? infty::MemorizingMerge::joint
-                                                 : infty::MemorizingMerge::gate,
+                     .merge = infty::value_of<infty::MemorizingMerge>(s.merge),
                      .key_heads = s.key_heads,
                      .cache = s.local_cache,
                      .window = s.local_window},

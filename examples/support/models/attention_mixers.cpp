@@ -34,9 +34,7 @@ support::Mixers support::attention_mixers(const ModelConfig& config) {
         config, {.attention = recent(config), .memory = long_term_of(config)});
   if (memory == "memorizing") {
     using Stored = infty::BFloat16;
-    infty::MemorizingConfig all = config.memorizing;
-    all.capacity = length;
-    if (all.k == 0) all.k = std::min<Index>(32, length);
+    const infty::MemorizingConfig all = memorizing_of(config);
     if (config.stored == "float32")
       return mixers_by<infty::MemorizingAttention<float>>(config, all);
     return mixers_by<infty::MemorizingAttention<float, infty::EigenBackend, Stored>>(config, all);
