@@ -118,6 +118,7 @@ struct ModelConfig {
   std::string memory = "infty";
   /// The feed may be "none", too: blocks that only mix.
   std::string mixer = "attention", feed = "plain", tokens = "none";
+  std::string positions = "none";  ///< that are added to embeddings, or "sinusoidal"
   std::uint64_t seed = 1;
   infty::TransformerConfig transformer;
   Index memory_length = 64;  ///< vectors a layer, of all kinds
@@ -276,9 +277,9 @@ MakeModel make_none, make_xl, make_compressive, make_lamemo, make_infty, make_co
 /// Throws infty::ValueError for a configuration that cannot be.
 inline std::unique_ptr<Model> make_model(const ModelConfig& config) {
   const std::string& memory = config.memory;
-  const bool alone =
-      config.mixer == "attention" && config.feed == "plain" && config.tokens == "none";
-  if (!alone || config.spalm) return make_composed(config);
+  const bool alone = config.mixer == "attention" && config.feed == "plain" &&
+                     config.tokens == "none" && config.positions == "none" && !config.spalm;
+  if (!alone) return make_composed(config);
   if (memory == "none") return make_none(config);
   if (memory == "xl") return make_xl(config);
   if (memory == "compressive") return make_compressive(config);

@@ -83,7 +83,7 @@ void require_choice(const T& value, const std::vector<std::string>& choices,
 inline const nlohmann::json& before_they_were() {
   static const auto values = nlohmann::json::parse(R"({
     "contraction": "fixed", "shards": 0, "reduce": "tree", "products": "float32", "stored": "float32", "spalm": "", "spalm-neighbours": 4, "spalm-index": "exact", "power": 1.0, "powers": [0.5, 1.0], "block": 16, "waiting": "written",
-    "taus": [0.5, 0.75, 0.9, 0.95, 0.98], "test-lengths": [], "test-sequences": 64, "mqar-mix-rates": [], "mqar-heads": 2, "from": "", "neighbours": 0, "merge": "gate", "key-heads": 0, "local-cache": 0, "local-window": 0, "lookup-layers": [-1], "lookup-heads": 4, "lookup-slots": 0, "lookup-norm": true,
+    "taus": [0.5, 0.75, 0.9, 0.95, 0.98], "test-lengths": [], "test-sequences": 64, "mqar-mix-rates": [], "mqar-heads": 2, "from": "", "positions": "none", "neighbours": 0, "merge": "gate", "key-heads": 0, "local-cache": 0, "local-window": 0, "lookup-layers": [-1], "lookup-heads": 4, "lookup-slots": 0, "lookup-norm": true,
     "values-rate": 0.0,
     "parameters": 0, "threshold": 0, "pretrain": 0, "pretrain-batch": 32, "pretrain-rate": 0.001, "candidates": 0, "relations": "", "relation-names": ""})");
   return values;

@@ -298,6 +298,7 @@
 #include <infty/nn/multi_head_attention.hpp>
 #include <infty/nn/padding.hpp>
 #include <infty/nn/pass.hpp>
+#include <infty/nn/place_encoding.hpp>
 #include <infty/nn/plain_attention.hpp>
 #include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/recomputed_losses.hpp>
@@ -320,6 +321,7 @@
 #include <infty/nn/unit_vectors.hpp>
 #include <infty/nn/visible.hpp>
 #include <infty/nn/weighted_rows.hpp>
+#include <infty/nn/with_places.hpp>
 #include <infty/parallel/any_communicator.hpp>
 #include <infty/parallel/background.hpp>
 #include <infty/parallel/buckets.hpp>

@@ -491,15 +491,19 @@ TEMPLATE_LIST_TEST_CASE("EncoderDecoder: on every backend as in double", "", inf
   compare(memformer<T, B>(), memformer<double>());
 }
 
-TEST_CASE("PlacedEmbedding: a row that begins where no place is told from the next is refused") {
+TEST_CASE(
+    "PlacedEmbedding: a row that would go beyond all places is refused, one that is far is not") {
   using infty::Index, infty::RowCounts;
   const infty::PlacedEmbedding<float> embedding(
       infty::AdaptiveConfig{.vocabulary = 4, .model_dim = 4}, infty::Random(1));
   const auto tokens = infty::Tensor<Index>::zeros({1, 3});
   infty::Pass<float> pass;
-  constexpr Index most = Index{1} << 31;
-  for (const Index first : {most, most - 3, std::numeric_limits<Index>::max()})
+  for (const Index first :
+       {infty::most_places, infty::most_places - 2, std::numeric_limits<Index>::max()})
     CHECK_THROWS_AS(embedding.forward(tokens, RowCounts{first}, pass), infty::ValueError);
   CHECK(embedding.forward(tokens, RowCounts{-5}, pass).value().to_vector() ==
         embedding.forward(tokens, RowCounts{-7}, pass).value().to_vector());
+  // A far place takes no memory for those before it.
+  const auto far = embedding.forward(tokens, RowCounts{infty::most_places - 3}, pass);
+  CHECK(infty::detail::all_finite(far.value()));
 }

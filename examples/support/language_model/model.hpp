@@ -36,6 +36,7 @@ inline support::ModelConfig model_config(const Settings& s, Index vocabulary, In
       .mixer = s.mixer,
       .feed = s.feed,
       .tokens = s.tokens,
+      .positions = s.positions,
       .seed = s.seed,
       .transformer = s.model,
       .memory_length = s.memory_length,

@@ -23,7 +23,7 @@ using infty::Index;
 /// Everything that decides which numbers come out of training.
 struct Settings {
   std::string memory = "infty";
-  std::string mixer = "attention", feed = "plain", tokens = "none";
+  std::string mixer = "attention", feed = "plain", tokens = "none", positions = "none";
   std::uint64_t seed = 1;
   std::string from;
 
@@ -78,6 +78,8 @@ void each_setting(Settings& s, See&& see) {
       "plain", "product-keys", "memory-plus", "engram");
   see(run, "tokens", s.tokens, "memory tokens through the stack", "none", "memory", "recurrent",
       "associative", "titans-front");
+  see(run, "positions", s.positions,
+      "in the text since the row was fresh, added to its tokens' vectors", "none", "sinusoidal");
   see(run, "seed", s.seed, "of weights and of dropout");
   see(run, "from", s.from,
       "folder of a trained model, of another memory or none, whose parameters it begins with");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <infty/nn/with_places.hpp>
 #include <infty/retrieval/spalm.hpp>
 
 #include "model_of.hpp"
@@ -21,6 +22,10 @@ std::unique_ptr<support::Model> support::make_composed(const ModelConfig& config
   AnyModel::Parts parts{.mixer = std::move(mixers.make), .around = std::move(mixers.around)};
   add_feeds(config, parts);
   add_tokens(config, parts);
+  if (config.positions != "none")
+    add_around(parts, [](AnyPart stack, infty::Random) {
+      return AnyPart(infty::WithPlaces<AnyPart>(std::move(stack)));
+    });
   if (config.spalm) return std::make_unique<ModelOf<infty::Spalm<AnyModel>>>(config, parts);
   return std::make_unique<ModelOf<AnyModel>>(config, parts);
 }

@@ -59,6 +59,15 @@ inline infty::TitansConfig titans(const ModelConfig& config) {
   return titans(config, config.transformer.attention_sizes().head_dim);
 }
 
+/// Something more around a stack, outside of what is there already.
+inline void add_around(AnyModel::Parts& parts, AnyModel::Decorate more) {
+  parts.around = [inner = std::move(parts.around), more = std::move(more)](AnyPart stack,
+                                                                           infty::Random random) {
+    return more(inner ? inner(std::move(stack), random.split(0)) : std::move(stack),
+                random.split(1));
+  };
+}
+
 /// Feeds, lookups of n-grams, and memory tokens.
 void add_feeds(const ModelConfig& config, AnyModel::Parts& parts);
 void add_tokens(const ModelConfig& config, AnyModel::Parts& parts);

@@ -15,15 +15,6 @@ namespace {
 using support::AnyModel;
 using support::AnyPart;
 
-/// Something more around a stack, outside of what is there already.
-void add_around(AnyModel::Parts& parts, AnyModel::Decorate more) {
-  parts.around = [inner = std::move(parts.around), more = std::move(more)](AnyPart stack,
-                                                                           infty::Random random) {
-    return more(inner ? inner(std::move(stack), random.split(0)) : std::move(stack),
-                random.split(1));
-  };
-}
-
 /// The tokens of a Memory Transformer, under its rules where there is attention that knows of any.
 infty::MemoryTokensConfig memory_tokens(const support::ModelConfig& config) {
   infty::MemoryTokensConfig tokens{.tokens = config.token_count};

@@ -13,6 +13,22 @@
 
 namespace infty {
 
+namespace detail {
+
+/// The encoding of one place or distance -> [d]: the sines of all frequencies, then the cosines.
+template <class T>
+INFTY_HOST_DEVICE void encode_place(double at, T* to, Index d) {
+  const Index half = d / 2;
+  for (Index i = 0; i < half; ++i) {
+    const double frequency =
+        std::pow(10000.0, -2 * static_cast<double>(i) / static_cast<double>(d));
+    to[i] = static_cast<T>(std::sin(at * frequency));
+    to[half + i] = static_cast<T>(std::cos(at * frequency));
+  }
+}
+
+}  // namespace detail
+
 /// Sinusoidal encodings of the distances last + length - 1, ..., last -> [length, d]: the sines of
 /// all frequencies 10000^(-2i/d), then the cosines [Dai et al. 2019; Vaswani et al. 2017, §3.5].
 /// @param last  the shortest distance; those of keys ahead are negative
@@ -23,15 +39,9 @@ Tensor<T, B> distance_encoding(Index length, Index d, Index last = 0) {
   require(d >= 2 && d % 2 == 0, "distance_encoding", "d is ", d, ": it must be even, >= 2");
   Tensor<T, B> out(Shape{length, d});
   T* const to = out.data();
-  const Index half = d / 2;
   B::for_each_row(length, 32 * d, [=] INFTY_HOST_DEVICE(Index row) {
     const double distance = static_cast<double>(last) + static_cast<double>(length - 1 - row);
-    for (Index i = 0; i < half; ++i) {
-      const double frequency =
-          std::pow(10000.0, -2 * static_cast<double>(i) / static_cast<double>(d));
-      to[row * d + i] = static_cast<T>(std::sin(distance * frequency));
-      to[row * d + half + i] = static_cast<T>(std::cos(distance * frequency));
-    }
+    detail::encode_place(distance, to + row * d, d);
   });
   return out;
 }

@@ -23,7 +23,7 @@ inline LinearAttentionConfig t2r() {
 }
 
 /// MemSizer's language model of WikiText-103 with a rival in its place, `rfa()`, `t2r()` or `{}`
-/// for elu + 1, for a `TransformerLM<LinearAttention<T>>`.
+/// for elu + 1, for a `TransformerLM<PlacedMixer<LinearAttention<T>>>`.
 inline ExperimentWith<LinearAttentionConfig> memsizer_rival(LinearAttentionConfig config) {
   auto e = detail::memsizer_language_model<LinearAttentionConfig>();
   e.memory = config;

@@ -5,6 +5,7 @@
 #include <infty/model/encoder_decoder.hpp>
 #include <infty/model/presets.hpp>
 #include <infty/nn/beam_search.hpp>
+#include <infty/nn/with_places.hpp>
 
 namespace infty::presets {
 
@@ -39,10 +40,10 @@ ExperimentWith<MemoryConfig> memsizer_language_model() {
 
 }  // namespace detail
 
-/// MemSizer's language model of WikiText-103, for a `TransformerLM<MemSizer<T>>`. It is trained by
-/// Nesterov's method (M), whose rate is none for Adam: `learning_rate` is left at 0. The program
-/// adds positions to the embeddings, drops layers and drops out of the weights of slots, which a
-/// `TransformerLM` does not.
+/// MemSizer's language model of WikiText-103, for a `TransformerLM<PlacedMixer<MemSizer<T>>>`,
+/// which adds positions to the embeddings, as the program does. It is trained by Nesterov's method
+/// (M), whose rate is none for Adam: `learning_rate` is left at 0. The program drops layers and
+/// drops out of the weights of slots, which a `TransformerLM` does not.
 inline ExperimentWith<MemSizerConfig> memsizer_wikitext103() {
   auto e = detail::memsizer_language_model<MemSizerConfig>();
   e.memory.slots = 32;        // P, M
