@@ -81,26 +81,32 @@ TEST_CASE("BytePairEncoding: a tokenizer.json of another kind is refused by name
     CHECK_THROWS_WITH(read(), Contains(why) && Contains("tokenizer.json"));
   };
   const std::string lists = R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"])";
-  refused(R"("type": "WordPiece",)" + lists, "", "model.type is '\"WordPiece\"'");
-  refused(R"("byte_fallback": true,)" + lists, "", "model.byte_fallback is 'true'");
-  refused(R"("dropout": 0.1,)" + lists, "", "model.dropout is '0.1'");
-  refused(R"("end_of_word_suffix": "</w>",)" + lists, "", "model.end_of_word_suffix");
+  const std::string cut = R"("pre_tokenizer": {"type": "ByteLevel"},)";
+  refused(R"("type": "WordPiece",)" + lists, cut, "model.type is '\"WordPiece\"'");
+  refused(R"("byte_fallback": true,)" + lists, cut, "model.byte_fallback is 'true'");
+  refused(R"("dropout": 0.1,)" + lists, cut, "model.dropout is '0.1'");
+  refused(R"("end_of_word_suffix": "</w>",)" + lists, cut, "model.end_of_word_suffix");
   refused(lists, R"("normalizer": {"type": "NFC"},)", "normalizer is");
   refused(lists, R"("pre_tokenizer": null,)", "pre_tokenizer is 'null'");
+  refused(lists, "", "there is no pre_tokenizer of a type");
+  refused(lists, R"("pre_tokenizer": {"use_regex": true},)", "there is no pre_tokenizer of a type");
+  refused(lists, R"("pre_tokenizer": {"type": null},)", "there is no pre_tokenizer of a type");
   refused(lists, R"("pre_tokenizer": {"type": "Metaspace"},)", "pre_tokenizer.type is");
   refused(lists, R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": true},)",
           "pre_tokenizer.add_prefix_space is 'true'");
-  refused(lists, R"("added_tokens": [{"id": 7}],)", "lacks its id or content");
-  refused(lists, R"("added_tokens": [{"id": 7, "content": "ab"}],)", "'ab' is repeated");
-  refused(lists, R"("added_tokens": [{"id": 2, "content": "x"}],)", "two tokens have the number 2");
-  refused(lists, R"("added_tokens": [{"id": 4294967297, "content": "b"}],)", "'b' is repeated");
-  refused(lists, R"("added_tokens": [{"id": 9000, "content": "x"}],)", "must be below 256");
-  refused(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b", "a b"])", "",
+  refused(lists, cut + R"("added_tokens": [{"id": 7}],)", "lacks its id or content");
+  refused(lists, cut + R"("added_tokens": [{"id": 7, "content": "ab"}],)", "'ab' is repeated");
+  refused(lists, cut + R"("added_tokens": [{"id": 2, "content": "x"}],)",
+          "two tokens have the number 2");
+  refused(lists, cut + R"("added_tokens": [{"id": 4294967297, "content": "b"}],)",
+          "'b' is repeated");
+  refused(lists, cut + R"("added_tokens": [{"id": 9000, "content": "x"}],)", "must be below 256");
+  refused(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b", "a b"])", cut,
           "merge 2: 'a b' has come before");
-  refused(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a"]])", "", "less than two");
-  refused(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a  b"])", "", "not two symbols");
-  refused(R"("vocab": {"a": 0}, "merges": ["a b"])", "", "merge 1: 'b' is no token");
-  refused(R"("merges": [])", "", "there is no token");
+  refused(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a"]])", cut, "less than two");
+  refused(R"("vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a  b"])", cut, "not two symbols");
+  refused(R"("vocab": {"a": 0}, "merges": ["a b"])", cut, "merge 1: 'b' is no token");
+  refused(R"("merges": [])", cut, "there is no token");
   write_text(folder / "tokenizer.json", "{}");
   CHECK_THROWS_WITH(BytePairEncoding::from_folder(folder.path()), Contains("there is no model"));
 }

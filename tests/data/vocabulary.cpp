@@ -58,6 +58,7 @@ TEST_CASE("TokenCounts: more than an Index counts are refused, and change nothin
   infty::TokenCounts counts;
   counts.add("a", most - 1);
   CHECK_THROWS_WITH(counts.add("a", most), Contains("[TokenCounts::add] times is "));
+  CHECK_THROWS_WITH(counts.add(""), "[TokenCounts::add] the token is empty");  // no file holds it
   CHECK_THROWS_AS(counts.add("b", 2), infty::ValueError);
   counts.add("a", 1);
   CHECK(counts.total() == most);

@@ -425,6 +425,22 @@ TEST_CASE("EncoderDecoder: one table for both languages is one") {
   CHECK(count() == apart - 7 * 4);
   config.encoder.vocabulary = 8;
   CHECK_THROWS_WITH(count(), Catch::Matchers::Contains("share_embedding"));
+  config.encoder.vocabulary = 7;
+  for (auto* const side : {&config.encoder, &config.decoder}) {  // which has one softmax
+    side->cutoffs = {3};
+    CHECK_THROWS_WITH(count(), Catch::Matchers::Contains("share_embedding") &&
+                                   Catch::Matchers::Contains("number of cutoffs"));
+    side->cutoffs.clear();
+    side->div_value = 2;
+    CHECK_THROWS_WITH(count(), Catch::Matchers::Contains("div_value"));
+    side->div_value = 1;
+    side->embedding_dim = 2;
+    CHECK_THROWS_WITH(count(), Catch::Matchers::Contains("embedding_dim"));
+    side->embedding_dim = 0;
+  }
+  config.encoder.cutoffs = {3};
+  config.decoder.cutoffs = {4};
+  CHECK_THROWS_WITH(count(), Catch::Matchers::Contains("the encoder's cutoff is 3"));
   config.share_embedding = false;
   config.encoder.model_dim = 6;
   CHECK_THROWS_WITH(count(), Catch::Matchers::Contains("the encoder's model_dim is 6"));

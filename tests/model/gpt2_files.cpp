@@ -279,6 +279,8 @@ TEST_CASE("load_gpt2: what is not implemented is refused by name") {
   refused(folder.path(), "heads must divide model_dim", "config.json");
   copy_config(name, folder.path(), "\"resid_pdrop\": 0.1", "\"resid_pdrop\": 1.5");
   refused(folder.path(), "dropout is 1.5", "config.json");
+  copy_config(name, folder.path(), "\"embd_pdrop\": 0.1", "\"embd_pdrop\": -1");
+  refused(folder.path(), "'embd_pdrop' is -1", "config.json");
   write_text(folder / "config.json", "{\"n_embd\": ");
   refused(folder.path(), "expected a value", "config.json");
   fs::remove(folder / "config.json");

@@ -12,6 +12,7 @@
 #include <infty/model/presets/linear_attention.hpp>
 #include <infty/model/with_mixer.hpp>
 #include <infty/nn/causal_attention.hpp>
+#include <infty/nn/with_places.hpp>
 #include <infty/train/train_step.hpp>
 
 #include "support/catch.hpp"
@@ -120,6 +121,14 @@ TEST_CASE("with_mixer: what both have is copied, bit for bit, and what is not is
   CHECK(to_elu.unexpected == Names{"layers.0.mixer.content_bias", "layers.0.mixer.position.weight",
                                    "layers.0.mixer.position_bias",
                                    "layers.1.mixer.position.weight"});
+  // What a decorator of the mixer's stands around is copied as what stands alone, either way.
+  using Placed = infty::PlacedMixer<LinearAttention<double>>;
+  const auto placed = infty::with_mixer<Placed>(relative, {});
+  CHECK(placed.report.missing.empty());
+  CHECK(placed.report.unexpected == to_elu.unexpected);
+  CHECK(infty::with_mixer<LinearAttention<double>>(placed.model, {}).report.complete());
+  CHECK(contents(placed.model).at("inner.layers.1.mixer.key.weight") ==
+        contents(relative).at("layers.1.mixer.key.weight"));
   CHECK_THROWS_WITH(infty::with_mixer<infty::GatedDeltaNet<double>>(plain),
                     "[with_mixer] layers.0.mixer.value.weight is [16, 16], the new mixer's "
                     "[32, 16]");

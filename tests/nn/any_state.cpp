@@ -3,7 +3,9 @@
 
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/with_memory.hpp>
+#include <infty/model/block.hpp>
 #include <infty/nn/any_layer.hpp>
+#include <infty/nn/cached_attention.hpp>
 #include <infty/train/checkpoint.hpp>
 
 #include "io/temporary_folder.hpp"
@@ -107,4 +109,85 @@ TEST_CASE("AnyState: members of the other precision are members") {
   infty::put_rows(loaded, 0, infty::take_rows(state, 1, 2));
   CHECK(loaded.get<any_state::Sums>()->sum.to_vector() ==
         std::vector<double>{fine + 3, fine + 4, fine + 5, fine + 3, fine + 4, fine + 5});
+}
+
+TEST_CASE("AnyState: counts say how long the sequences beside them are, however deep they stand") {
+  using Attention = infty::CachedAttention<double>;
+  using Block = infty::Block<Attention>;
+  const Block block{.mixer = Attention({.capacity = 16}, {.model_dim = 8, .heads = 2}),
+                    .mixer_norm = infty::LayerNorm<double>(8),
+                    .feed = {8, 8, infty::Random(3)},
+                    .feed_norm = infty::LayerNorm<double>(8)};
+  const infty::AnyLayer<double> any(block);
+  infty::Random random(infty::tests::seed);
+  auto known = block.make_state(2);
+  auto state = any.make_state(2);
+  const auto read = [&](Index length) {
+    const auto x = infty::tests::uniform_variable<double>({2, length, 8}, random);
+    infty::Pass<double> pass;
+    CHECK(any.forward(state, x, {}, pass).value().to_vector() ==
+          infty::run_layer(block, known, x, pass).value().to_vector());
+    CHECK(numbers_of(known) == numbers_of(state));
+  };
+  read(5);
+  const auto older = infty::take_rows(known, 1, 2);
+  const auto older_of_any = infty::take_rows(state, 1, 2);
+  infty::reset_row(known, 0);
+  infty::reset_row(state, 0);
+  read(3);
+  infty::put_rows(known, 0, older);
+  infty::put_rows(state, 0, older_of_any);
+  read(2);
+  CHECK(numbers_of(infty::join_rows(std::vector{older, infty::take_rows(known, 1, 2)})) ==
+        numbers_of(infty::join_rows(std::vector{older_of_any, infty::take_rows(state, 1, 2)})));
+  const infty::tests::TemporaryFolder folder;
+  infty::save_state(folder / "state", state);
+  state = any.make_state(2);
+  infty::load_state(folder / "state", state);
+  read(1);
+  known = block.make_state(2);
+  infty::load_state(folder / "state", known);  // names are those of the state inside
+}
+
+namespace any_state {
+
+struct Slots {
+  infty::Tensor<float> table;  ///< [batch, slots, width], of no sequence
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("table", table);
+  }
+};
+
+/// A sequence with its counts, and beside them what is none.
+struct SequenceAndSlots {
+  infty::Tensor<float> seen;
+  infty::RowCounts length;
+  std::vector<Slots> slots;
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("seen", seen);
+    see("length", length);
+    see("slots", slots);
+  }
+};
+
+}  // namespace any_state
+
+TEST_CASE("AnyState: counts are not of what stands deeper than they do") {
+  using State = infty::AnyState<float, infty::EigenBackend>;
+  const auto ones = [](const infty::Shape& shape) {
+    return infty::Tensor<float>::from(shape, std::vector<float>(shape.size(), 1));
+  };
+  const any_state::SequenceAndSlots inside{ones({1, 5, 2}), {5}, {{ones({1, 2, 3})}}};
+  State state(inside);
+  CHECK(infty::batch_of(state) == 1);
+  CHECK(infty::batch_of(State(state)) == 1);
+  infty::reset_row(state, 0);
+  const auto* const now = state.get<any_state::SequenceAndSlots>();
+  REQUIRE(now != nullptr);
+  CHECK(now->length == infty::RowCounts{0});
+  CHECK(now->slots[0].table.to_vector() == std::vector<float>(6, 0));
 }

@@ -50,6 +50,7 @@ TEST_CASE("rotary: a table that grows has the same turns, and copies share it") 
   for (const Index length : {3, 4, 2, 9, 0})
     CHECK(turns.reaching(length, 5).to_vector() ==
           infty::rotary_table<double>(length, 5, 0, 100).to_vector());
+  CHECK_THROWS_AS(turns.reaching(-1, 5), infty::ValueError);
   CHECK(copy.reaching(9, 5).data() == turns.reaching(1, 5).data());
   CHECK(turns.reaching(2, 4).to_vector() == infty::rotary_table<double>(2, 4, 0, 100).to_vector());
 }

@@ -77,6 +77,9 @@ TEMPLATE_LIST_TEST_CASE("sample: a tensor is drawn row by row, the same with the
   CHECK_THROWS_AS(infty::sample(Tensor<T, B>::from({4, 3}, broken), {}, together),
                   infty::NonFiniteError);
   CHECK(together == alone);
+  const auto none = Tensor<T, B>::zeros({0, 3});
+  CHECK(infty::sample(none, {}, together).size() == 0);
+  CHECK_THROWS_AS(infty::sample(none, {.temperature = -1}, together), infty::ValueError);
 }
 
 TEST_CASE("sample: classes come as often as the softmax of scores over temperature says") {

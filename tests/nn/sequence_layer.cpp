@@ -127,6 +127,8 @@ TEMPLATE_LIST_TEST_CASE("run_layer: any layer, each with what it wants to know",
 
   const Twice<T, B> twice;
   auto nothing = infty::make_state(twice, 4);
+  for (const Index batch : {Index{0}, Index{-5}})
+    CHECK_THROWS_AS(infty::make_state(twice, batch), infty::ValueError);
   CHECK(run_layer(twice, nothing, x, pass).value().to_vector() == Numbers{2, 6, 10, 2});
   CHECK(run_layer(twice, nothing, x, norm, pass).value().to_vector() ==
         infty::scale(norm(x), T(2)).value().to_vector());

@@ -51,8 +51,9 @@ inline std::u32string lower_case(std::u32string_view codes) {
 }  // namespace detail
 
 /// Writes a text in lower case, as Python's `str.lower` does: by Unicode's mapping of each
-/// character. Marks between the letters of a word are not looked through for a sigma at its end.
-/// Bytes that are no UTF-8 stay.
+/// character. For a sigma at a word's end neither marks nor apostrophes and stops within words are
+/// looked through, and letters of scripts without case count as others do. Bytes that are no UTF-8
+/// stay.
 inline std::string lower_case(std::string_view text) {
   return detail::utf8(detail::lower_case(detail::code_points(text)));
 }

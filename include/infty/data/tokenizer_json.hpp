@@ -72,7 +72,7 @@ inline void read_tokenizer_merges(JsonReader& json, TokenizerJson& out) {
 inline TokenizerJson read_tokenizer_json(std::string_view text, std::string_view where) {
   TokenizerJson out;
   JsonReader json(text, where);
-  bool model = false;
+  bool model = false, cut = false;
   json.object([&](const std::string& key) {
     if (key == "model") {
       if (std::exchange(model, true)) json.fail("model is repeated");
@@ -117,6 +117,8 @@ inline TokenizerJson read_tokenizer_json(std::string_view text, std::string_view
                         {{"type", "\"ByteLevel\"", ""},
                          {"add_prefix_space", "false", ""},
                          {"use_regex", "true", ""}});
+      for (const auto& [name, value] : json_members(rules, "pre_tokenizer"))
+        cut = cut || (name == "type" && value != "null");
     } else {
       const std::string_view value = json.raw();
       if (key == "normalizer" && value != "null")
@@ -125,6 +127,7 @@ inline TokenizerJson read_tokenizer_json(std::string_view text, std::string_view
   });
   json.finish();
   if (!model) json.fail("there is no model");
+  if (!cut) json.fail("there is no pre_tokenizer of a type: only \"ByteLevel\" is implemented");
   return out;
 }
 

@@ -41,7 +41,8 @@ struct StringHash {
   }
 };
 
-/// A word as the line of a file: what is no printable UTF-8, spaces and backslashes as \xHH.
+/// A word as the line of a file: spaces, backslashes, ASCII's control characters and bytes that are
+/// no UTF-8 as \xHH.
 inline std::string escaped(std::string_view word) {
   constexpr std::string_view hex = "0123456789abcdef";
   std::string out;
@@ -101,8 +102,10 @@ class TokenCounts {
   }
 
   /// Adds a token, `times` over.
-  /// @throws infty::ValueError if times < 0, or where the total would be no Index
+  /// @throws infty::ValueError for a token of no byte, if times < 0, or where the total would be no
+  /// Index
   void add(std::string_view token, Index times = 1) {
+    require(!token.empty(), "TokenCounts::add", "the token is empty");
     require_at_least("TokenCounts::add", "times", times, 0);
     const auto total = checked_add(total_, times);
     require(total.has_value(), "TokenCounts::add", "times is ", times, ": there are ", total_,
@@ -206,7 +209,7 @@ class Vocabulary {
 
   /// Decodes tokens to their text. Words come in WikiText's format, a space in front of each and
   /// one in front of each line's end: so a text in that format, of words in the vocabulary, comes
-  /// back.
+  /// back, but for a word that is written as the line's end is called.
   /// @throws infty::ValueError for a number of no token
   std::string decode(std::span<const TokenId> ids, TextUnit unit) const {
     std::string out;
@@ -221,8 +224,9 @@ class Vocabulary {
     return out;
   }
 
-  /// Writes a line for each token in their order: count, tab, token, of which what is no printable
-  /// UTF-8 is written as `\xHH`. The file replaces an old one when it is complete.
+  /// Writes a line for each token in their order: count, tab, token, of which spaces, backslashes,
+  /// ASCII's control characters and bytes that are no UTF-8 are written as `\xHH`. The file
+  /// replaces an old one when it is complete.
   /// @throws infty::IoError such as for a missing folder
   void save(const std::filesystem::path& path) const {
     std::string text;

@@ -39,6 +39,16 @@ struct EncoderDecoderConfig {
     require(!share_embedding || encoder.vocabulary == decoder.vocabulary, "EncoderDecoderConfig",
             "share_embedding: the encoder's vocabulary is ", encoder.vocabulary, ", the decoder's ",
             decoder.vocabulary, ": they must be the same");
+    const auto cut_as_one = [&](const char* name, Index one, Index other) {
+      require(!share_embedding || one == other, "EncoderDecoderConfig",
+              "share_embedding: the encoder's ", name, " is ", one, ", the decoder's ", other,
+              ": they must be the same");
+    };
+    cut_as_one("number of cutoffs", std::ssize(encoder.cutoffs), std::ssize(decoder.cutoffs));
+    for (std::size_t i = 0; i < (std::min)(encoder.cutoffs.size(), decoder.cutoffs.size()); ++i)
+      cut_as_one("cutoff", encoder.cutoffs[i], decoder.cutoffs[i]);
+    cut_as_one("div_value", encoder.div_value, decoder.div_value);
+    cut_as_one("embedding_dim", encoder.embedding_dim, decoder.embedding_dim);
   }
 };
 

@@ -120,6 +120,8 @@ inline Gpt2Config read_gpt2_config(const std::filesystem::path& path) {
   config.tie_embedding = json.flag("tie_word_embeddings", true);
   config.dropout = json.number("resid_pdrop", .1);
   config.embedding_dropout = json.number("embd_pdrop", .1);
+  if (config.embedding_dropout < 0)
+    json.fail("embd_pdrop", "is ", config.embedding_dropout, ": it must lie in [0, 1)");
   config.attention_dropout = json.number("attn_pdrop", .1);
   // What some configurations copy from a larger vocabulary is none of this one.
   const auto token = [&](const std::string& name) {

@@ -25,6 +25,13 @@ struct Converted {
 
 namespace detail {
 
+/// A parameter's name without those of decorators that mixers ask for around the stack.
+inline std::string name_inside(std::string_view name) {
+  constexpr std::string_view inner = "inner.";
+  while (name.starts_with(inner)) name.remove_prefix(inner.size());
+  return std::string(name);
+}
+
 /// Whether a parameter of this name is a mixer's.
 inline bool is_of_mixer(std::string_view name) {
   return name.find(".mixer.") != std::string_view::npos;
@@ -48,7 +55,8 @@ bool has_maps_of_attention(const Model& model) {
 
 /// A trained transformer with another mixer in the place of its own, to be trained on: T2R's
 /// conversion, "swap, then fine-tune" [Kasai et al. 2021], of any mixer into any other.
-/// Parameters that have the same names in both are copied: embedding, feeds, norms and head, and
+/// Parameters that have the same names in both, but for what decorators around the stack add to
+/// them, are copied: embedding, feeds, norms and head, and
 /// where both mixers are attention by queries, keys and values (`CausalAttention`, `NoMemory`,
 /// `LinearAttention` of all kinds), the maps to these and of the answer. All others are drawn from
 /// `random`, or begin as the mixer's do. Biases are copied where both have them: `CausalAttention`
@@ -71,22 +79,25 @@ Converted<Mixer> with_mixer(const TransformerLM<Other>& model, typename Mixer::C
                 "them so");
   detail::require_parameters("with_mixer", model);
   Converted<Mixer> made{TransformerLM<Mixer>(model.config(), config, random), {}};
-  std::map<std::string, V> there;
-  for_each_parameter(model, [&](const std::string& name, const V& x) { there.emplace(name, x); });
+  std::map<std::string, std::pair<std::string, V>> there;  // by the name inside of decorators
+  for_each_parameter(model, [&](const std::string& name, const V& x) {
+    there.emplace(detail::name_inside(name), std::pair(name, x));
+  });
   const bool attention =
       detail::has_maps_of_attention(model) && detail::has_maps_of_attention(made.model);
   for_each_parameter(made.model, [&](const std::string& name, V& to) {
-    const auto from = there.find(name);
+    const auto from = there.find(detail::name_inside(name));
     if (from == there.end() || (detail::is_of_mixer(name) && !attention)) {
       made.report.missing.push_back(name);
       return;
     }
-    require<ShapeError>(from->second.shape() == to.shape(), "with_mixer", name, " is ",
-                        from->second.shape(), ", the new mixer's ", to.shape());
-    Backend::copy(to.value().data(), std::as_const(from->second).value().data(), to.size());
+    const auto& [old_name, old] = from->second;
+    require<ShapeError>(old.shape() == to.shape(), "with_mixer", old_name, " is ", old.shape(),
+                        ", the new mixer's ", to.shape());
+    Backend::copy(to.value().data(), old.value().data(), to.size());
     there.erase(from);
   });
-  for (const auto& [name, x] : there) made.report.unexpected.push_back(name);
+  for (const auto& [name, x] : there) made.report.unexpected.push_back(x.first);
   return made;
 }
 

@@ -112,13 +112,26 @@ class AnyState {
   using V = Variable<T, Backend>;
   /// Of the other precision, such as sums in double beside vectors in float.
   using OtherTensor = Tensor<std::conditional_t<std::is_same_v<T, double>, float, double>, Backend>;
+  struct Group;
   /// All that a state may be made of.
-  using Member =
-      std::variant<Tensor<T, Backend>*, OtherTensor*, Tensor<Index, Backend>*, V*,
-                   RowSequences<T, Backend>*, RowCounts*, RowIds*, AnyRowStore<T, Backend>*>;
+  using Member = std::variant<Tensor<T, Backend>*, OtherTensor*, Tensor<Index, Backend>*, V*,
+                              RowSequences<T, Backend>*, RowCounts*, RowIds*,
+                              AnyRowStore<T, Backend>*, Group*>;
   struct Named {
     std::string name;
     Member member;
+  };
+  /// The members of a state or of one inside of it, as they stand there: a walk looks for counts
+  /// named "length" beside what they are of.
+  struct Group {
+    std::vector<Named> members = {};
+    std::list<Group> inner = {};  ///< those that are groups themselves
+
+    template <class Visitor>
+    void visit(Visitor&& see) {
+      for (auto& [name, member] : members)
+        std::visit([&, &part = name](auto* at) { see(part, *at); }, member);
+    }
   };
   /// Those that `visit` has named. Whoever walks a state keeps their addresses, as he keeps those
   /// of its members.
@@ -157,17 +170,16 @@ class AnyState {
   template <class Visitor>
   void visit(Visitor&& see) {
     if (!held_) return;
-    std::vector<Named> members;
-    held_->list(members);
-    for (auto& [name, member] : members)
-      std::visit([&, &part = name](auto* at) { see(part, *at); }, member);
+    Group all;
+    held_->list(all);
+    all.visit(see);
   }
 
  private:
   struct Base {
     virtual ~Base() = default;
     virtual std::unique_ptr<Base> copy() const = 0;
-    virtual void list(std::vector<Named>& members) = 0;
+    virtual void list(Group& all) = 0;
   };
 
   template <class State>
@@ -175,31 +187,40 @@ class AnyState {
     State state;
     explicit Held(State inside) : state(std::move(inside)) {}
     std::unique_ptr<Base> copy() const override { return std::make_unique<Held>(state); }
-    void list(std::vector<Named>& members) override { add(state, "", members, stores_); }
+    void list(Group& all) override { add_members(state, all, stores_); }
 
    private:
     Stores stores_;
   };
 
   template <class M>
-  static void add(M& member, const std::string& name, std::vector<Named>& members, Stores& stores) {
-    if constexpr (std::is_constructible_v<Member, M*>) {
-      members.push_back({name, &member});
+  static void add_members(M& of, Group& to, Stores& stores) {
+    of.visit(
+        [&](std::string_view part, auto& inner) { add(inner, std::string(part), to, stores); });
+  }
+
+  template <class M>
+  static void add(M& member, const std::string& name, Group& to, Stores& stores) {
+    const auto nested = [&]() -> Group& {
+      Group& group = to.inner.emplace_back();
+      to.members.push_back({name, &group});
+      return group;
+    };
+    if constexpr (!std::is_same_v<M, Group> && std::is_constructible_v<Member, M*>) {
+      to.members.push_back({name, &member});
     } else if constexpr (RowStore<M>) {
       const auto store = AnyRowStore<T, Backend>::of(member);
       auto at = std::find(stores.begin(), stores.end(), store);
       if (at == stores.end()) at = stores.insert(at, store);
-      members.push_back({name, &*at});
+      to.members.push_back({name, &*at});
     } else if constexpr (Visitable<M>) {
-      member.visit([&](std::string_view part, auto& inner) {
-        add(inner, name.empty() ? std::string(part) : name + '.' + std::string(part), members,
-            stores);
-      });
+      add_members(member, nested(), stores);
     } else if constexpr (detail::is_optional<M>) {
-      if (member) add(*member, name, members, stores);
+      if (member) add(*member, name, to, stores);
     } else {
+      Group& entries = nested();
       for (std::size_t i = 0; i < member.size(); ++i)
-        add(member[i], name + '.' + std::to_string(i), members, stores);
+        add(member[i], std::to_string(i), entries, stores);
     }
   }
 

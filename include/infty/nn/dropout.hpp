@@ -65,9 +65,10 @@ struct DropoutMask {
 
 }  // namespace detail
 
-/// Sets elements to zero with the given probability, to x / (1 - probability) otherwise [Srivastava
-/// et al. 2014]. Which elements fall is drawn from `random`, which moves on by one draw an element;
-/// the backward pass draws again. Probability 0 draws nothing.
+/// Sets finite elements to zero with the given probability, to x / (1 - probability) otherwise
+/// [Srivastava et al. 2014]; what is not finite falls as NaN. Which elements fall is drawn from
+/// `random`, which moves on by one draw an element; the backward pass draws again. Probability 0
+/// draws nothing.
 /// @throws infty::ValueError unless 0 <= probability < 1
 template <class T, class B>
 Variable<T, B> dropout(const Variable<T, B>& x, double probability, Random& random) {

@@ -221,7 +221,7 @@ Tensor<T, B> local_attention_weights(const LocalAttentionSize& s, const Variable
 
 /// Causal attention over a segment and what stands in front of it, with a bias of the distance:
 /// every query reads the average of the values by softmax(q · k + bias) over the keys that it sees,
-/// and zeros if it sees none. Scores are not scaled.
+/// and zeros if it sees none. Scores are not scaled. Values that are not finite reach all queries.
 /// @param q        [B, L, H D], of the last L places
 /// @param k, v     [B, K, G D], K >= L; in front of the L places a row may hold fewer, see
 /// `visible`

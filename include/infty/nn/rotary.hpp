@@ -59,6 +59,7 @@ class RotaryTable {
   /// The turns of the first `length` places. @throws infty::ValueError as `rotary_table`
   Tensor<T, Backend> reaching(Index length, Index head_dim) const {
     require(shared_ != nullptr, "RotaryTable", "it was moved from");
+    require_at_least("RotaryTable", "length", length, 0);
     const std::lock_guard lock(shared_->mutex);
     auto& [mutex, width, table] = *shared_;
     if (table.dim(0) < length || width != head_dim) {

@@ -134,6 +134,7 @@ Index sample(std::span<const T> logits, const Sampling& sampling, Random& random
 /// host, so that all backends agree. @throws as above; infty::ShapeError for logits without a class
 template <class T, class B>
 Tensor<Index, B> sample(const Tensor<T, B>& logits, const Sampling& sampling, Random& random) {
+  sampling.validate();
   const Shape rows = detail::rows_of_scores("sample", logits.shape());
   const auto classes = static_cast<std::size_t>(logits.dim(-1));
   const auto scores = logits.to_vector();

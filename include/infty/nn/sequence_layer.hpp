@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <infty/core/checked.hpp>
 #include <infty/core/state.hpp>
 #include <infty/nn/input_norm.hpp>
 #include <infty/nn/pass.hpp>
@@ -144,10 +145,12 @@ inline constexpr bool runs =
 /// `largest_size`
 template <class L>
 StateOf<L> make_state(const L& layer, Index batch, Index first_row = 0) {
-  if constexpr (remembers<L>)
+  if constexpr (remembers<L>) {
     return layer.make_state(batch, first_row);
-  else
+  } else {
+    require_rows("make_state", batch);
     return {};
+  }
 }
 
 /// What any layer makes of x [B, L, d] behind its state, which moves on. With a norm, x is normed
