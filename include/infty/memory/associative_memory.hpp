@@ -27,9 +27,11 @@ struct AssociativeConfig {
   bool unit_features = false;  ///< features of length 1 (E)
   bool denominator = true;     ///< what is read is divided by its mass (P); E can do without
   bool gating = false;         ///< a β for each dimension of the values, not one a head (E)
-  /// Whether a segment's β are held to what the memory can take without growing, by
-  /// `contracting_share`. Without it, as in P, segments of vectors that are alike can be corrected
-  /// by more than they were off, again and again, and two of these in turn grow without limit.
+  /// Whether no more is taken off a key than the memory holds of it, (1 - γ) v̄, and vectors that
+  /// are alike count as one together, by `contracting_share` of β and γ. Without it, as in P, v̄ is
+  /// taken off whole, more than is there where a key is half new; and segments of vectors that are
+  /// alike can be corrected by more than they were off, again and again: two of these in turn grow
+  /// without limit.
   bool bounded = true;
   double epsilon = 1e-5;         ///< beside masses (A); P has none
   double feature_floor = 1e-12;  ///< least length of features that are made 1 long (E)
@@ -126,25 +128,32 @@ class AssociativeMemory {
     return detail::side_by_side(recall(state, features(query, x)));
   }
 
-  /// Takes in vectors [B, L, d]. @throws infty::ShapeError; then the state is as it was
+  /// Takes in vectors [B, L, d], L >= 0. @throws infty::ShapeError; then the state is as it was
   void write(State& state, const V& x) const {
     check(state, x);
+    if (x.dim(1) == 0) return;
     const V phi = features(key, x);
     V beta = detail::by_head(sigmoid(strength.forward(x)), config_.heads);
     V values = detail::by_head(value.forward(x), config_.heads);
     const bool fresh = is_fresh(state);
     const auto unwritten = fresh_rows(state);
-    if (!fresh) values = values - recall(state, phi);
-    if (!fresh && config_.bounded)
-      beta = beta * V(contracting_share(phi.value(), beta.value(), state.mass.value(), unwritten,
-                                        config_.epsilon));
+    Tensor<T, Backend> share, gamma;  // of what is written; empty for 1 everywhere
+    if (!fresh && config_.denominator)
+      gamma = new_share(state.mass.value(), phi.value(), unwritten, config_.epsilon, of_length());
+    if (!fresh) {
+      V held = recall(state, phi);
+      if (config_.bounded && config_.denominator) held = held - held * V(gamma);
+      values = values - held;
+    }
+    if (!fresh && config_.bounded) {
+      share = contracting_share(phi.value(), beta.value(), state.mass.value(), unwritten,
+                                config_.epsilon, of_length());
+      beta = beta * V(share);
+    }
     State next = state;
     next.memory = associative_write(state.memory, phi, beta * values);
     if (config_.denominator) {
-      Tensor<T, Backend> share;
-      if (config_.correction && !fresh)
-        share = new_share(state.mass.value(), phi.value(), unwritten, config_.epsilon,
-                          config_.unit_features ? 0 : config_.epsilon);
+      if (config_.correction && !fresh) share = share.empty() ? gamma : times(share, gamma);
       next.mass = mass_write(state.mass, phi, share);
     }
     for (Index& n : next.written) ++n;
@@ -152,6 +161,13 @@ class AssociativeMemory {
   }
 
  private:
+  /// What stands beside φ φ in γ.
+  double of_length() const { return config_.unit_features ? 0 : config_.epsilon; }
+
+  static Tensor<T, Backend> times(const Tensor<T, Backend>& a, const Tensor<T, Backend>& b) {
+    return (V(a) * V(b)).value();
+  }
+
   static void check(const AssociativeConfig& config, Index d) {
     config.validate();
     require(d >= 1 && d % config.heads == 0, "AssociativeMemory", "d is ", d, ", heads are ",

@@ -193,22 +193,22 @@ Tensor<T, B> new_share(const Tensor<T, B>& mass, const Tensor<T, B>& features,
   return share;
 }
 
-/// How much of a segment's delta rule a memory can take and not grow by it: 1 / max(1, c), where
-/// c = max_t φ_tᵀ Σ_s w_s φ_s, w = β / (z φ + epsilon), is at least the largest eigenvalue of
-/// Σ w φ φᵀ, which the write takes off the memory: the row sums of w_s φ_tᵀφ_s, none of them
-/// negative, are above its spectral radius. Above 1 a key of which several vectors are alike is
-/// corrected beyond what it should hold, above 2 by more than it was off. 1 in rows that are fresh.
-/// No gradient flows through it.
+/// How much of each vector's delta rule a memory can take and not correct any key beyond what it
+/// should hold: 1 / max(1, c_t), c_t = φ_tᵀ Σ_s w_s φ_s, w = β / max(z φ + epsilon, φ φ +
+/// of_length). So weighed, Σ w φ φᵀ, which the write takes off the memory, has no eigenvalue above
+/// 1: its nonzero ones are those of a matrix of numbers >= 0 whose rows sum to at most 1. A vector
+/// by itself has 1, alike ones count as one together; 1 in rows that are fresh. No gradient flows
+/// through it.
 /// @param features   φ >= 0, [B, H, L, F]
 /// @param strengths  β, [B, H, L, W]; the largest of a vector counts
-/// @param mass       z, [B, H, F], or of no elements where nothing is divided by it
+/// @param mass       z, [B, H, F]; of no elements where nothing is divided by it, and w is β
 /// @param fresh      [B], 1 where nothing was written yet, else 0
-/// @return           [B, H, 1, 1]
+/// @return           [B, H, L, 1]
 /// @throws infty::ShapeError
 template <class T, class B>
 Tensor<T, B> contracting_share(const Tensor<T, B>& features, const Tensor<T, B>& strengths,
                                const Tensor<T, B>& mass, const Tensor<Index, B>& fresh,
-                               double epsilon) {
+                               double epsilon, double of_length) {
   const char* const op = "contracting_share";
   const bool divided = mass.size() > 0;
   const Shape& shape = features.shape();
@@ -219,20 +219,19 @@ Tensor<T, B> contracting_share(const Tensor<T, B>& features, const Tensor<T, B>&
                       op, "features are ", shape, ", strengths ", strengths.shape(), ", fresh is ",
                       fresh.shape(), ": they must be [B, H, L, F], [B, H, L, W] and [B]");
   const Index heads = shape[1], length = shape[2], width = shape[3], each = strengths.dim(3);
-  Tensor<T, B> weights(Shape{shape[0], heads, 1, length}), share(Shape{shape[0], heads, 1, 1});
+  Tensor<T, B> weights(Shape{shape[0], heads, 1, length});
+  Tensor<T, B> share(Shape{shape[0], heads, length, 1});
   const T *const z = mass.data(), *const f = features.data(), *const beta = strengths.data();
-  const T above = static_cast<T>(epsilon);
+  const T above = static_cast<T>(epsilon), below = static_cast<T>(of_length);
   T* const w = weights.data();
-  B::for_each_row(shape[0] * heads * length, 2 * (width + each), [=] INFTY_HOST_DEVICE(Index i) {
+  B::for_each_row(shape[0] * heads * length, 4 * width + each, [=] INFTY_HOST_DEVICE(Index i) {
     const T *const phi = f + i * width, *const of_head = z + (divided ? i / length * width : 0);
-    T largest = T(0);
-    for (Index j = i * each; j < (i + 1) * each; ++j)
-      largest = beta[j] > largest ? beta[j] : largest;
-    w[i] =
-        !divided
-            ? largest
-            : largest /
-                  (detail::row_sum<T>(width, [=](Index j) { return of_head[j] * phi[j]; }) + above);
+    w[i] = T(0);
+    for (Index j = i * each; j < (i + 1) * each; ++j) w[i] = beta[j] > w[i] ? beta[j] : w[i];
+    if (!divided) return;
+    const T known = detail::row_sum<T>(width, [=](Index j) { return of_head[j] * phi[j]; }) + above;
+    const T whole = detail::row_sum<T>(width, [=](Index j) { return phi[j] * phi[j]; }) + below;
+    w[i] /= known < whole ? whole : known;
   });
   const Variable<T, B> phi(features);
   const auto sum = matmul(Variable<T, B>(weights), phi).value();
@@ -241,10 +240,8 @@ Tensor<T, B> contracting_share(const Tensor<T, B>& features, const Tensor<T, B>&
   const T* const c = rows.data();
   const Index* const unwritten = fresh.data();
   T* const to = share.data();
-  B::for_each_row(shape[0] * heads, length, [=] INFTY_HOST_DEVICE(Index i) {
-    T most = T(1);
-    for (Index t = i * length; t < (i + 1) * length; ++t) most = c[t] > most ? c[t] : most;
-    to[i] = unwritten[i / heads] == 1 ? T(1) : T(1) / most;
+  B::for_each(share.size(), [=] INFTY_HOST_DEVICE(Index i) {
+    to[i] = unwritten[i / (heads * length)] == 1 || !(c[i] > T(1)) ? T(1) : T(1) / c[i];
   });
   return share;
 }
