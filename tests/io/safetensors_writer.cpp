@@ -120,6 +120,8 @@ TEST_CASE("SafetensorsWriter: numbers rounded to bfloat16, integers as they are"
   writer.add("vector", Shape{9}, numbers);
   writer.add("tensor", infty::Tensor<double>::from({2}, {1.00390625, 1e-320}));
   writer.add("counts", Shape{2}, std::vector<std::int64_t>{257, -1});
+  writer.add("ids", Shape{3}, std::vector<float>{257, 0, -3});
+  writer.add("few", Shape{2}, std::vector<float>{255, 1});
   writer.add_view("view", Shape{9}, std::span<const float>(numbers));
   writer.save(folder / "a");
   const infty::SafetensorsFile file(folder / "a");
@@ -135,6 +137,9 @@ TEST_CASE("SafetensorsWriter: numbers rounded to bfloat16, integers as they are"
   CHECK(std::isnan(read[8]));
   CHECK(file.read<double>("tensor") == std::vector<double>{1, 0});
   CHECK(file.read<std::int64_t>("counts") == std::vector<std::int64_t>{257, -1});
+  CHECK(file.tensors().at("ids").dtype == infty::DType::F32);
+  CHECK(file.read<float>("ids") == std::vector<float>{257, 0, -3});
+  CHECK(file.tensors().at("few").dtype == infty::DType::BF16);
   // What is finite stays so, or is refused.
   CHECK_THROWS_WITH(writer.add("large", Shape{1}, std::vector<float>{3.4e38f}),
                     Contains("safetensors") && Contains("large") && Contains("3.4e+38"));

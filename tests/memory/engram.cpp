@@ -162,6 +162,21 @@ TEST_CASE("Engram: a model tells it the words, and it keeps to what every layer 
                                                        folder / "state.safetensors");
 }
 
+TEST_CASE("Engram: a state that is saved in bfloat16 finds the same words") {
+  EngramConfig config = engram_test::small;
+  config.lookup.clear();
+  for (Index id = 0; id < 1000; ++id) config.lookup.push_back(id);
+  const Engram<float> layer(config, 6, infty::Random(1));
+  auto state = layer.make_state(1), again = state;
+  const auto words = Tensor<Index>::from({1, 2}, {700, 801});
+  layer.forward(state, Variable<float>(Tensor<float>::zeros({1, 2, 6})), {.words = words});
+  const infty::tests::TemporaryFolder folder;
+  infty::save_state(folder / "state", state, "", infty::StoredFloats::bfloat16);
+  infty::load_state(folder / "state", again);
+  const auto next = Tensor<Index>::from({1, 3}, {5, 999, 700});
+  CHECK(layer.rows(again, next).to_vector() == layer.rows(state, next).to_vector());
+}
+
 TEST_CASE("Engram: without taps drawn it begins as the gated values, linear in them") {
   EngramConfig config = engram_test::small;
   config.draw_taps = false;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
@@ -23,6 +24,7 @@
 #include <infty/retrieval/continuous_cache.hpp>
 #include <infty/retrieval/index_config.hpp>
 #include <infty/retrieval/knn_lm.hpp>
+#include <infty/train/trainer_config.hpp>
 
 #include "support/catch.hpp"
 
@@ -272,6 +274,20 @@ TEST_CASE("settings: what is there of a memory and a long-term memory") {
   config.memory.reset();
   CHECK(infty::settings_json(config) ==
         R"({"attention":{"capacity":1024,"stride":0},"memory":null})");
+}
+
+TEST_CASE("settings: what is no number in JSON is a text there") {
+  for (const auto& [value, said] : {std::pair{infty::math::infinity<double>, "\"inf\""},
+                                    {-infty::math::infinity<double>, "\"-inf\""},
+                                    {std::nan(""), "\"nan\""},
+                                    {.5, "0.5"}}) {
+    infty::TrainerConfig config;
+    config.max_norm = value;
+    const std::string json = infty::settings_json(config);
+    CAPTURE(json);
+    CHECK(json.find(std::string("\"max_norm\":") + said) != std::string::npos);
+    infty::require_same_settings(json, json, "here");  // which reads it
+  }
 }
 
 TEST_CASE("settings: of each part of a mixture") {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -175,6 +177,25 @@ TEMPLATE_LIST_TEST_CASE("ExactIndex: what does not fit is refused", "", infty::t
   CHECK_THROWS_AS(index.search(queries, 1, 0, 5), infty::ShapeError);
   CHECK_THROWS_AS(index.search(queries, 1, -1, 2), infty::ShapeError);
   CHECK_THROWS_AS(index.search(queries, 1, 3, 2), infty::ShapeError);
+}
+
+TEMPLATE_LIST_TEST_CASE("ExactIndex: keys whose squares are no numbers are refused, not misplaced",
+                        "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const T small = 1, large = std::sqrt(std::numeric_limits<T>::max()) * 2;
+  auto store = exact_index_tests::store_of(std::vector<T>{small, 0, 0, 0, small, 0}, 3, 8);
+  ExactIndex<T, B> index(store);
+  ExactIndex<T, B> products(store, SearchMetric::inner_product);
+  const auto query = Tensor<T, B>::from({1, 3}, {small, 0, 0});
+  const auto found = index.search(query, 1).indices.to_vector();
+  const std::vector<T> key{large, 0, 0};
+  const Index token = 0;
+  store.append(key.data(), &token, 1);
+  CHECK_THROWS_AS(index.update(), infty::NonFiniteError);
+  CHECK(index.search(query, 1).indices.to_vector() == found);
+  products.update();  // which asks for no squares
+  CHECK(products.search(query, 1).indices.to_vector() == std::vector<Index>{2});
 }
 
 TEMPLATE_LIST_TEST_CASE("ExactIndex: keys in bfloat16 are met as the numbers that they are", "",

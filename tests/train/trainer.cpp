@@ -364,6 +364,16 @@ TEST_CASE("Trainer: NaN stops with step and parameter, and the last good checkpo
   CHECK(u.run(folder / "run"));
 }
 
+TEST_CASE("Trainer: settings that no checkpoint could be gone on with by are refused at once") {
+  TwoLayers<double, infty::EigenBackend> model(3, 8, 3, Random(1));
+  Trainer<double> trainer(model, ten_steps);
+  for (const char* const bad : {"{\"rate\":inf}", "[]", "{\"a\":1", "x"}) {
+    CHECK_THROWS_AS(trainer.keep_settings(bad), infty::IoError);
+    CHECK_THROWS_AS(trainer.keep_settings("{}", bad), infty::IoError);
+  }
+  trainer.keep_settings("").keep_settings("{\"rate\":\"inf\"}");
+}
+
 TEST_CASE("Trainer: several share a checkpoint by their prefixes") {
   const infty::tests::TemporaryFolder folder;
   TwoLayers<double> a(2, 2, 2, Random(1)), b(2, 2, 2, Random(2));

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -26,8 +28,10 @@ namespace infty {
 
 /// How a writer stores numbers of float and double that it copies.
 enum class StoredFloats : std::uint8_t {
-  exact,    ///< as they are
-  bfloat16  ///< rounded to bfloat16, the nearest: a half or a quarter of the bytes
+  exact,  ///< as they are
+  /// Rounded to bfloat16, the nearest: a half or a quarter of the bytes. Tensors of whole numbers,
+  /// which count something, are as they are where rounding would change one.
+  bfloat16
 };
 
 /// Collects tensors and string metadata and saves them as one safetensors file. The same content
@@ -63,7 +67,8 @@ class SafetensorsWriter {
   template <StoredScalar T>
   void add(std::string name, const Shape& shape, std::span<const T> values) {
     if constexpr (std::floating_point<T>)
-      if (floats_ == StoredFloats::bfloat16) return add(name, shape, rounded(name, values));
+      if (floats_ == StoredFloats::bfloat16 && !counts(values))
+        return add(name, shape, rounded(name, values));
     add_bytes(std::move(name), dtype_of<T>(), shape, std::as_bytes(values));
   }
 
@@ -149,6 +154,18 @@ class SafetensorsWriter {
         raise<IoError>("safetensors", "tensor ", detail::printable(name), ": ", values[i],
                        " is rounded to infinity in bfloat16");
     return out;
+  }
+
+  /// Whether all numbers are whole ones that T tells from the next, and one is none in bfloat16.
+  template <std::floating_point T>
+  static bool counts(std::span<const T> values) {
+    constexpr T all_held = 256, all_told = T(1) / std::numeric_limits<T>::epsilon();
+    bool any_lost = false;
+    for (const T x : values) {
+      if (!(std::abs(x) <= all_told) || x != std::floor(x)) return false;
+      any_lost = any_lost || std::abs(x) > all_held;
+    }
+    return any_lost;
   }
 
   void insert(std::string name, Data data) {

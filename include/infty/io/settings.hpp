@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <infty/core/error.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/visit.hpp>
 #include <infty/io/json.hpp>
 
@@ -72,7 +73,7 @@ E value_of(std::string_view name) {
 }
 
 /// A setting, or a struct of settings, as JSON: an object, an array, a name, a number as short as
-/// it can be read back, true, false or null.
+/// it can be read back, "inf", "-inf" or "nan" for what is none, true, false or null.
 template <class C>
 std::string settings_json(const C& value) {
   if constexpr (detail::is_optional<C>) {
@@ -88,6 +89,9 @@ std::string settings_json(const C& value) {
   } else if constexpr (std::same_as<C, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_arithmetic_v<C>) {
+    if constexpr (std::floating_point<C>)
+      if (!math::is_finite(value))  // JSON has no number for it
+        return value > C(0) ? "\"inf\"" : value < C(0) ? "\"-inf\"" : "\"nan\"";
     char text[64];
     const auto [end, error] = std::to_chars(text, text + sizeof text, value);
     return {text, end};

@@ -83,7 +83,10 @@ class Engram {
   /// @throws infty::ValueError if the configuration is not valid, or branches do not divide the
   /// width
   explicit Engram(Config config, Index model_dim, Random random = Random(0))
-      : hash_(engram_hash(config)), config_(std::move(config)), d_(model_dim) {
+      : hash_(engram_hash(config)),
+        config_(std::move(config)),
+        d_(model_dim),
+        compressed_(config_.compressed()) {
     const Index M = config_.branches, E = config_.width * (config_.max_ngram - 1);
     require(d_ >= 1 && d_ % M == 0, "Engram", "model_dim is ", d_, ", branches ", M,
             ": branches must divide model_dim");
@@ -214,7 +217,7 @@ class Engram {
             tokens.dim(1),
             reach,
             lookup_.size(),
-            config_.compressed(),
+            compressed_,
             config_.lookup[static_cast<std::size_t>(config_.pad)]};
   }
 
@@ -232,6 +235,7 @@ class Engram {
   EngramHash hash_;
   Config config_;
   Index d_;
+  Index compressed_;  ///< ids, which to count takes as long as the vocabulary is
   Tensor<Index, Backend> lookup_, multipliers_, primes_, offsets_;
 };
 

@@ -15,6 +15,7 @@
 #include <infty/memory/fwd.hpp>
 #include <infty/memory/infini_config.hpp>
 #include <infty/memory/ops/associative.hpp>
+#include <infty/memory/row_chunks.hpp>
 #include <infty/nn/multi_head_attention.hpp>
 #include <infty/nn/rotary.hpp>
 #include <infty/nn/sequence_layer.hpp>
@@ -126,7 +127,7 @@ class InfiniAttention {
     State next = state;
     Collected now{state.segment.length, state.segment.keys, state.segment.values};
     now.keep_longest();
-    V y;
+    std::vector<V> answers;
     // Pieces that end where a row's segment does. The memory tokens in front are seen by all of
     // them, those behind go with the last.
     Index done = 0;
@@ -140,9 +141,8 @@ class InfiniAttention {
           const V piece = narrow(of_x, begin, end);
           return concat(held, begin == 0 ? piece : concat(narrow(of_x, 0, before), piece));
         };
-        const V answer = attend(next, now, narrow(queries, begin, end), seen(now.keys, keys),
-                                seen(now.values, values));
-        y = done == 0 ? answer : concat(y, answer);
+        answers.push_back(attend(next, now, narrow(queries, begin, end), seen(now.keys, keys),
+                                 seen(now.values, values)));
       }
       now.take(narrow(keys, first, last), narrow(values, first, last));
       if (now.longest() == config_.segment) write(next, now);
@@ -154,7 +154,7 @@ class InfiniAttention {
       pass.show("memory_gate", config_.gate_on_local ? T(1) - share : share, "head");
     }
     state = std::move(next);
-    return pass.answer ? maps.out.forward(y) : V();
+    return pass.answer ? maps.out.forward(detail::joined(std::move(answers))) : V();
   }
 
   /// Of `forward`, a segment at a time behind a memory: see memory/flops.hpp.

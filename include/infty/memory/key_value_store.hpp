@@ -40,7 +40,7 @@ void copy_entries(Index parts, Index n, Index width, const From* from, Index fro
 /// They stand in blocks of C entries, [2, G, C, D], keys and then values, which are made as entries
 /// come and dropped as the last of theirs is forgotten. Copies share blocks: who first appends
 /// behind the last entry does it in place, and a branch that comes second copies that one block. So
-/// a fresh store holds nothing, and neither a copy nor an append costs what is stored.
+/// a fresh store holds nothing, and a copy or an append costs a pointer a block of what is stored.
 ///
 /// Numbers of type T are kept as `Stored`, which is T or `BFloat16`: then they are rounded as they
 /// come, take half of a float's bytes, and are what they were rounded to from then on: from

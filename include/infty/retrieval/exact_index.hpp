@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/finite.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/moved.hpp>
 #include <infty/memory/ops/nearest.hpp>
@@ -67,7 +68,8 @@ class ExactIndex {
   }
 
   /// Takes in what was appended to the datastore since. No search may be under way.
-  /// @throws what an allocation does; then nothing has changed
+  /// @throws infty::NonFiniteError where distances are asked for and the square of a key's length
+  /// is no number in T; what an allocation does; then nothing has changed
   void update() {
     const Index block = store_->block(), D = dim(), end = store_->size();
     std::vector<Block> added;  // the last block anew, if it is not full, and new ones
@@ -86,8 +88,7 @@ class ExactIndex {
       make_room(last, room, place, place + n);
       if constexpr (!on_host)
         Backend::from_host(last.copy.data() + place * D, store_->key(at), n * D);
-      if (metric_ == SearchMetric::squared_l2)
-        detail::half_squares<Backend>(n, D, last.keys + place * D, last.squares.data() + place);
+      if (metric_ == SearchMetric::squared_l2) add_squares(last, at, place, n);
     }
     if (added.empty()) return;
     Tensor<const Stored*, Backend> device_blocks;
@@ -165,6 +166,14 @@ class ExactIndex {
     Tensor<T, Backend> squares;    ///< as in `squares_`; empty for inner products
     Tensor<Stored, Backend> copy;  ///< as in `copies_`; empty on the host
   };
+
+  /// Half squares of n keys of a block from `place` on, those of the entries from `at` on.
+  void add_squares(Block& to, Index at, Index place, Index n) const {
+    detail::half_squares<Backend>(n, dim(), to.keys + place * dim(), to.squares.data() + place);
+    require<NonFiniteError>(detail::all_finite(to.squares.slice(place, place + n)), "ExactIndex",
+                            "among the keys from ", at, " on to ", at + n,
+                            " one has a length whose square is no number here");
+  }
 
   /// Room for the first `needed` entries of a block, which has some for `room` and holds `held`. A
   /// datastore from elsewhere claims what blocks it likes: only what is there counts.

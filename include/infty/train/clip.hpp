@@ -68,7 +68,8 @@ double norm_of(const double* squares, std::size_t n, Counts&& counts) {
 }
 
 /// The norm that sums of squares make, the first of them at `squares`.
-/// @throws infty::NonFiniteError that names the first parameter whose gradient is not finite
+/// @throws infty::NonFiniteError that names the first parameter whose gradient is not finite,
+/// or has a square that is no number in double
 template <class T, class B>
 double joint_norm(const std::vector<NamedParameter<T, B>>& parameters, const double* squares) {
   for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -104,7 +105,8 @@ bool has_square(double norm, double max_norm) {
 
 /// Computes the Euclidean norm of all gradients together, summed in double; parameters without one
 /// count 0. It is read from the backend once, whatever the number of parameters.
-/// @throws infty::NonFiniteError that names the first parameter whose gradient is not finite
+/// @throws infty::NonFiniteError that names the first parameter whose gradient is not finite,
+/// or has a square that is no number in double
 template <class T, class B>
 double grad_norm(const std::vector<NamedParameter<T, B>>& parameters) {
   Tensor<double, B> sums(Shape{std::ssize(parameters)});

@@ -100,7 +100,10 @@ class Trainer {
   /// Keeps the settings of the program, a JSON object, as the checkpoint's metadata "settings"; a
   /// checkpoint of others is refused by the name of the first that differs.
   /// @param before  what settings were that an older checkpoint may lack, likewise an object
+  /// @throws infty::IoError for what is neither empty nor a JSON object
   Trainer& keep_settings(std::string json, std::string before = "{}") {
+    for (const std::string* const text : {&json, &before})
+      if (!text->empty()) detail::json_members(*text, "keep_settings");
     settings_ = std::move(json);
     settings_before_ = std::move(before);
     return *this;
