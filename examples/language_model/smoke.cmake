@@ -60,7 +60,7 @@ foreach(words IN ITEMS
         "xl --feed product-keys --lookup-layers 0,1 --lookup-heads 2 --lookup-slots 1 --lookup-norm false"
         "xl --feed memory-plus --lookup-layers 0,-1" "xl --feed engram --lookup-layers 0,1"
         "infini" "infini-linear" "titans" "memformer" "none --mixer linear"
-        "none --mixer rfa" "none --mixer t2r"
+        "none --mixer rfa --positions sinusoidal" "none --mixer t2r" "memformer --positions sinusoidal --tokens recurrent"
         "none --mixer delta-net" "none --mixer gated-delta-net" "none --mixer memsizer"
         "none --mixer titans-layer" "xl --feed product-keys" "xl --feed memory-plus"
         "xl --feed engram" "xl --tokens memory" "xl --tokens recurrent" "none --tokens associative" "none --tokens titans-front"
@@ -161,6 +161,12 @@ string(REPLACE "--memory-length;8" "--memory-length;12" longer "${tiny}")
 run(0 printed train ${longer} --memory xl --level char --data text --from xl --out larger)
 if(NOT errors MATCHES "begins with ([0-9]+) of ([0-9]+) tensors from xl\n" OR NOT CMAKE_MATCH_1 EQUAL CMAKE_MATCH_2)
   message(FATAL_ERROR "train --memory-length 12 --from xl says\n${errors}")
+endif()
+# T2R's conversion: attention's maps stay, what features are made by is new.
+run(0 printed train ${tiny} --memory none --mixer t2r --level char --data text --from xl --out from-attention)
+if(NOT errors MATCHES "begins with [0-9]+ of [0-9]+ tensors from xl; new: layers\\.0\\.mixer\\.query\\.bias" AND
+   NOT errors MATCHES "begins with [0-9]+ of [0-9]+ tensors from xl; new: layers\\.0\\.mixer\\.")
+  message(FATAL_ERROR "train --mixer t2r --from xl says\n${errors}")
 endif()
 refused("was trained with another vocabulary" train ${tiny} --level byte --data text --from xl --out other)
 refused("nowhere/checkpoint.safetensors: No such file" train ${tiny} --level char --data text --from nowhere

@@ -29,9 +29,9 @@ inline void require_fits(const infty::SafetensorsFile& file, const infty::Transf
     const auto at = file.tensors().lower_bound(begin);
     return at != file.tensors().end() && at->first.starts_with(begin);
   };
-  std::string layers = prefix + "layers.";  // or inside of one decorator or two
-  for (const char* const inside : {"inner.", "inner.inner."})
-    if (!has(layers) && has(prefix + inside + "layers.")) layers = prefix + inside + "layers.";
+  std::string around = prefix;  // of decorators, one inside of the other
+  while (!has(around + "layers.") && has(around + "inner.")) around += "inner.";
+  const std::string layers = around + "layers.";
   const auto has_layer = [&](infty::Index layer) {
     return has(layers + std::to_string(layer) + '.');
   };
