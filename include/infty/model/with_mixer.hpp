@@ -97,7 +97,7 @@ Converted<Mixer> with_mixer(const TransformerLM<Other>& model, typename Mixer::C
     Backend::copy(to.value().data(), old.value().data(), to.size());
     there.erase(from);
   });
-  for (const auto& [name, x] : there) made.report.unexpected.push_back(x.first);
+  for (const auto& [inside, old] : there) made.report.unexpected.push_back(old.first);
   return made;
 }
 

@@ -26,7 +26,7 @@ struct WithPlacesState {
 
 /// A decorator: sinusoidal encodings of the places in a row, added to what a stack is given
 /// [Vaswani et al. 2017, §3.5]. Places go on from segment to segment until a row is reset, each of
-/// its own, and there is no last one to reach. For stacks of mixers that know of no order, as sums
+/// its own, and none costs more than the first. For stacks of mixers that know of no order, as sums
 /// in the place of attention are: their papers' models have such encodings.
 ///
 /// Memory tokens that ride through it from outside are counted as vectors; put inside, as a

@@ -197,7 +197,8 @@ Tensor<T, B> new_share(const Tensor<T, B>& mass, const Tensor<T, B>& features,
 /// should hold: 1 / max(1, c_t), c_t = φ_tᵀ Σ_s w_s φ_s, w = β / max(z φ + epsilon, φ φ +
 /// of_length). So weighed, Σ w φ φᵀ, which the write takes off the memory, has no eigenvalue above
 /// 1: its nonzero ones are those of a matrix of numbers >= 0 whose rows sum to at most 1. A vector
-/// by itself has 1, alike ones count as one together; 1 in rows that are fresh. No gradient flows
+/// by itself has 1, if its features are no longer than that or are divided by a mass; alike ones
+/// count as one together; 1 in rows that are fresh. No gradient flows
 /// through it.
 /// @param features   φ >= 0, [B, H, L, F]
 /// @param strengths  β, [B, H, L, W]; the largest of a vector counts
