@@ -154,8 +154,9 @@ TEST_CASE("with_mixer: a trained transformer is trained on as T2R sooner than fr
   CHECK(from_nothing > 4 * from_source);
 }
 
-TEST_CASE("with_slots: a model of MemSizers with twice the slots answers the same") {
-  const TransformerLM<MemSizer<double>> model(sizes, {.slots = 3, .bias = true}, Random(1));
+TEMPLATE_TEST_CASE("with_slots: a model of MemSizers with twice the slots answers the same", "",
+                   MemSizer<double>, infty::PlacedMixer<MemSizer<double>>) {
+  const TransformerLM<TestType> model(sizes, {.slots = 3, .bias = true}, Random(1));
   const auto tokens = Tensor<Index>::from({2, 5}, {1, 2, 3, 4, 5, 6, 7, 0, 1, 2});
   const auto answers = [&](const auto& asked) {
     auto state = asked.make_state(2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -101,18 +102,34 @@ Converted<Mixer> with_mixer(const TransformerLM<Other>& model, typename Mixer::C
   return made;
 }
 
-/// A model of MemSizers with another number of slots, and parameters of its own: every mixer is
-/// `MemSizer::with_slots(slots)`, all else is copied. @throws as there, and infty::ValueError for a
-/// model that was moved from
-template <class T, class Backend>
-TransformerLM<MemSizer<T, Backend>> with_slots(const TransformerLM<MemSizer<T, Backend>>& model,
-                                               Index slots) {
+namespace detail {
+
+/// The layers of a body, or of what its decorator stands around.
+template <class Body>
+auto& layers_inside(Body& body) {
+  if constexpr (requires { body.inner; })
+    return layers_inside(body.inner);
+  else
+    return body.layers;
+}
+
+}  // namespace detail
+
+/// A model of MemSizers, placed ones too, with another number of slots and parameters of its own:
+/// every mixer is `MemSizer::with_slots(slots)`, all else is copied. @throws as there, and
+/// infty::ValueError for a model that was moved from
+template <class Mixer>
+  requires std::derived_from<Mixer, MemSizer<typename Mixer::Scalar, typename Mixer::BackendType>>
+TransformerLM<Mixer> with_slots(const TransformerLM<Mixer>& model, Index slots) {
+  using Own = MemSizer<typename Mixer::Scalar, typename Mixer::BackendType>;
   detail::require_parameters("with_slots", model);
   MemSizerConfig config = model.memory_config();
   config.slots = slots;
-  auto out = with_mixer<MemSizer<T, Backend>>(model, config).model;
-  for (std::size_t i = 0; i < out.body.layers.size(); ++i)
-    out.body.layers[i].mixer = model.body.layers[i].mixer.with_slots(slots);
+  auto out = with_mixer<Mixer>(model, config).model;
+  const auto& from = detail::layers_inside(model.body);
+  auto& to = detail::layers_inside(out.body);
+  for (std::size_t i = 0; i < to.size(); ++i)
+    static_cast<Own&>(to[i].mixer) = static_cast<const Own&>(from[i].mixer).with_slots(slots);
   return out;
 }
 

@@ -25,6 +25,6 @@ TEST_CASE("presets: MemSizer's rivals are language models of its sizes") {
         infty::presets::rfa(true, infty::FeatureMap::arc_cosine), infty::presets::t2r()}) {
     const auto e = memsizer_rival(rival);
     CHECK(e.model.layers == infty::presets::memsizer_wikitext103().model.layers);
-    infty::tests::check_language_model<infty::LinearAttention<float>>(e);
+    infty::tests::check_language_model<infty::PlacedMixer<infty::LinearAttention<float>>>(e);
   }
 }

@@ -12,7 +12,7 @@ TEST_CASE("presets: a language model of MemSizers is made in a line") {
 }
 
 TEST_CASE("presets: MemSizer's language model is one, and its decoder layer") {
-  infty::tests::check_language_model<infty::MemSizer<float>>(
+  infty::tests::check_language_model<infty::PlacedMixer<infty::MemSizer<float>>>(
       infty::presets::memsizer_wikitext103());
   const auto layer = infty::presets::memsizer_translation();
   CHECK_NOTHROW(layer.validate());
