@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/autograd/variable.hpp>
+#include <infty/core/random.hpp>
 
 #include "support/catch.hpp"
 #include "support/other_backend.hpp"
@@ -254,6 +255,29 @@ TEMPLATE_LIST_TEST_CASE("Variable: a gradient by rows is summed, and spread wher
   table.add_row_grad(rows({2}, {1, 1}));
   CHECK(table.row_grad() == nullptr);
   CHECK(table.grad().to_vector() == std::vector<T>{0, 0, 0, 0, 1, 1, 0, 0});
+}
+
+TEST_CASE("Variable: gradients of rows that arrive one by one are those that arrive together") {
+  using Rows = infty::RowGradient<double, infty::EigenBackend>;
+  constexpr infty::Index count = 40;
+  Variable<double> rows(Tensor<double>::zeros({count, 1}), true), whole(rows.value().clone(), true);
+  rows.set_grad_by_rows(true);
+  infty::Random random(infty::tests::seed);
+  for (int i = 0; i < 500; ++i) {
+    const infty::Index row = random.below(count), next = (row + 1) % count;
+    const auto value = Tensor<double>::from({1, 1}, {random.uniform()});
+    for (auto* const table : {&rows, &whole})
+      table->add_row_grad(
+          Rows{Tensor<infty::Index>::from({1}, {i % 7 == 0 ? next : row}), value, count});
+    if (i % 90 == 0) CHECK(rows.row_grad() != nullptr);  // what is asked for meanwhile is joined
+    if (i == 333) {
+      rows.zero_grad();
+      whole.zero_grad();
+    }
+  }
+  REQUIRE(rows.row_grad() != nullptr);
+  CHECK(rows.row_grad()->rows.size() <= count);
+  CHECK(rows.grad().to_vector() == whole.grad().to_vector());  // in the order of arrival
 }
 
 TEST_CASE("Variable: rows of another table are refused, and those of an older shape forgotten") {

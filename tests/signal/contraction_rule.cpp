@@ -39,6 +39,20 @@ TEST_CASE(
                       Catch::Matchers::Contains("[PowerContraction] power is"));
 }
 
+TEST_CASE("gridded_share: any share is one, and off by a fortieth where double tells it from 1") {
+  for (double rest = 1e-16; rest < 1; rest *= 1.3)
+    for (const double tau : {1 - rest, rest, rest * 1e-290}) {
+      if (tau >= 1) continue;
+      const double share = infty::gridded_share("test", tau);
+      CAPTURE(rest, tau, share);
+      CHECK((share > 0 && share < 1));
+      if (1 - tau < 1e-13 || tau < 1e-300) continue;
+      CHECK(std::fabs(std::log(share) / std::log(tau) - 1) < .026);
+    }
+  for (const double tau : {1 - 0x1p-53, 0x1p-53, 5e-324})
+    CHECK((infty::gridded_share("test", tau) > 0 && infty::gridded_share("test", tau) < 1));
+}
+
 TEST_CASE("gridded_share: any write's logarithm is off by a fortieth, from one to a billion") {
   infty::Random random(3);
   const auto any = [&] {  // each magnitude as likely as the others

@@ -65,6 +65,21 @@ TEST_CASE("GaussianBasis: derivatives are the slopes of values") {
 
 // The error is measured by the integral of |t - origin|^k psi, which for even k is the integral
 // itself: the digits hold in the tails, where psi is 1e-200, too.
+TEST_CASE("GaussianBasis: however far away, nothing is left and nothing is NaN") {
+  const infty::GaussianBasis<float> basis(8, std::vector<float>{.05f, .1f});
+  for (const float t : {1e3f, 1e18f, -1e19f, 1e30f, 3e38f, -3e38f})
+    for (infty::Index j = 0; j < 8; ++j) {
+      CAPTURE(t, j);
+      CHECK(basis(j, t) == 0);
+      CHECK(basis.derivative(j, t) == 0);
+      CHECK(basis.second_derivative(j, t) == 0);
+      const auto e = basis.gaussian_expectation(j, t, .01f);
+      CHECK(e.value == 0);
+      CHECK(e.d_mu == 0);
+      CHECK(e.d_var == 0);
+    }
+}
+
 TEST_CASE("GaussianBasis: integrals agree with quadrature") {
   Random random(seed);
   double worst = 0;

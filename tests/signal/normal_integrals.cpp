@@ -14,6 +14,20 @@ TEST_CASE("normal_mass: tails keep their digits") {
         Approx(4.906713927148187e-198).epsilon(1e-13));
 }
 
+TEST_CASE("normal_mass: narrow ranges near the mean keep their digits") {
+  constexpr double pdf = 0.39894228040143267794993606;
+  for (const double w : {1e-3, 1e-6, 1e-9, 1e-12, 1e-30})
+    for (const double side : {1., -1.}) {
+      const double x = side > 0 ? w : -2 * w, y = side > 0 ? 2 * w : -w;
+      CAPTURE(w, side);
+      // phi (1 - z^2 / 2), whose next term is z^4 / 8.
+      const double wanted = pdf * (w - (8 - 1) * w * w * w / 6);
+      CHECK(std::fabs(infty::detail::normal_mass(x, y) / wanted - 1) < 1e-11);
+      const auto narrow = infty::detail::normal_mass(static_cast<float>(x), static_cast<float>(y));
+      CHECK(std::fabs(static_cast<double>(narrow) / wanted - 1) < 1e-6);
+    }
+}
+
 TEST_CASE("normal_tail: the recursion that cannot be run upwards holds") {
   for (const double x : {3.0, 3.5, 5.0, 10.0, 40.0}) {
     const auto e = infty::detail::normal_tail(x);

@@ -135,8 +135,16 @@ TEST_CASE("RidgeCache: refuses settings and lengths out of range, and is as it w
   const C cache(psi, {.samples = 4});
   CHECK_THROWS_WITH(cache.first(0), Contains("[first_positions] length is 0"));
   CHECK_THROWS_WITH(cache.next(0), Contains("[next_positions] length is 0"));
+  for (const Index wrong : {0, -3}) {
+    CHECK_THROWS_AS(cache.next(5, wrong), ValueError);
+    CHECK_THROWS_AS(cache.tau(wrong, 5), ValueError);
+  }
   CHECK(cache.entries() == 0);
   CHECK(cache.first(3).shape() == Shape{3, 6});
+  C moved(psi, {.samples = 4, .contraction = PowerContraction{1}});
+  const C taken = std::move(moved);
+  CHECK(taken.tau(100, 10) > .9);
+  CHECK_THROWS_AS(moved.tau(100, 10), ValueError);
 }
 
 TEST_CASE("RidgeCache: a rule's share comes from the grid, and each share has its matrices") {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <infty/core/error.hpp>
+#include <infty/core/pool.hpp>
 #include <infty/core/row_groups.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/core/verify.hpp>
@@ -55,22 +56,39 @@ void require_rows_of_table(const char* op, const RowGradient<T, B>& gradient) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// The sum of some gradients of one table, in their order: the rows of all, those in several
+/// summed.
+template <class T, class B>
+RowGradient<T, B> join_row_gradients(const PoolVector<const RowGradient<T, B>*>& parts) {
+  const RowGradient<T, B>& first = *parts.front();
+  Index n = 0, size = 0;
+  for (const auto* const part : parts) n += part->rows.size(), size += part->values.size();
+  if (n == 0) return first;
+  Tensor<Index, B> rows(Shape{n});
+  Tensor<T, B> values(first.values.shape().with(0, n));
+  Index at = 0, value_at = 0;
+  for (const auto* const part : parts) {
+    B::copy(rows.data() + at, part->rows.data(), part->rows.size());
+    B::copy(values.data() + value_at, part->values.data(), part->values.size());
+    at += part->rows.size();
+    value_at += part->values.size();
+  }
+  const RowGroups<B> groups = group_rows(rows, first.count);
+  Tensor<T, B> sums(first.values.shape().with(0, groups.rows.size()));
+  sum_groups<T>(groups, nullptr, values.data(), 1, size / n, sums.data(), false);
+  return {groups.rows, sums, first.count};
+}
+
+}  // namespace detail
+
 /// The sum of two gradients of one table: the rows of both, those in both summed.
 template <class T, class B>
 RowGradient<T, B> join_rows(const RowGradient<T, B>& a, const RowGradient<T, B>& b) {
-  const Index n = a.rows.size(), m = b.rows.size();
-  if (n == 0) return b;
-  if (m == 0) return a;
-  Tensor<Index, B> rows(Shape{n + m});
-  B::copy(rows.data(), a.rows.data(), n);
-  B::copy(rows.data() + n, b.rows.data(), m);
-  Tensor<T, B> values(a.values.shape().with(0, n + m));
-  B::copy(values.data(), a.values.data(), a.values.size());
-  B::copy(values.data() + a.values.size(), b.values.data(), b.values.size());
-  const RowGroups<B> groups = group_rows(rows, a.count);
-  Tensor<T, B> sums(a.values.shape().with(0, groups.rows.size()));
-  detail::sum_groups<T>(groups, nullptr, values.data(), 1, a.values.size() / n, sums.data(), false);
-  return {groups.rows, sums, a.count};
+  if (a.rows.size() == 0) return b;
+  if (b.rows.size() == 0) return a;
+  return detail::join_row_gradients<T, B>({&a, &b});
 }
 
 }  // namespace infty

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -164,20 +165,29 @@ class Variable {
                         gradient.values.shape(), " of ", gradient.count, ", the table is ",
                         shape());
     require_open(body());
-    const RowGradient<T, Backend>* const before = row_grad();
-    if (!grad_by_rows() || (has_grad() && !before)) {
+    Body& to = body();
+    const bool before = to.row_grad && to.row_grad->fits(shape());
+    if (!grad_by_rows() || (!before && has_grad())) {
       add_to_table(gradient, grad().data());
-    } else {
-      body().row_grad = std::make_unique<RowGradient<T, Backend>>(
-          before ? join_rows(*before, gradient) : std::move(gradient));
+    } else if (!before) {
+      to.row_grad = std::make_unique<RowGradient<T, Backend>>(std::move(gradient));
+      to.arrived.clear();
+    } else if (gradient.rows.size() > 0) {
+      // Joined when they are as many again: so each row is copied a few times, however many come.
+      to.arrived.push_back(std::move(gradient));
+      Index rows = 0;
+      if (std::has_single_bit(to.arrived.size()))
+        for (const auto& part : to.arrived) rows += part.rows.size();
+      if (rows >= to.row_grad->rows.size()) join_arrived();
     }
   }
 
   /// The gradient that has arrived, if it came by rows and none of the whole table did; else null.
   /// Asking for `grad` turns it into one of the whole table.
   const RowGradient<T, Backend>* row_grad() const {
-    return body_ && body_->row_grad && body_->row_grad->fits(shape()) ? body_->row_grad.get()
-                                                                      : nullptr;
+    if (!body_ || !body_->row_grad || !body_->row_grad->fits(shape())) return nullptr;
+    join_arrived();
+    return body_->row_grad.get();
   }
 
   /// Forgets the gradient; its memory stays for the next one, unless it came by rows.
@@ -185,6 +195,7 @@ class Variable {
     if (!body_) return;
     body_->has_grad = false;
     body_->row_grad.reset();
+    body_->arrived.clear();
   }
 
   /// Makes a variable of this memory that no gradient flows through; of numbers stored in bfloat16,
@@ -239,6 +250,7 @@ class Variable {
     bool by_rows = false;
     bool complete = false;  // a backward pass goes on that nothing more may arrive of
     std::unique_ptr<RowGradient<T, Backend>> row_grad;  // in the place of grad
+    PoolVector<RowGradient<T, Backend>> arrived;        // behind that, not added to it yet
     std::shared_ptr<detail::Recording> recording;       // null for what no operation has made
     std::uint64_t reached = 0;                          // by the backward pass of this number
   };
@@ -274,9 +286,20 @@ class Variable {
                                 from.count, table);
   }
 
+  /// Adds the gradients of rows that have arrived to that which is kept.
+  void join_arrived() const {
+    Body& to = body();
+    if (to.arrived.empty()) return;
+    PoolVector<const RowGradient<T, Backend>*> parts{to.row_grad.get()};
+    for (const auto& part : to.arrived) parts.push_back(&part);
+    *to.row_grad = detail::join_row_gradients(parts);
+    to.arrived.clear();
+  }
+
   /// Makes the gradient by rows one of the whole table.
   void spread_rows() const {
     Body& to = body();
+    join_arrived();
     const auto rows = std::move(to.row_grad);
     if (!rows->fits(shape())) return;
     to.has_grad = false;

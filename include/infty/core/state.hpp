@@ -124,11 +124,12 @@ State take_rows(const State& state, Index begin, Index end) {
 }
 
 /// Joins the rows of all parts, one behind the other: what `take_rows` has taken apart. Parts are a
-/// range of at least one state of the same memory; sequences may be of different lengths.
+/// range that holds at least one state of the same memory; sequences may be of different lengths.
 /// @throws infty::ShapeError if the parts do not fit
 template <class Parts>
   requires requires(const Parts& parts) {
     parts.end();
+    requires std::is_lvalue_reference_v<decltype(*parts.begin())>;  // which stay where they are
     requires Visitable<std::remove_cvref_t<decltype(*parts.begin())>>;
   }
 auto join_rows(const Parts& parts) {

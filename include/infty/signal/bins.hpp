@@ -80,8 +80,9 @@ INFTY_HOST_DEVICE inline void add_bins(T mu, T sigma, Index bins, T* to) {
   if constexpr (std::same_as<D, GaussianDensity>) {
     add_gaussian_bins(mu, sigma, bins, to);
   } else {
+    const T var = std::fmax(sigma * sigma, std::numeric_limits<T>::min());  // no 0
     for (Index bin = 0; bin < bins; ++bin)
-      to[bin] += D::mass(bin_edge<T>(bin, bins), bin_edge<T>(bin + 1, bins), mu, sigma * sigma);
+      to[bin] += D::mass(bin_edge<T>(bin, bins), bin_edge<T>(bin + 1, bins), mu, var);
   }
 }
 
@@ -264,9 +265,8 @@ Tensor<T, B> sample_locations(const Tensor<T, B>& probability, Index samples, Ra
 }
 
 /// Finds locations without chance: the quantiles m / samples, m = 1, ..., samples, of the density
-/// that is even inside each bin. Equal probabilities give `even_locations`, so that sticky memories
-/// become plain ones.
-/// @param probability  [rows, bins], >= 0, each row with a positive sum (need not be 1)
+/// that is even inside each bin. Equal probabilities give `even_locations`, as plain memories have.
+/// @param probability  [rows, bins], >= 0, each row with a positive sum, finite times samples
 /// @param samples      >= 1
 /// @return             [rows, samples], in [0, 1], rising
 /// @throws infty::ShapeError, infty::ValueError, infty::NonFiniteError
@@ -292,10 +292,16 @@ Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) 
       [](Index row) { detail::refuse_mass("quantile_locations", row); });
   B::for_each_row(rows, samples + bins, [=] INFTY_HOST_DEVICE(Index row) {
     const T* const p = from + row * bins;
+    Index alike = 1;  // bins from the first on
+    while (alike < bins && p[alike] == p[0]) ++alike;
     const double sum = mass_of[row];
     Index bin = 0;
     double before = 0, mass = static_cast<double>(p[0]);
     for (Index m = 0; m < samples; ++m) {
+      if (alike == bins) {
+        to[row * samples + m] = static_cast<T>(m + 1) / static_cast<T>(samples);
+        continue;
+      }
       // All of it for the last: what rounds up would be sought behind the last bin that has any.
       const double wanted =
           m + 1 == samples ? sum : sum * static_cast<double>(m + 1) / static_cast<double>(samples);

@@ -41,14 +41,16 @@ struct PowerContraction {
 
 /// Where a share changes with every write it is taken from a grid, so that there are some hundreds
 /// of matrices from the first write to the billionth: (1 - tau) / tau is a power of 1.05, and the
-/// logarithm of tau off by at most a fortieth of it. So a vector that belongs at t stands between
+/// logarithm of tau off by at most a fortieth of it, where 1 - tau is 1e-13 at least. It is within
+/// [1e-300, 1 - 1e-15]. So a vector that belongs at t stands between
 /// t^1.025 and t^(1 / 1.025), behind any number of writes.
 /// @throws infty::ValueError that names `op` unless tau is in (0, 1)
 inline double gridded_share(const char* op, double tau) {
   require(math::is_finite(tau) && tau > 0 && tau < 1, op, "the contraction's tau is ", tau,
           ": it must be in (0, 1)");
   const double step = std::log(1.05), stretch = (1 - tau) / tau;
-  return 1 / (1 + std::exp(step * std::round(std::log(stretch) / step)));
+  const double share = 1 / (1 + std::exp(step * std::round(std::log(stretch) / step)));
+  return std::clamp(share, 1e-300, 1 - 1e-15);
 }
 
 }  // namespace infty

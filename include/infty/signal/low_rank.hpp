@@ -130,8 +130,9 @@ LowRank<T, B> low_rank_leaving(Tensor<double, B>& rest) {
 /// Finds thin factors of M by a random search for the space of its columns, a block of directions
 /// at a time, each of what those before it leave   [Martinsson, Voronin 2016, "A randomized blocked
 /// algorithm", Alg. randQB_b]. It ends when |M - left right|, the root of the sum of squares, which
-/// is computed and not estimated, is below |M| epsilon / 8: less than rounding the elements of M to
-/// T would change. Of a T with more digits, below |M| 2^-50.
+/// is computed and not estimated, is below |M| epsilon / 8 of the factors in double, before these
+/// are rounded to T: less than rounding the elements of M to T would change. Of a T with more
+/// digits, below |M| 2^-50.
 /// @param M  [m, n]
 /// @return   factors of at most two thirds of m n elements, or none
 /// @throws infty::ShapeError if M is no matrix

@@ -18,10 +18,11 @@ INFTY_HOST_DEVICE inline T normal_pdf(T z) {
 }
 
 /// Computes the normal probability of [x, y], x <= y: a difference of the two values of erf or erfc
-/// that are small, so that it stays precise far from 0.
+/// that are small, so that it stays precise far from 0 and near it.
 template <class T>
 INFTY_HOST_DEVICE inline T normal_mass(T x, T y) {
   constexpr T r = T(0.70710678118654752440084436L);  // 1 / sqrt(2)
+  if (x > T(-0.5) && y < T(0.5)) return T(0.5) * (std::erf(y * r) - std::erf(x * r));
   if (x > 0) return T(0.5) * (std::erfc(x * r) - std::erfc(y * r));
   if (y < 0) return T(0.5) * (std::erfc(-y * r) - std::erfc(-x * r));
   return T(0.5) * (std::erf(y * r) - std::erf(x * r));

@@ -97,11 +97,12 @@ class RidgeCache {
   }
 
   /// The share of [0, 1] that `written` vectors keep when `length` come.
-  /// @throws infty::ValueError if the settings' contraction is not in (0, 1)
+  /// @throws infty::ValueError if one of them is < 1, or the settings' contraction is not in (0, 1)
   double tau(Index written, Index length) const {
-    if (!settings_.contraction) return settings_.tau;
+    kept();  // which the settings go with: one that was moved from has none
     require_at_least("RidgeCache", "written", written, 1);
     require_at_least("RidgeCache", "length", length, 1);
+    if (!settings_.contraction) return settings_.tau;
     return gridded_share("RidgeCache", settings_.contraction(written, length));
   }
 

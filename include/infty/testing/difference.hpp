@@ -71,6 +71,7 @@ Difference<double> difference_of(const X& x, const Y& y, const Shape& shape, con
   double worst = 0, scale = 1;
   std::size_t at = 0;
   for (std::size_t i = 0; i < x.size() && worst < infinity; ++i) {
+    if (x[i] == y[i]) continue;  // infinities, too
     const double d = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
     scale = (std::max)(scale, std::abs(static_cast<double>(y[i])));
     if (d <= worst) continue;

@@ -21,12 +21,15 @@ namespace infty {
 /// Largest difference between the gradients of a scalar function and its central differences,
 /// over every element of every parameter, relative to the largest gradient of that parameter (or 1,
 /// if that is larger), with words on where it was. `function()` computes the scalar from the
-/// parameters as they stand; it must be deterministic. Parameters are left as they were.
+/// parameters as they stand; it must be deterministic. Parameters are left as they were, without a
+/// gradient.
 template <class T, class B, class Function>
   requires std::invocable<Function&>
 Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>> inputs,
                              T step = T(1e-5)) {
+  std::vector<bool> learned;
   for (auto& [name, input] : inputs) {
+    learned.push_back(input.requires_grad());
     input.set_requires_grad(true);
     input.zero_grad();
   }
@@ -35,10 +38,16 @@ Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>
     const auto y = function();
     if (y.requires_grad()) tape.backward(y);  // or gradients that are missing are zero
   }
+  std::vector<std::vector<T>> gradients;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    gradients.push_back(inputs[i].variable.grad().to_vector());
+    inputs[i].variable.zero_grad();
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].variable.set_requires_grad(learned[i]);
   Difference<T> worst;
   for (auto& named : inputs) {
     auto& input = named.variable;
-    const std::vector<T> gradient = input.grad().to_vector();
+    const std::vector<T>& gradient = gradients[static_cast<std::size_t>(&named - inputs.data())];
     std::vector<T> x = input.value().to_vector();
     T scale = 1;
     for (const T g : gradient) scale = (std::max)(scale, std::abs(g));
