@@ -80,6 +80,8 @@ inline ::pid_t start(const Run& run, const CompareOptions& options,
   infty::require<infty::IoError>(child >= 0, "compare", "no process can be started");
   if (child > 0) return child;
   // Nothing but system calls between here and the other program; it ends when this one is killed.
+  // A signal to all of the group comes from this one, once: a second one would end it unsaved.
+  ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   const int file = ::open(printed.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);

@@ -54,8 +54,11 @@ inline Changed changed_settings(const EvaluateOptions& options, Index shortest =
   if (options.segment > 0) s.segment = options.segment;
   if (options.memory_length >= 0) {
     // What is compressed, or a basis, stays as it was trained unless something else is asked for.
-    s.compressed = compressed_length(s);
+    const bool two_kinds =
+        support::is_infty(s.memory) || s.memory == "compressive" || s.memory == "memformer";
+    s.compressed = two_kinds ? compressed_length(s) : -1;
     s.memory_length = options.memory_length;
+    s.neighbours = std::min(s.neighbours, s.memory_length);
   }
   if (options.compressed >= 0) s.compressed = options.compressed;
   if (options.batch > 0) s.evaluation_batch = options.batch;

@@ -23,6 +23,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -70,6 +72,13 @@ void train(Settings s, const Options& options, infty::AnyCommunicator& ranks) {
   support::require_shards("language_model", ranks, s.shards);
   infty::require(ranks.size() == 1 || s.spalm.empty(), "language_model",
                  "--spalm goes with one rank");
+  for (const auto& [name, path] : {std::pair("from", &s.from), std::pair("data", &s.data),
+                                   std::pair("valid", &s.valid), std::pair("test", &s.test)}) {
+    std::error_code none_there;
+    infty::require(path->empty() || !std::filesystem::equivalent(*path, out, none_there),
+                   "language_model", "--out is --", name,
+                   ": what is written would take the place of what is read");
+  }
   std::optional<support::Lock> lock;  // of the first rank, for it alone writes
   if (ranks.rank() == 0) lock.emplace(support::Lock::folder(out));
   ranks.barrier();

@@ -44,11 +44,10 @@ inline void require_fits(const infty::SafetensorsFile& file, const infty::Transf
     infty::require<infty::IoError>(size <= most, "load", path, ": its settings say --", name, ' ',
                                    size, ", and it has ", elements, " numbers in all");
   };
-  // A block that is decorated has its feed inside; a lookup in the feed's place has none.
-  const bool decorated = has(layers + "0.inner."), lookup = has(layers + "0.feed.values");
-  if (!lookup)
-    file.check_shape(infty::stored_name(
-                         file, layers + (decorated ? "0.inner.feed" : "0.feed") + ".inner.weight"),
+  std::string block = layers + "0.";  // likewise; a lookup in the feed's place has no width
+  while (!has(block + "feed.") && has(block + "inner.")) block += "inner.";
+  if (!has(block + "feed.values"))
+    file.check_shape(infty::stored_name(file, block + "feed.inner.weight"),
                      {model.feed_forward, model.model_dim});
   require_size("feed-forward", model.feed_forward, std::max<infty::Index>(elements, 65536));
   require_size("heads", model.heads, elements);

@@ -92,6 +92,7 @@ class Worker {
     process_ = ::fork();
     if (process_ < 0) infty::detail::raise_errno("fork", "a run");
     if (process_ > 0) return;
+    ::setpgid(0, 0);  // a signal to all of the parent's group comes from the parent, once
 #if defined(__linux__)
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -26,7 +27,10 @@ int run_program(const char* name, Job&& job) {
     return 1;
   };
   try {
-    return job();
+    const int status = job();
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush()) return status;
+    std::fprintf(stderr, "%s: standard output cannot be written\n", who.c_str());
+    return status == 0 ? 1 : status;
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   } catch (const std::length_error&) {  // a container's, for a size that no memory holds

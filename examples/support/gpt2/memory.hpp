@@ -123,16 +123,21 @@ inline std::filesystem::path memory_config_of(const std::filesystem::path& folde
 
 /// The memory that a folder says it has, none where it is one of Hugging Face's alone; `segment` is
 /// then as many tokens as there are places. Throws infty::IoError for a damaged file, and where
-/// there are a memory's weights and nobody knows of which.
+/// there are a memory's weights and nobody knows of which, or a memory without its weights.
 inline MemorySettings read_memory(const std::filesystem::path& folder) {
   const auto path = memory_config_of(folder);
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored))
-    return settings_from<MemorySettings>(read_json(path), path.string());
-  infty::require<infty::IoError>(
-      !std::filesystem::exists(folder / infty::detail::gpt2_memory_file, ignored), "gpt2",
-      folder.string(), " has ", infty::detail::gpt2_memory_file, ", but no ",
-      path.filename().string(), ", which says what memory that is of");
+  const bool weights = std::filesystem::exists(folder / infty::detail::gpt2_memory_file, ignored);
+  if (std::filesystem::exists(path, ignored)) {
+    auto settings = settings_from<MemorySettings>(read_json(path), path.string());
+    infty::require<infty::IoError>(weights || settings.memory == "none", "gpt2", path.string(),
+                                   " says --memory ", settings.memory, ", and there is no ",
+                                   infty::detail::gpt2_memory_file, " beside it");
+    return settings;
+  }
+  infty::require<infty::IoError>(!weights, "gpt2", folder.string(), " has ",
+                                 infty::detail::gpt2_memory_file, ", but no ",
+                                 path.filename().string(), ", which says what memory that is of");
   MemorySettings none;
   none.segment = infty::read_gpt2_config(folder / "config.json").places;
   return none;

@@ -128,6 +128,7 @@ inline void check_model(const Settings& s, bool training) {
 
 /// The same of several memories.
 inline void check_models(Settings s, const std::vector<std::string>& memories) {
+  support::require_some_once("language_model", "memories", memories);
   for (const std::string& memory : memories) {
     support::choose_model(s, memory);
     validate(s);
