@@ -65,7 +65,8 @@ foreach(words IN ITEMS
         "none --mixer titans-layer" "xl --feed product-keys" "xl --feed memory-plus"
         "xl --feed engram" "xl --tokens memory" "xl --tokens recurrent" "none --tokens associative" "none --tokens titans-front"
         "compressive --tokens memory" "compressive --feed engram --tokens recurrent"
-        "none --mixer gated-delta-net --feed product-keys --tokens associative")
+        "none --mixer gated-delta-net --feed product-keys --tokens associative --lookup-layers 0"
+        "xl --feed engram --tokens associative --lookup-layers 0")
   separate_arguments(chosen UNIX_COMMAND "${words}")
   run(0 printed train ${tiny} --sub-keys 4 --token-count 2 --memory ${chosen} --level char --data text
       --out composed --fresh)
@@ -161,6 +162,19 @@ string(REPLACE "--memory-length;8" "--memory-length;12" longer "${tiny}")
 run(0 printed train ${longer} --memory xl --level char --data text --from xl --out larger)
 if(NOT errors MATCHES "begins with ([0-9]+) of ([0-9]+) tensors from xl\n" OR NOT CMAKE_MATCH_1 EQUAL CMAKE_MATCH_2)
   message(FATAL_ERROR "train --memory-length 12 --from xl says\n${errors}")
+endif()
+# What is written takes the place of nothing that is read, and what cannot be printed is an error.
+refused("--out is --from" train ${tiny} --memory infty --level char --data text --from xl --out xl --fresh)
+file(MAKE_DIRECTORY "${FOLDER}/texts")
+refused("--out is --data" train ${tiny} --level char --data texts --out texts)
+refused("--memories has xl twice" compare ${tiny} --memories xl,none,xl --data text --out other)
+run(0 printed evaluate --model xl --memory-length 2)
+if(EXISTS /dev/full)
+  execute_process(COMMAND bash -c "\"$0\" evaluate --model xl >/dev/full" "${PROGRAM}" WORKING_DIRECTORY "${FOLDER}"
+                  RESULT_VARIABLE status ERROR_VARIABLE said)
+  if(NOT status EQUAL 1 OR NOT said MATCHES "standard output cannot be written")
+    message(FATAL_ERROR "evaluate into a full device ends with ${status}:\n${said}")
+  endif()
 endif()
 # T2R's conversion: attention's maps stay, what features are made by is new.
 run(0 printed train ${tiny} --memory none --mixer t2r --level char --data text --from xl --out from-attention)

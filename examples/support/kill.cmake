@@ -138,13 +138,14 @@ function(go_on said)
   endif()
 endfunction()
 
-# interrupt(SIGNAL STATUS CONDITION OUT OPTION...): sends the signal when the shell's condition holds; the
-# program must end with the status. What it says comes back.
+# interrupt(SIGNAL STATUS CONDITION OUT OPTION...): sends the signal when the shell's condition holds, to the
+# program or, where to_all is "-", to all of its group, as a system's end does; the program must end with the
+# status. What it says comes back.
 function(interrupt signal wanted condition out)
   execute_process(
     COMMAND
       bash -c
-      "set -m; \"$@\" & for i in {1..1000}; do ${condition} && break; sleep .02; done; kill -${signal} $!; wait $!"
+      "set -m; \"$@\" & for i in {1..1000}; do ${condition} && break; sleep .02; done; kill -${signal} -- ${to_all}$!; wait $!"
       interrupt "${PROGRAM}" ${ARGN}
     WORKING_DIRECTORY "${FOLDER}"
     RESULT_VARIABLE status
