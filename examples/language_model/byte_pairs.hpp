@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include <infty/data/byte_pair_learning.hpp>
 
@@ -25,6 +26,10 @@ struct BytePairOptions {
 inline void learn_byte_pairs(const BytePairOptions& options) {
   infty::require(!options.data.empty(), "language_model", "bpe needs --data, a file or a folder");
   options.config.validate();
+  std::error_code ignored;
+  for (const char* const run : {"checkpoint.safetensors", "manifest.json"})
+    infty::require(!std::filesystem::exists(options.out / run, ignored), "language_model",
+                   "--out holds ", run, ", whose encoding would be another: choose another folder");
   const auto lock = support::Lock::folder(options.out);
   lock.remove_unfinished({"vocab.json", "merges.txt"});
   Texts texts;

@@ -210,7 +210,7 @@ Range<T> range_of(std::string_view name) {
       {"rates", positive},
       {"ridge", positive},
       {"share", inside},
-      {"sigma0", positive},
+      {"sigma0", {1e-4, 1e4}},  // whose divergence float holds
       {"tau", inside},
       {"taus", inside},
       {"temperature", not_negative},
@@ -221,7 +221,7 @@ Range<T> range_of(std::string_view name) {
       {"class-share", {0, 1}},
       {"topic-share", {0, 1}},
       {"inner-rate", not_negative},
-      {"widths", positive}};
+      {"widths", {1e-18, 1e18}}};  // whose squares it does
   if constexpr (std::same_as<T, Index>) {
     if (const auto at = counts.find(name); at != counts.end()) return at->second;
   } else if constexpr (std::same_as<T, double>) {

@@ -119,6 +119,13 @@ inline void check_model(const Settings& s, bool training) {
                                s.memory_length - compressed_length(s),
                                compressed_length(s) / std::ssize(s.long_term.widths));
   }
+  const std::string& remembers = s.mixer == "attention" ? s.memory : s.mixer;
+  for (const char* const some : {"infini", "infini-linear", "memorizing", "memformer", "memsizer"})
+    infty::require(remembers != some || s.memory_length > 0, "language_model",
+                   "--memory-length is 0: of ", some, " it must be at least 1");
+  infty::require(remembers != "memformer" || compressed_length(s) > 0, "language_model",
+                 "--memory-length is ", s.memory_length,
+                 ": half of it, or --compressed, are slots of memformer, one at least");
   const auto rows = [&](const Settings& of) { return training ? of.batch : 1; };
   require_memory(s, 1, rows, [&](const support::ModelNeed& need, const Settings& of) {
     const auto count = static_cast<double>(rows(of));
