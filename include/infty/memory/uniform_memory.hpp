@@ -23,15 +23,16 @@ namespace infty {
 /// of P: before a block's share of [0, 1] would be less than r, `least_share`, each of its P
 /// vectors becomes the mean of twice as many. So a past that is twice as long takes some
 /// p / (2 r) writes more, n > P vectors (1.05 p / r + 2) (1 + log2(n / P) / 2) at most, for a power
-/// of p, and between them a vector costs one addition of d numbers.
+/// of p, and between them a vector costs one addition of d numbers, and a call of `write` a copy of
+/// the P d that wait.
 ///
 /// What waits for its block is read behind a copy of the signal, as if the block were full of it,
 /// with the share of [0, 1] that is due to so many vectors, but no less than half of the narrowest
 /// function's width, so that what came last is seen at once. The copy is made for the read alone:
 /// how a stream is cut into writes changes nothing, nor what was read when, unless the memory is
-/// sticky, and the same stream is the same signal to the bit. With `Waiting::attended` there is no
-/// copy: the means that wait are read by attention, and what it reads is added to what the heads
-/// read of the signal of the full blocks.
+/// sticky, and the same stream is the same signal to the bit where the same rows write together.
+/// With `Waiting::attended` there is no copy: the means that wait are read by attention, and what
+/// it reads is added to what the heads read of the signal of the full blocks.
 template <class T, class Density, class Psi, class Backend>
 class UniformMemory {
   using V = Variable<T, Backend>;
