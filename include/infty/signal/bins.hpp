@@ -80,7 +80,7 @@ INFTY_HOST_DEVICE inline void add_bins(T mu, T sigma, Index bins, T* to) {
   if constexpr (std::same_as<D, GaussianDensity>) {
     add_gaussian_bins(mu, sigma, bins, to);
   } else {
-    const T var = std::fmax(sigma * sigma, std::numeric_limits<T>::min());  // no 0
+    const T var = std::fmax(sigma * sigma, (std::numeric_limits<T>::min)());  // no 0
     for (Index bin = 0; bin < bins; ++bin)
       to[bin] += D::mass(bin_edge<T>(bin, bins), bin_edge<T>(bin + 1, bins), mu, var);
   }

@@ -71,12 +71,12 @@ class GaussianBasis {
   INFTY_HOST_DEVICE T derivative(Index j, T t) const {
     const T s = width(j), z = (t - centre(j)) / s;
     const T value = detail::normal_pdf(z) / s;
-    return -near(z, value) / s * value;
+    return -in_sight(z, value) / s * value;
   }
   /// Computes psi_j''(t).
   INFTY_HOST_DEVICE T second_derivative(Index j, T t) const {
     const T s = width(j), z = (t - centre(j)) / s;
-    const T value = detail::normal_pdf(z) / s, seen = near(z, value);
+    const T value = detail::normal_pdf(z) / s, seen = in_sight(z, value);
     return (seen * seen - 1) / (s * s) * value;
   }
   /// Returns whether Gauss-Legendre integrates psi_j over [a, b] to rounding.
@@ -120,7 +120,7 @@ class GaussianBasis {
     constexpr T peak = T(0.39894228040143267793994606L);  // 1 / sqrt(2 pi)
     const T z = (mu - c) * r;
     const T value = math::exp_decay(T(-0.5) * z * z) * (peak * r);
-    const T seen = near(z, value);
+    const T seen = in_sight(z, value);
     return {value, -value * seen * r, value * (seen * seen - 1) * r * r / 2};
   }
   /// How far from mu a centre must lie for the expectation to be `tail` times its largest value,
@@ -143,7 +143,7 @@ class GaussianBasis {
 
  private:
   /// z, or 0 where the function has no value left: far away its square is infinite, times 0 NaN.
-  INFTY_HOST_DEVICE static T near(T z, T value) { return value > T(0) ? z : T(0); }
+  INFTY_HOST_DEVICE static T in_sight(T z, T value) { return value > T(0) ? z : T(0); }
 
   template <class W>
   void assign(Index n, const W* widths, Index count) {
