@@ -138,5 +138,7 @@ TEST_CASE("ReplacingFile: says why it cannot write, and leaves nothing behind") 
     ReplacingFile file(folder / "taken");
     CHECK_THROWS_WITH(file.commit(), Contains("taken"));
   }
+  CHECK_THROWS_WITH(ReplacingFile("/dev/null"), Contains("no file to replace"));
+  CHECK(std::filesystem::is_character_file("/dev/null"));
   CHECK(files_in(folder) == 1);
 }

@@ -104,8 +104,7 @@ class ReplacingFile {
   /// file but a device, say
   explicit ReplacingFile(const std::filesystem::path& path) : path_(path) {
     std::error_code none_there;
-    const auto there = std::filesystem::status(path, none_there);
-    if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+    if (std::filesystem::is_other(path, none_there))
       raise<IoError>("save", path.string(), ": what is there is no file to replace");
     // Several programs or threads may save to one name; O_EXCL finds each a file of its own.
     for (int attempt = 0; attempt < 1000; ++attempt) {

@@ -21,8 +21,8 @@ namespace infty {
 /// Largest difference between the gradients of a scalar function and its central differences,
 /// over every element of every parameter, relative to the largest gradient of that parameter (or 1,
 /// if that is larger), with words on where it was. `function()` computes the scalar from the
-/// parameters as they stand; it must be deterministic. Parameters are left as they were, without a
-/// gradient.
+/// parameters as they stand; it must be deterministic. Parameters are left as they were, with
+/// the gradients of those that need one.
 template <class T, class B, class Function>
   requires std::invocable<Function&>
 Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>> inputs,
@@ -39,11 +39,12 @@ Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>
     if (y.requires_grad()) tape.backward(y);  // or gradients that are missing are zero
   }
   std::vector<std::vector<T>> gradients;
+  for (auto& [name, input] : inputs) gradients.push_back(input.grad().to_vector());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    gradients.push_back(inputs[i].variable.grad().to_vector());
+    if (learned[i]) continue;
     inputs[i].variable.zero_grad();
+    inputs[i].variable.set_requires_grad(false);
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].variable.set_requires_grad(learned[i]);
   Difference<T> worst;
   for (auto& named : inputs) {
     auto& input = named.variable;
