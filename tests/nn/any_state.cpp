@@ -178,9 +178,7 @@ struct SequenceAndSlots {
 
 TEST_CASE("AnyState: counts are not of what stands deeper than they do") {
   using State = infty::AnyState<float, infty::EigenBackend>;
-  const auto ones = [](const infty::Shape& shape) {
-    return infty::Tensor<float>::from(shape, std::vector<float>(shape.size(), 1));
-  };
+  const auto ones = [](const infty::Shape& shape) { return infty::Tensor<float>::full(shape, 1); };
   const any_state::SequenceAndSlots inside{ones({1, 5, 2}), {5}, {{ones({1, 2, 3})}}};
   State state(inside);
   CHECK(infty::batch_of(state) == 1);
