@@ -52,8 +52,8 @@ struct RowSequences {
 // A row whose tensors and counts are all zero is a fresh row. A tensor that has RowCounts named
 // "length" beside it, as in RowSequences, holds sequences, [batch, L, ...], aligned to the right,
 // with zeros in front: states that are joined, and checkpoints, may differ in its L (entries of a
-// vector are no such sequences). From `visit`
-// come all of the functions below, and those of state.hpp.
+// vector are no such sequences). From `visit` come all of the functions below, and those of
+// state.hpp.
 
 namespace detail {
 

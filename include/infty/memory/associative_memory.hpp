@@ -138,7 +138,7 @@ class AssociativeMemory {
     const bool fresh = is_fresh(state);
     const auto unwritten = fresh_rows(state);
     Tensor<T, Backend> share, gamma;  // of what is written; empty for 1 everywhere
-    if (!fresh && config_.denominator)
+    if (!fresh && config_.denominator && (config_.bounded || config_.correction))
       gamma = new_share(state.mass.value(), phi.value(), unwritten, config_.epsilon, of_length());
     if (!fresh) {
       V held = recall(state, phi);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,56 @@ TEMPLATE_LIST_TEST_CASE("associative: read, written and counted as in plain loop
               taken) < allowed);
   const auto whole = std::count(taken.begin(), taken.begin() + h * l, 1.);
   CHECK((whole > 0 && whole < h * l));  // of either kind there are some
+}
+
+TEST_CASE("contracting_share: what a write takes off has no eigenvalue above 1") {
+  constexpr Index length = 9, width = 5;
+  constexpr double epsilon = 1e-5;
+  infty::Random random(infty::tests::seed);
+  const auto drawn = [&](Shape shape) {
+    return infty::tests::uniform_tensor<double>(shape, random, 0, 1);
+  };
+  double largest = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    auto phi = drawn({1, 1, length, width});
+    for (Index i = 0; i < phi.size(); ++i)  // of any sizes, some alike, some without a feature
+      phi.data()[i] = trial % 3 == 0 ? phi.data()[i % width]
+                                     : std::pow(10., 6 * phi.data()[i] - 4) *
+                                           static_cast<double>(random.below(3) > 0);
+    const auto beta = drawn({1, 1, length, 1}), mass = drawn({1, 1, width});
+    const bool divided = trial % 2 == 0;
+    const auto share =
+        infty::contracting_share(phi, beta, divided ? mass : Tensor<double>(Shape{0}),
+                                 Tensor<Index>::zeros({1}), epsilon, epsilon);
+    std::vector<double> u(width, 1);  // by powers of the matrix, which is symmetric
+    double eigenvalue = 0;
+    for (int power = 0; power < 100; ++power) {
+      std::vector<double> next(width);
+      for (Index t = 0; t < length; ++t) {
+        const double* const f = phi.data() + t * width;
+        double along = 0, known = epsilon, whole = epsilon;
+        for (Index k = 0; k < width; ++k) {
+          along += f[k] * u[static_cast<std::size_t>(k)];
+          known += f[k] * mass.data()[k];
+          whole += f[k] * f[k];
+        }
+        const double w = share.data()[t] * beta.data()[t] / (divided ? std::max(known, whole) : 1);
+        for (Index k = 0; k < width; ++k) next[static_cast<std::size_t>(k)] += w * along * f[k];
+      }
+      double before = 0, after = 0;
+      for (std::size_t k = 0; k < u.size(); ++k) {
+        before += u[k] * u[k];
+        after += next[k] * next[k];
+      }
+      if (after == 0) break;
+      eigenvalue = std::sqrt(after / before);
+      for (std::size_t k = 0; k < u.size(); ++k) u[k] = next[k] / std::sqrt(after);
+    }
+    CAPTURE(trial, eigenvalue);
+    CHECK(eigenvalue <= 1 + 1e-9);
+    largest = std::max(largest, eigenvalue);
+  }
+  CHECK(largest > .99);  // as far as that it does go
 }
 
 TEST_CASE("associative: gradients") {
