@@ -1,25 +1,31 @@
-# cmake -DPROGRAM=... -DGOLDEN=... -DFOLDER=... -P gpt2.cmake: figures of a tiny GPT-2 with each memory, on a
-# text and on dialogues, and what cannot be.
+# cmake -DPROGRAM=... -DGPT2=... -DGOLDEN=... -DFOLDER=... -P gpt2.cmake: figures of a tiny GPT-2 with each memory,
+# on a text and on dialogues, and what cannot be.
 cmake_minimum_required(VERSION 3.21)
 include("${CMAKE_CURRENT_LIST_DIR}/../support/claims.cmake")
 
-# tiny(NAME MEMORY TOKENS...): a folder of a GPT-2 of 23 tokens, of which the encoding has these.
+# tiny(NAME MEMORY TOKENS...): a folder of a GPT-2 of 23 tokens, of which the encoding has these, and of a memory
+# that has learnt next to nothing. A sticky one has the parameters of infty.
+string(REPEAT "the cat is on the mat " 30 text)
+file(WRITE "${FOLDER}/learnt.txt" "${text}")
 function(tiny name memory)
-  file(COPY "${GOLDEN}/gpt2_tied.hub/" DESTINATION "${FOLDER}/${name}")
+  file(COPY "${GOLDEN}/gpt2_tied.hub/" DESTINATION "${FOLDER}/bare-${name}")
   set(tokens "")
   foreach(token IN LISTS ARGN)
     list(FIND ARGN "${token}" id)
     list(APPEND tokens "\"${token}\": ${id}")
   endforeach()
   list(JOIN tokens ", " tokens)
-  file(WRITE "${FOLDER}/${name}/vocab.json" "{${tokens}}\n")
-  file(WRITE "${FOLDER}/${name}/merges.txt" "#version: 0.2\n")
-  file(WRITE "${FOLDER}/${name}/memory_config.json"
-       "{\"memory\": \"${memory}\", \"memory-blocks\": [], \"segment\": 16, \"basis\": 8, "
-       "\"widths\": [0.1, 0.2], \"samples\": 16, \"tau\": 0.5, \"ridge\": 0.5, \"gate\": true, "
-       "\"bounded\": true, \"hold\": true, \"midpoints\": true, \"threshold\": 40, \"sigma0\": 0.05, "
-       "\"variance-floor\": 0.0001, \"mean-term\": false, \"sticky-bins\": 16, \"sampling-seed\": 1, "
-       "\"normed\": true, \"compressed-length\": 12, \"compression-rate\": 4}\n")
+  file(WRITE "${FOLDER}/bare-${name}/vocab.json" "{${tokens}}\n")
+  file(WRITE "${FOLDER}/bare-${name}/merges.txt" "#version: 0.2\n")
+  string(REPLACE "sticky" "infty" trained "${memory}")
+  set(PROGRAM "${GPT2}")
+  run(0 ignored finetune --model bare-${name} --memory ${trained} --out ${name} --data learnt.txt
+      --valid learnt.txt --test learnt.txt --epochs 0 --steps 1 --rate 1e-12 --memory-rate 1e-12 --segment 16
+      --basis 8 --widths .1,.2 --samples 16 --threshold 40 --sticky-bins 16 --sampling-seed 1 --normed 1
+      --compressed-length 12)
+  file(READ "${FOLDER}/${name}/memory_config.json" settings)
+  string(REPLACE "\"memory\": \"${trained}\"" "\"memory\": \"${memory}\"" settings "${settings}")
+  file(WRITE "${FOLDER}/${name}/memory_config.json" "${settings}")
 endfunction()
 function(lines file wanted)
   file(STRINGS "${FOLDER}/${file}" rows)
