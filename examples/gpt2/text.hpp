@@ -18,6 +18,7 @@
 #include "../support/gpt2/folder.hpp"
 #include "../support/language_model/corpus.hpp"
 #include "../support/progress_line.hpp"
+#include "../support/text_parts.hpp"
 #include "settings.hpp"
 
 namespace gpt2 {
@@ -58,9 +59,10 @@ inline std::vector<std::string_view> articles_of(std::string_view text) {
 
 /// The tokens of a text as the ∞-former's authors' program has them: each line by itself without
 /// its end, 1,000 lines one behind the other, cut into blocks; what does not fill one is lost.
-/// Returns how many there were before.
-inline Index add_blocks(const infty::BytePairEncoding& encoding, std::string_view text, Index block,
-                        infty::TokenStream& stream) {
+/// Calls read(bytes) behind each group. Returns how many tokens there were before.
+template <class Read>
+Index add_blocks(const infty::BytePairEncoding& encoding, std::string_view text, Index block,
+                 infty::TokenStream& stream, Read&& read) {
   constexpr Index group = 1000;
   std::vector<TokenId> tokens;
   Index lines = 0, all = 0;
@@ -75,8 +77,10 @@ inline Index add_blocks(const infty::BytePairEncoding& encoding, std::string_vie
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const auto line = encoding.encode(text.substr(at, end - at));
     tokens.insert(tokens.end(), line.begin(), line.end());
-    if (++lines == group) cut();
     at = end + 1;
+    if (++lines < group) continue;
+    cut();
+    read(static_cast<Index>(std::min(at, text.size())));
   }
   cut();
   return all;
@@ -89,12 +93,15 @@ inline Part make_part(const infty::BytePairEncoding& encoding, const TextSetting
   Index bytes = 0;
   for (const std::string_view text : documents) bytes += std::ssize(text);
   support::ProgressLine line("tokens", bytes, 0, "byte");
+  const auto read = [&](Index of_text) { line.update(part.bytes + of_text); };
   for (const std::string_view text : documents) {
     if (s.exact)
-      part.tokens += add_blocks(encoding, text, segment, part.stream);
+      part.tokens += add_blocks(encoding, text, segment, part.stream, read);
     else
       for (const std::string_view document : s.articles ? articles_of(text) : std::vector{text})
-        part.stream.append(encoding.encode(document));
+        part.stream.append(support::encode_parts(
+            document, [&](std::string_view piece) { return encoding.encode(piece); },
+            [&](Index bytes) { read(document.data() - text.data() + bytes); }));
     part.bytes += std::ssize(text);
     part.characters += infty::count_characters(text);
     infty::for_each_token(text, infty::TextUnit::word, [&](std::string_view) { ++part.words; });

@@ -12,6 +12,7 @@
 #include "../support/language_model/corpus.hpp"
 #include "../support/lock.hpp"
 #include "../support/progress_line.hpp"
+#include "../support/text_parts.hpp"
 
 namespace language_model {
 
@@ -38,12 +39,17 @@ inline void learn_byte_pairs(const BytePairOptions& options) {
   const auto stop = [] {
     support::stop_if_interrupted([] { return "stopped learning; nothing is kept of it"; });
   };
-  Index bytes = 0;
-  for (const std::string_view text : detail::open_documents(options.data, texts)) {
-    learner.add(text);
-    bytes += static_cast<Index>(text.size());
-    stop();
-  }
+  const auto documents = detail::open_documents(options.data, texts);
+  Index bytes = 0, done = 0;
+  for (const std::string_view text : documents) bytes += std::ssize(text);
+  support::ProgressLine read("read", bytes, 0, "byte");
+  for (const std::string_view text : documents)
+    support::for_each_part(text, [&](std::string_view part) {
+      learner.add(part);
+      read.update(done += std::ssize(part));
+      stop();
+    });
+  read.clear();
   support::ProgressLine line("bpe", options.config.tokens, 0, "token");
   const infty::BytePairs learned = learner.learn(options.config, [&](Index tokens) {
     line.update(tokens);

@@ -16,6 +16,7 @@
 
 #include "../fingerprint.hpp"
 #include "../progress_line.hpp"
+#include "../text_parts.hpp"
 #include "sample_text.hpp"
 #include "tokenizer.hpp"
 
@@ -144,10 +145,11 @@ inline Split make_split(const Tokenizer& tokenizer, const std::vector<std::strin
   for (const std::string_view text : texts) bytes += static_cast<Index>(text.size());
   support::ProgressLine line("tokens", bytes, 0, "byte");
   for (const std::string_view text : texts) {
-    const auto ids = tokenizer.encode(text);
+    const auto ids = support::encode_parts(
+        text, [&](std::string_view part) { return tokenizer.encode(part); },
+        [&](Index read) { line.update(split.bytes + read); });
     split.stream.append(ids);
-    split.bytes += static_cast<Index>(text.size());
-    line.update(split.bytes);
+    split.bytes += std::ssize(text);
     split.characters += infty::count_characters(text);
     if (const auto unknown = tokenizer.unknown())
       for (const TokenId id : ids) split.unknown += id == *unknown ? 1 : 0;

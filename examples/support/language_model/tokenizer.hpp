@@ -19,6 +19,8 @@
 
 #include "../files.hpp"
 #include "../fingerprint.hpp"
+#include "../progress_line.hpp"
+#include "../text_parts.hpp"
 #include "settings.hpp"
 
 namespace language_model {
@@ -37,10 +39,17 @@ class Tokenizer {
       open_encoding(s.bpe);
       return;
     }
+    std::vector<std::string_view> counted = train;
+    if (level_ != "word") counted.insert(counted.end(), held_out.begin(), held_out.end());
+    Index bytes = 0, done = 0;
+    for (const std::string_view text : counted) bytes += std::ssize(text);
+    support::ProgressLine line("count", bytes, 0, "byte");
     infty::TokenCounts counts;
-    for (const std::string_view text : train) counts.add_text(text, unit());
-    if (level_ != "word")
-      for (const std::string_view text : held_out) counts.add_text(text, unit());
+    for (const std::string_view text : counted)
+      support::for_each_part(text, [&](std::string_view part) {
+        counts.add_text(part, unit());
+        line.update(done += std::ssize(part));
+      });
     vocabulary_ = infty::Vocabulary(
         counts,
         {.min_count = s.min_count, .max_size = s.max_vocabulary, .unknown = level_ == "word"});
