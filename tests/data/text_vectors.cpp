@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cctype>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -23,4 +24,11 @@ TEST_CASE("text_vectors: counts of words by how few texts have them, of length 1
   CHECK(all[3] == std::vector<double>(4, 0));
   CHECK(all[4] == std::vector<double>{0, 1, 0, 0});
   CHECK(infty::text_vectors({}).empty());
+  // Every mark of ASCII goes from the ends, and none from within.
+  std::string marks;
+  for (char c = '!'; c <= '~'; ++c)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) marks += c;
+  REQUIRE(marks.size() == 32);
+  CHECK(infty::text_vectors({"cat " + marks + "CAT" + marks + " " + marks})[0].size() == 1);
+  CHECK(infty::text_vectors({"cat c" + marks + "at"})[0].size() == 2);
 }

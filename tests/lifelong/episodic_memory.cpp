@@ -278,6 +278,11 @@ TEST_CASE("EpisodicMemory: what it is given wrong is refused, and nothing change
   CHECK_THROWS_AS(
       memory.write(Keys::from({1, 2}, {1, infty::math::not_a_number<float>}), stream(5, 1)),
       infty::NonFiniteError);
+  // A finite key that no search could tell the distance of, and queries likewise.
+  const auto far = Keys::from({1, 2}, {1, 1e20F});
+  CHECK_THROWS_AS(memory.write(far, stream(5, 1)), infty::NonFiniteError);
+  CHECK_THROWS_AS(memory.nearest(far, 1), infty::NonFiniteError);
+  CHECK_NOTHROW(memory.nearest(Keys::from({1, 2}, {1, 1e18F}), 1));
   const std::vector<Example> empty(1);
   CHECK_THROWS_AS(memory.write(Keys::from({1, 2}, {1, 2}), empty), infty::ValueError);
   const std::vector<double> scores{1};
@@ -289,6 +294,8 @@ TEST_CASE("EpisodicMemory: what it is given wrong is refused, and nothing change
   CHECK_THROWS_AS(memory.examples({0, -1}), infty::ShapeError);
   CHECK(held(memory) == std::vector<Index>{0, 1, 2, 3, 4});
   CHECK(memory.offered() == 5);
+  offer(memory, 5, 1);  // nor is what comes next refused
+  CHECK(held(memory) == std::vector<Index>{0, 1, 2, 3, 4, 5});
   CHECK_THROWS_AS(Memory(0), infty::ValueError);
   for (const EpisodicConfig& wrong : {EpisodicConfig{.capacity = 0},
                                       {.capacity = Index{1} << 31},

@@ -10,6 +10,7 @@
 #include <infty/autograd/reduce.hpp>
 #include <infty/infty.hpp>
 
+#include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/states.hpp"
 #include "support/tensors.hpp"
@@ -334,6 +335,42 @@ TEST_CASE("moved from: models, their states and optimisers") {
   CHECK(adam.parameters().size() == 2);
 }
 
+TEST_CASE("moved from: texts and tasks") {
+  const infty::TokenStream text{.tokens = {1, 2, 3, 4}, .documents = {0}};
+  infty::BatchStream batches(text, {.batch = 2, .segment = 2});
+  infty::BatchStream taken_batches = std::move(batches);
+  CHECK(taken_batches.predicted() == 4);
+  CHECK_THROWS_WITH(batches.predicted(), "[BatchStream] it was moved from");
+  CHECK_THROWS_WITH(batches.next(), "[BatchStream] it was moved from");
+  infty::TranslationTask task;
+  const infty::TranslationTask taken_task = std::move(task);
+  Random random(1);
+  CHECK(taken_task.sample(2, random).size() == 2);
+  CHECK_THROWS_WITH(task.sample(2, random), "[TranslationTask::sample] it was moved from");
+  infty::TokenCounts counts;
+  counts.add("a", 3);
+  const infty::TokenCounts taken_counts = std::move(counts);
+  CHECK(taken_counts.total() == 3);
+  CHECK(counts.total() == 0);
+}
+
+TEST_CASE("moved from: a loss in parts begins anew") {
+  Variable<float> x(Tensor<float>::from({1}, {3}), true);
+  const auto part = [&] { return infty::sum(x * x); };
+  infty::Tape tape;
+  infty::LossInParts<float> loss;
+  loss.add(part);
+  const infty::LossInParts<float> taken = std::move(loss);
+  CHECK(taken.count() == 1);
+  CHECK(loss.count() == 0);
+  CHECK(loss.total().value().item() == 0);
+  loss.add(part);
+  CHECK(loss.count() == 1);
+  CHECK(loss.total().value().item() == 9);
+  tape.backward(loss.total());
+  CHECK(x.grad().item() == 12);  // of both parts
+}
+
 TEST_CASE("moved from: what is searched, and tables of places") {
   infty::Datastore<float> store(2);
   const float keys[] = {1, 2, 3, 4};
@@ -350,6 +387,24 @@ TEST_CASE("moved from: what is searched, and tables of places") {
   CHECK(taken_store.size() == 2);
   CHECK(other.size() == 0);
   CHECK_THROWS_AS(other.tokens(Tensor<Index>::zeros({1})), infty::ShapeError);
+  const infty::tests::TemporaryFolder folder;
+  {
+    auto built = infty::Datastore<float>::build(folder / "store", 2, {}, 1);
+    built.append(keys, tokens, 2);
+  }
+  auto opened = infty::Datastore<float>::open(folder / "store");
+  const auto taken_opened = std::move(opened);
+  CHECK(taken_opened.key(1)[1] == 4);
+  CHECK(opened.size() == 0);
+  opened.append(keys, tokens, 2);  // an empty one in memory, in blocks of one
+  CHECK(opened.key(1)[1] == 4);
+  CHECK(opened.token(1) == 6);
+
+  infty::KnnTuning tuning({2, 1}, {1.});
+  const infty::KnnTuning taken_tuning = std::move(tuning);
+  CHECK(taken_tuning.most() == 2);
+  CHECK_THROWS_WITH(tuning.most(), "[KnnTuning] it was moved from");
+  CHECK_THROWS_WITH(tuning.best(), "[KnnTuning] it was moved from");
 
   infty::EpisodicMemory<float> memory(3);
   const infty::EpisodicMemory<float> taken_memory = std::move(memory);

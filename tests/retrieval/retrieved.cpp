@@ -107,6 +107,37 @@ TEST_CASE("retrieved: an interpolation's gradient against differences") {
   }
 }
 
+TEST_CASE("retrieved: what a model rules out has no part in a mixture but its own gradient") {
+  constexpr float none = -infty::math::infinity<float>;
+  Variable<float> x(Tensor<float>::from({1, 4}, {-1, none, none, -2}), true);
+  const auto p = Tensor<float>::from({1, 4}, {0, .5F, 0, 0});
+  infty::Tape tape;
+  const auto y = infty::interpolated(x, p, Tensor<float>::from({1}, {.25F}));
+  const auto values = y.value().to_vector();
+  CHECK(values[1] == Approx(std::log(.125)));
+  CHECK(values[2] == none);
+  tape.backward(y, Tensor<float>::from({1, 4}, {1, 0, 2, 0}));
+  CHECK(x.grad().to_vector() == std::vector<float>{1, 0, 2, 0});
+}
+
+TEMPLATE_LIST_TEST_CASE("retrieved: what was found counts however small it is beside the rest", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const T lower : {T(-30), T(-80), T(-102.5), T(-150), T(-900)}) {
+    CAPTURE(lower);
+    const auto logits = Tensor<T, B>::from({1, 4}, {0, -2000, -3000, lower});
+    const Retrieved<T, B> found{
+        Tensor<T, B>::from({1, 5}, {lower, lower, lower, -infty::math::infinity<T>, T(0)}),
+        Tensor<Index, B>::from({1, 5}, {1, 3, 1, 2, -1})};
+    const auto y = infty::globally_normalized(logits, found, 0).to_vector();
+    CHECK(std::abs(y[0]) < 1e-6);
+    CHECK(y[1] == Approx(lower + std::log(T(2))).epsilon(1e-6));
+    CHECK(y[2] == Approx(-3000).epsilon(1e-6));
+    CHECK(y[3] == Approx(lower + std::log(T(2))).epsilon(1e-6));
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("retrieved: one normaliser over the vocabulary and what was found", "",
                         infty::tests::Types) {
   using T = typename TestType::T;

@@ -69,6 +69,23 @@ TEST_CASE("gradient_check: leaves the inputs as they were") {
   CHECK_FALSE(frozen.has_grad());
 }
 
+TEST_CASE("gradient_check: leaves the inputs as they were where the function throws") {
+  for (const int good : {0, 1, 2}) {
+    CAPTURE(good);
+    const Variable<double> x(Tensor<double>::from({2}, {1, 2}));
+    int calls = 0;
+    const auto loss = [&] {
+      infty::require(calls++ < good, "loss", "no more of it");
+      return infty::sum(x * x);
+    };
+    CHECK_THROWS_AS(infty::gradient_check(loss, std::vector{x}), infty::ValueError);
+    CHECK(calls == good + 1);
+    CHECK(x.value().to_vector() == std::vector<double>{1, 2});
+    CHECK_FALSE(x.requires_grad());
+    CHECK_FALSE(x.has_grad());
+  }
+}
+
 TEST_CASE("gradient_check: what is not finite is infinitely wrong") {
   const auto x = Variable<double>(Tensor<double>::from({1}, {1}), true);
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -183,6 +183,19 @@ TEST_CASE("invariants: NaN and other shapes are an infinite difference") {
   CHECK(infty::testing::detail::difference(one, one) == 0);
 }
 
+TEST_CASE("invariants: a difference is relative to the largest number, be it equal in both") {
+  const auto of = [](std::vector<double> a, std::vector<double> b) {
+    return infty::testing::detail::difference(
+               Tensor<double>::from({static_cast<Index>(a.size())}, a),
+               Tensor<double>::from({static_cast<Index>(b.size())}, b))
+        .largest;
+  };
+  constexpr double infinity = infty::math::infinity<double>;
+  CHECK(of({1e6, 1.5}, {1e6, 1}) == Approx(5e-7));
+  CHECK(of({infinity, 1.5}, {infinity, 1}) == Approx(.5));
+  CHECK(of({infinity, 1.5}, {0, 1}) == infinity);
+}
+
 TEST_CASE("invariants: a stream that could tell nothing is refused") {
   auto stream = numbers();
   stream.pieces.resize(1);

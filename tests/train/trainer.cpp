@@ -371,7 +371,10 @@ TEST_CASE("Trainer: settings that no checkpoint could be gone on with by are ref
     CHECK_THROWS_AS(trainer.keep_settings(bad), infty::IoError);
     CHECK_THROWS_AS(trainer.keep_settings("{}", bad), infty::IoError);
   }
-  trainer.keep_settings("").keep_settings("{\"rate\":\"inf\"}");
+  trainer.keep_settings("").keep_settings("{\"rate\":\"inf\"}", "");
+  const infty::tests::TemporaryFolder folder;
+  trainer.save(folder / "run");
+  CHECK_NOTHROW(trainer.load(folder / "run"));
 }
 
 TEST_CASE("Trainer: several share a checkpoint by their prefixes") {

@@ -190,7 +190,10 @@ class BatchStream {
 
  private:
   Index size() const { return static_cast<Index>(stream_->tokens.size()); }
-  Index next_of(Index row) const { return position_.next[static_cast<std::size_t>(row)]; }
+  Index next_of(Index row) const {
+    require(row < std::ssize(position_.next), "BatchStream", "it was moved from");
+    return position_.next[static_cast<std::size_t>(row)];
+  }
   Index token(Index at) const { return stream_->tokens[static_cast<std::size_t>(at)]; }
 
   // Parts differ by one token at most; the longer ones come first.

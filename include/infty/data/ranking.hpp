@@ -46,7 +46,8 @@ inline std::vector<std::int64_t> rank_by_frequency(std::span<const std::int64_t>
 
 /// Gives the answer of an exact counter that sees the last `window` tokens only, an honest floor
 /// for a model with a memory of that reach.
-/// @throws infty::ValueError if symbols < 1, a token is outside [0, symbols), or window < 0
+/// @throws infty::ValueError if symbols < 1, one of the last `window` tokens is outside
+/// [0, symbols), or window < 0
 inline std::vector<std::int64_t> rank_by_recent_frequency(std::span<const std::int64_t> tokens,
                                                           Index symbols, Index window) {
   require_at_least("rank_by_recent_frequency", "window", window, 0);

@@ -20,7 +20,7 @@ namespace infty {
 /// are those between spaces, in lower case, without ASCII punctuation at their ends. A text without
 /// words has zeros.
 inline std::vector<std::vector<double>> text_vectors(const std::vector<std::string>& texts) {
-  constexpr std::string_view punctuation = ".,;:!?\"'()[]{}";
+  constexpr std::string_view punctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
   std::map<std::string, std::size_t> numbers;
   std::vector<std::map<std::size_t, double>> counts;
   std::vector<double> having;

@@ -102,6 +102,7 @@ class TranslationTask {
   /// Draws `batch` sentences and takes `batch` draws from `random`: row b depends on draw b alone.
   /// @throws infty::ValueError if batch < 0
   std::vector<TranslationPair> sample(Index batch, Random& random) const {
+    require(!noun_.empty(), "TranslationTask::sample", "it was moved from");
     require_at_least("TranslationTask::sample", "batch", batch, 0);
     require_sizes("TranslationTask::sample", {{"batch", batch}, {"length", longest_target()}});
     std::vector<TranslationPair> pairs;

@@ -21,6 +21,7 @@
 #include <infty/core/checked.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/moved.hpp>
 #include <infty/data/text.hpp>
 #include <infty/io/file.hpp>
 #include <infty/io/json.hpp>
@@ -107,8 +108,8 @@ class TokenCounts {
   void add(std::string_view token, Index times = 1) {
     require(!token.empty(), "TokenCounts::add", "the token is empty");
     require_at_least("TokenCounts::add", "times", times, 0);
-    const auto total = checked_add(total_, times);
-    require(total.has_value(), "TokenCounts::add", "times is ", times, ": there are ", total_,
+    const auto total = checked_add(total(), times);
+    require(total.has_value(), "TokenCounts::add", "times is ", times, ": there are ", total(),
             " tokens already, and no Index counts them all");
     const auto at = counts_.find(token);
     if (at == counts_.end())
@@ -125,7 +126,7 @@ class TokenCounts {
 
  private:
   Map counts_;
-  Index total_ = 0;
+  detail::ZeroWhenMoved<Index> total_;
 };
 
 /// Which of the counted tokens a vocabulary takes.

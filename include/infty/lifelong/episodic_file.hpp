@@ -20,6 +20,18 @@
 
 namespace infty::detail {
 
+/// The first of n keys (n, D) of which twice the square of the length is no number in T, so that a
+/// search could not say how far it is; n if there is none.
+template <class T>
+Index first_too_long(const T* keys, Index n, Index D) {
+  for (Index i = 0; i < n; ++i) {
+    T square = 0;
+    for (Index j = i * D; j < (i + 1) * D; ++j) square += 2 * keys[j] * keys[j];
+    if (!math::is_finite(square)) return i;
+  }
+  return n;
+}
+
 /// What an `EpisodicMemory` saves: a safetensors file that says what it is and carries a checksum.
 template <class T>
 struct EpisodicFile {
@@ -116,8 +128,9 @@ struct EpisodicFile {
                      n, " held of at most ", capacity);
     for (const Example& e : out.examples)
       require<IoError>(!e.tokens.empty(), op, where, ": an example has no tokens");
-    for (const T key : out.keys)
-      require<IoError>(math::is_finite(key), op, where, ": a key has a number that is ", key);
+    const Index far = first_too_long(out.keys.data(), n, dim);
+    require<IoError>(far == n, op, where, ": key ", far,
+                     " has a length of which twice the square is no number here");
     require<IoError>(file.metadata("checksum") == as_hex(out.checksum()), op, where,
                      ": the checksum does not fit: it was changed or damaged");
     return out;

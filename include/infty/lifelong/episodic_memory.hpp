@@ -86,8 +86,8 @@ class EpisodicMemory {
   /// @param scores  n of them for the rule `score`, otherwise none
   /// @return  how many were written
   /// @throws infty::ShapeError if there are not n keys or scores; infty::ValueError for an example
-  /// without tokens; infty::NonFiniteError for a key or a score that is no number; then nothing has
-  /// changed
+  /// without tokens; infty::NonFiniteError for a score that is no number, and for a key of which
+  /// twice the square of its length is none in T; then nothing has changed
   Index write(const Tensor<T, Backend>& keys, std::span<const Example> examples,
               std::span<const double> scores = {});
 
@@ -110,8 +110,13 @@ class EpisodicMemory {
   /// The places of the k keys nearest to each query by Euclidean distance, the nearest first; fewer
   /// where there are not so many, or a search that is not exact does not find them. @param queries
   /// [Q, D]
-  /// @throws infty::ShapeError unless queries are [Q, D]; infty::ValueError unless k >= 1
+  /// @throws infty::ShapeError unless queries are [Q, D]; infty::ValueError unless k >= 1;
+  /// infty::NonFiniteError for a query of which twice the square of its length is no number in T
   std::vector<std::vector<Index>> nearest(const Tensor<T, Backend>& queries, Index k) const {
+    const std::vector<T> numbers = queries.to_vector();
+    const Index D = queries.rank() == 2 ? queries.dim(1) : 0, Q = D > 0 ? queries.dim(0) : 0;
+    const Index far = detail::first_too_long(numbers.data(), Q, D);
+    require<NonFiniteError>(far == Q, "EpisodicMemory::nearest", "query ", far, no_length);
     std::vector<std::vector<Index>> places;
     for (const auto& row : search(queries, k)) {
       std::vector<Index>& of = places.emplace_back();
@@ -154,6 +159,8 @@ class EpisodicMemory {
 
  private:
   static constexpr Index block = 1024;
+  static constexpr const char* no_length =
+      " has a length of which twice the square is no number here";
 
   /// Keys in the order of writing, the place of the example beside each, and the search for them. A
   /// place that was written again has its last key; the others are dead.
@@ -268,8 +275,8 @@ Index EpisodicMemory<T, Backend, Search>::write(const Tensor<T, Backend>& keys,
   for (const double score : scores)
     require<NonFiniteError>(math::is_finite(score), op, "a score is ", score);
   const std::vector<T> numbers = keys.to_vector();
-  for (const T number : numbers)
-    require<NonFiniteError>(math::is_finite(number), op, "a key has a number that is ", number);
+  const Index far = detail::first_too_long(numbers.data(), n, D);
+  require<NonFiniteError>(far == n, op, "key ", far, no_length);
 
   std::vector<Index> from, places;  // what is written, and where
   Index size_now = size(), chosen = chosen_;

@@ -59,7 +59,7 @@ class Datastore {
   /// Makes an empty datastore in memory.
   /// @throws infty::ValueError unless both are at least 1, and for sizes above `largest_size`
   explicit Datastore(Index dim, Index block = default_block)
-      : dim_(dim), block_(block), segment_(block) {
+      : dim_(dim), block_(block) {
     require_at_least("Datastore", "dim", dim, 1);
     require_at_least("Datastore", "block", block, 1);
     require_sizes("Datastore", {{"dim", dim}, {"block", block}});
@@ -100,7 +100,7 @@ class Datastore {
     Datastore out(manifest.dim, manifest.block);
     out.size_ = manifest.entries;
     // In one piece: nothing that the manifest merely claims is allocated.
-    out.segment_ = std::max<Index>(1, out.size_);
+    out.in_one_piece_ = out.size_;
     out.keys_.push_back(files->map_keys(0, out.size_));
     out.tokens_.push_back(files->map_tokens(0, out.size_));
     out.files_ = std::move(files);
@@ -162,11 +162,11 @@ class Datastore {
 
   /// The key of entry i, D numbers; those behind it in its block follow. @pre 0 <= i < size()
   const T* key(Index i) const {
-    return keys_[static_cast<std::size_t>(i / segment_)] + i % segment_ * dim_;
+    return keys_[static_cast<std::size_t>(i / segment())] + i % segment() * dim_;
   }
   /// The token of entry i. @pre 0 <= i < size()
   Index token(Index i) const {
-    return tokens_[static_cast<std::size_t>(i / segment_)][i % segment_];
+    return tokens_[static_cast<std::size_t>(i / segment())][i % segment()];
   }
 
   /// The tokens of entries, of any shape; those of an index below 0, which a search gives where
@@ -183,6 +183,9 @@ class Datastore {
 
  private:
   using Files = detail::DatastoreFiles<T>;
+
+  /// Entries that stand one behind the other.
+  Index segment() const { return in_one_piece_ > 0 ? Index{in_one_piece_} : block_; }
 
   /// Room for the entries of another block. @throws infty::IoError, std::bad_alloc; then all is as
   /// it was
@@ -217,7 +220,7 @@ class Datastore {
 
   Index dim_, block_;
   detail::ZeroWhenMoved<Index> size_;
-  Index segment_;  ///< entries that stand one behind the other
+  detail::ZeroWhenMoved<Index> in_one_piece_;  ///< entries of one that was opened to be read
   bool writable_ = false;
   std::unique_ptr<Files> files_;
   std::vector<Own> own_;
@@ -289,7 +292,7 @@ void Datastore<T>::verify() const {
   for (Index at = 0, n; at < size_; at += n) {
     n = (std::min)(block_ - at % block_, size_ - at);
     seen = files_->seen_after(seen, key(at),
-                              tokens_[static_cast<std::size_t>(at / segment_)] + at % segment_, n);
+                              tokens_[static_cast<std::size_t>(at / segment())] + at % segment(), n);
   }
   require<IoError>(seen.first == manifest.keys && seen.second == manifest.tokens,
                    "Datastore::verify", files_->folder().string(), ": the ",

@@ -121,7 +121,9 @@ class ExactIndex {
   /// What makes a key near.
   SearchMetric metric() const { return metric_; }
 
-  /// The k keys nearest to each query, exactly.
+  /// The k keys nearest to each query, exactly. Which these are of a query with NaN, or one that is
+  /// so far from keys that the square of a distance is no number in T, is not said; the scores are
+  /// NaN or -infinity then.
   /// @param queries  [Q, D]
   /// @throws infty::ShapeError if the shapes do not fit; infty::ValueError unless k >= 1
   Neighbours<T, Backend> search(const Tensor<T, Backend>& queries, Index k) const {

@@ -44,7 +44,10 @@ class KnnTuning {
   }
 
   /// The most neighbours that any choice takes.
-  Index most() const { return ks_.back(); }
+  Index most() const {
+    require(!ks_.empty(), "KnnTuning", "it was moved from");
+    return ks_.back();
+  }
   /// Places until now.
   Index places() const { return static_cast<Index>(own_.size()); }
 
@@ -109,6 +112,7 @@ class KnnTuning {
   /// The best λ in [0, 0.999] of every k and temperature, and what it gives.
   /// @throws infty::ValueError without places
   std::vector<Choice> tried() const {
+    require(!ks_.empty(), "KnnTuning", "it was moved from");
     std::vector<Choice> all;
     for (const double t : temperatures_)
       for (const Index k : ks_) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -31,6 +32,14 @@ void require_retrieved(std::string_view op, const Retrieved<T, B>& found) {
   require<ShapeError>(found.scores.rank() == 2 && found.scores.shape() == found.tokens.shape(), op,
                       "scores are ", found.scores.shape(), ", tokens ", found.tokens.shape(),
                       ": both must be [Q, k]");
+}
+
+/// log(e^a + e^b), without overflow or underflow of either.
+template <class T>
+INFTY_HOST_DEVICE T log_sum(T a, T b) {
+  const T top = a > b ? a : b, low = a > b ? b : a;
+  if (low == -math::infinity<T>) return top;
+  return low == top ? top + std::log(T(2)) : top + std::log1p(math::exp(low - top));
 }
 
 }  // namespace detail
@@ -168,8 +177,7 @@ Variable<T, B> interpolated(const Variable<T, B>& x, const Tensor<T, B>& p,
       to[i] = own;
       return;
     }
-    const T added = std::log(more), top = own > added ? own : added;
-    to[i] = top + std::log1p(math::exp((own > added ? added : own) - top));
+    to[i] = detail::log_sum(own, std::log(more));
   });
   const Tensor<T, B> result = y.value();
   return record(
@@ -181,7 +189,9 @@ Variable<T, B> interpolated(const Variable<T, B>& x, const Tensor<T, B>& p,
         T* const dx = x.grad().data();
         const Index width = n;
         B::for_each(result.size(), [=] INFTY_HOST_DEVICE(Index i) {
-          dx[i] += d[i] * math::exp(from[i] + std::log1p(-part[i / width]) - mixed[i]);
+          // All of it where there is nothing else, be it of probability 0.
+          const T own = from[i] + std::log1p(-part[i / width]);
+          dx[i] += own == mixed[i] ? d[i] : d[i] * math::exp(own - mixed[i]);
         });
       },
       x, result);
@@ -207,12 +217,15 @@ Tensor<T, B> globally_normalized(const Tensor<T, B>& logits, const Retrieved<T, 
   const Index* const tokens = found.tokens.data();
   T *const term = terms.data(), *const top_of = tops.data();
   const T a = static_cast<T>(alpha);
+  constexpr T least = (std::numeric_limits<T>::min)();
   B::for_each_row(rows, 4 * (vocabulary + k), [=] INFTY_HOST_DEVICE(Index i) {
     T top = detail::row_max<T>(vocabulary, [=](Index j) { return x[i * vocabulary + j]; });
     for (Index j = i * k; j < (i + 1) * k; ++j)
       if (tokens[j] >= 0 && scores[j] + a > top) top = scores[j] + a;
-    for (Index j = i * k; j < (i + 1) * k; ++j)
-      term[j] = tokens[j] >= 0 ? math::exp(scores[j] + a - top) : T(0);
+    for (Index j = i * k; j < (i + 1) * k; ++j) {
+      const T share = tokens[j] >= 0 ? math::exp(scores[j] + a - top) : T(0);
+      term[j] = share < least ? T(0) : share;
+    }
     top_of[i] = top;
   });
   Tensor<T, B> out = token_probabilities(terms, found.tokens, vocabulary);
@@ -226,6 +239,10 @@ Tensor<T, B> globally_normalized(const Tensor<T, B>& logits, const Retrieved<T, 
     for (Index j = 0; j < vocabulary; ++j)
       u[j] = u[j] > T(0) ? std::log(u[j] + math::exp(own[j] - top)) - std::log(sum)
                          : own[j] - normaliser;
+    // What is too small for that still counts where the token has nothing larger.
+    for (Index j = i * k; j < (i + 1) * k; ++j)
+      if (tokens[j] >= 0 && tokens[j] < vocabulary && term[j] == T(0))
+        u[tokens[j]] = detail::log_sum(u[tokens[j]], scores[j] + a - normaliser);
   });
   return out;
 }

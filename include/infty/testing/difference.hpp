@@ -63,17 +63,18 @@ inline std::string words_on(const Sides& sides, const Shape& shape, Index i, dou
                i % width, ": ", a, ' ', sides.left, ", ", b, ' ', sides.right);
 }
 
-/// Largest |a - b| of two lists of numbers of one shape, relative to the largest |b| where that is
-/// over 1.
+/// Largest |a - b| of two lists of numbers of one shape, relative to the largest finite |b| where
+/// that is over 1.
 template <class X, class Y>
 Difference<double> difference_of(const X& x, const Y& y, const Shape& shape, const Sides& sides) {
   constexpr double infinity = math::infinity<double>;
   double worst = 0, scale = 1;
   std::size_t at = 0;
   for (std::size_t i = 0; i < x.size() && worst < infinity; ++i) {
+    const auto right = static_cast<double>(y[i]);
+    if (math::is_finite(right)) scale = (std::max)(scale, std::abs(right));
     if (x[i] == y[i]) continue;  // infinities, too
-    const double d = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
-    scale = (std::max)(scale, std::abs(static_cast<double>(y[i])));
+    const double d = std::abs(static_cast<double>(x[i]) - right);
     if (d <= worst) continue;
     worst = math::is_finite(d) ? d : infinity;
     at = i;

@@ -18,21 +18,52 @@
 
 namespace infty {
 
+namespace testing::detail {
+
+/// Has parameters need gradients, and be as they were at its end.
+template <class T, class B>
+class Checked {
+ public:
+  explicit Checked(std::vector<NamedParameter<T, B>>& inputs) : inputs_(inputs) {
+    for (auto& [name, input] : inputs_) {
+      values_.push_back(input.value().to_vector());
+      learned_.push_back(input.requires_grad());
+    }
+    for (auto& [name, input] : inputs_) {
+      input.set_requires_grad(true);
+      input.zero_grad();
+    }
+  }
+  Checked(const Checked&) = delete;
+  Checked& operator=(const Checked&) = delete;
+  ~Checked() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      auto& input = inputs_[i].variable;
+      B::from_host(input.value().data(), values_[i].data(), input.size());
+      if (learned_[i]) continue;
+      input.zero_grad();
+      input.set_requires_grad(false);
+    }
+  }
+
+ private:
+  std::vector<NamedParameter<T, B>>& inputs_;
+  std::vector<std::vector<T>> values_;
+  std::vector<bool> learned_;
+};
+
+}  // namespace testing::detail
+
 /// Largest difference between the gradients of a scalar function and its central differences,
 /// over every element of every parameter, relative to the largest gradient of that parameter (or 1,
 /// if that is larger), with words on where it was. `function()` computes the scalar from the
-/// parameters as they stand; it must be deterministic. Parameters are left as they were, with
-/// the gradients of those that need one.
+/// parameters as they stand; it must be deterministic. Parameters are left as they were, also where
+/// it throws, with the gradients of those that need one.
 template <class T, class B, class Function>
   requires std::invocable<Function&>
 Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>> inputs,
                              T step = T(1e-5)) {
-  std::vector<bool> learned;
-  for (auto& [name, input] : inputs) {
-    learned.push_back(input.requires_grad());
-    input.set_requires_grad(true);
-    input.zero_grad();
-  }
+  const testing::detail::Checked<T, B> checked(inputs);
   {
     Tape tape;
     const auto y = function();
@@ -40,11 +71,6 @@ Difference<T> gradient_check(Function function, std::vector<NamedParameter<T, B>
   }
   std::vector<std::vector<T>> gradients;
   for (auto& [name, input] : inputs) gradients.push_back(input.grad().to_vector());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (learned[i]) continue;
-    inputs[i].variable.zero_grad();
-    inputs[i].variable.set_requires_grad(false);
-  }
   Difference<T> worst;
   for (auto& named : inputs) {
     auto& input = named.variable;

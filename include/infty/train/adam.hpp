@@ -30,7 +30,7 @@ namespace infty {
 ///
 /// A parameter that no gradient has reached is left alone, and its own count of steps, which the
 /// bias correction goes by, does not advance: a memory that is first read in step 1,000 starts
-/// then. A step allocates nothing.
+/// then. A step allocates nothing, but of tables that step by rows.
 ///
 /// A parameter that takes no gradients when the optimiser is made (`set_requires_grad`), because it
 /// is frozen or a statistic, has no moments here, and none in a checkpoint; those that an older
@@ -94,7 +94,7 @@ class Adam {
   /// of their own from now on, whatever rate a step is taken with; `train_step` clips their
   /// gradients apart from the others'. A program says so when it makes its optimiser; it is no part
   /// of what is saved. Returns how many parameters these are.
-  /// @throws infty::ValueError if there is none, or unless the rate is finite and at least 0
+  /// @throws infty::ValueError if there is none, or unless the rate lies in [0, 1e30]
   Index fix_rate(std::string_view part, double learning_rate) {
     check_rate("Adam::fix_rate", learning_rate);
     return each_named("Adam::fix_rate", part,
@@ -139,7 +139,7 @@ class Adam {
   void step() { step(config_.learning_rate); }
 
   /// Takes a step along the gradients with a learning rate >= 0.
-  /// @throws infty::ValueError if the rate is negative or not finite, if a restored count of steps
+  /// @throws infty::ValueError unless the rate lies in [0, 1e30], if a restored count of steps
   /// is negative, or if there is a gradient of a parameter that took none when this was made,
   /// whichever rank has its moments; then nothing has changed
   void step(double learning_rate) {

@@ -7,6 +7,7 @@
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/moved.hpp>
 #include <infty/core/pool.hpp>
 
 namespace infty {
@@ -47,6 +48,7 @@ class LossInParts {
     }
     const auto guard = no_grad();
     const V loss = sum(own.detach());
+    if (count_ == 0) passed_ = not_yet();  // of one that was moved from, there is none
     total_ = count_ > 0 ? total_ + loss : loss;
     ++count_;
     return loss;
@@ -83,11 +85,14 @@ class LossInParts {
     return loss;
   }
 
+  static std::shared_ptr<bool> not_yet() {
+    return std::allocate_shared<bool>(PoolAllocator<bool>{}, false);
+  }
+
   V total_;
-  Index count_ = 0;
-  bool flows_ = false;
-  // Whether a gradient has come to a total: of this, and of copies.
-  std::shared_ptr<bool> passed_ = std::allocate_shared<bool>(PoolAllocator<bool>{}, false);
+  detail::ZeroWhenMoved<Index> count_;
+  detail::ZeroWhenMoved<bool> flows_;
+  std::shared_ptr<bool> passed_;  ///< whether a gradient has come to a total: of this, and of copies
 };
 
 }  // namespace infty

@@ -51,7 +51,8 @@ class Trainer {
   using Apply = std::function<void()>;
 
   /// Trains these parameters, with Adam.
-  /// @param prefix  of all names in checkpoints, so that several trainings can share one
+  /// @param prefix  of all names in checkpoints but "settings", so that several trainings of one
+  ///                program can share one
   /// @throws infty::ValueError for a bad configuration
   explicit Trainer(Parameters parameters, TrainerConfig config = {}, std::string prefix = "")
       : config_((config.validate(), std::move(config))),
@@ -105,7 +106,7 @@ class Trainer {
     for (const std::string* const text : {&json, &before})
       if (!text->empty()) detail::json_members(*text, "keep_settings");
     settings_ = std::move(json);
-    settings_before_ = std::move(before);
+    settings_before_ = before.empty() ? "{}" : std::move(before);
     return *this;
   }
 
