@@ -99,6 +99,27 @@ TEMPLATE_LIST_TEST_CASE("token_losses: large logits neither overflow nor vanish"
   for (const T g : logits.grad().to_vector()) CHECK(std::isfinite(g));
 }
 
+TEMPLATE_LIST_TEST_CASE("token_losses: an infinite logit makes its row NaN, one of -inf no odds",
+                        "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  constexpr T infinity = infty::math::infinity<T>;
+  Variable<T, B> logits(
+      Tensor<T, B>::from({3, 3}, {infinity, 1, 2, -infinity, 0, 0, 1, infinity, infinity}), true);
+  infty::Tape tape;
+  const auto losses = infty::token_losses(logits, Tensor<Index, B>::from({3}, {1, 2, 1}));
+  tape.backward(infty::sum(losses));
+  const auto loss = losses.value().to_vector();
+  CHECK(std::isnan(loss[0]));
+  CHECK(loss[1] == Approx(std::log(2.)));
+  CHECK(std::isnan(loss[2]));
+  const auto gradient = logits.grad().to_vector();
+  for (const std::size_t i : {0, 1, 2, 6, 7, 8}) CHECK(std::isnan(gradient[i]));
+  CHECK(gradient[3] == 0);
+  CHECK(gradient[4] == Approx(.5));
+  CHECK(gradient[5] == Approx(-.5));
+}
+
 TEST_CASE("cross_entropy: the same bits with one thread and with two") {
   const auto run = [] {
     Random random(infty::tests::seed);

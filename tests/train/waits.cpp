@@ -14,7 +14,7 @@ using infty::Index;
 
 using infty::tests::Queue;
 
-TEST_CASE("train_step: waits once, whatever the memory") {
+TEST_CASE("train_step: waits once, however the memory samples") {
   for (const auto resampling :
        {infty::Resampling::even, infty::Resampling::sticky, infty::Resampling::sticky_quantiles}) {
     const infty::TransformerLM<infty::InftyMemory<float, Queue>> model(

@@ -111,7 +111,8 @@ inline NumberedStream numbered(cudaStream_t stream) {
 inline cudaStream_t stream() { return detail::current_stream().handle; }
 
 /// While it lives, this thread's work goes to a stream of the caller's. Tensors made on it are to
-/// be used on it, or after its work is done; they may be destroyed on any.
+/// be used on it, or after its work is done; they may be destroyed on any that is ordered behind
+/// all who used them.
 class [[nodiscard]] StreamGuard {
  public:
   /// Sends work to this stream, which must live as long; null is CUDA's legacy default stream.

@@ -52,7 +52,7 @@ class CudaMemory {
     gpu::check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     raise<DeviceMemoryError>("allocate", "asked for ", bytes >> 10, " KiB on GPU ", place.device,
                              ", of whose ", total >> 20, " MiB ", free >> 20, " are free and ",
-                             in_use >> 20, " are ours");
+                             in_use >> 20, " are ours on all GPUs");
   }
 
  private:
@@ -73,7 +73,8 @@ class CudaMemory {
 /// A cache of GPU memory blocks, as `HostPool` is for the host. A block belongs to the GPU and the
 /// stream that it was asked for on, and what is given back goes to the next who asks there: the
 /// stream's order keeps the two apart, so that nobody waits. One that is given back under another
-/// stream is not worked on again before what that stream had been given until then is done.
+/// stream is not worked on again before what that stream had been given until then is done; of a
+/// third stream that still works on it the pool does not know.
 ///
 /// `allocate(bytes)` gives a block on this thread's GPU and stream, aligned to 256, and throws
 /// infty::DeviceMemoryError, which says how much was asked and how much is free.

@@ -68,7 +68,7 @@ struct ThrustHost {
 
   template <class T, class Fold, class F>
   static T reduce(Index n, T init, Fold fold, F f) {
-    // The pieces of EigenBackend, and so its sums.
+    // The pieces of EigenBackend, each folded in order.
     constexpr Index least = 32768, most_pieces = 256;
     const auto guard = open();
     const Index grain = (std::max)(least, (n + most_pieces - 1) / most_pieces);

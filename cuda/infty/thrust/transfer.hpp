@@ -12,6 +12,8 @@
 
 namespace infty::gpu {
 
+inline void synchronize();
+
 namespace detail {
 
 /// What `StagedBlocks` asks of CUDA: pinned memory.
@@ -52,7 +54,7 @@ inline constexpr std::size_t largest_staged = std::size_t{4} << 20;
 inline void upload(void* to, const void* from, std::size_t bytes) {
   if (bytes > largest_staged) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream()), "cudaMemcpyAsync");
-    check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
+    synchronize();
     return;
   }
   auto staged = pinned_blocks().take(bytes);

@@ -84,7 +84,8 @@ class Tensor {
   }
   ~Tensor() = default;
 
-  /// Uninitialised elements of the given shape. @throws std::bad_alloc
+  /// Uninitialised elements of the given shape. @throws std::bad_alloc, and what the backend's
+  /// `allocate` throws
   explicit Tensor(Shape shape) : shape_(shape) {
     constexpr Index most = (Index{1} << 62) / static_cast<Index>(sizeof(T));
     if (shape.size() > most) detail::raise_bad_alloc();  // or the number of bytes would wrap

@@ -108,15 +108,15 @@ class TokenCounts {
   void add(std::string_view token, Index times = 1) {
     require(!token.empty(), "TokenCounts::add", "the token is empty");
     require_at_least("TokenCounts::add", "times", times, 0);
-    const auto total = checked_add(total(), times);
-    require(total.has_value(), "TokenCounts::add", "times is ", times, ": there are ", total(),
+    const auto sum = checked_add(total(), times);
+    require(sum.has_value(), "TokenCounts::add", "times is ", times, ": there are ", total(),
             " tokens already, and no Index counts them all");
     const auto at = counts_.find(token);
     if (at == counts_.end())
       counts_.emplace(token, times);
     else
       at->second += times;
-    total_ = *total;
+    total_ = *sum;
   }
 
   /// Counts the tokens, each as often as it occurred.

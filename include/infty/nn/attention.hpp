@@ -10,7 +10,7 @@
 #include <infty/core/kernel/chosen.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/row.hpp>
-#include <infty/core/verify.hpp>
+#include <infty/nn/visible.hpp>
 
 namespace infty {
 
@@ -285,16 +285,8 @@ Variable<T, B> relative_attention(const Variable<T, B>& q, const Variable<T, B>&
                       "relative_attention", "q is ", q.shape(), ", k ", k.shape(), ", v ",
                       v.shape(), ", r ", r.shape(), ", u ", u.shape(), ", w ", w.shape(),
                       ": they must be [B, L, HD], [B, K, HD] twice, [K, HD], [H, D] twice, K >= L");
-  require<ShapeError>(visible.empty() || visible.shape() == Shape{q.dim(0)}, "relative_attention",
-                      "visible is ", visible.shape(), ": it must be [B] or empty");
   const AttentionSize s{q.dim(0), q.dim(1), k.dim(1), u.dim(0), u.dim(1)};
-  const Index *const seen = visible.data(), memory = s.memory();
-  detail::verify<B>(
-      visible.size(), [=] INFTY_HOST_DEVICE(Index i) { return seen[i] < 0 || seen[i] > memory; },
-      [visible, memory](Index row) {
-        raise<ValueError>("relative_attention", "visible is ", visible.slice(row, row + 1).item(),
-                          " for row ", row, ": it must lie in [0, ", memory, "]");
-      });
+  detail::require_visible("relative_attention", visible, s.batch, s.memory());
   using Kernel = detail::chosen_t<ComposedAttention<B>>;
   Variable<T, B> y(Tensor<T, B>(q.shape()));
   Tensor<T, B> log_sums, result;

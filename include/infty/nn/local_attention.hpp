@@ -46,9 +46,11 @@ struct LocalAttentionSize {
   INFTY_HOST_DEVICE Index rows() const { return batch * queries * heads; }
   /// Behind the last key that query i sees.
   INFTY_HOST_DEVICE Index end(Index i) const { return memory() + i + 1 - strict; }
-  /// The first one, in a row that sees `visible` of those in front.
+  /// The first one, in a row that sees `visible` of those in front; a count out of range, of which
+  /// a check has yet to be read, is taken for the nearest in range.
   INFTY_HOST_DEVICE Index begin(Index i, Index visible) const {
-    const Index hidden = memory() - visible, out_of_sight = memory() + i - window;
+    const Index within = visible < 0 ? 0 : visible < memory() ? visible : memory();
+    const Index hidden = memory() - within, out_of_sight = memory() + i - window;
     return out_of_sight > hidden ? out_of_sight : hidden;
   }
 

@@ -3,9 +3,9 @@
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/kernel/chosen.hpp>
-#include <infty/core/verify.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/memory_interpolation.hpp>
+#include <infty/nn/visible.hpp>
 
 namespace infty {
 
@@ -93,15 +93,7 @@ Variable<T, B> look_ahead_attention(const Variable<T, B>& q, const Variable<T, B
       past.context.shape() == q.shape() && past.log_sum.shape() == q.shape().with(2, s.heads),
       "look_ahead_attention", "past is ", past.context.shape(), " and ", past.log_sum.shape(),
       ", q is ", q.shape(), ": past must be [B, M, HD] and [B, M, H]");
-  require<ShapeError>(visible.empty() || visible.shape() == Shape{s.batch}, "look_ahead_attention",
-                      "visible is ", visible.shape(), ": it must be [B] or empty");
-  const Index *const seen = visible.data(), most = s.keys;
-  detail::verify<B>(
-      visible.size(), [=] INFTY_HOST_DEVICE(Index i) { return seen[i] < 0 || seen[i] > most; },
-      [visible, most](Index row) {
-        raise<ValueError>("look_ahead_attention", "visible is ", visible.slice(row, row + 1).item(),
-                          " for row ", row, ": it must lie in [0, ", most, "]");
-      });
+  detail::require_visible("look_ahead_attention", visible, s.batch, s.keys);
   const Index longest = (r.dim(0) - 1 - s.queries) * s.model();  // where distance M stands in r
   using Kernel = detail::chosen_t<ComposedAttention<B>>;
   // As the kernel has them, from right to left.

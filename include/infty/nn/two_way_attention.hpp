@@ -5,9 +5,9 @@
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/row.hpp>
-#include <infty/core/verify.hpp>
 #include <infty/nn/attention.hpp>
 #include <infty/nn/token_rules.hpp>
+#include <infty/nn/visible.hpp>
 
 namespace infty {
 
@@ -125,16 +125,8 @@ Variable<T, B> two_way_attention(const Variable<T, B>& q, const Variable<T, B>& 
                       r.shape(), ", u ", u.shape(), ", w ", w.shape(),
                       ": they must be [B, L, HD], [B, K, HD] twice, [K + L - 1, HD], [H, D] twice, "
                       "K >= L >= 1");
-  require<ShapeError>(visible.empty() || visible.shape() == Shape{q.dim(0)}, op, "visible is ",
-                      visible.shape(), ": it must be [B] or empty");
   const AttentionSize s{q.dim(0), q.dim(1), k.dim(1), u.dim(0), u.dim(1)};
-  const Index *const seen = visible.data(), memory = s.memory();
-  detail::verify<B>(
-      visible.size(), [=] INFTY_HOST_DEVICE(Index i) { return seen[i] < 0 || seen[i] > memory; },
-      [op, visible, memory](Index row) {
-        raise<ValueError>(op, "visible is ", visible.slice(row, row + 1).item(), " for row ", row,
-                          ": it must lie in [0, ", memory, "]");
-      });
+  detail::require_visible(op, visible, s.batch, s.memory());
   const bool shifted = ahead == AheadPositions::shifted;
   Variable<T, B> y(Tensor<T, B>(q.shape()));
   {

@@ -22,15 +22,17 @@ INFTY_HOST_DEVICE void ask_for([[maybe_unused]] const T* x, [[maybe_unused]] Ind
 }
 
 /// y[i, :] = sum over j of weights[i, j] table[list[i, j], :], for i < n, j < m, of a table's
-/// numbers as they are stored; added to y if `add`.
+/// `count` rows of numbers as they are stored; added to y if `add`. Where many threads are, a row
+/// that is not there, of which a check has yet to be read, is one of zeros.
 template <class B, class T, class Stored>
-void sum_weighted_rows(Index n, Index m, Index width, const T* weights, const Index* list,
-                       const Stored* table, T* y, bool add = false) {
+void sum_weighted_rows(Index n, Index m, Index width, Index count, const T* weights,
+                       const Index* list, const Stored* table, T* y, bool add = false) {
   if (many_threads<B>) {
     for_each_element<B>(n, width, [=] INFTY_HOST_DEVICE(Index i, Index column) {
       T sum = add ? y[i * width + column] : T(0);
       for (Index j = i * m; j < (i + 1) * m; ++j)
-        sum += weights[j] * static_cast<T>(table[list[j] * width + column]);
+        if (list[j] >= 0 && list[j] < count)
+          sum += weights[j] * static_cast<T>(table[list[j] * width + column]);
       y[i * width + column] = sum;
     });
     return;
@@ -114,7 +116,7 @@ Variable<T, B> weighted_rows(const Variable<T, B>& weights, const Tensor<Index, 
       });
   Variable<T, B> y(Tensor<T, B>(rows.shape().with(-1, width)));
   const auto sum_rows_of = [&](const auto& numbers) {
-    detail::sum_weighted_rows<B>(n, m, width, weights.value().data(), list, numbers.data(),
+    detail::sum_weighted_rows<B>(n, m, width, count, weights.value().data(), list, numbers.data(),
                                  y.value().data());
   };
   if (const auto* const stored = table.stored_in_bfloat16())
@@ -123,7 +125,7 @@ Variable<T, B> weighted_rows(const Variable<T, B>& weights, const Tensor<Index, 
     sum_rows_of(table.value());
   return record(
       y,
-      [weights, rows, table, n, m, width](const Tensor<T, B>& dy) {
+      [weights, rows, table, n, m, width, count](const Tensor<T, B>& dy) {
         const T* const d = dy.data();
         if (weights.requires_grad()) {
           const GradTarget<T> target = weights.grad_target();
@@ -133,8 +135,10 @@ Variable<T, B> weighted_rows(const Variable<T, B>& weights, const Tensor<Index, 
           const bool add = target.add;
           B::for_each_row(n * m, width, [=] INFTY_HOST_DEVICE(Index i) {
             if (i + 4 < n * m) detail::ask_for(from + known[i + 4] * width, width);
-            const T *const a = d + i / m * width, *const b = from + known[i] * width;
-            const T dot = detail::row_sum<T>(width, [=](Index j) { return a[j] * b[j]; });
+            const bool there = known[i] >= 0 && known[i] < count;
+            const T *const a = d + i / m * width, *const b = from + (there ? known[i] : 0) * width;
+            const T dot =
+                there ? detail::row_sum<T>(width, [=](Index j) { return a[j] * b[j]; }) : T(0);
             to[i] = add ? to[i] + dot : dot;
           });
         }

@@ -77,7 +77,7 @@ struct ExpectationTiles {
   /// Head h of the rows from `first` on of row b of a matrix [B, count, H D].
   INFTY_HOST_DEVICE TileSource<T> source(const T* from, int b, int h, int first, int count,
                                          T* tile) const {
-    return {from + b * count * model() + h * size.head_dim,
+    return {from + Index{b} * count * model() + h * size.head_dim,
             model(),
             head_dim(),
             wide,

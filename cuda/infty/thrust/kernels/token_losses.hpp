@@ -48,7 +48,9 @@ struct TokenLossesForward {
           return SumOfExp<T>{x[j], T(1)};
         });
     block.each(1, [&](int) {
-      const T norm = sums.top + std::log(sums.sum);
+      // Of an infinite logit nothing is left but NaN, as in the composition.
+      const T norm =
+          sums.top < math::infinity<T> ? sums.top + std::log(sums.sum) : math::not_a_number<T>;
       normaliser[row] = norm;
       losses[row] = target == in.ignored              ? T(0)
                     : target >= 0 && target < classes ? norm - x[target]

@@ -134,8 +134,8 @@ ProductKeyMatches<T, B> product_key_search(const Variable<T, B>& queries,
         });
         if (queries.requires_grad()) {
           const GradTarget<T> to = queries.grad_target();
-          detail::sum_weighted_rows<B>(lists, k, half, weight, key, keys.value().data(), to.data,
-                                       to.add);
+          detail::sum_weighted_rows<B>(lists, k, half, heads * 2 * n, weight, key,
+                                       keys.value().data(), to.data, to.add);
         }
         if (keys.requires_grad()) {
           const RowGroups<B> groups = group_rows(list, heads * 2 * n);
