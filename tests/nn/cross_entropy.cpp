@@ -114,7 +114,7 @@ TEMPLATE_LIST_TEST_CASE("token_losses: an infinite logit makes its row NaN, one 
   CHECK(loss[1] == Approx(std::log(2.)));
   CHECK(std::isnan(loss[2]));
   const auto gradient = logits.grad().to_vector();
-  for (const std::size_t i : {0, 1, 2, 6, 7, 8}) CHECK(std::isnan(gradient[i]));
+  for (const std::size_t i : {0U, 1U, 2U, 6U, 7U, 8U}) CHECK(std::isnan(gradient[i]));
   CHECK(gradient[3] == 0);
   CHECK(gradient[4] == Approx(.5));
   CHECK(gradient[5] == Approx(-.5));

@@ -94,6 +94,26 @@ TEST_CASE("bin_probability: every bin of one density is its mass, by erf and by 
   }
 }
 
+TEST_CASE("bin_probability: bins of a wide density have their digits in float, at the ends, too") {
+  Random random(seed);
+  for (int i = 0; i < 300; ++i) {
+    const Index bins = 1 + random.below(200);
+    const double sigma = 4 * std::pow(10, 6 * random.uniform());
+    const double mu = (6 * random.uniform() - 3) * sigma;
+    CAPTURE(bins, mu, sigma);
+    // As float has them.
+    const auto m = static_cast<float>(mu), s = static_cast<float>(sigma);
+    const auto p =
+        bin_probability(Tensor<float>::full({1, 1}, m), Tensor<float>::full({1, 1}, s), bins)
+            .to_vector();
+    const auto exact =
+        bin_probability(Tensor<double>::full({1, 1}, m), Tensor<double>::full({1, 1}, s), bins)
+            .to_vector();
+    for (std::size_t bin = 0; bin < p.size(); ++bin)
+      CHECK(p[bin] == Approx(exact[bin]).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("bin_probability: far densities keep the ratio of their bins") {
   // phi falls so steeply 50 widths away that the nearer bin has all, to the digit.
   const auto p =

@@ -128,8 +128,8 @@ struct EpisodicFile {
                      n, " held of at most ", capacity);
     for (const Example& e : out.examples)
       require<IoError>(!e.tokens.empty(), op, where, ": an example has no tokens");
-    const Index far = first_too_long(out.keys.data(), n, dim);
-    require<IoError>(far == n, op, where, ": key ", far,
+    const Index too_long = first_too_long(out.keys.data(), n, dim);
+    require<IoError>(too_long == n, op, where, ": key ", too_long,
                      " has a length of which twice the square is no number here");
     require<IoError>(file.metadata("checksum") == as_hex(out.checksum()), op, where,
                      ": the checksum does not fit: it was changed or damaged");

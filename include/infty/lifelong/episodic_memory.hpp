@@ -115,8 +115,9 @@ class EpisodicMemory {
   std::vector<std::vector<Index>> nearest(const Tensor<T, Backend>& queries, Index k) const {
     const std::vector<T> numbers = queries.to_vector();
     const Index D = queries.rank() == 2 ? queries.dim(1) : 0, Q = D > 0 ? queries.dim(0) : 0;
-    const Index far = detail::first_too_long(numbers.data(), Q, D);
-    require<NonFiniteError>(far == Q, "EpisodicMemory::nearest", "query ", far, no_length);
+    const Index too_long = detail::first_too_long(numbers.data(), Q, D);
+    require<NonFiniteError>(too_long == Q, "EpisodicMemory::nearest", "query ", too_long,
+                            no_length);
     std::vector<std::vector<Index>> places;
     for (const auto& row : search(queries, k)) {
       std::vector<Index>& of = places.emplace_back();
@@ -275,8 +276,8 @@ Index EpisodicMemory<T, Backend, Search>::write(const Tensor<T, Backend>& keys,
   for (const double score : scores)
     require<NonFiniteError>(math::is_finite(score), op, "a score is ", score);
   const std::vector<T> numbers = keys.to_vector();
-  const Index far = detail::first_too_long(numbers.data(), n, D);
-  require<NonFiniteError>(far == n, op, "key ", far, no_length);
+  const Index too_long = detail::first_too_long(numbers.data(), n, D);
+  require<NonFiniteError>(too_long == n, op, "key ", too_long, no_length);
 
   std::vector<Index> from, places;  // what is written, and where
   Index size_now = size(), chosen = chosen_;

@@ -36,20 +36,19 @@ INFTY_HOST_DEVICE inline T bin_edge(Index i, Index bins) {
 /// Adds the probability of every bin under N(mu, sigma^2).
 template <class T>
 INFTY_HOST_DEVICE inline void add_gaussian_bins(T mu, T sigma, Index bins, T* to) {
-  const T half = 1 / (2 * T(bins) * sigma);  // of a bin, in standard deviations
+  const T middle = T(0.5) / T(bins),
+          past = T(0.5e-6);  // of a bin, and of what is outside at an end
+  const T half = middle / sigma, wide = half + past / sigma;  // in standard deviations
   const T furthest = std::fmax(std::fabs(mu), std::fabs(1 - mu)) / sigma;
-  if (half <= T(1) / 32 && half * furthest <= T(0.25)) {
-    // A bin about z holds 2 h phi(z) (1 + He_2(z) h^2 / 3! + He_4(z) h^4 / 5! + ...): one
-    // exponential where erf would take two, and no difference of close numbers.
-    for (Index bin = 1; bin + 1 < bins; ++bin) {
-      const T z = ((T(bin) + T(0.5)) / T(bins) - mu) / sigma, z2 = z * z, h2 = half * half;
-      const T he2 = z2 - 1, he4 = (z2 - 6) * z2 + 3, he6 = ((z2 - 15) * z2 + 45) * z2 - 15;
-      const T series = 1 + h2 / 6 * (he2 + h2 / 20 * (he4 + h2 / 42 * he6));
-      to[bin] += 2 * half * normal_pdf(z) * series;
+  if (wide <= T(1) / 32 && wide * furthest <= T(0.25)) {
+    for (Index bin = 1; bin + 1 < bins; ++bin)
+      to[bin] += narrow_normal_mass(((T(bin) + T(0.5)) / T(bins) - mu) / sigma, half);
+    if (bins == 1) {
+      to[0] += narrow_normal_mass((middle - mu) / sigma, wide + past / sigma);
+      return;
     }
-    const T low = -mu / sigma, high = (1 - mu) / sigma, past = T(1e-6) / sigma;
-    to[0] += normal_mass(low - past, bins == 1 ? high + past : low + 2 * half);
-    if (bins > 1) to[bins - 1] += normal_mass(high - 2 * half, high + past);
+    to[0] += narrow_normal_mass((middle - past - mu) / sigma, wide);
+    to[bins - 1] += narrow_normal_mass((1 - middle + past - mu) / sigma, wide);
     return;
   }
   // The smaller tail beyond each edge; far from mu, they keep their digits. Beyond forty standard

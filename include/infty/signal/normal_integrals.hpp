@@ -28,6 +28,16 @@ INFTY_HOST_DEVICE inline T normal_mass(T x, T y) {
   return T(0.5) * (std::erf(y * r) - std::erf(x * r));
 }
 
+/// The normal probability of [z - h, z + h] for h <= 1 / 32 and |z| h <= 1 / 4, as 2 h phi(z) (1 +
+/// He_2(z) h^2 / 3! + He_4(z) h^4 / 5! + ...): one exponential where erf would take two, and no
+/// difference of close numbers.
+template <class T>
+INFTY_HOST_DEVICE inline T narrow_normal_mass(T z, T h) {
+  const T z2 = z * z, h2 = h * h;
+  const T he2 = z2 - 1, he4 = (z2 - 6) * z2 + 3, he6 = ((z2 - 15) * z2 + 45) * z2 - 15;
+  return 2 * h * normal_pdf(z) * (1 + h2 / 6 * (he2 + h2 / 20 * (he4 + h2 / 42 * he6)));
+}
+
 /// E_k = the integral of u^k phi(x + u) / phi(x) over [0, infinity), for x >= 3. They obey
 /// E_{k+1} = k E_{k-1} - x E_k, which loses all digits upwards but none downwards: the ratios are
 /// the continued fraction E_k / E_{k-1} = k / (x + (k+1) / (x + ...))   [Gautschi 1961].
