@@ -53,11 +53,13 @@ attempt() {
   timeout --kill-after=10 "$left" "$@" >"$log" 2>&1 </dev/null || status=$?
   local seconds=$((SECONDS - begin)) note
   note=$(tail -n 3 "$log")
+  # What is killed before the time is up was not killed by `timeout`, but as the system does where memory is short.
+  ((status != 137 || SECONDS < deadline)) || status=124
   local what
   case $status in
     0) what=passed ;;
     "$exit_unable") what=skipped ;;
-    124 | 137) what=stopped && status=$exit_unready ;;
+    124) what=stopped && status=$exit_unready ;;
     *) what=failed && note="status $status: $note" ;;
   esac
   record "$at" "$name" "$what" "$seconds" "$note"
@@ -72,7 +74,7 @@ try() {
   worsen "$status"
 }
 
-worsen() {
+worsen() {  # STATUS: the outcome is the worse of what it was and this
   # From best to worst: passed, skipped, out of time, failed.
   (($1 == 0 || outcome != 0 && outcome != exit_unready && outcome != exit_unable)) && return
   (($1 == exit_unable && outcome == exit_unready)) || outcome=$1
@@ -302,7 +304,7 @@ run_stage() {
   unpack
   mkdir -p "$results/logs"
   deadline=$((SECONDS + ${INFTY_GPU_LIMIT:-${limits[$at]}}))
-  outcome=0
+  local outcome=0
   "run_$at"
   case $outcome in
     0) echo "$at: passed" ;;
@@ -342,12 +344,11 @@ for word in "$@"; do
     *) echo "check.sh: no such stage: $word; there are ${stages[*]}, all, again and table" >&2 && exit 2 ;;
   esac
 done
-worst=0
+outcome=0
 for stage in "${chosen[@]}"; do
   [[ $stage != table ]] || { table && continue; }
   status=0
   run_stage "$stage" || status=$?
-  # That something cannot be tried here is the least of all.
-  ((status == 0 || worst != 0 && (worst != exit_unable || status == exit_unable))) || worst=$status
+  worsen "$status"
 done
-exit "$worst"
+exit "$outcome"

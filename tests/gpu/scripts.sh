@@ -115,17 +115,29 @@ tests "$build/tests/test_core_cuda" 'case $name in *forgets*) passed=0 ;; esac; 
 # As on a GPU: what follows an error in a process fails with it.
 tests "$build/tests/test_nn_cuda" 'printf "\033[31m\t"; case $name in *two*) broken=1 ;; esac; [ -z "$broken" ] || passed=0'
 program "$build/tests/ceilings" 'echo "{}"'
+packs() { PATH=$work/tools:$PATH tests/gpu/pack "$1" "$pack"; }
 status=0
-PATH=$work/tools:$PATH tests/gpu/pack "$work/nothing" "$pack" 2>"$work/said" || status=$?
+packs "$work/nothing" 2>"$work/said" || status=$?
 ((status == 1)) || fail "a folder without programs was packed"
 contains "$(<"$work/said")" "has no programs"
-said=$(PATH=$work/tools:$PATH tests/gpu/pack "$build" "$pack")
+# `./dev gpu` packs at every call: what was found of other programs or sources goes, of the same it stays.
+found() { [[ -e $pack/results/tests.jsonl && -d $pack/rebuilt ]]; }
+finds() { mkdir -p "$pack/results" "$pack/rebuilt" && touch "$pack/results/tests.jsonl"; }
+finds
+printf '%064d  test_core_cuda\n' 0 >"$pack/MANIFEST"
+said=$(packs "$build")
+[[ ! -e $pack/results && ! -e $pack/rebuilt ]] || fail "what was found of other programs was kept"
 contains "$said" "MiB, 3 programs"
 contains "$(<"$pack/MANIFEST")" "nvcc of a test"
 contains "$(<"$pack/MANIFEST")" "test_core_cuda"
 packed=$(cmake -E tar tf "$pack/pack.tar.xz")
 contains "$packed" "src/include/infty/infty.hpp"
 contains "$packed" "src/cuda/infty/thrust/cuda.hpp"
+finds
+said=$(packs "$build")
+found || fail "what was found was lost by packing the same again"
+[[ ! -e $pack.making ]] || fail "packing has left $pack.making"
+rm -r "$pack/results" "$pack/rebuilt"
 
 # check STATUS PATH ARGUMENT...: what check.sh says, which must end with this status.
 check() {
@@ -189,7 +201,17 @@ touch "$pack/ready"
 check 0 "$work/with" tests
 [[ $(called 'nn, one') == 1 && $(called 'nn: "two"') == 3 && $(called 'nn: three - float') == 1 ]] ||
   fail "cases did not go on where they were stopped: $(<"$pack/calls")"
+# A failure is worse than time, of whichever stage. What is killed before the time is up has failed.
+rm -rf "$pack/results" "$pack/ready"
+program "$pack/bin/ceilings" 'kill -9 $$'
+check 137 "$work/with" tests device
+contains "$said" "tests: the time is up"
+contains "$said" "device: FAILED"
+contains "$(<"$pack/results/device.jsonl")" "status 137"
 unset INFTY_GPU_LIMIT
+program "$pack/bin/ceilings" 'echo "{}"'
+touch "$pack/ready"
+rm -rf "$pack/results"
 
 # What a tool finds is no case's: of a run in which it found something no case counts as passed.
 mkdir "$work/sanitizer"
