@@ -101,7 +101,7 @@ inline Part make_part(const infty::BytePairEncoding& encoding, const TextSetting
       for (const std::string_view document : s.articles ? articles_of(text) : std::vector{text})
         part.stream.append(support::encode_parts(
             document, [&](std::string_view piece) { return encoding.encode(piece); },
-            [&](Index bytes) { read(document.data() - text.data() + bytes); }));
+            [&](Index done) { read(document.data() - text.data() + done); }));
     part.bytes += std::ssize(text);
     part.characters += infty::count_characters(text);
     infty::for_each_token(text, infty::TextUnit::word, [&](std::string_view) { ++part.words; });
