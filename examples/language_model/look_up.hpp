@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -210,6 +211,11 @@ inline bool looks_up(const LookUpOptions& options) {
   return !options.knn.empty() || options.cache != "none";
 }
 
+/// Refuses options that do nothing without another one.
+inline void needs(CLI::App& app, const char* other, std::initializer_list<const char*> names) {
+  for (const char* const name : names) app.get_option(name)->needs(app.get_option(other));
+}
+
 /// Adds what is searched for neighbours.
 inline void add_search(CLI::App& app, LookUpOptions& o) {
   const char* const group = "What is looked up";
@@ -222,6 +228,8 @@ inline void add_search(CLI::App& app, LookUpOptions& o) {
       ->check(CLI::IsMember({"as-tuned", "squared_l2", "inner_product"}))
       ->group(group);
   add_index(app, o.index);
+  needs(app, "--knn",
+        {"--k", "--metric", "--index", "--lists", "--probes", "--code", "--sample", "--recompute"});
 }
 
 /// Adds what `evaluate` and `generate` look up.
@@ -238,6 +246,7 @@ inline void add_look_up(CLI::App& app, LookUpOptions& o) {
       ->capture_default_str()
       ->check(CLI::IsMember({"as-tuned", "searched", "inner_product"}))
       ->group(group);
+  needs(app, "--knn", {"--knn-lambda", "--knn-temperature", "--similarity"});
   app.add_option("--cache", o.cache, "mix with a continuous cache of the last places")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "linear", "global"}))
@@ -255,6 +264,7 @@ inline void add_look_up(CLI::App& app, LookUpOptions& o) {
   add_option(app, "--cache-alpha", o.cached.alpha, "added to the scores of a global one", {})
       ->capture_default_str()
       ->group(group);
+  needs(app, "--cache", {"--cache-window", "--cache-theta", "--cache-lambda", "--cache-alpha"});
 }
 
 }  // namespace language_model

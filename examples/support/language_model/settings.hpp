@@ -257,6 +257,9 @@ inline void validate(const Settings& s) {
                    ": there are ", s.model.layers, " --layers, from 0");
   infty::require(s.lookups.slots <= s.sub_keys, "language_model", "--lookup-slots is ",
                  s.lookups.slots, ": it must be at most ", s.sub_keys, ", the --sub-keys");
+  for (std::size_t i = 1; i < s.cutoffs.size(); ++i)
+    infty::require(s.cutoffs[i - 1] < s.cutoffs[i], "language_model", "--cutoffs has ",
+                   s.cutoffs[i], " behind ", s.cutoffs[i - 1], ": they must rise");
   infty::require(s.valid.empty() == s.test.empty(), "language_model",
                  "--valid and --test go together");
   infty::require(s.valid.empty() || !s.data.empty(), "language_model",
