@@ -46,6 +46,13 @@ file(RENAME "${FOLDER}/mine" "${FOLDER}/a/memory_config.json")
 file(RENAME "${FOLDER}/a/memory.safetensors" "${FOLDER}/mine")
 unchanged("and there is no memory.safetensors beside it" ${options})
 file(RENAME "${FOLDER}/mine" "${FOLDER}/a/memory.safetensors")
+# Its last number is NaN.
+file(COPY_FILE "${FOLDER}/a/memory.safetensors" "${FOLDER}/mine")
+execute_process(COMMAND bash -c "truncate -s -4 memory.safetensors && printf '\\377\\377\\377\\377' >>memory.safetensors"
+                WORKING_DIRECTORY "${FOLDER}/a" COMMAND_ERROR_IS_FATAL ANY)
+unchanged("a/memory.safetensors: tensor '" ${options})
+unchanged("' holds NaN or infinity" ${options})
+file(RENAME "${FOLDER}/mine" "${FOLDER}/a/memory.safetensors")
 damaged(a/vocab.json "vocab.json" "{\"T\": 1000000000}")
 set(options ${tiny} --out a)
 damaged(a/results.json "a/results.json is damaged" "{")

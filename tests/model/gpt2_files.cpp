@@ -202,6 +202,13 @@ TEST_CASE("load_gpt2: a memory beside the attention comes back with the model") 
   };
   CHECK(read(infty::load_gpt2<Mixer>(folder.path(), config)) == read(model));
   CHECK(read(infty::load_gpt2<Mixer>(models / "gpt2_tied.body", config)) != read(model));
+  copy_weights(folder / "memory.safetensors", folder / "memory.safetensors",
+               [](const auto&, Shape&, std::vector<float>& values) {
+                 values.back() = std::numeric_limits<float>::infinity();
+                 return true;
+               });
+  CHECK_THROWS_WITH(infty::load_gpt2<Mixer>(folder.path(), config),
+                    Contains("memory.safetensors: tensor '") && Contains("holds NaN or infinity"));
   // As Hugging Face's programs do, without the memory.
   CHECK(logits(infty::load_gpt2<Attention>(folder.path())) == logits(plain));
   infty::save_gpt2(folder.path(), plain);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <infty/core/error.hpp>
+#include <infty/core/finite.hpp>
 #include <infty/core/number.hpp>
 #include <infty/io/file.hpp>
 #include <infty/io/safetensors_shards.hpp>
@@ -29,8 +30,7 @@ namespace infty {
 
 /// How `save_gpt2` writes.
 struct Gpt2SaveOptions {
-  /// Bytes of weights in a file; a model of more is written as shards with an index. 0 for one
-  /// file.
+  /// Bytes of weights in a file; a model of more is written as shards with an index. 0: one file.
   std::uint64_t shard_bytes = 0;
 };
 
@@ -125,9 +125,8 @@ class Gpt2Weights {
       if (!known.contains(name) && !is_mask(name, config.layers))
         fail(name, "is none of a GPT-2 of these sizes (config.json)");
     // A copy of the embedding, which some versions wrote.
-    if (config.tie_embedding && shards_.has(head))
-      if (!same(head, prefix_ + "wte.weight"))
-        fail(head, "is not the embedding, and config.json says that they are tied");
+    if (config.tie_embedding && shards_.has(head) && !same(head, prefix_ + "wte.weight"))
+      fail(head, "is not the embedding, and config.json says that they are tied");
   }
 
   /// Reads a tensor. @throws infty::IoError, for NaN and infinity, too
@@ -178,13 +177,11 @@ class Gpt2Weights {
     return read<double>(a) == read<double>(b);
   }
 
-  /// Whether this is the causal mask of a layer, or its other constant, which older versions wrote:
-  /// `h.I.attn.bias`, `h.I.attn.masked_bias`.
+  /// Whether this is the causal mask of a layer, or the other constant that older versions wrote.
   bool is_mask(std::string_view name, Index layers) const {
-    if (!name.starts_with(prefix_)) return false;
-    name.remove_prefix(prefix_.size());
-    if (!name.starts_with("h.")) return false;
-    name.remove_prefix(2);
+    const std::string block = prefix_ + "h.";
+    if (!name.starts_with(block)) return false;
+    name.remove_prefix(block.size());
     const std::size_t dot = name.find('.');
     const std::string_view number = name.substr(0, dot);
     if (dot == name.npos || number.empty() || number.size() > 9 ||
@@ -264,9 +261,12 @@ Gpt2<Mixer> load_gpt2(const std::filesystem::path& folder, typename Mixer::Confi
   weights.read_into(model);
   detail::BesideGpt2<Mixer> beside(model);
   std::error_code ignored;
-  if (const auto file = folder / detail::gpt2_memory_file;
-      !beside.all.empty() && std::filesystem::exists(file, ignored))
-    load_parameters(file, beside);
+  const auto file = folder / detail::gpt2_memory_file;
+  if (beside.all.empty() || !std::filesystem::exists(file, ignored)) return model;
+  load_parameters(file, beside);
+  for (const auto& [name, parameter] : beside.all)
+    require<IoError>(detail::all_finite(parameter.value()), "gpt2", file.string(), ": tensor ",
+                     detail::printable(name), " holds NaN or infinity");
   return model;
 }
 
