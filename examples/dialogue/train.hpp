@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "../support/decimal.hpp"
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/language_model/log.hpp"
@@ -45,8 +46,10 @@ inline std::string training_figure(const Settings& s) {
 }
 
 inline void print_score(const char* part, const Score& score) {
-  std::printf("%-5s  perplexity %.2f as in Table 2, %.2f by token (%lld tokens)", part,
-              score.table_perplexity, score.perplexity, static_cast<long long>(score.predicted));
+  std::printf("%-5s  perplexity %s as in Table 2, %s by token (%lld tokens)", part,
+              support::decimal(score.table_perplexity, 2).c_str(),
+              support::decimal(score.perplexity, 2).c_str(),
+              static_cast<long long>(score.predicted));
   if (score.answers > 0)
     std::printf("  F1 %.2f  ROUGE-1 %.2f  ROUGE-L %.2f  METEOR %.2f  (%lld answers)", score.f1,
                 score.rouge1, score.rouge_l, score.meteor, static_cast<long long>(score.answers));

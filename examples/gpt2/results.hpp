@@ -8,6 +8,7 @@
 
 #include <infty/core/finite.hpp>
 
+#include "../support/decimal.hpp"
 #include "../support/gpt2/model.hpp"
 #include "../support/json.hpp"
 #include "../support/progress_line.hpp"
@@ -63,9 +64,9 @@ inline Score score_of(const infty::TextScore& score, const Part& part) {
 
 inline void print_score(const char* what, const Score& score) {
   std::printf(
-      "%-5s  %10td tokens  %.4f nats a token  perplexity %.3f  (%.3f a word)  %.4f bits per byte\n",
-      what, score.tokens, score.nats_per_token, score.perplexity, score.word_perplexity,
-      score.bits_per_byte);
+      "%-5s  %10td tokens  %.4f nats a token  perplexity %s  (%s a word)  %.4f bits per byte\n",
+      what, score.tokens, score.nats_per_token, support::decimal(score.perplexity, 3).c_str(),
+      support::decimal(score.word_perplexity, 3).c_str(), score.bits_per_byte);
 }
 
 /// Reads a part of the text from its beginning to its end with a state of its own.

@@ -10,6 +10,8 @@
 
 #include <infty/metrics/paired_difference.hpp>
 
+#include "decimal.hpp"
+
 namespace support {
 
 /// A comparison that was fixed before anything was measured: a memory against a reference, by the
@@ -37,12 +39,8 @@ inline Spread spread_of(const std::vector<double>& all) {
 /// `0.123 ± 0.045`: mean and standard deviation, the latter of at least two.
 inline std::string mean_and_spread(const std::vector<double>& all) {
   const Spread spread = spread_of(all);
-  char text[64];
-  if (all.size() < 2)
-    std::snprintf(text, sizeof text, "%.3f", spread.mean);
-  else
-    std::snprintf(text, sizeof text, "%.3f ± %.3f", spread.mean, spread.deviation);
-  return text;
+  const std::string mean = decimal(spread.mean, 3);
+  return all.size() < 2 ? mean : mean + " ± " + decimal(spread.deviation, 3);
 }
 
 /// Which of these memories are compared, in that order: each with none, and all others with the
@@ -70,11 +68,7 @@ inline std::string verdicts(const std::vector<Comparison>& all, bool less_is_bet
   constexpr double error_rate = .05;
   const auto count = static_cast<infty::Index>(all.size());
   const auto seeds = static_cast<infty::Index>(all.front().of_memory.size());
-  const auto number = [](double x) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%+.4f", x);
-    return std::string(text);
-  };
+  const auto number = [](double x) { return (std::signbit(x) ? "" : "+") + decimal(x, 4); };
   std::string rows;
   for (const Comparison& one : all) {
     const auto found = infty::paired_difference(one.of_memory, one.of_reference, count, error_rate);

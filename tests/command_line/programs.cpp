@@ -110,6 +110,8 @@ TEST_CASE("settings_from: what is newer than a file is what it was before it cou
 TEST_CASE("mean_and_spread: the deviation is that of a sample, of two at least") {
   CHECK(support::mean_and_spread({.5}) == "0.500");
   CHECK(support::mean_and_spread({.4, .6}) == "0.500 ± 0.141");
+  CHECK(support::mean_and_spread({1e300}) == "1e+300");
+  CHECK(support::mean_and_spread({1e7, 3e7}) == "2e+07 ± 1.41421e+07");
   CHECK(support::spread_of({1, 2, 3}).deviation == Approx(1));
   CHECK(support::spread_of({7}).deviation == 0);
 }
