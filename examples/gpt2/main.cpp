@@ -119,8 +119,11 @@ void finetune(const Options& options) {
 
 void evaluate(const EvaluateOptions& options) {
   validate(options.text);
+  infty::require(!options.text.exact || options.batch == 1, "gpt2", "--batch is ", options.batch,
+                 ": --exact reads block behind block, and it must be 1");
   MemorySettings memory = support::gpt2::read_memory(options.model);
   if (options.segment > 0) memory.segment = options.segment;
+  validate_blocks(options.text, memory.segment);
   const auto model = support::gpt2::open_model(options.model, memory);
   support::keep_weights(model->named_parameters(), options.weights);
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
@@ -130,7 +133,7 @@ void evaluate(const EvaluateOptions& options) {
       make_part(encoding, options.text, memory.segment, open_documents(options.text.data, texts));
   describe("text", part);
   const support::InterruptGuard interrupt;
-  const Batches batches(part, options.text, options.text.exact ? 1 : options.batch, memory.segment,
+  const Batches batches(part, options.text, options.batch, memory.segment,
                         support::gpt2::start_of(encoding));
   const infty::TextScore score = evaluate("text", *model, part, batches, [&](Index tokens) {
     support::stop_if_interrupted([&] {

@@ -137,6 +137,12 @@ inline void validate(const TextSettings& s) {
   infty::require(!s.exact || !s.articles, "gpt2", "--exact and --articles do not go together");
 }
 
+/// Throws infty::ValueError where blocks of such segments predict nothing.
+inline void validate_blocks(const TextSettings& s, Index segment) {
+  infty::require(!s.exact || segment >= 2, "gpt2", "--segment is ", segment,
+                 ": --exact predicts all but the first token of a segment, which must have 2");
+}
+
 /// Throws infty::ValueError that names the first setting out of its range.
 template <class Job>
 void validate(const Job& s, const infty::Gpt2Config& model) {
@@ -148,6 +154,7 @@ void validate(const Job& s, const infty::Gpt2Config& model) {
     infty::require(s.dropout == -1 || (s.dropout >= 0 && s.dropout < 1), "gpt2",
                    "--model-dropout is ", s.dropout, ": it must be -1, or lie in [0, 1)");
   support::gpt2::validate("gpt2", s.memory, model);
+  validate_blocks(s.text, s.memory.segment);
   infty::require(!s.text.exact || (s.batch == 1 && s.evaluation_batch == 1), "gpt2",
                  "--exact reads block behind block: --batch and --evaluation-batch must be 1");
   support::trainer_config(s).adam.validate();
