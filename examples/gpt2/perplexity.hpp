@@ -5,14 +5,17 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "../support/csv.hpp"
+#include "../support/decimal.hpp"
 #include "../support/files.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/kept_weights.hpp"
+#include "../support/lock.hpp"
 #include "results.hpp"
 
 // Perplexity by a window that slides over a text, as people report it of GPT-2: every token but the
@@ -56,14 +59,15 @@ inline std::vector<Window> windows_of(const infty::TokenStream& stream, Index le
 }
 
 /// Adds what windows of one length lose, which are read side by side.
+/// @param first  the number of the first one: what a memory draws goes by it
 inline void add_windows(const Model& model, const infty::TokenStream& stream,
-                        std::span<const Window> windows, infty::TextScore& score) {
+                        std::span<const Window> windows, Index first, infty::TextScore& score) {
   const auto rows = static_cast<Index>(windows.size());
   // Without a memory a segment sees nothing in front of itself: it is as long as can be.
   const bool remembers = model.memory().memory != "none";
   const Index inputs = windows[0].end - windows[0].begin - 1,
               segment = remembers ? model.memory().segment : model.config().places;
-  Model::State state = model.make_state(rows);
+  Model::State state = model.make_state(rows, first);
   // The last segment is whole, and the first has what is left.
   for (Index at = 0; at < inputs;) {
     const Index left = inputs - at, length = left % segment > 0 ? left % segment : segment;
@@ -100,7 +104,8 @@ inline infty::TextScore windowed_score(const Model& model, const infty::TokenStr
     while (end < windows.size() && end - begin < static_cast<std::size_t>(options.batch) &&
            length(end) == length(begin))
       ++end;
-    add_windows(model, stream, std::span(windows).subspan(begin, end - begin), score);
+    add_windows(model, stream, std::span(windows).subspan(begin, end - begin),
+                static_cast<Index>(begin), score);
     begin = end;
     line.update(static_cast<Index>(end));
     support::stop_if_interrupted(
@@ -133,6 +138,9 @@ inline void perplexity(const PerplexityOptions& options) {
   const auto model = support::gpt2::open_model(options.model);
   support::keep_weights(model->named_parameters(), options.weights);
   const auto windows = asked_windows(options, *model);
+  // Before anything is computed: what cannot be written is not worth it.
+  std::optional<support::Lock> lock;
+  if (!options.out.empty()) lock.emplace(support::Lock::folder(options.out));
   const auto encoding = infty::BytePairEncoding::from_folder(options.model);
   support::gpt2::require_tokens(encoding, model->config().vocabulary, options.model);
   Texts texts;
@@ -155,16 +163,18 @@ inline void perplexity(const PerplexityOptions& options) {
     const bool whole =
         score.tokens + std::ssize(part.stream.documents) >= std::ssize(part.stream.tokens);
     const infty::TextScore words{.nats = score.nats, .tokens = part.words};
-    std::printf("| %td | %td | %td | %.3f |", context, stride, score.tokens, score.perplexity());
+    std::printf("| %td | %td | %td | %s |", context, stride, score.tokens,
+                support::decimal(score.perplexity(), 3).c_str());
     if (whole)
-      std::printf(" %.3f | %.4f |\n", words.perplexity(), score.bits_per(part.bytes));
+      std::printf(" %s | %.4f |\n", support::decimal(words.perplexity(), 3).c_str(),
+                  score.bits_per(part.bytes));
     else
       std::printf(" | |\n");
     std::fflush(stdout);
     csv.row(context, stride, score.tokens, score.per_token(), score.perplexity());
   }
-  if (options.out.empty()) return;
-  std::filesystem::create_directories(options.out);
+  if (!lock) return;
+  lock->remove_unfinished({"context.csv", "context.gp"});
   support::write_file(options.out / "context.csv", csv.text());
   support::write_file(
       options.out / "context.gp",

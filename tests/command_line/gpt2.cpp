@@ -144,6 +144,26 @@ TEST_CASE("gpt2: windows predict every token but the first of a document once") 
     }
 }
 
+TEST_CASE("gpt2: the score by windows does not depend on how many are read at once") {
+  using namespace gpt2_tests;
+  infty::TokenStream stream;
+  std::vector<infty::TokenId> text;
+  for (const Index token : tokens(0, 120)) text.push_back(static_cast<infty::TokenId>(token));
+  stream.append(text);
+  for (const std::string memory : {"none", "infty", "sticky", "compressive"}) {
+    CAPTURE(memory);
+    const auto model = loud(memory);
+    const auto of_batch = [&](Index batch) {
+      gpt2::PerplexityOptions options;
+      options.batch = batch;
+      return gpt2::windowed_score(*model, stream, memory == "none" ? 8 : 24, 5, options).nats;
+    };
+    const double one = of_batch(1);
+    CHECK(of_batch(2) == Approx(one).epsilon(1e-5));
+    CHECK(of_batch(8) == Approx(one).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("gpt2: words and bytes count by the share of the text's tokens that is predicted") {
   const infty::tests::TemporaryFolder folder;
   support::write_file(folder / "vocab.json", R"({"a": 0, "Ġ": 1})");
@@ -190,7 +210,8 @@ TEST_CASE("gpt2: the text of the paper's program, and WikiText's articles") {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "abba\n";
   infty::TokenStream stream;
-  CHECK(gpt2::add_blocks(encoding, text + "a b\n\nabba\nb", 12, stream) == 3007);
+  CHECK(gpt2::add_blocks(encoding, text + "a b\n\nabba\nb", 12, stream, [](infty::Index) {}) ==
+        3007);
   REQUIRE(stream.tokens.size() == 3000);
   CHECK(std::vector(stream.tokens.begin(), stream.tokens.begin() + 4) ==
         std::vector<infty::TokenId>{3, 1, 0, 3});
