@@ -68,8 +68,48 @@ inline std::vector<double> of_seeds(const CompareOptions& options, const Runs& r
   return all;
 }
 
-/// Trains one, from its checkpoint on if there is one, and scores it. Throws support::Interrupted
-/// where a signal came: what was trained is saved.
+/// Where the model of a run is until all runs are done, and where it is kept.
+inline std::filesystem::path made_model(const CompareOptions& options, const std::string& name) {
+  return options.out / "runs" / (name + ".model");
+}
+inline std::filesystem::path kept_model(const CompareOptions& options, const std::string& name) {
+  return options.out / "models" / name;
+}
+
+/// Throws infty::IoError where the model of a run that is to be done would take another's place.
+inline void require_place_to_keep(const CompareOptions& options, const std::string& name) {
+  const auto kept = kept_model(options, name);
+  infty::require<infty::IoError>(!options.keep_models || !std::filesystem::exists(kept), "dialogue",
+                                 kept.string(), " is there already, and --keep-models would put ",
+                                 "the model of a run in its place: give another --out");
+}
+
+/// Keeps the models of finished runs if asked, or removes them. What else is in OUT/models stays.
+inline void keep_or_remove_models(const CompareOptions& options, const Runs& runs) {
+  for (const auto& [name, run] : runs.all()) {
+    const auto made = made_model(options, name), kept = kept_model(options, name);
+    if (!options.keep_models) {
+      std::filesystem::remove_all(made);
+    } else if (std::filesystem::exists(made)) {
+      std::filesystem::create_directories(kept.parent_path());
+      std::filesystem::rename(made, kept);
+    } else if (!std::filesystem::exists(kept)) {
+      std::fprintf(stderr,
+                   "dialogue: --keep-models keeps no %s: that run is done, and its model is gone\n",
+                   kept.c_str());
+    }
+  }
+}
+
+/// Dialogues and answers that are scored behind a training.
+inline Index scored_count(const Settings& s, const Corpus& corpus) {
+  const auto test = first_of(corpus.test, s.scored);
+  return std::ssize(first_of(corpus.valid, s.scored)) + std::ssize(test) +
+         std::ssize(asked_answers(test, s.answers));
+}
+
+/// Trains one, from its checkpoint on if there is one, and scores it. Calls done(more) behind each
+/// dialogue and answer. Throws support::Interrupted where a signal came: what was trained is saved.
 template <class Done>
 Run do_run(const Settings& s, const CompareOptions& options, const Corpus& corpus, const Runs& runs,
            const infty::WordNet* wordnet, Done&& done) {
@@ -84,10 +124,13 @@ Run do_run(const Settings& s, const CompareOptions& options, const Corpus& corpu
                 .stop = [] { return support::InterruptGuard::signal() != 0; },
                 .stepped = [&](const infty::TrainStep&, const infty::Progress&) { done(1); }});
   stop();
-  const auto folder = options.out / "models" / name;
+  const auto folder = made_model(options, name);
   std::filesystem::remove_all(folder);  // what a process that was killed has left there
   std::filesystem::create_directories(folder);
-  return results_of(training, corpus, options.files, folder, wordnet, true, stop);
+  return results_of(training, corpus, options.files, folder, wordnet, true, [&] {
+    done(1);
+    stop();
+  });
 }
 
 }  // namespace detail
@@ -181,15 +224,17 @@ inline bool compare(const Settings& s, const CompareOptions& options) {
   for (const std::uint64_t seed : options.seeds)
     for (const std::string& form : options.forms) {
       const std::string name = support::run_name(form, seed);
+      if (!runs.find(name) || std::filesystem::exists(detail::made_model(options, name)))
+        detail::require_place_to_keep(options, name);
       if (runs.find(name)) continue;
       missing.push_back(detail::settings_of(s, form, seed));
       names.push_back(name);
-      steps += s.epochs * trained;
+      steps += s.epochs * trained + detail::scored_count(s, corpus);
     }
   infty::set_num_threads(1);
   std::set<std::string> failed;
   {
-    support::ProgressLine line("train", steps, 0, "dialogue");
+    support::ProgressLine line("compare", steps, 0);
     const support::InterruptGuard interrupt;
     Index done = 0;
     support::do_runs(
@@ -203,7 +248,7 @@ inline bool compare(const Settings& s, const CompareOptions& options) {
   }
   if (!support::none_failed("dialogue", failed.size())) return false;
   runs.clean();
-  if (!options.keep_models) std::filesystem::remove_all(options.out / "models");
+  detail::keep_or_remove_models(options, runs);
   const std::string text = table(options, runs);
   support::write_file(options.out / "table.md", text);
   std::printf("%s", text.c_str());
