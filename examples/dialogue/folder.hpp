@@ -66,6 +66,10 @@ inline Trained open_trained(const std::filesystem::path& folder) {
                                  "dialogue", folder.string(), " has the memory ", memory.memory,
                                  ", and dialogue.json the form ", settings.form);
   if (is_plain(settings.form)) memory = memory_of(settings, config.places);
+  infty::require<infty::IoError>(memory.segment == memory_of(settings, config.places).segment,
+                                 "dialogue", support::gpt2::memory_config_of(folder).string(),
+                                 " has segments of ", memory.segment, ", and ", path.string(),
+                                 " of ", settings.memory.segment);
   auto model = support::gpt2::open_model(folder, memory, {.pieces = true});
   support::Fingerprint print;
   print.add_text(support::to_json(settings).dump());

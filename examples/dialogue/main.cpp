@@ -76,6 +76,14 @@ void evaluate(const EvaluateOptions& options, const Settings& asked) {
   s.longest = asked.longest;
   s.sampling = asked.sampling;
   validate(s, trained.model->config().places);
+  // Before anything is computed: what cannot be written is not worth it.
+  std::optional<support::Lock> lock;
+  if (!options.answers.empty()) {
+    infty::require<infty::IoError>(!std::filesystem::is_directory(options.answers), "dialogue",
+                                   "--write-answers is ", options.answers.string(),
+                                   ", a folder: it must be a file");
+    lock.emplace(support::Lock::file(options.answers));
+  }
   const auto wordnet = open_wordnet(options.wordnet);
   const Split split = read_split(options.data, options.split, trained.tokenizer);
   const support::InterruptGuard interrupt;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <infty/core/error.hpp>
+
 #include "../support/files.hpp"
 #include "../support/lock.hpp"
 #include "conversations.hpp"
@@ -21,16 +23,27 @@ struct PrepareOptions {
 inline const std::vector<std::string> split_names{"train", "valid", "test"};
 
 /// Writes the published conversations as train.txt, valid.txt and test.txt. All is read before
-/// anything is written. Conversations without a turn are left out, and counted.
+/// anything is written. Conversations without a turn are left out, and counted. Throws
+/// infty::IoError where a part has no others.
 inline void prepare(const PrepareOptions& options) {
   const auto documents = read_documents(options.data / "WikiData");
-  std::vector<std::pair<std::string, std::vector<Dialogue>>> splits;
-  for (const std::string& name : split_names)
-    splits.emplace_back(name, read_conversations(options.data / "Conversations" / name, documents));
+  struct Part {
+    std::string name;
+    std::vector<Dialogue> all;
+    std::size_t silent = 0;
+  };
+  std::vector<Part> parts;
+  for (const std::string& name : split_names) {
+    const auto folder = options.data / "Conversations" / name;
+    Part part{.name = name, .all = read_conversations(folder, documents)};
+    part.silent = std::erase_if(part.all, [](const Dialogue& d) { return d.turns.empty(); });
+    infty::require<infty::IoError>(!part.all.empty(), "prepare", folder.string(), ": in its ",
+                                   part.silent, " conversations nobody says anything");
+    parts.push_back(std::move(part));
+  }
   const auto lock = support::Lock::folder(options.out);
   double turns = 0, dialogues = 0;
-  for (auto& [name, all] : splits) {
-    const auto silent = std::erase_if(all, [](const Dialogue& d) { return d.turns.empty(); });
+  for (const auto& [name, all, silent] : parts) {
     std::size_t own = 0;
     for (const Dialogue& dialogue : all) own += dialogue.turns.size();
     lock.remove_unfinished({name + ".txt"});
