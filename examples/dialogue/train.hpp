@@ -119,6 +119,7 @@ inline void train(const Settings& s, const TrainOptions& options) {
                  "--out is --base: the trained model would take the place of the one that it is "
                  "made of");
   if (!options.fresh) {
+    support::gpt2::require_no_model("dialogue", options.out);
     support::require_same_settings("dialogue", s, options.out, {});
     if (std::filesystem::exists(results)) {
       const auto run = support::parse<Run>(infty::MappedFile(results).text(), results.string());

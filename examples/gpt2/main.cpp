@@ -91,6 +91,7 @@ void pretrain(const Options& options) {
     return need_of(config, static_cast<double>(of.batch));
   });
   const auto lock = support::Lock::folder(options.run.out);
+  if (!options.run.fresh) support::gpt2::require_no_model("gpt2", options.run.out);
   train(s, load_material(s, s.encoding, 0), options.run, lock);
 }
 
@@ -112,6 +113,7 @@ void finetune(const Options& options) {
   infty::require(!std::filesystem::equivalent(folder, options.run.out, ignored), "gpt2",
                  "--out is --model: the trained model would take the place of the one that it is "
                  "made of");
+  if (!options.run.fresh) support::gpt2::require_no_model("gpt2", options.run.out);
   Material material = load_material(s, folder, config.vocabulary);
   material.base = support::gpt2::model_fingerprint(folder);
   train(s, material, options.run, lock);

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include <infty/core/error.hpp>
 #include <infty/data/byte_pair_encoding.hpp>
 #include <infty/io/mapped_file.hpp>
 
@@ -49,15 +50,30 @@ inline std::uint64_t encoding_fingerprint(const std::filesystem::path& folder) {
   return fingerprint.bits();
 }
 
+/// Whether a file of this name is a part of a model: its sizes, its weights or those of a memory.
+inline bool is_of_model(const std::string& name) {
+  return name == "config.json" || name == "memory.safetensors" ||
+         (name.starts_with("model") && name.ends_with(".safetensors"));
+}
+
+/// Throws infty::ValueError where a folder holds a model and no file of a run: a run that began
+/// there would take its place.
+inline void require_no_model(const char* program, const std::filesystem::path& out) {
+  std::error_code error;
+  for (const char* const of_run : {"log.csv", "checkpoint.safetensors", "results.json"})
+    if (std::filesystem::exists(out / of_run, error)) return;
+  for (const auto& entry : std::filesystem::directory_iterator(out, error)) {
+    const std::string name = entry.path().filename().string();
+    infty::require(!is_of_model(name), program, "--out is ", out.string(), ", which holds ", name,
+                   " and no run of this program: give another --out, or --fresh to overwrite it");
+  }
+}
+
 /// Another one for another model: of config.json and of all weights, those of a memory, too.
 inline std::uint64_t model_fingerprint(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    const bool weights = name == "memory.safetensors" ||
-                         (name.starts_with("model") && name.ends_with(".safetensors"));
-    if (weights || name == "config.json") files.push_back(entry.path());
-  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (is_of_model(entry.path().filename().string())) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   Fingerprint fingerprint;
   for (const auto& file : files) {
