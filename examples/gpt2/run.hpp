@@ -33,7 +33,7 @@ struct RunOptions {
 /// Whether a setting follows from others, and is not compared.
 template <class Job>
 bool follows(const Job& s, const std::string& name) {
-  return (name == "steps" || name == "warmup") && (s.hours > 0 || s.epochs > 0);
+  return name == "steps" && (s.hours > 0 || s.epochs > 0);
 }
 
 /// The settings with the steps of a run of the same settings. Throws infty::ValueError that names
@@ -53,7 +53,6 @@ Job as_there(Job s, const nlohmann::json& there, const std::filesystem::path& fo
                    " holds a run with --", name, ' ', known.at(name).dump(), ", not ", value.dump(),
                    ": give another --out, or --fresh to begin anew");
   s.steps = of_run.steps;
-  s.warmup = of_run.warmup;
   return s;
 }
 

@@ -18,6 +18,27 @@ endforeach()
 run(0 printed pretrain ${small} --hours .0002 --out timed)
 run(0 again pretrain ${small} --hours .0002 --out timed)
 same("a run by time" "${printed}" "${again}")
+run(0 printed pretrain ${small} --hours .0002 --out timed --fresh)
+if(NOT errors MATCHES "measuring the speed of the first steps, for ")
+  message(FATAL_ERROR "pretrain --hours says\n${errors}")
+endif()
+# The steps in which the rate rises are a setting, whoever says how many there are.
+run(0 printed pretrain ${small} --epochs 1 --out epoch)
+string(REPLACE "--warmup;1" "--warmup;2" other "${small}")
+refused("epoch holds a run with --warmup 1, not 2" pretrain ${other} --epochs 1 --out epoch)
+string(REPLACE "--warmup;1" "--warmup;1000" other "${small}")
+refused("they must be more than --warmup = 1000" pretrain ${other} --epochs 1 --out other)
+# A run that was killed before its first checkpoint begins anew, though a validation has written a model.
+file(REMOVE "${FOLDER}/epoch/checkpoint.safetensors" "${FOLDER}/epoch/results.json")
+run(0 printed pretrain ${small} --epochs 1 --out epoch)
+# A model's folder is not overwritten.
+file(COPY "${FOLDER}/base/config.json" "${FOLDER}/base/model.safetensors" DESTINATION "${FOLDER}/hf")
+file(SHA256 "${FOLDER}/hf/model.safetensors" before)
+refused("--out is hf, which holds " pretrain ${small} --steps 6 --out hf)
+refused(" and no run of this program: give another --out, or --fresh" finetune ${tuned} --model base --out hf)
+file(SHA256 "${FOLDER}/hf/model.safetensors" behind)
+same("a model in --out" "${before}" "${behind}")
+run(0 printed pretrain ${small} --steps 6 --out hf --fresh)
 
 # With every memory; what is trained is what is evaluated.
 set(words_none)
@@ -123,7 +144,25 @@ run(0 printed evaluate --model base --data articles --articles true)
 if(NOT errors MATCHES " 3 documents")
   message(FATAL_ERROR "--articles finds\n${errors}")
 endif()
+string(REPLACE "--segment;12" "--segment;1" other "${tuned}")
+refused("--segment is 1: --exact predicts all but the first token" finetune ${other} --model base --exact true --batch 1
+        --evaluation-batch 1 --out other)
+refused("--segment is 1: --exact predicts all but the first token" evaluate --model base --data text --exact true
+        --batch 1 --segment 1)
+refused("--batch is 4: --exact reads block behind block" evaluate --model base --data text --exact true --batch 4)
+run(0 printed evaluate --model base --data text --exact true --batch 1)
 
+# One word that is a whole text: its perplexity is no number, and not printed with all digits of the greatest one.
+string(REPEAT "café" 500 word)
+file(WRITE "${FOLDER}/word" "${word}")
+run(0 printed evaluate --model base --data word)
+if(NOT printed MATCHES "\\(1.79769e\\+308 a word\\)")
+  message(FATAL_ERROR "evaluate of one word prints\n${printed}")
+endif()
+run(0 printed perplexity --model base --text word)
+if(NOT printed MATCHES "\\| 1.79769e\\+308 \\|")
+  message(FATAL_ERROR "perplexity of one word prints\n${printed}")
+endif()
 
 set(text_of --data text --valid last --test last)
 refused("--data is missing" finetune --model base --out other)
@@ -150,6 +189,12 @@ run(0 printed generate --model runs/infty --memory none --tokens 2)  # beside so
 refused("base holds a run of pretrain: give another --out" finetune ${tuned} --model runs/none --out base)
 refused("runs/none holds a run of finetune: give another --out" pretrain ${small} --steps 6 --out runs/none)
 refused("--out is --model" finetune ${tuned} --model base --out base)
+# Where results go is looked at before they are computed.
+run(1 printed perplexity --model base --text last --out last)
+same("a table that cannot be written" "${printed}" "")
+if(NOT errors MATCHES "last is no folder and cannot be made")
+  message(FATAL_ERROR "perplexity --out of a file says\n${errors}")
+endif()
 # All windows are looked at before one is read.
 run(1 printed perplexity --model base --text last --contexts 8,17)
 same("a table of windows that cannot be" "${printed}" "")

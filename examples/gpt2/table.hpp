@@ -40,7 +40,7 @@ inline void require_same_settings(const std::filesystem::path& first,
   const Finetuning a = as_now(first, of_first);
   const auto here = support::to_json(a), there = support::to_json(as_now(other, of_other));
   for (const auto& [name, value] : here.items()) {
-    const bool own = name == "seed" || (a.hours > 0 && (name == "steps" || name == "warmup"));
+    const bool own = name == "seed" || (a.hours > 0 && name == "steps");
     infty::require(own || there.at(name) == value, "gpt2",
                    "the seeds of one memory have the same settings: ", first.string(), " has --",
                    name, ' ', value.dump(), ", ", other.string(), " has ", there.at(name).dump());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "../support/gpt2/folder.hpp"
 #include "../support/gpt2/model.hpp"
+#include "../support/interrupt.hpp"
 #include "../support/json.hpp"
 #include "../support/training.hpp"
 #include "settings.hpp"
@@ -182,10 +184,12 @@ class Training {
 };
 
 /// The settings with as many steps as the hours or the epochs make. Hours are made steps by the
-/// speed of the first ones, which are then forgotten.
+/// speed of the first ones, which are then forgotten. Throws infty::ValueError where the rate would
+/// rise longer than that.
 template <class Job>
 Job with_steps(Job s, const Material& material) {
   if (s.hours > 0) {
+    const support::InterruptGuard interrupt;
     Job tried = s;
     tried.steps = support::most_of_all;
     tried.schedule = "constant";
@@ -194,11 +198,15 @@ Job with_steps(Job s, const Material& material) {
     const double seconds = std::min(20., s.hours * 3600 / 20);
     double first = 0;
     const auto measured = [&] { return training.here().seconds - first; };
-    training.run({.stop = [&] { return training.steps() >= least && measured() >= seconds; },
-                  .stepped =
-                      [&](const infty::TrainStep&, const infty::Progress&) {
-                        if (training.steps() == 1) first = training.here().seconds;
-                      }});
+    std::fprintf(stderr, "measuring the speed of the first steps, for %.3g s\n", seconds);
+    const auto stop = [&] {
+      support::stop_if_interrupted(
+          [] { return std::string("stopped measuring the speed of steps; nothing is saved"); });
+      return training.steps() >= least && measured() >= seconds;
+    };
+    training.run({.stop = stop, .stepped = [&](const infty::TrainStep&, const infty::Progress&) {
+                    if (training.steps() == 1) first = training.here().seconds;
+                  }});
     const double each = measured() / static_cast<double>(training.steps() - 1);
     s.steps = std::max<Index>(1, static_cast<Index>(s.hours * 3600 / each));
   } else if (s.epochs > 0) {
@@ -206,7 +214,9 @@ Job with_steps(Job s, const Material& material) {
                                  material.corpus.start)
                              .batches_per_epoch();
   }
-  if (s.hours > 0 || s.epochs > 0) s.warmup = std::min(s.warmup, s.steps / 2);
+  infty::require((s.hours == 0 && s.epochs == 0) || s.schedule == "constant" || s.steps > s.warmup,
+                 "gpt2", s.hours > 0 ? "--hours" : "--epochs", " makes ", s.steps,
+                 " steps: they must be more than --warmup = ", s.warmup);
   support::validate_training("gpt2", s);
   return s;
 }
