@@ -30,6 +30,18 @@ nothing_left()
 go_on("${said}")
 compare()
 
+# A long validation hears it, too: what goes on is in front of its step.
+file(READ "${FOLDER}/text/valid.txt" valid)
+string(REPEAT "${valid}\n" 1000 many)
+file(COPY "${FOLDER}/text/" DESTINATION "${FOLDER}/long")
+file(WRITE "${FOLDER}/long/valid.txt" "${many}")
+clean()
+interrupt(INT 130 "[ $(wc -l 2>/dev/null <parts/log.csv || echo 0) -gt 2 ] && sleep .3" said train ${sizes} --base base
+          --data long --form sticky --epochs 1 --evaluate-every 3 --out parts)
+if(NOT said MATCHES "stopped behind dialogue 2 of 6, saved in parts; to go on: ")
+  message(FATAL_ERROR "SIGINT in a validation: it says\n${said}")
+endif()
+
 set(options compare ${tiny} --scored 1 --answers 1 --seeds 4,5 --forms gpt2,infty)
 function(words out threads)
   keeps_runs(parts)

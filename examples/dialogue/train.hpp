@@ -75,12 +75,20 @@ inline void train_to_end(Training& training, const Corpus& corpus, const TrainOp
   support::ProgressLine line(s.form, training.all_steps(), training.steps(), "dialogue");
   support::RunningMean mean;
   const auto number = [](double value) { return nlohmann::json(value).dump(); };
+  const auto save = [&] { training.save(checkpoint, log.sync()); };
+  const auto stopped_behind = [&](Index dialogue) {
+    return "stopped behind dialogue " + std::to_string(dialogue) + " of " +
+           std::to_string(training.all_steps()) + ", saved in " + options.out.string() +
+           "; to go on: " + options.again;
+  };
   const auto stepped = [&](const infty::TrainStep& step, const infty::Progress& progress) {
     std::string valid;
     if (progress.done() % training.validate_every() == 0) {
-      Score score;
-      add_perplexity(score, training.model(), s, corpus.tokenizer, first_of(corpus.valid, s.scored),
-                     [](Index) {});
+      const auto stop = [&] {
+        support::stop_if_interrupted([&] { return stopped_behind(training.steps() - 1); });
+      };
+      const Score score = score_split("valid", false, training.model(), nullptr, s,
+                                      corpus.tokenizer, corpus.valid, nullptr, nullptr, stop);
       valid = number(std::log(score.perplexity));
     }
     log.append(std::to_string(training.steps()) + ',' + std::to_string(training.epoch()) + ',' +
@@ -91,15 +99,14 @@ inline void train_to_end(Training& training, const Corpus& corpus, const TrainOp
                                                    training.position().seconds}});
     if (options.pause > 0)
       std::this_thread::sleep_for(std::chrono::duration<double>(options.pause));
+    // A validation can be long, and who stops it goes on in front of its step.
+    if ((progress.done() + 1) % training.validate_every() == 0) save();
   };
-  const bool done = training.run({.save = [&] { training.save(checkpoint, log.sync()); },
+  const bool done = training.run({.save = save,
                                   .stop = [] { return support::InterruptGuard::signal() != 0; },
                                   .stepped = stepped});
   if (!done)
-    throw support::Interrupted(support::InterruptGuard::signal(),
-                               "stopped behind dialogue " + std::to_string(training.steps()) +
-                                   " of " + std::to_string(training.all_steps()) + ", saved in " +
-                                   options.out.string() + "; to go on: " + options.again);
+    throw support::Interrupted(support::InterruptGuard::signal(), stopped_behind(training.steps()));
 }
 
 }  // namespace detail
