@@ -43,7 +43,8 @@ struct Options {
 /// Does all runs that are missing, and says of each that failed why; returns how many did. Of
 /// several ranks each does its share, and the first waits for the others, unless one of its own has
 /// failed. Throws support::Interrupted where a signal came.
-std::size_t do_missing(const Settings& s, Index tasks, const Options& options,
+/// @param steps  of each run
+std::size_t do_missing(const Settings& s, Index steps, const Options& options,
                        support::LeaveMark& mark, Results& results) {
   std::vector<Run> all, runs;
   for (const std::string& method : s.methods)
@@ -57,7 +58,7 @@ std::size_t do_missing(const Settings& s, Index tasks, const Options& options,
   }
   if (!runs.empty()) std::fprintf(stderr, "runs to do: %td\n", std::ssize(runs));
   const support::InterruptGuard interrupt;
-  support::ProgressLine line("runs", std::ssize(runs) * tasks, 0, "task");
+  support::ProgressLine line("runs", std::ssize(runs) * steps, 0);
   Index learned = 0;
   std::set<std::string> failed;
   support::do_runs(
@@ -138,7 +139,7 @@ bool compare(const Settings& s, const Options& options) {
     support::write_file(options.out / "settings.json", support::to_json(s).dump(2) + '\n');
   }
   if (!read_first(s, options, mark)) return false;
-  const std::size_t failed = do_missing(s, tasks, options, mark, results);
+  const std::size_t failed = do_missing(s, steps_of(s, first), options, mark, results);
   if (failed == 0) mark.done();
   if (!options.share.first() || (failed > 0 && !options.share.alone()))
     return support::none_failed("lifelong", failed);

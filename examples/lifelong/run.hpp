@@ -88,20 +88,63 @@ inline infty::LearnerConfig learner_config(const Settings& s, const Run& run) {
   return config;
 }
 
+/// Throws support::Interrupted where a signal came.
+inline void stop_if_interrupted() {
+  support::stop_if_interrupted([] { return "stopped"; });
+}
+
+/// Steps of a run: batches that are learned, each task's apart, and before that once all together
+/// where it is noted what is forgotten.
+inline Index steps_of(const Settings& s, const Stream& stream) {
+  const auto batches = [&](Index examples) { return (examples + s.batch - 1) / s.batch; };
+  Index all = 0, steps = 0;
+  for (const auto& task : stream.tasks) {
+    all += std::ssize(task.training);
+    steps += batches(std::ssize(task.training));
+  }
+  return steps + (s.writing == "forgetting" ? batches(all) : 0);
+}
+
+/// What `infty::count_forgetting` asks of a learner, which can be stopped. Calls done(1) behind
+/// each batch.
+template <class Learned, class Done>
+struct Watched {
+  struct Answering {
+    const Learned& model;
+
+    auto answers(std::span<const infty::Example> examples) const {
+      stop_if_interrupted();
+      return model.answers(examples);
+    }
+  };
+
+  infty::Learner<Learned>& learner;
+  const Done& done;
+  Answering model{learner.model};
+
+  void train_on(std::span<const infty::Example> batch) {
+    stop_if_interrupted();
+    learner.train_on(batch);
+    done(1);
+  }
+};
+
 /// How often examples of a stream were forgotten by a model that learns all of them in a drawn
 /// order first, in one pass in which it is asked about all of them ten times. Those that are alike
-/// share what was noted.
-template <class Learned>
+/// share what was noted. Calls done(1) behind each batch.
+/// @throws support::Interrupted where a signal came
+template <class Learned, class Done>
 std::function<double(const infty::Example&)> forgotten_by(const Learned& model,
                                                           const Stream& stream, const Settings& s,
-                                                          const Run& run) {
+                                                          const Run& run, const Done& done) {
   infty::Learner<Learned> learner(infty::clone(model), s.width, learner_config(s, run));
   std::vector<infty::Example> all;
   for (const auto& task : stream.tasks)
     all.insert(all.end(), task.training.begin(), task.training.end());
   infty::Random random(run.seed, 19);
   shuffle(all, random);
-  const auto events = infty::count_forgetting(learner, all, s.batch, 10);
+  Watched<Learned, Done> watched{learner, done};
+  const auto events = infty::count_forgetting(watched, all, s.batch, 10);
   std::map<std::pair<std::vector<Index>, std::vector<Index>>, double> counts;
   for (std::size_t i = 0; i < all.size(); ++i)
     counts[{all[i].tokens, all[i].labels}] += events.counts()[i];
@@ -158,32 +201,35 @@ auto with_method(const Settings& s, const std::string& name, F&& f) {
   return f(infty::Sequential());
 }
 
-/// A method that stops between batches where a signal came.
-template <class M>
+/// A method that stops between batches where a signal came, and calls done(1) behind each.
+template <class M, class Done>
 struct Interruptible : M {
+  const Done& done;
+
   template <class L>
   void learn(L& learner, std::span<const infty::Example> batch) {
-    support::stop_if_interrupted([] { return "stopped"; });
+    stop_if_interrupted();
     M::learn(learner, batch);
+    done(1);
   }
 };
 
-/// Learns the stream with a model and a method, and asks about it. Calls done(1) behind each task.
+/// Learns the stream with a model and a method, and asks about it. Calls done(1) behind each of its
+/// `steps_of`.
 /// @throws support::Interrupted where a signal came
 template <class M, class Learned, class Done>
 Cell learned_by(M made, Learned model, const Stream& stream, const Run& run, const Settings& s,
-                Done&& done) {
+                const Done& done) {
   std::function<double(const infty::Example&)> score;
-  if (s.writing == "forgetting") score = forgotten_by(model, stream, s, run);
+  if (s.writing == "forgetting") score = forgotten_by(model, stream, s, run, done);
   infty::Learner<Learned> learner(std::move(model), s.width, learner_config(s, run));
   learner.score = std::move(score);
   Cell cell{.run = run, .parameters = infty::count_parameters(learner.model)};
   cell.texts = stream.texts;
   for (const auto& task : stream.tasks) cell.tasks.push_back(task.name);
-  Interruptible<M> method{std::move(made)};
+  Interruptible<M, Done> method{std::move(made), done};
   const auto matrix =
-      infty::learn_stream(method, learner, stream.tasks, s.batch, learner.config().seed,
-                          [&](Index, const infty::AccuracyMatrix&) { done(1); });
+      infty::learn_stream(method, learner, stream.tasks, s.batch, learner.config().seed);
   for (Index t = 0; t < matrix.rows(); ++t) cell.matrix.push_back(matrix.row(t));
   cell.accuracy = matrix.mean();
   cell.forgetting = matrix.forgetting();
@@ -201,7 +247,7 @@ Cell learned_by(M made, Learned model, const Stream& stream, const Run& run, con
 /// Does a run with a model of its stream, or with the same behind gates.
 template <class Model, class GatedModel, class Done>
 Cell cell_with(const Run& run, const Stream& stream, const Settings& s,
-               const std::filesystem::path& out, Done&& done) {
+               const std::filesystem::path& out, const Done& done) {
   if (run.method == "anml-er")
     return learned_by(infty::MetaReplay<GatedModel>(s.replay, inner_of(s, run.method)),
                       model_of<GatedModel>(s, stream, run.seed, out), stream, run, s, done);
@@ -212,9 +258,10 @@ Cell cell_with(const Run& run, const Stream& stream, const Settings& s,
 }
 
 /// Does a run, with the encoder of the folder if one has read beforehand. Calls done(1) behind each
-/// task. @throws support::Interrupted where a signal came
+/// of its `steps_of`. @throws support::Interrupted where a signal came
 template <class Done>
-Cell cell_of(const Run& run, const Settings& s, const std::filesystem::path& out, Done&& done) {
+Cell cell_of(const Run& run, const Settings& s, const std::filesystem::path& out,
+             const Done& done) {
   const double start = support::computed();
   const Stream stream = stream_of(s, run.seed, run.order);
   Cell cell = s.candidates > 0
