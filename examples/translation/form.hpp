@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,18 +120,45 @@ struct Score {
   double token = 0, exact = 0;
 };
 
-/// Translates sentences apart from those of the training, and compares with the only right answers.
-/// Of a token, its place counts; too long an answer has its tokens behind the end wrong.
+/// The draws of the sentences that a seed trains on.
+inline infty::Random sentences_of(std::uint64_t seed) { return infty::Random(seed, 1); }
+
+/// Sentences to be translated, and how many of them the training has not.
+struct Questions {
+  std::vector<Pair> pairs;
+  Index unseen = 0;
+};
+
+/// Draws the sentences to be translated: of twice as many those that the training of a seed has
+/// not, or others, too, where a language is so small that they are too few.
+inline Questions questions_of(const Settings& s, const Task& task, std::uint64_t seed) {
+  infty::Random random(0, 2), trained = sentences_of(seed);
+  Questions out{.pairs = task.sample(2 * s.evaluation_sequences, random)};
+  std::set<std::vector<Index>> unseen;
+  for (const Pair& pair : out.pairs) unseen.insert(pair.source);
+  for (Index step = 0; step < s.steps; ++step)
+    for (const Pair& pair : task.sample(s.batch, trained)) unseen.erase(pair.source);
+  const auto end = std::stable_partition(out.pairs.begin(), out.pairs.end(), [&](const Pair& pair) {
+    return unseen.contains(pair.source);
+  });
+  out.unseen = std::min<Index>(end - out.pairs.begin(), s.evaluation_sequences);
+  out.pairs.resize(static_cast<std::size_t>(s.evaluation_sequences));
+  return out;
+}
+
+/// Translates sentences, and compares with the only right answers. Of a token, its place counts;
+/// too long an answer has its tokens behind the end wrong.
 template <class Model>
-Score translate(const Model& model, const Settings& s, const Task& task, Index beam) {
-  infty::Random random(0, 2);
+Score translate(const Model& model, const Settings& s, const Task& task,
+                const std::vector<Pair>& questions, Index beam) {
   infty::BeamSearchConfig search = s.search;
   search.beam = beam;
   search.end = Task::end;
   search.longest = task.longest_target() + 1;
   Index right = 0, asked = 0, whole = 0;
-  for (Index first = 0; first < s.evaluation_sequences; first += s.batch) {
-    const auto pairs = task.sample(std::min(s.batch, s.evaluation_sequences - first), random);
+  for (Index first = 0; first < std::ssize(questions); first += s.batch) {
+    const auto begin = questions.begin() + first;
+    const std::vector<Pair> pairs(begin, begin + std::min(s.batch, std::ssize(questions) - first));
     auto state = model.make_state(std::ssize(pairs));
     infty::Pass<float> pass;
     const auto guard = infty::no_grad();
@@ -146,7 +175,7 @@ Score translate(const Model& model, const Settings& s, const Task& task, Index b
     }
   }
   return {static_cast<double>(right) / static_cast<double>(asked),
-          static_cast<double>(whole) / static_cast<double>(s.evaluation_sequences)};
+          static_cast<double>(whole) / static_cast<double>(questions.size())};
 }
 
 }  // namespace translation

@@ -3,11 +3,11 @@
 // Encoder-decoders on a made translation task whose right answer is known: a plain transformer, the
 // Memory Transformer's three forms, MemSizer's and Memformer's, of one model with other parts.
 //
-// Every form is trained with every seed, then translates sentences that it has not been trained on,
-// by the likeliest token and by beam search. What is reported is the share of right tokens and of
-// right sentences, mean and standard deviation over the seeds. Runs go side by side, each in a
-// process of its own; what is finished is in a file, and what is not has a checkpoint: the same
-// command goes on wherever it was stopped.
+// Every form is trained with every seed, then translates sentences that it has not been trained on
+// (of a language of few, others, too), by the likeliest token and by beam search. What is reported
+// is the share of right tokens and of right sentences, mean and standard deviation over the seeds.
+// Runs go side by side, each in a process of its own; what is finished is in a file, and what is
+// not has a checkpoint: the same command goes on wherever it was stopped.
 
 #include <cstdio>
 #include <filesystem>

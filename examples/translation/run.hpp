@@ -23,7 +23,8 @@ struct Run {
   std::string form;
   std::uint64_t seed = 0;
   Index parameters = 0;
-  double loss = 0;  ///< mean over the last tenth of the steps, in nats a token
+  double loss = 0;   ///< mean over the last tenth of the steps, in nats a token
+  Index unseen = 0;  ///< sentences that are translated and were not in the training
   Score greedy, beam;
   double seconds = 0;
 
@@ -36,6 +37,7 @@ void each_field(Run& run, See&& see) {
   see("seed", run.seed);
   see("parameters", run.parameters);
   see("loss", run.loss);
+  see("unseen", run.unseen);
   see("greedy_token", run.greedy.token);
   see("greedy_exact", run.greedy.exact);
   see("beam_token", run.beam.token);
@@ -57,7 +59,7 @@ Run train(const Settings& s, const std::string& form, std::uint64_t seed,
                                           .max_norm = s.clip,
                                           .save_every = saving.every,
                                           .save_minutes = saving.minutes});
-    infty::Random sentences(seed, 1);
+    infty::Random sentences = sentences_of(seed);
     support::Behind behind;
     trainer.keep("sentences", sentences);
     support::keep(trainer, behind, path);
@@ -86,12 +88,14 @@ Run train(const Settings& s, const std::string& form, std::uint64_t seed,
                done(1);
              }});
     if (!ended) throw support::Interrupted(support::InterruptGuard::signal(), "stopped");
+    const Questions questions = questions_of(s, task, seed);
     Run run{.form = form,
             .seed = seed,
             .parameters = infty::count_parameters(model),
             .loss = behind.loss,
-            .greedy = translate(model, s, task, 1),
-            .beam = translate(model, s, task, s.search.beam)};
+            .unseen = questions.unseen,
+            .greedy = translate(model, s, task, questions.pairs, 1),
+            .beam = translate(model, s, task, questions.pairs, s.search.beam)};
     run.seconds = behind.seconds + passed();
     return run;
   });

@@ -29,7 +29,7 @@ list(GET lines 0 names)
 if(NOT count EQUAL 13)
   message(FATAL_ERROR "runs.csv has ${count} lines")
 endif()
-same("runs.csv" "${names}" "form,seed,parameters,loss,greedy_token,greedy_exact,beam_token,beam_exact,seconds")
+same("runs.csv" "${names}" "form,seed,parameters,loss,unseen,greedy_token,greedy_exact,beam_token,beam_exact,seconds")
 run(0 again ${tiny} --out whole)
 same("the table" "${whole}" "${again}")
 
@@ -37,6 +37,24 @@ same("the table" "${whole}" "${again}")
 run(0 learned --nouns 2 --adjectives 1 --verbs 1 --clauses 1 --modifiers 0 --width 32 --layers 1 --heads 2
     --feed-forward 32 --token-count 2 --slots 4 --self-slots 4 --batch 16 --steps 250 --warmup 25 --seeds 1
     --rate 5e-3 --evaluation-sequences 32 --beam 2 --out learned --floor .9)
+# What is translated has not been in the training, but of a language whose 16 sentences all were.
+file(STRINGS "${FOLDER}/learned/runs.csv" lines)
+foreach(line IN LISTS lines)
+  if(NOT line MATCHES "^form," AND NOT line MATCHES "^[a-z-]+,1,[0-9]+,[0-9.e+-]+,0,")
+    message(FATAL_ERROR "of a language of 16 sentences some are said to be new: ${line}")
+  endif()
+endforeach()
+# Of 72 sentences a third or so are trained on.
+string(REGEX REPLACE "--(clauses);2;--modifiers;1" "--clauses;1;--modifiers;0" short "${tiny}")
+string(REPLACE "--batch;3" "--batch;8" short "${short}")
+string(REPLACE "--evaluation-sequences;7" "--evaluation-sequences;20" short "${short}")
+run(0 ignored ${short} --forms plain --out short)
+file(STRINGS "${FOLDER}/short/runs.csv" lines REGEX "^plain")
+foreach(line IN LISTS lines)
+  if(NOT line MATCHES "^plain,[45],[0-9]+,[0-9.e+-]+,20,")
+    message(FATAL_ERROR "not all of 20 sentences are new: ${line}")
+  endif()
+endforeach()
 refused("--floor is 1" ${tiny} --out whole --floor 1)
 
 refused("holds a comparison with --clip 1.0, not 2.0" ${tiny} --out whole --clip 2)
