@@ -198,6 +198,20 @@ void study_basis(const Options& options) {
                 point.error);
 }
 
+/// Throws CLI::ParseError for options that would say nothing.
+void require_used(const CLI::App& app, const Options& options) {
+  if (!options.text && !options.sorting)
+    throw CLI::ValidationError("--no-text and --no-sorting leave nothing to do: leave one out");
+  if (options.model.empty()) return;
+  std::vector<std::string> unused{"--memory", "--steps"};
+  if (!options.sorting) unused.insert(unused.end(), {"--fresh", "--save-every", "--save-minutes"});
+  for (const std::string& name : unused)
+    if (app.get_option(name)->count() > 0)
+      throw CLI::ValidationError(name + " is of a training, and with --model" +
+                                 (options.sorting ? "" : " and --no-sorting") +
+                                 " there is none: leave one out");
+}
+
 /// Reads the command line; a number if the program is to end with it.
 std::optional<int> parse(int argc, char** argv, Options& options) {
   CLI::App app("Figures of what a model does with its long-term memory.", "memory_study");
@@ -259,7 +273,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   add_option(app, "--seed", options.basis.seed, "of the sorting models")->capture_default_str();
   add_option(app, "--threads", options.threads, "results do not depend on it",
              {1, support::most_at_once});
-  return support::parse(app, argc, argv);
+  return support::parse(app, argc, argv, [&] { require_used(app, options); });
 }
 
 void run(const Options& options) {
