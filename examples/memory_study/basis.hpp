@@ -128,6 +128,12 @@ inline void validate(const BasisSettings& s) {
   for (const Index basis : s.basis)
     infty::require(basis % widths == 0, "memory_study", "--basis has ", basis,
                    ": each must be a multiple of ", widths, ", the number of widths");
+  // The first segment fills the short-term memory, the second moves it on, the third is read with
+  // it.
+  const Index least = 2 * s.segment + 1;
+  infty::require(s.task.length >= least, "memory_study", "--sorting-length is ", s.task.length,
+                 ": of so few symbols nothing comes to the long-term memory, of ", least,
+                 " it does");
 }
 
 /// Bytes that the largest of the models needs, in training and for the sequences that it is tried

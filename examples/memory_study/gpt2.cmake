@@ -126,6 +126,9 @@ file(WRITE "${FOLDER}/talk.csv" "${dialogues}")
 unchanged("--dialogues is talk.csv: it must be a NAME.txt" --model talk-infty --out again --dialogues talk.csv
           --no-sorting)
 unchanged("line 1: turns without a `Document:`" --model talk-infty --out again --dialogues text.txt --no-sorting)
+unchanged("--predict is 0: the long-term memory is empty there, so that it must be 16 at least" --model text-infty
+          --out again ${read} --predict 0)
+unchanged("--predict is 0: the long-term memory is empty there" --model talk-infty --out again ${talk} --predict 0)
 unchanged("--dialogues goes with a --model that is a GPT-2's folder" --out again ${talk})
 set(options --model text-infty --out again ${read})
 set(name text-infty/memory_config.json)

@@ -96,6 +96,14 @@ lm::Settings small_settings(const Options& options) {
   return s;
 }
 
+/// Throws infty::ValueError for what is known to be impossible before a model is trained.
+void require_possible(const Options& options) {
+  const lm::Settings s = small_settings(options);
+  if (!support::is_infty(s.memory)) return;
+  // What leaves the short-term memory with one segment is there for the next one.
+  require_remembered(options, s.memory_length - lm::compressed_length(s) + s.segment);
+}
+
 /// The folder with the trained model: the one that is given, or a new one.
 std::filesystem::path train_if_none(const Options& options) {
   if (!options.model.empty()) return options.model;
@@ -282,6 +290,7 @@ void run(const Options& options) {
   if (options.sorting) validate(options.basis);
   infty::require(options.dialogues.empty() || is_gpt2(options.model), "memory_study",
                  "--dialogues goes with a --model that is a GPT-2's folder");
+  if (options.text && options.model.empty()) require_possible(options);
   const auto lock = support::Lock::folder(options.out);
   lock.remove_unfinished({"attention.csv", "attention.gp", "space.csv", "space.gp", "basis.csv",
                           "basis.gp", "page.html", "retrieved.csv", "retrieved.gp", "looked.csv",

@@ -16,9 +16,17 @@ namespace memory_study {
 
 using support::html_escaped;
 
-/// The prediction whose probability the long-term memory raises most.
+/// The first prediction that was made with something in the long-term memory, which must be there.
+inline Index first_remembered(const Reading& reading) {
+  auto segment = reading.segments.begin();
+  while (segment->cells.front().size() == 0) ++segment;
+  return segment->first;
+}
+
+/// The prediction whose probability the long-term memory raises most, where there is something in
+/// it.
 inline Index best_remembered(const Reading& reading) {
-  Index best = 0;
+  Index best = first_remembered(reading);
   float most = -std::numeric_limits<float>::infinity();
   for (const SegmentRead& segment : reading.segments) {
     if (segment.cells.front().size() == 0) continue;
@@ -35,6 +43,7 @@ inline Index best_remembered(const Reading& reading) {
 
 /// A page with the text that was read when a word was predicted: what the long-term memory held is
 /// shaded by the attention to it, of each layer and of all of them.
+/// @param input  one behind which it was predicted, with something in the long-term memory
 inline std::string attention_page(const Reading& reading, const TokenTexts& texts, Index input) {
   const SegmentRead& segment = reading.segment_of(input);
   const Index query = input - segment.first, written = segment.cells.front().size();

@@ -143,5 +143,19 @@ run(0 ignored --data text --out first --steps 4 --words 300 --documents 1 --no-s
 refused("again/checkpoint.safetensors: No such file" --model again --no-sorting)
 refused("--predict is 300: the text has 300 tokens" --model first/model --out again --words 300
         --predict 300 --no-sorting)
+refused("--predict is 0: the long-term memory is empty there, so that it must be 64 at least"
+        --model first/model --out again --words 300 --predict 0 --no-sorting)
+refused("it must be 64 at least" --model first/model --out again --words 300 --predict 63 --no-sorting)
+run(0 ignored --model first/model --out again --words 300 --documents 1 --predict 64 --no-sorting)
+# Of a model that is to be trained it is known before.
+refused("it must be 64 at least" --data text --out unmade --predict 63)
+if(EXISTS "${FOLDER}/unmade")
+  message(FATAL_ERROR "what was refused has written")
+endif()
+# The shortest of which something comes to the sorting models' memory.
+run(0 printed --out sorting --no-text --basis 2 --sorting-steps 1 --sorting-length 65)
+if(NOT printed MATCHES "\n +2 +[01][.][0-9]+ +[0-9]+[.][0-9]+\n" OR printed MATCHES " 0[.]000\n")
+  message(FATAL_ERROR "of 65 symbols it prints\n${printed}")
+endif()
 refused("none of them comes to the long-term memory" --model first/model --out again --words 40
         --no-sorting)

@@ -191,6 +191,15 @@ struct LongTermReadings {
   double tau;
 };
 
+/// Throws infty::ValueError for a page of a word that was read with nothing in the long-term
+/// memory.
+/// @param least  the first word for which there is something
+inline void require_remembered(const Options& options, Index least) {
+  infty::require(options.predict < 0 || options.predict >= least, "memory_study", "--predict is ",
+                 options.predict, ": the long-term memory is empty there, so that it must be ",
+                 least, " at least");
+}
+
 /// Draws where queries look, how much of the memory words have, and the page of one word.
 inline void draw_long_term(const Options& options, const LongTermReadings& readings,
                            const TokenTexts& texts) {
@@ -201,6 +210,10 @@ inline void draw_long_term(const Options& options, const LongTermReadings& readi
   infty::require(written > 0, "memory_study", "the longest document has ",
                  first.passage.targets.size(),
                  " tokens: none of them comes to the long-term memory");
+  infty::require(options.predict < std::ssize(first.passage.targets), "memory_study",
+                 "--predict is ", options.predict, ": the text has ", first.passage.targets.size(),
+                 " tokens");
+  require_remembered(options, first_remembered(first));
 
   const auto three = three_layers(std::ssize(first.blocks));
   std::vector<std::size_t> layers;
@@ -232,9 +245,6 @@ inline void draw_long_term(const Options& options, const LongTermReadings& readi
     write_figure(options, "space", space_csv(spaces), space_figure(spaces, words));
   }
 
-  infty::require(options.predict < std::ssize(first.passage.targets), "memory_study",
-                 "--predict is ", options.predict, ": the text has ", first.passage.targets.size(),
-                 " tokens");
   const Index input = options.predict >= 0 ? options.predict : best_remembered(first);
   support::write_file(options.out / "page.html", attention_page(first, texts, input));
 }

@@ -96,6 +96,7 @@ TEST_CASE("read_passage: token types go along, and a threshold clears cells") {
   CHECK(found.segments[2].cells[0].end(2) == Approx(.5));
   CHECK(found.segments[3].cells[0].end(1) == 1);
   CHECK(found.segment_of(7).first == 6);
+  CHECK(memory_study::first_remembered(found) == 3);
 }
 
 TEST_CASE("looked_at and answers_of: what turns attend to, by hand") {
