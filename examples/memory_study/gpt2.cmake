@@ -80,6 +80,21 @@ run(0 ignored --model text-compressive --out compressive ${read})
 has(compressive/compressed_weights_words.csv "layer,place,word,value\n1,0,0,")
 refused("holds a GPT-2 (memory none) whose layers show nothing" --model text-none --out none ${read})
 
+# A character of which no token is the whole is shown as bytes that are none, and files are UTF-8.
+list(TRANSFORM letters REPLACE "^j$" "Ã" OUTPUT_VARIABLE bytes)
+list(TRANSFORM bytes REPLACE "^k$" "©")
+tiny(text-bytes infty ${bytes} . "<|endoftext|>")
+string(REPLACE "fat" "fét" accents "${text}")
+file(WRITE "${FOLDER}/accents.txt" "${accents}")
+run(0 printed --model text-bytes --out bytes --data accents.txt --words 150 --no-sorting)
+has(bytes/page.html "f.*�.*�.*t")
+foreach(name page.html space.gp memory_share_words.gp)
+  execute_process(COMMAND iconv -f UTF-8 -t UTF-8 "${FOLDER}/bytes/${name}" RESULT_VARIABLE status OUTPUT_QUIET)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${name} is no UTF-8")
+  endif()
+endforeach()
+
 # Dialogues about documents: the marks stand behind 17 tokens of the encoding. The first one's document has two
 # tokens less than three chunks, with its marks.
 set(few Ġ a e i o t n s h r d l c m f g p)

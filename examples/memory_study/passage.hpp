@@ -5,9 +5,11 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <infty/core/config.hpp>
+#include <infty/core/utf8.hpp>
 #include <infty/data/batch_stream.hpp>
 #include <infty/data/dialogue.hpp>
 #include <infty/data/vocabulary.hpp>
@@ -18,16 +20,34 @@ using infty::Index;
 using infty::Piece;
 using infty::TokenId;
 
+/// A text with U+FFFD in the place of each byte that is no UTF-8.
+inline std::string as_utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = infty::detail::utf8_sequence(text);
+    if (length > 0)
+      out += text.substr(0, length);
+    else
+      infty::detail::append_utf8(out, 0xFFFD);
+    text.remove_prefix(std::max<std::size_t>(1, length));
+  }
+  return out;
+}
+
 /// How tokens are written on pages and in labels.
 struct TokenTexts {
+  /// To bytes, of whole characters or not.
   std::function<std::string(std::span<const TokenId>)> decode;
   std::string name = "token";  ///< what one is called
   bool spaced = false;         ///< whether they are words, with spaces between them
 
-  /// A token as text.
+  /// Tokens as UTF-8. A token may be a part of a character: such bytes cannot be shown alone.
+  std::string of(std::span<const TokenId> ids) const { return as_utf8(decode(ids)); }
+
+  /// A token as UTF-8.
   std::string of(Index id) const {
     const auto token = static_cast<TokenId>(id);
-    return decode(std::span(&token, 1));
+    return of(std::span(&token, 1));
   }
 };
 
@@ -93,7 +113,7 @@ inline std::string phrase_text(const TokenTexts& texts, const std::vector<Index>
   std::vector<TokenId> tokens;
   for (Index i = first; i < first + count; ++i)
     tokens.push_back(static_cast<TokenId>(ids[static_cast<std::size_t>(i)]));
-  return squeezed(texts.decode(tokens));
+  return squeezed(texts.of(tokens));
 }
 
 }  // namespace memory_study

@@ -99,6 +99,13 @@ TEST_CASE("read_passage: token types go along, and a threshold clears cells") {
   CHECK(memory_study::first_remembered(found) == 3);
 }
 
+TEST_CASE("as_utf8: bytes of no character are shown as such") {
+  CHECK(memory_study::as_utf8("a\xC3\xA9") == "a\xC3\xA9");
+  CHECK(memory_study::as_utf8("\xC3") == "\xEF\xBF\xBD");
+  CHECK(memory_study::as_utf8("\xA9\xE2\x82z") == "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDz");
+  CHECK(memory_study::as_utf8("").empty());
+}
+
 TEST_CASE("looked_at and answers_of: what turns attend to, by hand") {
   const auto of = small_dialogue(4);
   const FakeModel model;
