@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include <type_traits>
 #include <vector>
 
 #include <infty/autograd/shape.hpp>
 #include <infty/memory/memory_tokens.hpp>
+#include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/nn/causal_attention.hpp>
 #include <infty/testing/memory_invariants.hpp>
@@ -30,6 +32,29 @@ struct Mixer : infty::MemoryTokens<infty::ShortTermMemory<double>> {
   Mixer(Config config, infty::AttentionSizes sizes, infty::Random random)
       : MemoryTokens(infty::ShortTermMemory<double>({.capacity = 5}, sizes, random), config,
                      sizes.model_dim, random.split(1)) {}
+};
+
+/// Gives the answers that are wanted, which are its input.
+struct Sparing {
+  using Scalar = double;
+  using BackendType = infty::EigenBackend;
+  template <class Visitor>
+  void visit(Visitor&&) {}
+  Variable<double> forward(const Variable<double>& x, Pass<double>& pass) const {
+    return narrow(x, pass.answer_before ? 0 : pass.before, x.dim(1));
+  }
+};
+
+/// Wants to be asked for all answers, and gives them: its input.
+struct Whole {
+  using Scalar = double;
+  using BackendType = infty::EigenBackend;
+  template <class Visitor>
+  void visit(Visitor&&) {}
+  Variable<double> forward(const Variable<double>& x, Pass<double>& pass) const {
+    CHECK(pass.first == 0);
+    return narrow(x, 0, x.dim(1));
+  }
 };
 
 /// The numbers of x that a change of place i of the input changes, by places.
@@ -99,6 +124,45 @@ TEST_CASE("MemoryTokens: keeps what every mixer keeps, whatever its tokens see")
   infty::testing::require_mixer<Mixer>({.tokens = m}, folder / "state");
   infty::testing::require_mixer<Mixer>({.tokens = m, .behind = true, .read_past = true},
                                        folder / "state");
+}
+
+TEST_CASE("memory tokens: around each other, whoever leaves out answers that nobody wants") {
+  using namespace memory_tokens;
+  infty::Random random(infty::tests::seed);
+  const Variable<double> x(infty::tests::uniform_tensor<double>({2, 3, d}, random));
+  const auto check = [&](const auto& layer) {
+    for (const bool traced : {false, true}) {
+      CAPTURE(traced);
+      auto state = layer.make_state(2);
+      Pass<double> pass{.first = 1, .traced = traced};
+      const auto y = infty::run_layer(layer, state, x, pass);
+      CHECK(y.value().to_vector() == x.value().to_vector());
+      CHECK(pass.first == 1);
+    }
+  };
+  const auto around = [&](const auto& inner) {
+    using Inner = std::remove_cvref_t<decltype(inner)>;
+    for (const bool behind : {false, true}) {
+      CAPTURE(behind);
+      const infty::MemoryTokens<Inner> tokens(inner, {.tokens = m, .behind = behind}, d, random);
+      const infty::RecurrentTokens<Inner> recurrent(inner, {.tokens = m, .behind = behind}, d,
+                                                    random);
+      check(tokens);
+      check(recurrent);
+      if (behind) continue;  // which is another rule than that of those in front alone
+      check(infty::MemoryTokens<infty::MemoryTokens<Inner>>(tokens, {.tokens = m}, d, random));
+      const infty::MemoryTokensConfig same;  // rules
+      check(infty::RecurrentTokens<infty::MemoryTokens<Inner>>(tokens,
+                                                               {.tokens = m,
+                                                                .behind = false,
+                                                                .both_ways = same.both_ways,
+                                                                .read_past = same.read_past,
+                                                                .held = same.held},
+                                                               d, random));
+    }
+  };
+  around(Sparing{});
+  around(Whole{});
 }
 
 TEST_CASE("memory tokens: who sees whom") {

@@ -193,6 +193,24 @@ TEST_CASE("UniformMemory: however what waits is read, the stream is the same sta
   infty::testing::require_invariants(memory, stream, through, 1e-12);
 }
 
+TEST_CASE(
+    "UniformMemory: what one layer has read of a state changes nothing of what another does") {
+  using namespace uniform;
+  using M = UniformOf<>;
+  auto config = small<M>();
+  const M one(config, Random(1));
+  config.ridge = 10;
+  config.samples = 64;
+  const M other(config, Random(1));
+  Random random(7);
+  const auto queries = infty::tests::uniform_variable<double>({4, 3, 4}, random);
+  const auto state = four_rows(one);
+  auto read = state, read_by_both = state;
+  const auto wanted = other.read(read, queries).value().to_vector();
+  one.read(read_by_both, queries);
+  CHECK(other.read(read_by_both, queries).value().to_vector() == wanted);
+}
+
 TEST_CASE("UniformMemory: a pass is shown the signal's densities, whatever is attended to") {
   using namespace uniform;
   using M = UniformOf<>;

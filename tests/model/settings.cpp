@@ -249,8 +249,8 @@ std::string page() {
 
 TEMPLATE_TEST_CASE("settings: every field of a configuration is described, once", "",
                    infty::TransformerConfig, infty::LongTermConfig, infty::ShortTermConfig,
-                   infty::CompressiveConfig, infty::CompressiveCausalConfig, infty::LaMemoConfig,
-                   infty::AdamConfig, infty::TrainerConfig, infty::Sampling,
+                   infty::InftyConfig, infty::CompressiveConfig, infty::CompressiveCausalConfig,
+                   infty::LaMemoConfig, infty::AdamConfig, infty::TrainerConfig, infty::Sampling,
                    infty::BeamSearchConfig, infty::MemSizerConfig, infty::MemSizerLayerConfig,
                    infty::ProductKeyConfig, infty::MemorizingConfig, infty::TitansConfig,
                    infty::EngramConfig, infty::LinearAttentionConfig, infty::DeltaNetConfig,
@@ -273,7 +273,7 @@ TEST_CASE("settings: what is there of a memory and a long-term memory") {
   CHECK(infty::settings_json(config).find("\"tau\":0.25") != std::string::npos);
   config.memory.reset();
   CHECK(infty::settings_json(config) ==
-        R"({"attention":{"capacity":1024,"stride":0},"memory":null})");
+        R"({"attention":{"capacity":1024,"stride":0},"memory":null,"normed":true})");
 }
 
 TEST_CASE("settings: what is no number in JSON is a text there") {

@@ -133,7 +133,7 @@ std::vector<Hypothesis> plain(const Language& language, const BeamSearchConfig& 
         alive.push_back(way);
       }
     }
-    if (length == c.longest && ended.size() < beam)
+    if (length == c.longest)
       for (const Way& way : alive) ended.push_back(way.hypothesis);
   }
   std::stable_sort(ended.begin(), ended.end(),
@@ -181,6 +181,21 @@ TEST_CASE("beam_search: is the search that it says it is, also among equals and 
       }
       if (!some_never) CHECK(fewer == 0);
     }
+}
+
+TEST_CASE("beam_search: what is held at the greatest length counts, however many have ended") {
+  using namespace beam_search_test;
+  const auto next = [](Read&, const std::vector<Index>& read) {
+    std::vector<double> all;
+    for (std::size_t i = 0; i < read.size(); ++i)
+      for (const double p : {.9, .1}) all.push_back(std::log(p));
+    return infty::Tensor<double>::from({std::ssize(read), 2}, all);
+  };
+  const BeamSearchConfig config{.beam = 2, .alpha = 0, .end = 1, .longest = 2};
+  const auto found = beam_search(Read{{1}}, {0}, next, config);
+  CHECK(found[0][0].tokens == std::vector<Index>{0, 0});
+  CHECK_FALSE(found[0][0].ended);
+  CHECK(found[0][0].log_probability == Approx(2 * std::log(.9)));
 }
 
 TEST_CASE("beam_search: one beam takes the likeliest token, the first of equals") {

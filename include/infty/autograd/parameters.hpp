@@ -98,7 +98,9 @@ Index count_parameters(const L& layer) {
 /// them again: whether operations recorded from now on compute gradients of them, as PyTorch's
 /// `requires_grad_`; what gradients frozen ones have is forgotten. A backward pass through what was
 /// recorded before, with those that it changes, is refused. An optimiser that is made then keeps no
-/// moments of them, and leaves them as they are. Returns how many parameters these are.
+/// moments of them, and leaves them as they are. Returns how many parameters these are. What never
+/// was to be trained, such as a batch norm's statistics, drawn features or fixed keys, is among
+/// them: who thaws names what is to be trained, or freezes these again.
 ///
 ///     set_requires_grad(model, false);                    // all are frozen,
 ///     set_requires_grad(model, true, ".mixer.memory.");   // but those of the memories

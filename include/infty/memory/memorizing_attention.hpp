@@ -53,8 +53,8 @@ struct MemorizingState {
 /// capacity: a larger one remembers on, a smaller one sees the latest.
 ///
 /// A pass that is traced is shown "query", "local" (V_c) and "retrieved" (V_m), [B, L, H, D], and
-/// where something is remembered "retrieved_distances", [B, L, H, k]: how many places in front of
-/// its query each entry stands that was found, 0 for none.
+/// where something is remembered "retrieved_distances", [B, L, H, k], or of fewer where no row has
+/// k yet: how many places in front of its query each entry stands that was found, 0 for none.
 ///
 /// Keys and values that are remembered are kept as `Stored`: T, or `BFloat16`, which takes half of
 /// the bytes of a float. Nothing else is rounded.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
@@ -67,7 +68,8 @@ Variable<T, B> run_with_tokens(const char* op, const Inner& inner, StateOf<Inner
   const Index m = tokens.dim(1);
   const TokenRules old_rules = std::exchange(pass.tokens, rules);
   const bool old_answer = std::exchange(pass.answer, answer);
-  const bool old_answer_before = std::exchange(pass.answer_before, answer_before);
+  const bool outer = pass.answer_before && pass.before > 0;  // whether those in front are wanted
+  const bool old_answer_before = std::exchange(pass.answer_before, answer_before || outer);
   pass.before += m;
   if (behind) pass.behind += m;
   const Variable<T, B> front = concat(tokens, x);
@@ -166,7 +168,7 @@ class MemoryTokens {
       // What is in front may have been left out, if nobody looks.
       const Index all = y.dim(1), end = config_.behind ? all - m : all;
       detail::show_tokens(y, m, config_.behind, pass);
-      answer = narrow(y, end - x.dim(1), end);
+      answer = narrow(y, (std::max<Index>)(0, end - x.dim(1)), end);
     }
     state = std::move(next);
     return answer;

@@ -129,7 +129,7 @@ class RecurrentTokens {
     next.tokens = cut(front ? narrow(y, 0, m) : narrow(y, end, all), next.segments);
     state = std::move(next);
     // What is in front may have been left out.
-    return pass.answer ? narrow(y, end - x.dim(1), end) : V();
+    return pass.answer ? narrow(y, (std::max<Index>)(0, end - x.dim(1)), end) : V();
   }
 
  private:

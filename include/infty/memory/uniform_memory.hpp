@@ -232,9 +232,10 @@ class UniformMemory {
     if (config_.gate) waiting = gate(waiting, signal.gate_weight, signal.gate_bias);
     signals.coefficients = write_coefficients(
         signal.ridge(),
-        WrittenSignal<T, Backend>{state.signal.coefficients, signals.written, signals.writes,
-                                  signals.last, signals.largest,
-                                  &carried.of(state.signal.coefficients, std::move(shares))},
+        WrittenSignal<T, Backend>{
+            state.signal.coefficients, signals.written, signals.writes, signals.last,
+            signals.largest,
+            &carried.of(state.signal.coefficients, std::move(shares), signal.ridge().identity())},
         waiting, counts, Tensor<T, Backend>());
     for (std::size_t row = 0; row < counts.size(); ++row) signals.written[row] += counts[row];
     return signals;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -18,12 +19,15 @@ namespace detail {
 template <class T, class B>
 struct CarriedSignal {
   Snapshot<T, B> coefficients;
-  std::vector<double> shares;  ///< of each row; 0 where nothing is carried
-  Tensor<T, B> value;          ///< A B, [batch, N, d]
+  std::vector<double> shares;            ///< of each row; 0 where nothing is carried
+  std::shared_ptr<const void> matrices;  ///< whose: `RidgeCache::identity`
+  Tensor<T, B> value;                    ///< A B, [batch, N, d]
 
   /// Keeps the value if it is of these, else nothing.
-  Tensor<T, B>& of(const Variable<T, B>& now, std::vector<double> all) {
-    if (!coefficients.holds(now) || shares != all) *this = {Snapshot(now), std::move(all), {}};
+  Tensor<T, B>& of(const Variable<T, B>& now, std::vector<double> all,
+                   std::shared_ptr<const void> by) {
+    if (!coefficients.holds(now) || shares != all || matrices != by)
+      *this = {Snapshot(now), std::move(all), std::move(by), {}};
     return value;
   }
 };

@@ -131,6 +131,7 @@ template <class Attention, class Memory, class See>
 void describe(WithMemoryConfig<Attention, Memory>& c, See&& see) {
   see("attention", c.attention, "the attention, or memory in front");
   see("memory", c.memory, "the memory beside it, if there is one");
+  see("normed", c.normed, "the memory takes in what the norm in front makes of vectors");
 }
 
 /// The settings of a compressive memory.

@@ -120,7 +120,7 @@ class Beam {
     alive_ = std::move(next);
     const bool over = std::ssize(finished_) >= beam;
     const bool longest = !alive_.empty() && std::ssize(alive_[0].tokens) >= config_->longest;
-    if (!over && longest)
+    if (longest)
       for (Hypothesis& hypothesis : alive_) finish(std::move(hypothesis), false);
     if (over || longest) {
       parents.resize(parents.size() - alive_.size());
@@ -198,10 +198,10 @@ Tensor<T, B> log_probabilities(const Tensor<T, B>& scores) {
 /// beginnings of each and going on with their likeliest tokens. An end counts where it is among the
 /// `beam` likeliest ways to go on; a row is done when `beam` sequences have ended, or at the
 /// greatest length, where those that are held are taken as they are, or when no token has a
-/// probability. So one beam is `argmax` token by token, and a beam as large as the number of all
-/// beginnings finds the best sequence that there is. Of equals the one of the better beginning,
-/// then of the lower token, comes first. Rows do not depend on each other but for the rounding of
-/// `next`.
+/// probability. So one beam is `argmax` token by token, but where rounding makes two logarithms
+/// equal, and a beam as large as the number of all beginnings that go on finds the best sequence
+/// that there is. Of equals the one of the better beginning, then of the lower token, comes first.
+/// Rows do not depend on each other but for the rounding of `next`.
 /// @param state  what has been read until now; it stays as it is
 /// @param first  the token that every row begins with, one a row
 /// @param next   next(State&, const std::vector<Index>& tokens) reads a token a row, moves the

@@ -154,10 +154,18 @@ StateOf<L> make_state(const L& layer, Index batch, Index first_row = 0) {
 }
 
 /// What any layer makes of x [B, L, d] behind its state, which moves on. With a norm, x is normed
-/// first, or by the layer itself if it `HoldsInputs`.
+/// first, or by the layer itself if it `HoldsInputs`. One that does not say `answers_first` gives
+/// all answers, whatever it holds: `pass.first` is 0 within it.
 template <class L, class T, class B>
 Variable<T, B> run_layer(const L& layer, StateOf<L>& state, const Variable<T, B>& x,
                          const InputNorm<T, B>& norm, Pass<T, B>& pass) {
+  if constexpr (!answers_first<L>)
+    if (pass.first != 0) {
+      const Index first = std::exchange(pass.first, 0);
+      auto y = run_layer(layer, state, x, norm, pass);
+      pass.first = first;
+      return y;
+    }
   if constexpr (HoldsInputs<L, T, B>)
     return layer.forward(state, x, norm, pass);
   else if constexpr (remembers<L>)

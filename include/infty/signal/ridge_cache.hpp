@@ -126,6 +126,9 @@ class RidgeCache {
   /// Bytes of these.
   std::size_t bytes() const { return kept().first.bytes() + kept().next.bytes(); }
 
+  /// What tells its matrices from those of other caches; copies share it.
+  std::shared_ptr<const void> identity() const { return kept_; }
+
  private:
   using Key = std::pair<Index, double>;  ///< length and tau
   struct First {
