@@ -13,12 +13,16 @@
 
 #include <infty/core/float_bits.hpp>
 #include <infty/core/number.hpp>
+#include <infty/core/tensor.hpp>
 #include <infty/io/fingerprint.hpp>
 #include <infty/io/safetensors.hpp>
 #include <infty/lifelong/episodic_config.hpp>
 #include <infty/lifelong/example.hpp>
 
 namespace infty::detail {
+
+inline constexpr const char* no_length =
+    " has a length of which twice the square is no number here";
 
 /// The first of n keys (n, D) of which twice the square of the length is no number in T, so that a
 /// search could not say how far it is; n if there is none.
@@ -30,6 +34,14 @@ Index first_too_long(const T* keys, Index n, Index D) {
     if (!math::is_finite(square)) return i;
   }
   return n;
+}
+
+/// @throws infty::NonFiniteError that names `op` for a row of x [n, D] that is too long
+template <class T, class B>
+void require_lengths(const char* op, const char* what, const Tensor<T, B>& x) {
+  const Index n = x.rank() == 2 ? x.dim(0) : 0;
+  const Index too_long = first_too_long(x.to_vector().data(), n, n > 0 ? x.dim(1) : 0);
+  require<NonFiniteError>(too_long == n, op, what, ' ', too_long, no_length);
 }
 
 /// What an `EpisodicMemory` saves: a safetensors file that says what it is and carries a checksum.
@@ -129,8 +141,7 @@ struct EpisodicFile {
     for (const Example& e : out.examples)
       require<IoError>(!e.tokens.empty(), op, where, ": an example has no tokens");
     const Index too_long = first_too_long(out.keys.data(), n, dim);
-    require<IoError>(too_long == n, op, where, ": key ", too_long,
-                     " has a length of which twice the square is no number here");
+    require<IoError>(too_long == n, op, where, ": key ", too_long, no_length);
     require<IoError>(file.metadata("checksum") == as_hex(out.checksum()), op, where,
                      ": the checksum does not fit: it was changed or damaged");
     return out;

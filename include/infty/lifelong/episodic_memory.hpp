@@ -110,14 +110,10 @@ class EpisodicMemory {
   /// The places of the k keys nearest to each query by Euclidean distance, the nearest first; fewer
   /// where there are not so many, or a search that is not exact does not find them. @param queries
   /// [Q, D]
-  /// @throws infty::ShapeError unless queries are [Q, D]; infty::ValueError unless k >= 1;
-  /// infty::NonFiniteError for a query of which twice the square of its length is no number in T
+  /// @throws infty::ShapeError unless queries are [Q, D]; infty::ValueError unless k >= 1; for a
+  /// query's length as `write`
   std::vector<std::vector<Index>> nearest(const Tensor<T, Backend>& queries, Index k) const {
-    const std::vector<T> numbers = queries.to_vector();
-    const Index D = queries.rank() == 2 ? queries.dim(1) : 0, Q = D > 0 ? queries.dim(0) : 0;
-    const Index too_long = detail::first_too_long(numbers.data(), Q, D);
-    require<NonFiniteError>(too_long == Q, "EpisodicMemory::nearest", "query ", too_long,
-                            no_length);
+    detail::require_lengths("EpisodicMemory::nearest", "query", queries);
     std::vector<std::vector<Index>> places;
     for (const auto& row : search(queries, k)) {
       std::vector<Index>& of = places.emplace_back();
@@ -126,8 +122,8 @@ class EpisodicMemory {
     return places;
   }
 
-  /// Saves all of it in one file that takes its place when it is complete: whenever the process or
-  /// the machine stops, the file is what it was or what it is to be. @throws infty::IoError
+  /// Saves all of it in one file, which is what it was or what it is to be whenever the process or
+  /// the machine stops. @throws infty::IoError
   void save(const std::filesystem::path& path) const {
     detail::EpisodicFile<T> file{.dim = key_dim(), .offered = offered_, .chosen = chosen_};
     // In the order of writing, in which the nearest keys come where distances are equal.
@@ -160,8 +156,6 @@ class EpisodicMemory {
 
  private:
   static constexpr Index block = 1024;
-  static constexpr const char* no_length =
-      " has a length of which twice the square is no number here";
 
   /// Keys in the order of writing, the place of the example beside each, and the search for them. A
   /// place that was written again has its last key; the others are dead.
@@ -276,9 +270,7 @@ Index EpisodicMemory<T, Backend, Search>::write(const Tensor<T, Backend>& keys,
   for (const double score : scores)
     require<NonFiniteError>(math::is_finite(score), op, "a score is ", score);
   const std::vector<T> numbers = keys.to_vector();
-  const Index too_long = detail::first_too_long(numbers.data(), n, D);
-  require<NonFiniteError>(too_long == n, op, "key ", too_long, no_length);
-
+  detail::require_lengths(op, "key", keys);
   std::vector<Index> from, places;  // what is written, and where
   Index size_now = size(), chosen = chosen_;
   for (const Index i : choose(keys, n, scores)) {
