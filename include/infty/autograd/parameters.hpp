@@ -98,9 +98,9 @@ Index count_parameters(const L& layer) {
 /// them again: whether operations recorded from now on compute gradients of them, as PyTorch's
 /// `requires_grad_`; what gradients frozen ones have is forgotten. A backward pass through what was
 /// recorded before, with those that it changes, is refused. An optimiser that is made then keeps no
-/// moments of them, and leaves them as they are. Returns how many parameters these are. What never
-/// was to be trained, such as a batch norm's statistics, drawn features or fixed keys, is among
-/// them: who thaws names what is to be trained, or freezes these again.
+/// moments of them, and leaves them as they are. Returns how many parameters these are. Buffers,
+/// such as a batch norm's statistics, drawn features and fixed keys, are passed over where this
+/// thaws: `Variable::set_requires_grad` trains one all the same.
 ///
 ///     set_requires_grad(model, false);                    // all are frozen,
 ///     set_requires_grad(model, true, ".mixer.memory.");   // but those of the memories
@@ -112,7 +112,7 @@ Index set_requires_grad(L& layer, bool on, std::string_view part = "") {
   static_assert(Layer<L>, "set_requires_grad: the layer" INFTY_NO_VISIT);
   Index found = 0;
   for_each_parameter(layer, [&](const std::string& name, auto& p) {
-    if (name.find(part) == std::string::npos) return;
+    if (name.find(part) == std::string::npos || (on && p.is_buffer())) return;
     p.set_requires_grad(on);
     if (!on) p.zero_grad();
     ++found;

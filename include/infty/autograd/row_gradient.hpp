@@ -23,6 +23,13 @@ struct RowGradient {
     return table.rank() >= 1 && table[0] == count && values.shape().rank() == table.rank() &&
            values.dim(0) == rows.size() && values.shape().with(0, count) == table;
   }
+
+  /// Adds the rows to those of a table that it `fits`.
+  void add_to(T* table) const {
+    const Index n = rows.size();
+    if (n > 0)
+      Backend::scatter_add_rows(n, values.size() / n, values.data(), rows.data(), count, table);
+  }
 };
 
 namespace detail {

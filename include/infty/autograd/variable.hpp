@@ -113,6 +113,10 @@ class Variable {
     if (on) value();
     body().requires_grad = on;
   }
+  /// Makes it one that is kept with the parameters and never trained, as PyTorch's buffers are, or
+  /// a parameter: `set_requires_grad` of a layer passes it over where it thaws.
+  void set_buffer(bool on) { body().buffer = on; }
+  bool is_buffer() const { return body_ && body_->buffer; }
 
   /// Whether a gradient has arrived since `zero_grad`, of the shape that the value has now.
   bool has_grad() const {
@@ -168,7 +172,7 @@ class Variable {
     Body& to = body();
     const bool before = to.row_grad && to.row_grad->fits(shape());
     if (!grad_by_rows() || (!before && has_grad())) {
-      add_to_table(gradient, grad().data());
+      gradient.add_to(grad().data());
     } else if (!before) {
       to.row_grad = std::make_unique<RowGradient<T, Backend>>(std::move(gradient));
       to.arrived.clear();
@@ -224,6 +228,7 @@ class Variable {
                              stored->template to<Other>()))
                        : There(value().template to<Other>(), requires_grad());
     if (grad_by_rows()) out.set_grad_by_rows(true);
+    if (is_buffer()) out.set_buffer(true);
     return out;
   }
 
@@ -248,6 +253,7 @@ class Variable {
     bool requires_grad;
     bool has_grad = false;
     bool by_rows = false;
+    bool buffer = false;
     bool complete = false;  // a backward pass goes on that nothing more may arrive of
     std::unique_ptr<RowGradient<T, Backend>> row_grad;  // in the place of grad
     PoolVector<RowGradient<T, Backend>> arrived;        // behind that, not added to it yet
@@ -279,13 +285,6 @@ class Variable {
             "to others' gradients must be recorded with Unlisted");
   }
 
-  static void add_to_table(const RowGradient<T, Backend>& from, T* table) {
-    const Index n = from.rows.size();
-    if (n > 0)
-      Backend::scatter_add_rows(n, from.values.size() / n, from.values.data(), from.rows.data(),
-                                from.count, table);
-  }
-
   /// Adds the gradients of rows that have arrived to that which is kept.
   void join_arrived() const {
     Body& to = body();
@@ -303,7 +302,7 @@ class Variable {
     const auto rows = std::move(to.row_grad);
     if (!rows->fits(shape())) return;
     to.has_grad = false;
-    add_to_table(*rows, grad().data());
+    rows->add_to(grad().data());
   }
 
   static const TensorType& none() {

@@ -66,6 +66,7 @@ struct HeadFeatures {
       bias = detail::uniform_parameter<T, Backend>(Shape{heads_ * D}, width_, random.split(1));
     } else {
       projections = V(Tensor<T, Backend>(shape));
+      projections.set_buffer(true);
       deviations = V(Tensor<T, Backend>::full(Shape{heads_, width_}, T(1)), true);
       redraw(random.split(0));
     }

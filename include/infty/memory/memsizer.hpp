@@ -259,8 +259,12 @@ class MemSizer {
   }
 
   void set_keys_trained() {
-    query.weight.set_requires_grad(config_.train_keys);
-    if (config_.bias) query.bias.set_requires_grad(config_.train_keys);
+    const auto set = [trained = config_.train_keys](V& keys) {
+      keys.set_requires_grad(trained);
+      keys.set_buffer(!trained);
+    };
+    set(query.weight);
+    if (config_.bias) set(query.bias);
   }
 
   /// Rows of a parameter [groups k, ...], of every group those of other slots, `slots` of them.

@@ -151,6 +151,8 @@ struct BatchNorm {
     bias = Variable<T, Backend>(Tensor<T, Backend>::zeros(Shape{d}), true);
     running_mean = Variable<T, Backend>(Tensor<T, Backend>::zeros(Shape{d}));
     running_variance = Variable<T, Backend>(Tensor<T, Backend>::full(Shape{d}, T(1)));
+    running_mean.set_buffer(true);
+    running_variance.set_buffer(true);
   }
 
   /// Normalises x, [..., d] -> [..., d], by the batch if it trains, and by the running statistics
