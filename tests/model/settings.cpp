@@ -36,7 +36,9 @@ namespace fs = std::filesystem;
 struct AnyField {
   std::size_t index;
   template <class Field>
-  operator Field() const;
+  operator Field() const {
+    return Field();
+  }
 };
 
 template <class C, std::size_t... I>
