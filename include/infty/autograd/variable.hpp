@@ -116,6 +116,7 @@ class Variable {
   /// Makes it one that is kept with the parameters and never trained, as PyTorch's buffers are, or
   /// a parameter: `set_requires_grad` of a layer passes it over where it thaws.
   void set_buffer(bool on) { body().buffer = on; }
+  /// Whether it is a buffer.
   bool is_buffer() const { return body_ && body_->buffer; }
 
   /// Whether a gradient has arrived since `zero_grad`, of the shape that the value has now.
