@@ -58,8 +58,7 @@ class Datastore {
 
   /// Makes an empty datastore in memory.
   /// @throws infty::ValueError unless both are at least 1, and for sizes above `largest_size`
-  explicit Datastore(Index dim, Index block = default_block)
-      : dim_(dim), block_(block) {
+  explicit Datastore(Index dim, Index block = default_block) : dim_(dim), block_(block) {
     require_at_least("Datastore", "dim", dim, 1);
     require_at_least("Datastore", "block", block, 1);
     require_sizes("Datastore", {{"dim", dim}, {"block", block}});
@@ -291,8 +290,8 @@ void Datastore<T>::verify() const {
   typename Files::Seen seen{detail::Fingerprint::fresh, detail::Fingerprint::fresh};
   for (Index at = 0, n; at < size_; at += n) {
     n = (std::min)(block_ - at % block_, size_ - at);
-    seen = files_->seen_after(seen, key(at),
-                              tokens_[static_cast<std::size_t>(at / segment())] + at % segment(), n);
+    seen = files_->seen_after(
+        seen, key(at), tokens_[static_cast<std::size_t>(at / segment())] + at % segment(), n);
   }
   require<IoError>(seen.first == manifest.keys && seen.second == manifest.tokens,
                    "Datastore::verify", files_->folder().string(), ": the ",

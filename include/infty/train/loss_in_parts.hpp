@@ -92,7 +92,7 @@ class LossInParts {
   V total_;
   detail::ZeroWhenMoved<Index> count_;
   detail::ZeroWhenMoved<bool> flows_;
-  std::shared_ptr<bool> passed_;  ///< whether a gradient has come to a total: of this, and of copies
+  std::shared_ptr<bool> passed_;  ///< whether a gradient has come to a total, of copies too
 };
 
 }  // namespace infty
