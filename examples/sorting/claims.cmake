@@ -10,6 +10,8 @@ run(0 ignored --resume a --save b --out out)
 
 unchanged("--save a is there already: --resume a goes on from it; remove it to begin anew" ${tiny} --out out --save a)
 unchanged("--save b is there already" --resume a --out out --save b)
+file(WRITE "${FOLDER}/other/results.json" "{\"settings\": {}}\n")
+unchanged("other/results.json is no file of this program: give another --out" ${tiny} --out other)
 held(out/.lock out --resume a --out out)
 held(a.lock a --resume a --out out)
 held(a.lock a ${tiny} --out out --save a)

@@ -145,15 +145,6 @@ std::string device_of(const Options& options) {
   return options.backend == "eigen" || options.backend == "thrust" ? "CPU" : "";
 }
 
-/// Throws infty::IoError where a folder has another program's results.
-void require_own(const std::filesystem::path& folder) {
-  const auto path = folder / "results.json";
-  if (!std::filesystem::exists(path)) return;
-  const auto there = support::read_json(path);
-  infty::require<infty::IoError>(there.is_object() && there.contains("floors"), "sorting",
-                                 path.string(), " is no file of this program: give another --out");
-}
-
 void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
   options.ranks = ranks;
   const bool first = ranks.rank() == 0;  // which alone writes
@@ -169,7 +160,7 @@ void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
   if (options.save.empty()) options.save = options.resume;
   std::optional<support::Lock> lock, of_checkpoint;
   std::error_code none;
-  require_own(options.out);
+  require_own_results(options.out);
   if (first) lock.emplace(support::Lock::folder(options.out));
   if (first && !options.save.empty()) {
     of_checkpoint.emplace(support::Lock::file(options.save));

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "../support/files.hpp"
+#include "../support/json.hpp"
 #include "../support/settings.hpp"
 #include "training.hpp"
 
@@ -31,6 +32,15 @@ inline std::size_t peak_resident_bytes() {
   struct ::rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Throws infty::IoError where a folder has another program's results.
+inline void require_own_results(const std::filesystem::path& folder) {
+  const auto path = folder / "results.json";
+  if (!std::filesystem::exists(path)) return;
+  const auto there = support::read_json(path);
+  infty::require<infty::IoError>(there.is_object() && there.contains("floors"), "sorting",
+                                 path.string(), " is no file of this program: give another --out");
 }
 
 inline nlohmann::json results_json(const Report& report) {
