@@ -13,7 +13,6 @@
 
 #include <infty/core/float_bits.hpp>
 #include <infty/core/number.hpp>
-#include <infty/core/tensor.hpp>
 #include <infty/io/fingerprint.hpp>
 #include <infty/io/safetensors.hpp>
 #include <infty/lifelong/episodic_config.hpp>
@@ -36,11 +35,11 @@ Index first_too_long(const T* keys, Index n, Index D) {
   return n;
 }
 
-/// @throws infty::NonFiniteError that names `op` for a row of x [n, D] that is too long
-template <class T, class B>
-void require_lengths(const char* op, const char* what, const Tensor<T, B>& x) {
-  const Index n = x.rank() == 2 ? x.dim(0) : 0;
-  const Index too_long = first_too_long(x.to_vector().data(), n, n > 0 ? x.dim(1) : 0);
+/// @throws infty::NonFiniteError that names `op` for one of rows (n, D) that is too long
+template <class T>
+void require_lengths(const char* op, const char* what, const std::vector<T>& rows, Index D) {
+  const Index n = D > 0 ? std::ssize(rows) / D : 0;  // 0: of a memory that was moved from
+  const Index too_long = first_too_long(rows.data(), n, D);
   require<NonFiniteError>(too_long == n, op, what, ' ', too_long, no_length);
 }
 

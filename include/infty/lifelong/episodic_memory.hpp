@@ -113,7 +113,7 @@ class EpisodicMemory {
   /// @throws infty::ShapeError unless queries are [Q, D]; infty::ValueError unless k >= 1; for a
   /// query's length as `write`
   std::vector<std::vector<Index>> nearest(const Tensor<T, Backend>& queries, Index k) const {
-    detail::require_lengths("EpisodicMemory::nearest", "query", queries);
+    detail::require_lengths("EpisodicMemory::nearest", "query", queries.to_vector(), key_dim());
     std::vector<std::vector<Index>> places;
     for (const auto& row : search(queries, k)) {
       std::vector<Index>& of = places.emplace_back();
@@ -270,7 +270,7 @@ Index EpisodicMemory<T, Backend, Search>::write(const Tensor<T, Backend>& keys,
   for (const double score : scores)
     require<NonFiniteError>(math::is_finite(score), op, "a score is ", score);
   const std::vector<T> numbers = keys.to_vector();
-  detail::require_lengths(op, "key", keys);
+  detail::require_lengths(op, "key", numbers, D);
   std::vector<Index> from, places;  // what is written, and where
   Index size_now = size(), chosen = chosen_;
   for (const Index i : choose(keys, n, scores)) {
