@@ -272,6 +272,42 @@ TEST_CASE("InfiniAttention: memory tokens are read in their call, and not writte
   CHECK(numbers_of(state) == numbers_of(with));
 }
 
+TEST_CASE("InfiniAttention: rows elsewhere in their segments change no row's places") {
+  const auto config =
+      GENERATE(InfiniConfig{.segment = 5}, InfiniConfig{.segment = 4, .rotary_base = 0},
+               InfiniConfig{.segment = 3, .delta = true, .ungated_first = true});
+  CAPTURE(config.segment);
+  const auto layer = infini_tests::layer<double>(config);
+  Random random(infty::tests::seed);
+  const auto drawn = [&](Index length) {
+    return Variable<double>(infty::tests::uniform_tensor<double>({4, length, 4}, random));
+  };
+  // Behind 4, 3, 2 and 1 words, of which some have filled segments.
+  auto state = layer.make_state(4);
+  Pass<double> none;
+  for (Index row = 0; row < 4; ++row) {
+    layer.forward(state, drawn(1), none);
+    for (Index later = row + 1; later < 4; ++later) infty::reset_row(state, later);
+  }
+  for (const Index words : {0, 1, 4, 9, 13}) {
+    CAPTURE(words);
+    Pass<double> tokens{.before = 2, .behind = 1};
+    const auto x = drawn(2 + words + 1);
+    auto together = state;
+    const auto y = layer.forward(together, x, tokens).value();
+    for (Index row = 0; row < 4; ++row) {
+      CAPTURE(row);
+      auto alone = infty::take_rows(state, row, row + 1);
+      const Variable<double> of_row(x.value().slice(row, row + 1));
+      const auto expected = layer.forward(alone, of_row, tokens).value();
+      CHECK(infty::tests::error(y.slice(row, row + 1).to_vector(), expected.to_vector()) < 1e-12);
+      CHECK(infty::tests::error(numbers_of(infty::take_rows(together, row, row + 1)),
+                                numbers_of(alone)) < 1e-12);
+    }
+    state = together;
+  }
+}
+
 TEST_CASE("InfiniAttention: a copy of model and state on a backend goes on as they do") {
   using Model = infty::TransformerLM<InfiniAttention<double>>;
   const Model model({.vocabulary = 5, .model_dim = 4, .layers = 1, .heads = 2, .feed_forward = 4},

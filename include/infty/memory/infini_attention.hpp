@@ -125,7 +125,8 @@ class InfiniAttention {
     const V queries = pass.answer ? maps.query.forward(x) : V(), keys = maps.key.forward(x),
             values = maps.value.forward(x);
     State next = state;
-    Collected now{state.segment.length, state.segment.keys, state.segment.values};
+    Collected now{state.segment.length, state.segment.keys, state.segment.values,
+                  RowCounts(state.segment.length.size(), 0)};
     now.keep_longest();
     std::vector<V> answers;
     // Pieces that end where a row's segment does. The memory tokens in front are seen by all of
@@ -139,7 +140,9 @@ class InfiniAttention {
       if (pass.answer) {
         const auto seen = [&](const V& held, const V& of_x) {
           const V piece = narrow(of_x, begin, end);
-          return concat(held, begin == 0 ? piece : concat(narrow(of_x, 0, before), piece));
+          return begin == 0
+                     ? concat(held, piece)
+                     : now.in_order(concat(held, concat(narrow(of_x, 0, before), piece)), before);
         };
         answers.push_back(attend(next, now, narrow(queries, begin, end), seen(now.keys, keys),
                                  seen(now.values, values)));
@@ -174,6 +177,7 @@ class InfiniAttention {
   struct Collected {
     RowCounts length;
     V keys, values;
+    RowCounts own;  ///< how many of `length` this call has brought
 
     Index longest() const { return detail::most_of(length); }
     void keep_longest() {
@@ -185,6 +189,18 @@ class InfiniAttention {
       keys = concat(keys, new_keys);
       values = concat(values, new_values);
       for (Index& n : length) n += new_keys.dim(1);
+      for (Index& n : own) n += new_keys.dim(1);
+    }
+    /// [held; tokens; piece] -> [B, as many, H D] with the `tokens` where the call has them: behind
+    /// what was held before it, in front of its own. Else a row's places would depend on where the
+    /// segments of others end.
+    V in_order(const V& x, Index tokens) const {
+      const Index held = longest();
+      return detail::pick(x, x.dim(1), [&](Index row, Index i) {
+        const Index front = held - own[static_cast<std::size_t>(row)];
+        if (i < front || i >= held + tokens) return i;
+        return i < front + tokens ? held + i - front : i - tokens;
+      });
     }
     /// Into a state of room for `most`.
     void put_to(InfiniSegment<T, Backend>& state, Index most) const {
@@ -269,7 +285,7 @@ class InfiniAttention {
     for (std::size_t row = 0; row < now.length.size(); ++row)
       if (full(row)) {
         ++state.written[row];
-        now.length[row] = 0;
+        now.length[row] = now.own[row] = 0;
       }
     now.keep_longest();
     if (every) return;
