@@ -18,7 +18,6 @@
 // It does not search for settings, keep the best of several models, or mask symbols that have been
 // said: what is reported is the model at the end of training.
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -30,7 +29,6 @@
 
 #include <infty/eigen/parallel.hpp>
 
-#include "../support/claims.hpp"
 #include "../support/command.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/lock.hpp"
@@ -41,57 +39,11 @@
 #include "../support/settings.hpp"
 #include "../support/warn_of.hpp"
 #include "backends.hpp"
+#include "checkpoint.hpp"
 #include "comparison.hpp"
 #include "report.hpp"
 
 namespace sorting {
-
-/// Throws infty::IoError unless a checkpoint's result can be one of these settings.
-void require_result(const ModelResult& result, const Settings& s, const std::string& where) {
-  const auto named = std::count(s.models.begin(), s.models.end(), result.name);
-  infty::require<infty::IoError>(named == 1, "sorting", where, ": results of the model ",
-                                 infty::detail::printable(result.name),
-                                 ", which its settings do not name");
-  require_steps(result.history, s.steps, where + ": the history of " + result.name);
-  for (const auto& layer : result.attention)
-    infty::require<infty::IoError>(std::ssize(layer) == s.bins, "sorting", where,
-                                   ": the attention of ", result.name, " has ", layer.size(),
-                                   " bins, its settings say ", s.bins);
-}
-
-/// Reads what `save_checkpoint` wrote, but for the model in training. Throws infty::Error that says
-/// what is wrong with it.
-Finished load_checkpoint(const Options& options, Settings& settings) {
-  const infty::SafetensorsFile file(options.resume);
-  infty::require_checkpoint(file);
-  auto stored = support::parse_json(file.metadata("settings"), options.resume);
-  // Version 1 had no choice of functions.
-  if (infty::version_of(file) == infty::first_checkpoint_version && stored.is_object())
-    stored.emplace("functions", Settings{}.functions);
-  settings = support::settings_from<Settings>(stored, options.resume);
-  validate(settings);
-  Finished finished;
-  finished.results = support::parse<std::vector<ModelResult>>(file.metadata("results"),
-                                                              options.resume + ": results");
-  finished.current = file.metadata("current");
-  for (const ModelResult& result : finished.results) {
-    require_result(result, settings, options.resume);
-    for (const auto& [name, entry] : file.tensors())
-      if (name.starts_with(result.name + ".model."))
-        finished.parameters.add_bytes(name, entry.dtype, entry.shape, file.read_bytes(name));
-  }
-  if (!finished.current.empty())
-    support::require_fits(file, model_config(settings), finished.current + ".model.",
-                          {{"short-term", settings.short_term.capacity},
-                           {"basis", settings.memory.basis},
-                           {"samples", settings.memory.samples},
-                           {"sticky-bins", settings.memory.bins},
-                           {"block", settings.contraction.block},
-                           {"bins", settings.bins},
-                           {"batch", settings.batch},
-                           {"length", settings.task.length}});
-  return finished;
-}
 
 bool is_done(const Finished& finished, const std::string& name) {
   for (const ModelResult& result : finished.results)

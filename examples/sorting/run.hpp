@@ -13,36 +13,15 @@
 #include "../support/interrupt.hpp"
 #include "../support/json.hpp"
 #include "../support/progress_line.hpp"
-#include "../support/settings.hpp"
 #include "../support/signals.hpp"
 #include "backends.hpp"
+#include "checkpoint.hpp"
 
 namespace sorting {
 
 inline double mean_of_last(const std::vector<double>& values, std::ptrdiff_t count) {
   count = std::min(count, std::ssize(values));
   return std::accumulate(values.end() - count, values.end(), 0.0) / static_cast<double>(count);
-}
-
-/// Saves the models that are done and, if there is one, the model in training, which all ranks do
-/// together: the first writes.
-template <class Training>
-void save_checkpoint(const std::filesystem::path& path, const Settings& settings,
-                     const Finished& finished, const Training* training,
-                     infty::AnyCommunicator ranks) {
-  infty::SafetensorsWriter writer;
-  if (ranks.rank() > 0) {
-    if (training) training->save(writer, ranks);
-    return ranks.barrier();
-  }
-  writer = finished.parameters;
-  infty::mark_checkpoint(writer);
-  writer.metadata("settings", support::to_json(settings).dump());
-  writer.metadata("results", support::json_of(finished.results).dump());
-  writer.metadata("current", training ? training->name() : "");
-  if (training) training->save(writer, ranks);
-  writer.save(path);
-  ranks.barrier();
 }
 
 /// Trains and evaluates one model, of tensors in `Pool`; false if --stop-at stopped it.
