@@ -56,6 +56,23 @@ std::vector<std::vector<T>> when_complete(const std::vector<Variable<T, B>>& lea
   return seen;
 }
 
+TEST_CASE("Tape: what `done` throws for any leaf leaves the tape empty") {
+  infty::Random random(infty::tests::seed);
+  const std::vector<Variable<double>> leaves{infty::tests::uniform_variable<double>({2}, random),
+                                             infty::tests::uniform_variable<double>({2}, random)};
+  for (const std::size_t at : {0, 1}) {  // the first is no input of anything
+    CAPTURE(at);
+    Tape tape;
+    const auto loss = infty::sum(leaves[1] * leaves[1]);
+    CHECK_THROWS_WITH(
+        tape.backward(loss, std::span<const Variable<double>>(leaves),
+                      [&](std::size_t i) { infty::require(i != at, "done", "no more"); }),
+        Contains("no more"));
+    CHECK(tape.size() == 0);
+    CHECK_THROWS_AS(tape.backward(loss), infty::ValueError);
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("Tape: says when a gradient is complete, in the order of the backward pass",
                         "", infty::tests::Types) {
   using T = typename TestType::T;

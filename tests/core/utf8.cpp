@@ -31,6 +31,9 @@ TEST_CASE("printable: nothing unprintable and nothing long reaches a message") {
   CHECK(infty::detail::printable(many + "本") == "'" + many + "...'");
   CHECK(infty::detail::printable("\u202Ea\u200B\u2066b\uFEFF\u0085\u061C\U000E0041") ==
         "'?a\?\?b\?\?\?\?'");
+  CHECK(infty::detail::printable("\u00ADa\u034F\u180E\u3164b\U0001D173\uFFA0") ==
+        "'?a\?\?\?b\?\?'");
+  CHECK(infty::detail::printable("\u2764\uFE0F") == "'\u2764\uFE0F'");
   CHECK(infty::detail::printable("\xE6\x97") == "'\?\?'");
   CHECK(infty::detail::printable("\xED\xA0\x80") == "'\?\?\?'");  // a surrogate
 }

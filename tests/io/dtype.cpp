@@ -23,6 +23,8 @@ static_assert(infty::dtype_of<std::int64_t>() == DType::I64);
 static_assert(infty::dtype_of<unsigned long long>() == DType::U64);
 static_assert(infty::dtype_of<infty::Index>() == DType::I64);
 static_assert(!infty::StoredScalar<long double> && !infty::StoredScalar<void*>);
+static_assert(!infty::StoredScalar<char> && !infty::StoredScalar<wchar_t> &&
+              infty::StoredScalar<signed char>);
 
 TEST_CASE("DType: every type has a name, a width and a stored type of that width") {
   for (const auto& entry : infty::detail::dtype_entries) {

@@ -122,6 +122,9 @@ TEST_CASE("SafetensorsWriter: numbers rounded to bfloat16, integers as they are"
   writer.add("counts", Shape{2}, std::vector<std::int64_t>{257, -1});
   writer.add("ids", Shape{3}, std::vector<float>{257, 0, -3});
   writer.add("few", Shape{2}, std::vector<float>{255, 1});
+  writer.add("even", Shape{3}, std::vector<float>{512, -1024, 16777216});
+  writer.add("large ids", Shape{3}, std::vector<float>{8388609, 16777215, 10000001});
+  writer.add("larger ids", Shape{1}, std::vector<double>{9007199254740991});
   writer.add_view("view", Shape{9}, std::span<const float>(numbers));
   writer.save(folder / "a");
   const infty::SafetensorsFile file(folder / "a");
@@ -140,6 +143,10 @@ TEST_CASE("SafetensorsWriter: numbers rounded to bfloat16, integers as they are"
   CHECK(file.tensors().at("ids").dtype == infty::DType::F32);
   CHECK(file.read<float>("ids") == std::vector<float>{257, 0, -3});
   CHECK(file.tensors().at("few").dtype == infty::DType::BF16);
+  // Whole numbers that T tells apart, however large, unless none is changed.
+  CHECK(file.tensors().at("even").dtype == infty::DType::BF16);
+  CHECK(file.read<float>("large ids") == std::vector<float>{8388609, 16777215, 10000001});
+  CHECK(file.read<double>("larger ids") == std::vector<double>{9007199254740991});
   // What is finite stays so, or is refused.
   CHECK_THROWS_WITH(writer.add("large", Shape{1}, std::vector<float>{3.4e38f}),
                     Contains("safetensors") && Contains("large") && Contains("3.4e+38"));

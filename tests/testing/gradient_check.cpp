@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include <cstddef>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/reduce.hpp>
+#include <infty/core/random.hpp>
 #include <infty/testing/gradient_check.hpp>
 
 #include "support/catch.hpp"
@@ -86,9 +89,84 @@ TEST_CASE("gradient_check: leaves the inputs as they were where the function thr
   }
 }
 
+TEST_CASE("gradient_check: refuses what may not be written, and leaves what is in bfloat16 so") {
+  const double numbers[] = {1, 2};
+  const Variable<double> x(Tensor<double>::wrap(numbers, infty::Shape{2}), true);
+  CHECK_THROWS_AS(infty::gradient_check([&] { return infty::sum(x * x); }, std::vector{x}),
+                  infty::ValueError);
+  Variable<double> stored(Tensor<double>::from({2}, {.5, .75}));
+  stored.store_in_bfloat16();
+  CHECK(infty::gradient_check([&] { return infty::sum(stored * stored); }, std::vector{stored}) <
+        1e-9);
+  REQUIRE(stored.stored_in_bfloat16());
+  CHECK(stored.value().to_vector() == std::vector<double>{.5, .75});
+}
+
 TEST_CASE("gradient_check: what is not finite is infinitely wrong") {
   const auto x = Variable<double>(Tensor<double>::from({1}, {1}), true);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(infty::gradient_check([&] { return infty::sum(square(x, nan)); }, std::vector{x}) ==
         std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("fast_gradient_check: four evaluations of a right parameter, whatever its size") {
+  infty::Random random(3);
+  using Named = infty::NamedParameter<double, infty::EigenBackend>;
+  for (const infty::Index size : {1, 2, 7, 300}) {
+    CAPTURE(size);
+    const Variable<double> x(infty::tests::uniform_tensor<double>({size}, random));
+    int calls = 0;
+    const auto loss = [&] {
+      ++calls;
+      return infty::sum(x * x * x);
+    };
+    CHECK(infty::fast_gradient_check(loss, std::vector<Named>{{"x", x}}, 1e-6) < 1e-7);
+    CHECK(calls == 5);  // with the one that backward goes through
+    CHECK_FALSE(x.requires_grad());
+  }
+}
+
+TEST_CASE("fast_gradient_check: sees what gradient_check sees, wherever it is") {
+  infty::Random random(4);
+  using Named = infty::NamedParameter<double, infty::EigenBackend>;
+  const Variable<double> right(infty::tests::uniform_tensor<double>({3, 5}, random));
+  // One element is off by little more than is allowed, or two are exchanged.
+  for (infty::Index at = 0; at < 40; ++at) {
+    const infty::Index size = 1 + random.below(40), wrong = random.below(size);
+    const infty::Index other = random.below(size);
+    CAPTURE(at, size, wrong, other);
+    const Variable<double> x(infty::tests::uniform_tensor<double>({size}, random));
+    const auto loss = [&] {
+      return infty::sum(right * right) +
+             infty::record(
+                 infty::sum(x.detach() * x.detach()).detach(),
+                 [&](const Tensor<double>& dy) {
+                   std::vector<double> gradient;
+                   for (const double value : x.value().to_vector()) gradient.push_back(2 * value);
+                   if (at % 2 == 0)
+                     gradient[static_cast<std::size_t>(wrong)] += 1.5e-5;
+                   else
+                     std::swap(gradient[static_cast<std::size_t>(wrong)],
+                               gradient[static_cast<std::size_t>(other)]);
+                   for (infty::Index i = 0; i < size; ++i)
+                     x.grad().data()[i] += dy.data()[0] * gradient[static_cast<std::size_t>(i)];
+                 },
+                 x);
+    };
+    const std::vector<Named> inputs{{"right", right}, {"wrong", x}};
+    const auto all = infty::gradient_check(loss, inputs),
+               fast = infty::fast_gradient_check(loss, inputs, 5e-6);
+    CHECK((all.largest > 5e-6) == (fast.largest > 5e-6));
+    if (all.largest > 5e-6) CHECK(fast.where == all.where);
+  }
+}
+
+TEST_CASE("fast_gradient_check: what is not finite is infinitely wrong, and inputs stay") {
+  const auto x = Variable<double>(Tensor<double>::from({2}, {1, 2}), true);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  using Named = infty::NamedParameter<double, infty::EigenBackend>;
+  CHECK(infty::fast_gradient_check([&] { return infty::sum(square(x, nan)); },
+                                   std::vector<Named>{{"x", x}},
+                                   1e-6) == std::numeric_limits<double>::infinity());
+  CHECK(x.value().to_vector() == std::vector<double>{1, 2});
 }

@@ -6,6 +6,7 @@
 #include <infty/memory/linear_attention.hpp>
 #include <infty/memory/no_memory.hpp>
 #include <infty/memory/short_term_memory.hpp>
+#include <infty/nn/linear.hpp>
 #include <infty/testing/memory_invariants.hpp>
 
 #include "io/temporary_folder.hpp"
@@ -33,6 +34,10 @@ enum class Slip {
   grows,
   takes_any,
   detaches,
+  forgets_gradient,
+  hides,
+  spoils,
+  first_ones,
   no_count
 };
 
@@ -48,6 +53,7 @@ class SlippingMemory {
   using BackendType = B;
   using Config = SlippingConfig;
   using V = infty::Variable<T, B>;
+  static constexpr bool answers_first = true;
 
   struct State {
     infty::ShortTermState<T, B> recent;
@@ -62,11 +68,15 @@ class SlippingMemory {
 
   explicit SlippingMemory(SlippingConfig config, infty::AttentionSizes sizes,
                           Random random = Random(0))
-      : slip_(config.slip), memory_({.capacity = 4}, sizes, random), dim_(sizes.model_dim) {}
+      : slip_(config.slip),
+        memory_({.capacity = 4}, sizes, random.split(0)),
+        more_(sizes.model_dim, sizes.model_dim, random.split(1)),
+        dim_(sizes.model_dim) {}
 
   template <class Visitor>
   void visit(Visitor&& see) {
     memory_.visit(see);
+    if (slip_ != Slip::hides) see("more", more_);
   }
 
   State make_state(Index batch, Index = 0) const {
@@ -80,6 +90,8 @@ class SlippingMemory {
     if (slip_ == Slip::observes_nothing && !pass.answer) return {};
     if (slip_ == Slip::takes_any && state.recent.recent.vectors.dim(2) != dim_)
       state = make_state(x.dim(0));
+    if (slip_ == Slip::spoils && state.recent.recent.vectors.dim(2) != dim_)
+      state.recent.recent.length.assign(state.all.length.size(), 0);
     if (slip_ == Slip::shares && pass.answer)  // in place, of rows that hold some
       for (Index row = 0; row < x.dim(0); ++row)
         if (state.recent.recent.length[static_cast<std::size_t>(row)] > 0)
@@ -89,6 +101,10 @@ class SlippingMemory {
     if (slip_ == Slip::sees_later && pass.answer)
       y = y + concat(narrow(x, last, last + 1), narrow(x, 0, last));
     if (slip_ == Slip::detaches) y = V(y.value().clone());
+    if (slip_ == Slip::forgets_gradient && pass.answer)
+      y = y + linear(x, more_.weight.detach()) * 1e-6;
+    if (slip_ == Slip::hides && pass.answer) y = y + more_.forward(x);
+    if (slip_ == Slip::first_ones && pass.first > 0) y = narrow(y, 1, y.dim(1));
     if (slip_ == Slip::grows) {
       state.all.vectors = concat(V(state.all.vectors), V(x.value())).value();
       for (Index& length : state.all.length) length += x.dim(1);
@@ -103,7 +119,45 @@ class SlippingMemory {
  private:
   Slip slip_;
   infty::ShortTermMemory<T, B> memory_;
+  infty::Linear<T, B> more_;
   Index dim_;
+};
+
+/// A mixer whose states are of one shape in all models.
+template <class T, class B = infty::EigenBackend>
+class CountingMixer {
+ public:
+  using Scalar = T;
+  using BackendType = B;
+  using V = infty::Variable<T, B>;
+  struct Config {};
+  struct State {
+    infty::RowCounts age;
+
+    template <class Visitor>
+    void visit(Visitor&& see) {
+      see("age", age);
+    }
+  };
+
+  CountingMixer(Config, infty::AttentionSizes sizes, Random random)
+      : map_(sizes.model_dim, sizes.model_dim, random) {}
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    map_.visit(see);
+  }
+  State make_state(Index batch, Index = 0) const {
+    return {infty::RowCounts(static_cast<std::size_t>(batch), 0)};
+  }
+  V forward(State& state, const V& x, infty::Pass<T, B>&) const {
+    V y = map_.forward(x);
+    for (Index& n : state.age) n += x.dim(1);
+    return y;
+  }
+
+ private:
+  infty::Linear<T, B> map_;
 };
 
 }  // namespace slips
@@ -128,6 +182,10 @@ TEST_CASE("require_mixer: what the kit finds in a mixer with a mistake") {
   CHECK(broken(Slip::grows) == "[stays_bounded]");
   CHECK(broken(Slip::takes_any) == "[refuses_foreign_states]");
   CHECK(broken(Slip::detaches) == "[model_gradient]");
+  CHECK(broken(Slip::forgets_gradient) == "[model_gradient]");
+  CHECK(broken(Slip::hides) == "[visits_all]");
+  CHECK(broken(Slip::spoils) == "[refuses_foreign_states]");
+  CHECK(broken(Slip::first_ones) == "[answers_first]");
   CHECK(broken(Slip::no_count) == "[flops]");
 }
 
@@ -150,8 +208,8 @@ TEST_CASE("require_mixer: what it finds is told by rule, member, shape, element 
                              "'layers.0.mixer.all.vectors' is [1, 490, 4] behind 490 tokens, [1, "
                              "140, 4] behind 140"));
   CHECK_THAT(said(Slip::takes_any),
-             Catch::Contains("; another model's state is refused and left as it was: forward of a "
-                             "model with model_dim 6 took a state of one with 4"));
+             Catch::Contains("; another's state is refused and left as it was: forward of a model "
+                             "with model_dim 6 took a state of one with 4"));
   CHECK_THAT(said(Slip::detaches),
              Catch::Matches(R"(.*allowed is 1e-06; gradients are those of central differences: )"
                             R"(parameter layers\.\d\.mixer\.[\w.]+ \[[\d, ]+\], row \d+, element )"
@@ -163,6 +221,11 @@ TEST_CASE("NoMemory, ShortTermMemory: keep to what every mixer keeps to") {
   require_mixer<infty::NoMemory<double>>({}, folder / "state");
   require_mixer<infty::ShortTermMemory<double>>({.capacity = 4}, folder / "state");
   require_mixer<infty::ShortTermMemory<double>>({.capacity = 3, .stride = 3}, folder / "state");
+}
+
+TEST_CASE("require_mixer: a state that is of one shape in all models is no foreign one") {
+  const infty::tests::TemporaryFolder folder;
+  require_mixer<CountingMixer<double>>({}, folder / "state");
 }
 
 TEST_CASE("InftyMemory: keeps to what every mixer keeps to, whatever is set") {

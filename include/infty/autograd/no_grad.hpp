@@ -5,7 +5,7 @@
 
 namespace infty {
 
-/// While it lives, nothing is recorded on this thread.
+/// While it lives, nothing is recorded on this thread, but by a tape that is made within.
 class [[nodiscard]] NoGrad {
  public:
   NoGrad() : scope_(nullptr) {}

@@ -105,19 +105,25 @@ Index count_parameters(const L& layer) {
 ///     set_requires_grad(model, false);                    // all are frozen,
 ///     set_requires_grad(model, true, ".mixer.memory.");   // but those of the memories
 ///
-/// @throws infty::ValueError if no parameter has such a name
+/// @throws infty::ValueError if no parameter has such a name, or buffers alone where this thaws
 template <Addressed L>
   requires(!std::is_const_v<L>)
 Index set_requires_grad(L& layer, bool on, std::string_view part = "") {
   static_assert(Layer<L>, "set_requires_grad: the layer" INFTY_NO_VISIT);
-  Index found = 0;
+  Index found = 0, passed_over = 0;
   for_each_parameter(layer, [&](const std::string& name, auto& p) {
-    if (name.find(part) == std::string::npos || (on && p.is_buffer())) return;
+    if (name.find(part) == std::string::npos) return;
+    if (on && p.is_buffer()) {
+      ++passed_over;
+      return;
+    }
     p.set_requires_grad(on);
     if (!on) p.zero_grad();
     ++found;
   });
-  require(found > 0, "set_requires_grad", "no parameter has '", part, "' in its name");
+  require(found > 0, "set_requires_grad",
+          passed_over > 0 ? "only buffers have '" : "no parameter has '", part, "' in ",
+          passed_over > 0 ? "their names, which are not trained" : "its name");
   return found;
 }
 

@@ -85,9 +85,9 @@ class Tape {
   }
 
   /// The same of a scalar, and calls done(i) when the gradient of leaves[i] is complete: behind the
-  /// last operation that has it as an input, or before all others if none has. Each leaf comes
-  /// once, and may have no gradient. Until this returns, more that would be added to one that is
-  /// complete is refused.
+  /// last operation that has it as an input, or before all others if none has. No leaf is to come
+  /// twice, and one may have no gradient. Until this returns, more that would be added to one that
+  /// is complete is refused.
   /// @throws as above, what `done` throws, and infty::ValueError for such an operation
   template <class T, class B, class Done>
   void backward(const Variable<T, B>& loss, std::span<const Variable<T, B>> leaves, Done&& done) {
@@ -109,7 +109,6 @@ class Tape {
         leaves[i].body().complete = true;
       });
     };
-    complete(-1);
     run(complete);
   }
 
@@ -255,6 +254,7 @@ class Tape {
       Tape* tape;
       ~Forget() { tape->forget(detail::Recording::gone_backward); }
     } forget{this};
+    behind(-1);
     for (Index place = 0; last_; ++place) {
       Node* const node = std::exchange(last_, last_->previous);
       --size_;

@@ -39,8 +39,8 @@ struct Recording {
 }  // namespace detail
 
 /// A tensor that gradients flow to. A handle, as std::shared_ptr is: copies are the same variable,
-/// and a const one can be copied into one that is not. A variable that was moved from is an empty
-/// one of its own.
+/// but of an empty one, and a const one can be copied into one that is not. A variable that was
+/// moved from is an empty one of its own.
 ///
 /// Through a const handle the value is read-only: that is what a function says that takes
 /// `const Variable&`. The gradient is not. A backward pass goes through the handles that operations

@@ -236,7 +236,8 @@ class Tensor {
     }
   }
 
-  /// Copies the elements into another scalar type, rounded to nearest.
+  /// Copies the elements into another scalar type: rounded to nearest, or to whole numbers towards
+  /// zero, which must have room for them.
   template <class U>
   Tensor<U, Backend_> cast() const {
     Tensor<U, Backend_> out(shape_);

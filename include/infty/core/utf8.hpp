@@ -74,17 +74,25 @@ inline std::string_view character_at(std::string_view text, std::size_t at) {
   return text.substr(at, 1);
 }
 
-/// Whether a UTF-8 sequence may be shown: it is no control character, and none that is invisible or
-/// turns the direction in which the others are read.
+/// Whether a UTF-8 sequence may be shown: it is no control character, none that turns the direction
+/// in which the others are read, and none that Unicode has invisible
+/// (Default_Ignorable_Code_Point), but for variation selectors, by which the one in front is drawn
+/// otherwise.
 inline bool is_shown(std::string_view sequence) {
   if (sequence.size() == 1) return sequence.front() >= ' ' && sequence.front() <= '~';
   const auto within = [&](std::string_view low, std::string_view high) {
     return sequence.size() == low.size() && low <= sequence && sequence <= high;
   };
-  return !within("\xC2\x80", "\xC2\x9F") && !within("\xE2\x80\x8B", "\xE2\x80\x8F") &&
-         !within("\xE2\x80\xA8", "\xE2\x80\xAE") && !within("\xE2\x81\xA0", "\xE2\x81\xAF") &&
-         sequence != "\xD8\x9C" && sequence != "\xEF\xBB\xBF" &&
-         !within("\xEF\xBF\xB9", "\xEF\xBF\xBF") && !within("\xF3\xA0\x80\x80", "\xF3\xA0\xBF\xBF");
+  for (const std::string_view invisible : {"\xC2\xAD", "\xCD\x8F", "\xE3\x85\xA4", "\xEF\xBE\xA0"})
+    if (sequence == invisible) return false;
+  return !within("\xC2\x80", "\xC2\x9F") && !within("\xE1\x85\x9F", "\xE1\x85\xA0") &&
+         !within("\xE1\x9E\xB4", "\xE1\x9E\xB5") && !within("\xE1\xA0\x8B", "\xE1\xA0\x8F") &&
+         !within("\xE2\x80\x8B", "\xE2\x80\x8F") && !within("\xE2\x80\xA8", "\xE2\x80\xAE") &&
+         !within("\xE2\x81\xA0", "\xE2\x81\xAF") && sequence != "\xD8\x9C" &&
+         sequence != "\xEF\xBB\xBF" && !within("\xEF\xBF\xB0", "\xEF\xBF\xBF") &&
+         !within("\xF0\x9B\xB2\xA0", "\xF0\x9B\xB2\xA3") &&
+         !within("\xF0\x9D\x85\xB3", "\xF0\x9D\x85\xBA") &&
+         !within("\xF3\xA0\x80\x80", "\xF3\xA0\xBF\xBF");
 }
 
 /// Makes `text` fit for a message: in quotation marks, at most 80 characters, and a `?` for what is

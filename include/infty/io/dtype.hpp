@@ -24,10 +24,20 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 /// The element types that infty reads and writes, by their names in safetensors.
 enum class DType : std::uint8_t { BOOL, U8, I8, U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64 };
 
-/// A C++ type that has a DType of its own: float, double, BFloat16, bool and the integers.
+namespace detail {
+
+/// Integral types that are characters and no numbers.
+template <class T>
+concept Character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+                    std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+
+}  // namespace detail
+
+/// A C++ type that has a DType of its own: float, double, BFloat16, bool and the integers, which
+/// are no characters.
 template <class T>
 concept StoredScalar = std::same_as<T, float> || std::same_as<T, double> ||
-                       std::same_as<T, BFloat16> || std::integral<T>;
+                       std::same_as<T, BFloat16> || (std::integral<T> && !detail::Character<T>);
 
 namespace detail {
 

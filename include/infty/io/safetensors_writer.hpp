@@ -30,7 +30,8 @@ namespace infty {
 enum class StoredFloats : std::uint8_t {
   exact,  ///< as they are
   /// Rounded to bfloat16, the nearest: a half or a quarter of the bytes. Tensors of whole numbers,
-  /// which count something, are as they are where rounding would change one.
+  /// which count something, are as they are where rounding would change one: whole numbers up to
+  /// 2^24 in float and 2^53 in double, beyond which T itself has not all of them.
   bfloat16
 };
 
@@ -156,14 +157,14 @@ class SafetensorsWriter {
     return out;
   }
 
-  /// Whether all numbers are whole ones that T tells from the next, and one is none in bfloat16.
+  /// Whether all are whole numbers that T tells from the next, and rounding would change one.
   template <std::floating_point T>
   static bool counts(std::span<const T> values) {
-    constexpr T all_held = 256, all_told = T(1) / std::numeric_limits<T>::epsilon();
+    constexpr T all_told = T(2) / std::numeric_limits<T>::epsilon();
     bool any_lost = false;
     for (const T x : values) {
       if (!(std::abs(x) <= all_told) || x != std::floor(x)) return false;
-      any_lost = any_lost || std::abs(x) > all_held;
+      any_lost = any_lost || static_cast<T>(static_cast<float>(BFloat16(x))) != x;
     }
     return any_lost;
   }

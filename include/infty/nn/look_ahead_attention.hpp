@@ -58,7 +58,8 @@ struct Mirrored {
 /// averaged with what they had read, by the denominators of the two softmaxes. Query i of M weighs
 /// the key at place p > i, of the places M - W + 1, ..., M, by softmax(((q_i + u) · k_p + (q_i + w)
 /// · r_(p - i)) / sqrt(D)). Place M is the first behind the past. No gradient flows to what had
-/// been read; behind `RunningAttention::nothing` it is look-ahead attention alone (Eq. 9).
+/// been read; behind `RunningAttention::nothing` it is look-ahead attention alone (Eq. 9). A key or
+/// value that is not finite may reach queries of its row that do not see it.
 /// @param q        [B, M, H D]   @param k, v  [B, W, H D], 1 <= W <= M
 /// @param r        [R, H D], R > M, projected encodings of the distances R - 1, ..., 0
 /// @param u, w     [H, D], the biases of the content scores and of the position scores to the right

@@ -23,7 +23,7 @@ enum class FeedInput { none, plain, normed };
 /// Vectors of the past that no layer of attention holds, of every row, the newest last.
 template <class T, class Backend>
 struct OlderVectors {
-  Variable<T, Backend> vectors;  ///< [batch, P, d], of any value in front of a shorter row's
+  Variable<T, Backend> vectors;  ///< [batch, P, d], of any finite value in front of a shorter row's
   RowCounts length = {};         ///< [batch], each <= P
 };
 

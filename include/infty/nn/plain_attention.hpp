@@ -166,7 +166,7 @@ void require_plain_attention(const Variable<T, B>& q, const Variable<T, B>& k,
 /// torch.nn.functional.scaled_dot_product_attention, with heads side by side. Where K > L, causal
 /// attention takes the first K - L keys for a cache in front of the queries' own. With dropout,
 /// weights fall and what stays is divided by 1 - dropout; the random numbers move on by one draw a
-/// weight.
+/// weight. A key or value that is not finite may reach queries of its row that do not see it.
 /// @param q     [B, L, H D]
 /// @param k, v  [B, K, H D]; shorter ones end where longer ones end, see `visible`
 /// @return      [B, L, H D]

@@ -40,10 +40,11 @@ using StateOf = typename detail::StateOfLayer<L>::type;
 template <class L>
 inline constexpr bool remembers = !std::is_same_v<StateOf<L>, NoState>;
 
-/// Whether gradients flow from one segment to the next through what a layer or a memory remembers.
-/// One that stops them on purpose, such as an index, says so by a member `static constexpr bool
-/// state_takes_gradient = false`; testing/memory_invariants.hpp then tries the gradients of one
-/// segment alone.
+/// Whether the loss of a segment reaches what its call writes into the state first, of what has
+/// waited there. What takes no gradient at all, such as an index, says so by a member `static
+/// constexpr bool state_takes_gradient = false`; testing/memory_invariants.hpp then tries gradients
+/// of a segment with all that waits written before. How far gradients go back beyond that is each
+/// memory's own, and is not tried there.
 template <class L>
 inline constexpr bool state_takes_gradient = [] {
   if constexpr (requires { L::state_takes_gradient; })

@@ -153,7 +153,8 @@ struct SlotAttentionWeights {
 };
 
 /// Every slot reads itself and the tokens, and no other slot: the average of [own_value; v] by
-/// softmax(q · [own_key; k] / (sqrt(D) temperature)), in H heads of D [Wu et al. 2022, §3.3].
+/// softmax(q · [own_key; k] / (sqrt(D) temperature)), in H heads of D [Wu et al. 2022, §3.3]. A
+/// token that is not finite may reach slots that do not see it.
 /// @param q, own_key, own_value  [B, m, H D], of the slots
 /// @param k, v                   [B, K, H D], of the tokens, K >= 1
 /// @return                       [B, m, H D]

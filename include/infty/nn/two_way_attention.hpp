@@ -96,7 +96,8 @@ Tensor<T, B> two_way_scores_grad(const AttentionSize& s, bool shifted, const Ten
 /// `relative_attention` is for keys behind the query, for memory tokens that see each other both
 /// ways [Burtsev et al. 2020]. Shifted, the first key ahead of a query has no position term, and
 /// the e-th has (q_(i + 1) + w) · r of e keys ahead, as the relative shift of Transformer-XL's
-/// program has it.
+/// program has it. A key or value that is not finite may reach queries of its row that do not see
+/// it.
 /// @param q        [B, L, H D]   @param k, v  [B, K, H D], K >= L >= 1: what is not seen both ways
 /// first
 /// @param r        [K + L - 1, H D], projected encodings of the distances K - 1, ..., 0 and then of
