@@ -43,12 +43,13 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The middle one, the upper of two; 0 of none.
+/// The middle one, or the mean of the two in the middle; 0 of none.
 inline double median(std::vector<double> x) {
   if (x.empty()) return 0;
   const auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
   std::nth_element(x.begin(), middle, x.end());
-  return *middle;
+  if (x.size() % 2 != 0) return *middle;
+  return (*std::max_element(x.begin(), middle) + *middle) / 2;
 }
 
 }  // namespace infty::bench
