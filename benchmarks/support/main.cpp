@@ -31,8 +31,17 @@ std::string padded(const std::string& text, std::size_t width) {
   return std::string(length < width ? width - length : 0, ' ') + text;
 }
 
+/// Why a benchmark was left out; none if it ran. Google Benchmark 1.8 has the words elsewhere.
+template <class Run>
+std::string reason_of(const Run& run) {
+  if constexpr (requires { run.skip_message; })
+    return run.skip_message;
+  else
+    return run.error_message;
+}
+
 /// One line a benchmark: time, rate, the limit beside it, and the share. A benchmark without a
-/// limit has a time and what else it counts.
+/// limit has a time and what else it counts; one that was left out says why.
 class Table : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& context) override {
@@ -48,6 +57,11 @@ class Table : public benchmark::BenchmarkReporter {
     for (const Run& run : runs) {
       std::string name = run.run_name.function_name;
       if (!run.run_name.args.empty()) name += ' ' + run.run_name.args;
+      if (const std::string reason = reason_of(run); !reason.empty()) {
+        std::printf("| %-*s | left out: %s | | | |\n", static_cast<int>(width_), name.c_str(),
+                    reason.c_str());
+        continue;
+      }
       std::string rate, limit, share,
           time = duration(run.real_accumulated_time / static_cast<double>(run.iterations));
       for (const auto& [counter, value] : run.counters) {
