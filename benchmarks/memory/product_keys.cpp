@@ -43,19 +43,20 @@ struct Reading {
 
 void forward(benchmark::State& run) {
   const Reading one(run.range(0));
-  for (auto _ : run) benchmark::DoNotOptimize(one.read(false).output.value().data());
-  run.SetItemsProcessed(run.iterations() * vectors);
+  const double seconds =
+      alone(run, [&] { benchmark::DoNotOptimize(one.read(false).output.value().data()); });
+  run.counters["vectors/s"] = vectors / seconds;
 }
 
 template <bool by_rows>
 void step(benchmark::State& run) {
   Reading one(run.range(0), by_rows);
   infty::Adam<float> adam(one.memory);
-  for (auto _ : run) {
+  const double seconds = alone(run, [&] {
     infty::train_step(adam, {.learning_rate = 1e-4, .max_norm = 1},
                       [&] { return infty::sum(one.read(true).output); });
-  }
-  run.SetItemsProcessed(run.iterations() * vectors);
+  });
+  run.counters["vectors/s"] = vectors / seconds;
 }
 
 void search(benchmark::State& run) {
@@ -104,15 +105,15 @@ void rows_and_back(benchmark::State& run) {
 void groups(benchmark::State& run) {
   const Reading one(run.range(0));
   const auto slots = one.read(false).slots;
-  for (auto _ : run) benchmark::DoNotOptimize(infty::group_rows(slots, run.range(0)).rows.data());
+  alone(run, [&] { benchmark::DoNotOptimize(infty::group_rows(slots, run.range(0)).rows.data()); });
 }
 
 }  // namespace
 
-BENCHMARK(forward)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(step<true>)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(step<false>)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(forward)->Arg(1 << 16)->Arg(1 << 20)->UseManualTime();
+BENCHMARK(step<true>)->Arg(1 << 16)->Arg(1 << 20)->UseManualTime();
+BENCHMARK(step<false>)->Arg(1 << 16)->Arg(1 << 20)->UseManualTime();
 BENCHMARK(search)->Arg(1 << 16)->Arg(1 << 20)->UseManualTime();
 BENCHMARK(rows)->Arg(1 << 16)->Arg(1 << 20)->UseManualTime();
 BENCHMARK(rows_and_back)->Arg(1 << 16)->Arg(1 << 20)->UseManualTime();
-BENCHMARK(groups)->Arg(1 << 16)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(groups)->Arg(1 << 16)->Arg(1 << 20)->UseManualTime();

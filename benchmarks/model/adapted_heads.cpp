@@ -16,6 +16,8 @@
 #include <infty/nn/positioned_embedding.hpp>
 #include <infty/nn/self_attention.hpp>
 
+#include "../support/against.hpp"
+
 using infty::Example, infty::Index, infty::Random;
 
 namespace {
@@ -63,7 +65,7 @@ struct Case {
 
 void one_by_one(benchmark::State& run) {
   const Case c(run);
-  for (auto _ : run) {
+  infty::bench::alone(run, [&] {
     infty::LocalAdaptation local(c.model, c.config);
     for (std::size_t q = 0; q < c.questions.size(); ++q) {
       std::vector<Example> own;
@@ -71,21 +73,23 @@ void one_by_one(benchmark::State& run) {
       benchmark::DoNotOptimize(
           local.adapt(own).answers(std::span(c.questions).subspan(q, 1)).front());
     }
-  }
+  });
 }
 
 void side_by_side(benchmark::State& run) {
   const Case c(run);
-  for (auto _ : run) {
+  infty::bench::alone(run, [&] {
     const infty::LocalAdaptation local(c.model, c.config);
     const infty::AdaptedHeads<Model> heads(local, c.examples);
     benchmark::DoNotOptimize(heads.answers(heads.adapt(c.neighbours), c.questions));
-  }
+  });
 }
 
 void sizes(benchmark::internal::Benchmark* b) {
   for (const Index drawn_from : {200, 1'000'000})
-    b->Args({32, 1, 17, 16, 10, drawn_from})->Args({128, 2, 64, 32, 30, drawn_from});
+    b->Args({32, 1, 17, 16, 10, drawn_from})
+        ->Args({128, 2, 64, 32, 30, drawn_from})
+        ->UseManualTime();
 }
 
 BENCHMARK(one_by_one)->Apply(sizes);
