@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A segment of 1,024 vectors is written and then queried when so many have gone before it; the time
-// is that of a vector. 6 heads of 50, N = 1,024. benchmarks/scaling goes on to a million.
+// is that of the segment. 6 heads of 50, N = 1,024. benchmarks/scaling goes on to a million.
 
 #include <infty/memory/long_term_memory.hpp>
 

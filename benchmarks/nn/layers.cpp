@@ -129,6 +129,12 @@ Tensor<Index> tokens(Index rows, Index vocabulary) {
   return out;
 }
 
+/// Bytes that gathering rows from a table, or adding them to it, goes over.
+template <class T>
+double with_table(const benchmark::State& run, Index vocabulary) {
+  return static_cast<double>((run.range(0) + vocabulary) * run.range(1)) * sizeof(T);
+}
+
 // Reads a row of the table and writes it.
 template <class T>
 void embedding(benchmark::State& run) {
@@ -136,7 +142,7 @@ void embedding(benchmark::State& run) {
   const auto table = normal<T>({vocabulary, d});
   const auto ids = tokens(rows, vocabulary);
   Tensor<T> y({rows, d});
-  against_copy(run, bytes<T>(run, 2), [&] {
+  against_copy(run, bytes<T>(run, 2), with_table<T>(run, vocabulary), [&] {
     EigenBackend::gather_rows(rows, d, table.data(), ids.data(), vocabulary, y.data());
   });
 }
@@ -148,7 +154,7 @@ void embedding_backward(benchmark::State& run) {
   auto gradient = normal<T>({vocabulary, d});
   const auto dy = normal<T>({rows, d});
   const auto ids = tokens(rows, vocabulary);
-  against_copy(run, bytes<T>(run, 3), bytes<T>(run, 1), [&] {
+  against_copy(run, bytes<T>(run, 3), with_table<T>(run, vocabulary), [&] {
     EigenBackend::scatter_add_rows(rows, d, dy.data(), ids.data(), vocabulary, gradient.data());
   });
 }
