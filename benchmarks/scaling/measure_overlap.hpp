@@ -70,7 +70,8 @@ class OverlapMeasurement {
           keep(bits_);
         else if (way != alone)
           check(way);
-        // The first of each solves for the matrices of writes, connects, allocates.
+        // The first of each connects and allocates, and the very first solves for the matrices of
+        // what the long-term memory takes in.
         if (round < 0) continue;
         Seconds most;
         for (const Seconds& one : all)

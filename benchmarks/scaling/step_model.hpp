@@ -18,7 +18,7 @@ namespace infty::bench {
 struct StepCosts {
   double parameters = 0;  ///< numbers that are learned
   double bytes = 0;       ///< of a shard's gradient, as ranks send it
-  double token = 0;       ///< seconds of a token's loss and its gradient
+  double token = 0;       ///< seconds of a token's loss and gradient, and of two read before it
   double backward = 0;    ///< of these, those of the backward pass
   double copy = 0;        ///< seconds of a byte of gradients that is copied to new memory
   double add = 0;         ///< seconds of a byte of gradients that is added to another

@@ -54,20 +54,22 @@ inline StepModel step_model(const StepOptions& options) {
                    Random(1));
 }
 
-/// The loss of a shard of random tokens, whose rows are these, by their share of the batch.
+/// The loss of a shard of random tokens, whose rows are these, by their share of the batch. Two
+/// segments go before it, without a gradient, which fill the memories: the second pushes the first
+/// out of the short-term one and into the long-term one, which without them would be empty.
 inline Variable<float> shard_loss(const StepModel& model, const StepOptions& options, Index shard,
                                   const ShardRange& rows) {
   Random draws(2, static_cast<std::uint64_t>(shard));
-  const auto token = [&](Index) { return draws.below(options.vocabulary); };
-  std::vector<Index> inputs(static_cast<std::size_t>(rows.count() * options.segment));
-  std::vector<Index> targets = inputs;
-  for (Index& input : inputs) input = token(0);
-  for (Index& target : targets) target = token(0);
-  const Shape shape{rows.count(), options.segment};
+  const auto tokens = [&](Index length) {
+    std::vector<Index> drawn(static_cast<std::size_t>(rows.count() * length));
+    for (Index& token : drawn) token = draws.below(options.vocabulary);
+    return Tensor<Index>::from(Shape{rows.count(), length}, drawn);
+  };
   auto state = model.make_state(rows.count());
+  model.observe(state, tokens(2 * options.segment), options.segment);
   Pass<float> pass;
-  const auto hidden = model.forward(state, Tensor<Index>::from(shape, inputs), pass);
-  const auto loss = cross_entropy(model.logits(hidden), Tensor<Index>::from(shape, targets));
+  const auto hidden = model.forward(state, tokens(options.segment), pass);
+  const auto loss = cross_entropy(model.logits(hidden), tokens(options.segment));
   return scale(loss, static_cast<float>(rows.count()) / static_cast<float>(options.rows));
 }
 
