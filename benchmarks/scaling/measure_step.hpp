@@ -21,11 +21,26 @@
 
 namespace infty::bench {
 
+/// How a step is made. What was measured of one says nothing of another.
+struct StepSettings {
+  StepOptions sizes = {};
+  support::Sharing sharing = {};
+  int threads = 1;  ///< of each rank
+};
+
+/// All that changes what a step costs, by the names of the options.
+template <class See>
+void each_field(StepSettings& settings, See&& see) {
+  each_field(settings.sizes, see);
+  see("bucket", settings.sharing.bucket);
+  see("zero", settings.sharing.zero);
+  see("threads", settings.threads);
+}
+
 /// What was measured on some ranks.
 struct MeasuredStep {
   int ranks = 1;
-  int threads = 1;  ///< of each
-  Index shards = 1;
+  StepSettings settings = {};
   double tokens = 0;     ///< of the batch
   StepCosts costs = {};  ///< by processors' time of the first rank
   Link processor = {};   ///< between the first two ranks, processors' time, medians; 0 of one
@@ -38,8 +53,7 @@ struct MeasuredStep {
 template <class See>
 void each_field(MeasuredStep& measured, See&& see) {
   see("ranks", measured.ranks);
-  see("threads", measured.threads);
-  see("shards", measured.shards);
+  see("settings", measured.settings);
   see("tokens", measured.tokens);
   see("costs", measured.costs);
   see("link_processor", measured.processor);
@@ -55,6 +69,7 @@ class StepMeasurement {
   StepMeasurement(const StepOptions& options, AnyCommunicator& ranks,
                   const support::Sharing& sharing)
       : options_(options),
+        sharing_(sharing),
         ranks_(ranks),
         model_(step_model(options)),
         adam_(model_),
@@ -65,15 +80,14 @@ class StepMeasurement {
   /// Measures all of it, or the step as a whole alone; the ranks do so together.
   MeasuredStep measure(bool parts) {
     MeasuredStep found{.ranks = ranks_.size(),
-                       .threads = infty::num_threads(),
-                       .shards = options_.shards,
+                       .settings = {options_, sharing_, infty::num_threads()},
                        .tokens = static_cast<double>(options_.rows * options_.segment)};
     const auto step = [&] {
       train_step(adam_, {.learning_rate = 1e-4, .max_norm = 1}, shards_,
                  [&](Index shard) { return loss_of(shard); });
       for (int i = 0; i < static_cast<int>(agreements); ++i) any_rank(ranks_, false);
     };
-    step();  // solves for the matrices of writes, too
+    step();  // allocates, and solves for the matrices of what the long-term memory takes in
     std::vector<double> wall, processor;
     for (Index i = 0; i < options_.steps; ++i) {
       ranks_.barrier();
@@ -188,6 +202,7 @@ class StepMeasurement {
   }
 
   StepOptions options_;
+  support::Sharing sharing_;
   AnyCommunicator ranks_;
   StepModel model_;
   Adam<float> adam_;

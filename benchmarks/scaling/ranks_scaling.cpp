@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,14 +37,7 @@ namespace infty::bench {
 /// Calls see(group, name, field) for what may need memory.
 template <class See>
 void each_setting(StepOptions& o, See&& see) {
-  see("", "dim", o.dim);
-  see("", "layers", o.layers);
-  see("", "heads", o.heads);
-  see("", "basis", o.basis);
-  see("", "vocabulary", o.vocabulary);
-  see("", "rows", o.rows);
-  see("", "segment", o.segment);
-  see("", "shards", o.shards);
+  each_field(o, [&](const char* name, Index& field) { see("", name, field); });
 }
 
 }  // namespace infty::bench
@@ -84,29 +78,48 @@ struct Predict {
   Index tokens = 1 << 19, own_tokens = 1024;
   std::vector<double> gigabits{1, 10, 100};
   double microseconds = 50, speed = 1;
+  bool only_check = false;
 };
 
 MeasuredStep read(const std::string& path) {
   return support::parse<MeasuredStep>(infty::MappedFile(path).text(), path);
 }
 
+/// Throws infty::ValueError unless a file is of the same step as the costs.
+void require_alike(const Predict& asked, const MeasuredStep& parts, const std::string& path,
+                   const MeasuredStep& whole) {
+  const auto ours = support::json_of(parts.settings), theirs = support::json_of(whole.settings);
+  for (const auto& [name, value] : ours.items())
+    infty::require(theirs.at(name) == value, "ranks_scaling", path, " was measured with --", name,
+                   " ", theirs.at(name).dump(), ", and ", asked.costs, " with ", value.dump(),
+                   ": --against must be of the same step as --costs");
+}
+
 /// Says what the parts make of the runs that were measured as a whole.
-void check(const Predict& asked, const StepCosts& costs) {
+void check(const Predict& asked, const MeasuredStep& parts) {
+  std::vector<MeasuredStep> runs;
+  for (const std::string& path : asked.against) {
+    runs.push_back(read(path));
+    require_alike(asked, parts, path, runs.back());
+  }
   std::printf(
       "                        milliseconds of processors  |  of the wall's clock\n"
       "ranks  shards  tokens   predicted  measured  ratio  |  predicted  fastest   median\n");
-  for (const std::string& path : asked.against) {
-    const MeasuredStep whole = read(path);
+  for (const MeasuredStep& whole : runs) {
     const auto predicted = [&](const Link& link) {
-      const Plan plan{
-          .ranks = whole.ranks, .shards = whole.shards, .tokens = whole.tokens, .link = link};
-      return 1e3 * step_seconds(costs, plan).total();
+      const Plan plan{.ranks = whole.ranks,
+                      .shards = whole.settings.sizes.shards,
+                      .tokens = whole.tokens,
+                      .link = link,
+                      .zero = whole.settings.sharing.zero,
+                      .overlap = whole.settings.sharing.bucket > 0};
+      return 1e3 * step_seconds(parts.costs, plan).total();
     };
     const double processor = 1e3 * whole.step_processor;
     std::printf("%5d  %6lld  %6.0f  %10.1f  %8.1f  %5.2f  |  %9.1f  %7.1f  %7.1f\n", whole.ranks,
-                static_cast<long long>(whole.shards), whole.tokens, predicted(whole.processor),
-                processor, processor / predicted(whole.processor), predicted(whole.wall),
-                1e3 * whole.step_fastest, 1e3 * whole.step_wall);
+                static_cast<long long>(whole.settings.sizes.shards), whole.tokens,
+                predicted(whole.processor), processor, processor / predicted(whole.processor),
+                predicted(whole.wall), 1e3 * whole.step_fastest, 1e3 * whole.step_wall);
   }
 }
 
@@ -235,17 +248,22 @@ int main(int argc, char** argv) {
              {0, 1e9, true})
       ->capture_default_str();
   predicting->add_option("--out", asked.out, "folder for ranks.csv")->capture_default_str();
+  predicting->add_flag("--check", asked.only_check, "look at options and --out, and end");
   if (const auto code = support::parse(app, argc, argv)) return *code;
   return support::run_program("ranks_scaling", [&] {
     if (*predicting) {
       infty::require(asked.shards >= asked.most, "ranks_scaling", "--shards is ", asked.shards,
                      ": it must be at least --most = ", asked.most);
+      if (asked.only_check) {
+        const auto lock = support::Lock::folder(asked.out);
+        return 0;
+      }
       const MeasuredStep parts = read(asked.costs);
       infty::require(parts.ranks == 1, "ranks_scaling", asked.costs, " is of ", parts.ranks,
                      " ranks: --costs must be of one");
       infty::require(parts.costs.token > 0, "ranks_scaling", asked.costs,
                      " is of `measure --whole`: --costs must have the parts");
-      if (!asked.against.empty()) check(asked, parts.costs);
+      if (!asked.against.empty()) check(asked, parts);
       predict(asked, parts.costs);
       return 0;
     }
@@ -258,6 +276,8 @@ int main(int argc, char** argv) {
             overlap(options, sharing, ranks);
             return 0;
           }
+          std::optional<support::Lock> lock;  // taken before what takes long
+          if (ranks.rank() == 0) lock.emplace(support::Lock::file(out));
           const MeasuredStep found = StepMeasurement(options, ranks, sharing).measure(!whole);
           if (ranks.rank() == 0) support::write_file(out, support::json_of(found).dump(2) + '\n');
           return 0;

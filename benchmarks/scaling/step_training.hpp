@@ -21,6 +21,19 @@ struct StepOptions {
   Index rows = 8, segment = 128, shards = 8, steps = 9;
 };
 
+/// All of it but how many steps are measured.
+template <class See>
+void each_field(StepOptions& o, See&& see) {
+  see("dim", o.dim);
+  see("layers", o.layers);
+  see("heads", o.heads);
+  see("basis", o.basis);
+  see("vocabulary", o.vocabulary);
+  see("rows", o.rows);
+  see("segment", o.segment);
+  see("shards", o.shards);
+}
+
 /// Seconds by two clocks: that of the wall, and the time that processors spend on this process, the
 /// thread that sends among them, which stands still while others have them.
 struct Seconds {
