@@ -5,11 +5,15 @@
 // is there already is used, or completed.
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -48,14 +52,23 @@ double own_bytes() {
   return kilobytes * 1024;
 }
 
-/// The most of them that was seen.
+/// The most of them that was seen, by a thread that looks twenty times a second: an index that
+/// learns says nothing until it has learned.
 class Peak {
  public:
-  void look() { most_ = std::max(most_, own_bytes()); }
-  double megabytes() const { return most_ / 1e6; }
+  Peak() : looking_([this](const std::stop_token& stop) { look(stop); }) {}
+  double megabytes() const { return std::max(most_.load(), own_bytes()) / 1e6; }
 
  private:
-  double most_ = own_bytes();
+  void look(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      most_ = std::max(most_.load(), own_bytes());
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+
+  std::atomic<double> most_ = 0;
+  std::jthread looking_;  // the last, which begins when all else is there
 };
 
 /// n keys around centres, those of one block of the datastore or of the queries: the same whoever
@@ -88,7 +101,6 @@ void build(const Options& o) {
     store.append(keys.data(), tokens.data(), n);
     if (store.size() == o.keys) store.flush();
     seconds += seconds_since(start);
-    peak.look();
     line.update(store.size());
   }
   double bytes = 0;
@@ -109,8 +121,7 @@ FaissIndex indexed(const Options& o, const Datastore<float>& store) {
   const auto start = Clock::now();
   double learned = 0;
   FaissIndex index(store, o.index, [&](Index done, Index) {
-    if (learned == 0) learned = seconds_since(start);
-    peak.look();
+    if (done == 0) learned = seconds_since(start);
     line.update(done);
   });
   const double all = seconds_since(start);
@@ -139,6 +150,7 @@ void search(const Options& o, const Datastore<float>& store, FaissIndex& index) 
   const auto queries = Tensor<float>::from({o.queries, o.dim}, numbers.data());
   const auto few = queries.slice(0, o.checked);
   const ExactIndex<float> exact(store, o.index.metric);
+  exact.search(few, o.k);  // which reads all keys into memory, if they fit there
   auto start = Clock::now();
   const auto truth = exact.search(few, o.k);
   std::printf("exact: %.2f queries/s in a batch of %td\n",

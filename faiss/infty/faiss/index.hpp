@@ -46,7 +46,8 @@ decltype(auto) of_faiss(std::string_view op, F&& f) {
 /// whatever the backend.
 class FaissIndex {
  public:
-  /// Is told after each block how many keys are in, of how many.
+  /// Is told how many keys are in, of how many: none, when the index has learned, and after each
+  /// block.
   using Progress = std::function<void(Index done, Index all)>;
 
   /// Learns from a sample of the datastore's keys and takes all of them in. Beside the index itself
@@ -62,6 +63,7 @@ class FaissIndex {
       make();
       if (!index_->is_trained) learn();
     });
+    if (progress) progress(0, store.size());
     update(progress);
   }
 
