@@ -8,7 +8,7 @@ answer the same, then it times them in turns. `./dev bench peers adaptation` run
 
 import argparse
 import datetime
-import json
+import functools
 import os
 import statistics
 import subprocess
@@ -16,12 +16,13 @@ import sys
 import time
 from pathlib import Path
 
+os.environ["THP_MEM_ALLOC_ENABLE"] = "1"  # PyTorch's switch for huge pages, which it reads but once
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from compare import commit, machine, quartiles, table
+from compare import check_counts, commit, folder_of, machine, quartiles, run_all, table
 
 AGREE = 2e-3  # the largest difference of -log p allowed
 SIZES = {
@@ -117,14 +118,21 @@ class Peer:
 
     def __init__(self, program: Path, case: Path):
         self.process = subprocess.Popen(
-            [program, case], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [program, case], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
         )
-        assert self.process.stdout.readline().strip() == "ready"
+        self.answer()
+
+    def answer(self) -> str:
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"adaptation: infty ended, status {self.process.wait()}")
+        return line
 
     def ask(self, line: str) -> list[float]:
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        return [float(x) for x in self.process.stdout.readline().split()]
+        return [float(x) for x in self.answer().split()]
 
     def close(self) -> None:
         self.process.stdin.close()
@@ -192,6 +200,13 @@ def run(s: dict, part: str, options: argparse.Namespace) -> dict:
     return {"apart": apart, "seconds": seconds, "processors": processors}
 
 
+def measure(title: str, s: dict, part: str, options: argparse.Namespace, results: dict) -> None:
+    """A case, and the machine's load when it is done."""
+    print(title, file=sys.stderr)
+    results["cases"][title] = run(s, part, options) | {"questions": s["questions"]}
+    results["load"][1] = os.getloadavg()[0]
+
+
 def report(results: dict) -> str:
     rows = []
     for title, found in results["cases"].items():
@@ -221,9 +236,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/peers/results"))
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--quick", action="store_true", help="a round of two steps, to see it work")
+    parser.add_argument("--quick", action="store_true", help="a round of two steps, to OUT/quick")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    check_counts(parser, options, "rounds")
+    options.out = folder_of(options)
+    # Both on one core, as they go in turns: whoever starts more threads than one gains nothing.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     options.infty = options.infty.resolve()
     torch.set_num_threads(1)
     results = {
@@ -232,22 +250,17 @@ def main() -> None:
         "commit": commit(),
         "date": datetime.date.today().isoformat(),
         "rounds": 1 if options.quick else options.rounds,
-        "load": [os.getloadavg()[0]],
+        "load": [os.getloadavg()[0]] * 2,
         "cases": {},
     }
-    options.rounds = results["rounds"]
+    options.rounds, todo = results["rounds"], []
     for name in options.only:
         s = SIZES[name] | ({"steps": 2, "questions": 2} if options.quick else {})
         for part, words in (("all", "all parameters"), ("head.", "the head")):
             title = (f"{name}: width {s['width']}, {s['layers']} layers, {s['length']} tokens, "
                      f"K {s['neighbours']}, L {s['steps']}, {words}")
-            print(title, file=sys.stderr)
-            results["cases"][title] = run(s, part, options) | {"questions": s["questions"]}
-    results["load"].append(os.getloadavg()[0])
-    (options.out / "adaptation.json").write_text(json.dumps(results, indent=1))
-    text = report(results)
-    (options.out / "adaptation.md").write_text(text)
-    print(text)
+            todo.append(functools.partial(measure, title, s, part, options, results))
+    run_all(todo, results, "cases", report, options.out / "adaptation")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ peers` runs it; every program is a process of its own that waits while another o
 """
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
+import functools
 import json
 import os
 import platform
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -32,6 +35,8 @@ QUICK = Sizes(batch=2, length=128, heads=2, head_dim=16, basis=128, samples=64, 
 KL_WEIGHT = 1e-3  # of the layer's loss, so that the divergence has a part in every gradient
 PROGRAMS = ("infty", "PyTorch", "PyTorch compiled")
 BFLOAT16 = tuple(f"{name} bfloat16" for name in PROGRAMS)  # factors of products rounded
+# What PyTorch does not compile: 2.15 ends with an error in the sparse gradient of an embedding bag.
+NOT_COMPILED = ("product_keys",)
 MEASURES = {  # what is timed, by the process that does it
     "layer": {"LTM forward": "forward", "LTM forward + backward": "backward"},
     "model": {"training step": "step"},
@@ -127,15 +132,17 @@ class Program:
         return line.strip()
 
     def ask(self, command: str, doing: str = "works") -> str:
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which answer() says
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
         return self.answer(doing)
 
     def __enter__(self) -> "Program":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
 
 
@@ -156,6 +163,10 @@ class Session:
         # PyTorch's own switch for huge pages: without it, eager mode takes half as long again.
         self.environment["THP_MEM_ALLOC_ENABLE"] = "1"
         self.environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.folder / "inductor"))
+
+    def programs_of(self, kind: str) -> tuple[str, ...]:
+        left_out = "compiled" if kind in NOT_COMPILED else None
+        return tuple(name for name in self.programs if not left_out or left_out not in name)
 
     def case(self, kind: str) -> Path:
         return self.folder / f"{kind}.safetensors"
@@ -249,7 +260,7 @@ def timings(
 def memory(session: Session, kind: str) -> dict[str, dict[str, float]]:
     """MB resident before the first run and at the peak of three, each in a fresh process."""
     found = {}
-    for name in session.programs:
+    for name in session.programs_of(kind):
         say(f"memory of {name}, {kind}", end="")
         with session.start(name, kind) as program:
             for _ in range(3):
@@ -287,7 +298,8 @@ def commit() -> str:
 
 def report(results: dict) -> str:
     sizes, threads = Sizes(**results["sizes"]), results["threads"]
-    programs = list(next(iter(results["milliseconds"].values())))
+    measured = results["milliseconds"].values()
+    programs = [name for name in results["programs"] if any(name in taken for taken in measured)]
     pairs = [(name, "infty" + name.removeprefix(name.removesuffix(" bfloat16"))) for name in programs]
     pairs = [(peer, ours) for peer, ours in pairs if peer != ours]
     text = (
@@ -316,8 +328,11 @@ def report(results: dict) -> str:
     rows = []
     for title, taken in results["milliseconds"].items():
         median = {name: statistics.median(values) for name, values in taken.items()}
-        cells = [f"{median[name]:.1f}" for name in programs]
+        cells = [f"{median[name]:.1f}" if name in taken else "" for name in programs]
         for peer, ours in pairs:
+            if peer not in taken:
+                cells.append("")
+                continue
             low, middle, high = quartiles([b / a for a, b in zip(taken[ours], taken[peer])])
             cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
         rows.append([title, *cells])
@@ -342,12 +357,95 @@ def report(results: dict) -> str:
     rows = []
     for kind, found in results["memory"].items():
         title = list(MEASURES[kind])[-1]
-        cells = [f"{v['peak']:.0f} ({v['before']:.0f})" for v in found.values()]
+        peaks = [found.get(name) for name in programs]
+        cells = [f"{v['peak']:.0f} ({v['before']:.0f})" if v else "" for v in peaks]
         for peer, ours in pairs:
-            cells.append(f"{found[ours]['peak'] / found[peer]['peak']:.2f}")
+            share = found[ours]["peak"] / found[peer]["peak"] if peer in found else None
+            cells.append(f"{share:.2f}" if share else "")
         rows.append([title, *cells])
     text += "Peak resident MB of a fresh process (before its first run), and infty's share:\n\n"
     return text + table(["", *programs, *(f"{ours} / {peer}" for peer, ours in pairs)], rows)
+
+
+# ---- the run ---------------------------------------------------------------------------------
+
+
+def check_counts(parser: argparse.ArgumentParser, options: argparse.Namespace, *names: str) -> None:
+    """Ends with a sentence unless these options are 1 or more, and --threads at most a core each."""
+    for name in names:
+        given = getattr(options, name)
+        for count in given if isinstance(given, list) else [given]:
+            if count < 1:
+                parser.error(f"--{name} is {count}: it must be at least 1")
+    cores = len(os.sched_getaffinity(0))
+    if getattr(options, "threads", 1) > cores:
+        parser.error(
+            f"--threads is {options.threads}: it must be at most {cores}, for each thread has a core "
+            "of its own here"
+        )
+
+
+def folder_of(options: argparse.Namespace) -> Path:
+    """Where results go, made if need be. Those of tiny sizes do not replace those of a long run."""
+    folder = options.out.resolve() / ("quick" if options.quick else "")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write(results: dict, report: Callable[[dict], str], path: Path) -> str:
+    """Writes PATH.json and PATH.md, and returns the latter."""
+    text = report(results)
+    for suffix, what in ((".json", json.dumps(results, indent=1) + "\n"), (".md", text)):
+        part = path.with_suffix(".part")
+        part.write_text(what)
+        part.replace(path.with_suffix(suffix))
+    return text
+
+
+def run_all(
+    jobs: list[Callable[[], None]],
+    results: dict,
+    measured: str,
+    report: Callable[[dict], str],
+    path: Path,
+) -> None:
+    """Does the jobs, and writes the results behind each. Who interrupts it, or a program that ends,
+    still gets a report of what was measured, `results[measured]`."""
+    reason = ""
+    try:
+        for job in jobs:
+            job()
+            write(results, report, path)
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    except SystemExit as error:
+        reason = str(error)
+    say("")
+    if results[measured]:
+        print(write(results, report, path))
+    if reason:
+        kept = f"what was measured is in {path}.json" if results[measured] else "nothing was measured"
+        raise SystemExit(f"{reason}; {kept}")
+
+
+def measure(session: Session, kind: str, sizes: object, results: dict) -> None:
+    """A subject: whether all agree, their times, their memory."""
+    rounds, cpu = session.options.rounds, session.options.cpu
+    make_case(kind, sizes, session.case(kind))
+    with contextlib.ExitStack() as stack:
+        programs = []
+        for name in session.programs_of(kind):
+            programs.append(stack.enter_context(session.start(name, kind)))
+        results["products"] |= {program.name: program.product for program in programs}
+        results["agreement"][kind] = agreement(session, kind, programs)
+        for title, command in MEASURES[kind].items():
+            results["milliseconds"][title] = timings(title, command, rounds, programs, cpu)
+        if kind == "layer":
+            taken = timings("matrix product", "product", rounds, programs, cpu)
+            median, name = min((statistics.median(v), k) for k, v in taken.items())
+            gflops = 2 * sizes.product**3 / median / 1e6
+            results["limit"] = {"gflops": gflops, "program": name, "milliseconds": taken}
+    results["memory"][kind] = memory(session, kind)
 
 
 def main() -> None:
@@ -371,13 +469,13 @@ def main() -> None:
         action="store_true",
         help="layer and model in PyTorch with infty's thin factors and fewer functions, too",
     )
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to OUT/quick")
     options = parser.parse_args()
+    check_counts(parser, options, "threads", "rounds")
     subjects = options.only or (["layer", "model"] if options.bfloat16 else list(MEASURES))
     if options.bfloat16 and KERNELS.keys() & set(subjects):
         parser.error("--bfloat16 is of the layer and the model: --only layer model")
-    options.out = options.out.resolve()
-    options.out.mkdir(parents=True, exist_ok=True)
+    options.out = folder_of(options)
     session, sizes = Session(options), QUICK if options.quick else Sizes()
     sizes = dataclasses.replace(sizes, thin=int(options.thin))
     kernels = {name: k.QUICK if options.quick else k.Sizes() for name, k in KERNELS.items()}
@@ -394,31 +492,17 @@ def main() -> None:
         "sizes": dataclasses.asdict(sizes),
         "kernels": {name: dataclasses.asdict(k) for name, k in kernels.items()},
         "load": os.getloadavg()[0],
+        "programs": session.programs,
+        "products": {},
         "agreement": {},
         "milliseconds": {},
         "memory": {},
     }
-    for kind in subjects:
-        make_case(kind, kernels.get(kind, sizes), session.case(kind))
-        programs = [session.start(name, kind) for name in session.programs]
-        results["products"] = {program.name: program.product for program in programs}
-        results["agreement"][kind] = agreement(session, kind, programs)
-        for title, command in MEASURES[kind].items():
-            taken = timings(title, command, options.rounds, programs, options.cpu)
-            results["milliseconds"][title] = taken
-        if kind == "layer":
-            taken = timings("matrix product", "product", options.rounds, programs, options.cpu)
-            median, name = min((statistics.median(v), k) for k, v in taken.items())
-            gflops = 2 * sizes.product**3 / median / 1e6
-            results["limit"] = {"gflops": gflops, "program": name, "milliseconds": taken}
-        for program in programs:
-            program.__exit__()
-        results["memory"][kind] = memory(session, kind)
-    say("")
-    text = report(results)
-    (options.out / "peers.json").write_text(json.dumps(results, indent=1) + "\n")
-    (options.out / "peers.md").write_text(text)
-    print(text)
+    jobs = [
+        functools.partial(measure, session, kind, kernels.get(kind, sizes), results)
+        for kind in subjects
+    ]
+    run_all(jobs, results, "milliseconds", report, options.out / "peers")
 
 
 if __name__ == "__main__":

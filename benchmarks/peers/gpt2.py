@@ -6,8 +6,9 @@ turns, round by round, and the peak memory of each of these. `./dev bench peers 
 """
 
 import argparse
+import contextlib
 import datetime
-import json
+import functools
 import os
 import statistics
 import sys
@@ -18,7 +19,9 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from compare import HERE, Program, commit, machine, quartiles, say, table
+from compare import (
+    HERE, Program, check_counts, commit, folder_of, machine, quartiles, run_all, say, table,
+)
 
 PROGRAMS = ("infty", "eager", "compiled")
 CLOCKS = {"wall": "The wall's clock", "processors": "Processors' time, of all threads"}
@@ -119,21 +122,23 @@ def timings(session: Session, folder: Path, job: str, command: str) -> tuple[dic
     """Milliseconds of every round by program, of the wall's clock and of processors' time; each
     round begins with another program. And MB resident at first and at the peak."""
     o = session.options
-    programs = [session.start(name, folder) for name in session.programs]
-    taken = {p.name: [] for p in programs}
-    for p in programs:
-        p.ask(command, f"{job}: computes (and compiles, which takes minutes)")
-        p.ask(command, job)
-    for i in range(o.rounds):
-        for k in range(len(programs)):
-            p = programs[(i + k) % len(programs)]
-            time.sleep(0.1)  # threads of the one before may still be spinning
-            taken[p.name].append([float(x) for x in p.ask(command, job).split()])
-        say(f"{job}: round {i + 1} of {o.rounds}", end="")
-    resident = {}
-    for p in programs:
-        resident[p.name] = [int(kb) * 1024 / 1e6 for kb in p.ask("memory").split()]
-        p.__exit__()
+    with contextlib.ExitStack() as stack:
+        programs = []
+        for name in session.programs:
+            programs.append(stack.enter_context(session.start(name, folder)))
+        taken = {p.name: [] for p in programs}
+        for p in programs:
+            p.ask(command, f"{job}: computes (and compiles, which takes minutes)")
+            p.ask(command, job)
+        for i in range(o.rounds):
+            for k in range(len(programs)):
+                p = programs[(i + k) % len(programs)]
+                time.sleep(0.1)  # threads of the one before may still be spinning
+                taken[p.name].append([float(x) for x in p.ask(command, job).split()])
+            say(f"{job}: round {i + 1} of {o.rounds}", end="")
+        resident = {}
+        for p in programs:
+            resident[p.name] = [int(kb) * 1024 / 1e6 for kb in p.ask("memory").split()]
     names = ("first", "rest") if job.startswith("generate") else (job,)
     parts = [(clock, part) for clock in CLOCKS for part in names]
     found = {clock: {} for clock in CLOCKS}
@@ -192,11 +197,19 @@ def report(results: dict) -> str:
     return lines + table(["", *names], rows)
 
 
+def measure(session: Session, folder: Path, job: str, command: str, results: dict) -> None:
+    """A job: its times and its memory, and the machine's load when it is done."""
+    taken, resident = timings(session, folder, job, command)
+    results["milliseconds"][job], results["memory"][job] = taken, resident
+    results["load"][1] = os.getloadavg()[0]
+
+
 def main() -> None:
+    cores = len(os.sched_getaffinity(0))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--infty", type=Path, required=True, help="the program gpt2_peer")
     parser.add_argument("--out", type=Path, default=Path("build/peers/results"))
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=min(2, cores))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8])
@@ -207,13 +220,17 @@ def main() -> None:
                         help="bfloat16: infty keeps matrices so, the others compute in it, too")
     parser.add_argument("--eager", action="store_true", help="compile nothing")
     parser.add_argument("--only", nargs="+", choices=["generate", "evaluate", "step"])
-    parser.add_argument("--quick", action="store_true", help="one layer, to see it work")
+    parser.add_argument("--quick", action="store_true", help="one layer, to OUT/quick")
     options = parser.parse_args()
+    check_counts(parser, options, "threads", "rounds", "layers", "batches", "prompt", "tokens", "block")
+    if options.tokens < 2:
+        parser.error("--tokens is 1: it must be at least 2, for those behind the first have a row")
+    if not jobs(options):
+        parser.error("--only step with --weights bfloat16 leaves nothing: what is stored so is not trained")
     if options.quick:
         options.layers, options.rounds, options.prompt, options.tokens = 1, 1, 16, 4
         options.block = 32
-    options.out.mkdir(parents=True, exist_ok=True)
-    options.out = options.out.resolve()
+    options.out = folder_of(options)
     session = Session(options)
     load = os.getloadavg()[0]
     results = {
@@ -228,19 +245,17 @@ def main() -> None:
         "rounds": options.rounds,
         "tokens": options.tokens,
         "block": options.block,
+        "load": [load, load],
         "folders": folders(session),
     }
     folder = options.out / "written-by-eager"
     results["answers"] = same_answers(session, folder)
     results["milliseconds"], results["memory"] = {}, {}
-    for job, command in jobs(options).items():
-        taken, resident = timings(session, folder, job, command)
-        results["milliseconds"][job], results["memory"][job] = taken, resident
-    results["load"] = [load, os.getloadavg()[0]]
-    (options.out / "gpt2.json").write_text(json.dumps(results, indent=1))
-    text = report(results)
-    (options.out / "gpt2.md").write_text(text)
-    print(text)
+    todo = [
+        functools.partial(measure, session, folder, job, command, results)
+        for job, command in jobs(options).items()
+    ]
+    run_all(todo, results, "milliseconds", report, options.out / "gpt2")
 
 
 if __name__ == "__main__":
