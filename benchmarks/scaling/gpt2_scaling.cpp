@@ -31,6 +31,7 @@ struct Options {
   Index longest = 1 << 20, segment = 512, dim = 128, heads = 4, layers = 2, basis = 256,
         vocabulary = 4096, pairs = 31;
   std::string out = "build/scaling";
+  bool only_check = false;
 };
 
 template <class Attention>
@@ -149,13 +150,18 @@ int main(int argc, char** argv) {
   add("--vocabulary", o.vocabulary, "different tokens");
   add("--pairs", o.pairs, "segments at the end and at 1,024 tokens, in turn");
   app.add_option("--out", o.out, "folder for gpt2.csv")->capture_default_str();
+  app.add_flag("--check", o.only_check, "look at options and --out, and end");
   if (const auto code = support::parse(app, argc, argv)) return *code;
   return support::run_program("gpt2_scaling", [&] {
     infty::require(o.longest >= 2 * o.segment && o.longest >= 2048, "gpt2_scaling", "--longest is ",
                    o.longest, ": it must be at least 2048, and two segments of ", o.segment);
     infty::require(1024 % o.segment == 0, "gpt2_scaling", "--segment is ", o.segment,
                    ": it must divide 1024");
+    infty::require(o.dim % o.heads == 0, "gpt2_scaling", "--dim is ", o.dim,
+                   ": it must be a multiple of --heads = ", o.heads);
+    infty::require(o.basis % 2 == 0, "gpt2_scaling", "--basis is ", o.basis, ": it must be even");
     const auto lock = support::Lock::folder(o.out);
+    if (o.only_check) return 0;
     const auto guard = infty::no_grad();
     run(o);
     return 0;

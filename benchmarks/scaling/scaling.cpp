@@ -37,6 +37,7 @@ struct Options {
   Index longest = 1 << 20, segment = 1024, dim = 300, heads = 6, basis = 1024, pairs = 101;
   double seconds = 10, gigabytes = 4;
   std::string out = "build/scaling";
+  bool only_check = false;
 };
 
 /// Calls see(group, name, field) for what may need memory.
@@ -271,10 +272,12 @@ int main(int argc, char** argv) {
   add_real("--seconds", o.seconds, "no point that is expected to take longer");
   add_real("--gigabytes", o.gigabytes, "no point that is expected to need more");
   app.add_option("--out", o.out, "folder for the CSV files")->capture_default_str();
+  app.add_flag("--check", o.only_check, "look at options and --out, and end");
   if (const auto code = support::parse(app, argc, argv)) return *code;
   return support::run_program("scaling", [&] {
     validate(o);
     const auto lock = support::Lock::folder(o.out);
+    if (o.only_check) return 0;
     const auto guard = infty::no_grad();
     const std::filesystem::path folder = o.out;
     Csv context("scaling", folder / "context.csv",
