@@ -320,7 +320,8 @@ def report(results: dict) -> str:
     rows = []
     for kind, agreeing in results["agreement"].items():
         for name, largest in agreeing.items():
-            cells = [f"{v['difference']:.1e} ({v['tensor']})" for v in largest.values()]
+            kinds = (largest.get("outputs"), largest.get("gradients"))
+            cells = [f"{v['difference']:.1e} ({v['tensor']})" if v else "" for v in kinds]
             rows.append([kind, f"{name} from {REFERENCE[kind]}", *cells])
     text += "Largest difference, as a share of the tensor's largest element:\n\n"
     text += table(["", "", "outputs", "gradients"], rows) + "\n"
