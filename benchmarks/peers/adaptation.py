@@ -22,7 +22,8 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from compare import check_counts, commit, folder_of, machine, quartiles, run_all, table
+from compare import commit, machine, quartiles, table
+from runs import check_counts, folder_of, run_all
 
 AGREE = 2e-3  # the largest difference of -log p allowed
 SIZES = {

@@ -19,9 +19,8 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from compare import (
-    HERE, Program, check_counts, commit, folder_of, machine, quartiles, run_all, say, table,
-)
+from compare import HERE, Program, commit, machine, quartiles, table
+from runs import check_counts, folder_of, run_all, say
 
 PROGRAMS = ("infty", "eager", "compiled")
 CLOCKS = {"wall": "The wall's clock", "processors": "Processors' time, of all threads"}
