@@ -151,6 +151,7 @@ programs() {  # the programs of typed tests
 golden() {
   local golden=src/tests/golden
   compgen -G "$golden/*.safetensors" || true
+  compgen -G "$golden/other_sizes/*.safetensors" || true
   compgen -G "$golden/gpt2/*.safetensors" || true
   local kind
   for kind in dialogue stems layout; do compgen -G "$golden/gpt2/*_$kind.json" || true; done

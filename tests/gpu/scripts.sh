@@ -282,7 +282,7 @@ contains "$(<"$pack/profiled")" "--clock-control none --set roofline --launch-co
 program "$pack/bin/conformance" 'for file; do echo "$file" >>replayed; done'
 rm -rf "$pack/results"
 check 0 "$work/with" tests
-[[ $(grep -c golden/ "$pack/replayed") == $(ls tests/golden/*.safetensors tests/golden/gpt2/*.safetensors \
+[[ $(grep -c golden/ "$pack/replayed") == $(ls tests/golden/*.safetensors tests/golden/{gpt2,other_sizes}/*.safetensors \
   tests/golden/gpt2/*_{dialogue,stems,layout}.json | wc -l) ]] || fail "replayed: $(<"$pack/replayed")"
 check 0 "$work/with" again table
 lacks "$said" "passed"
