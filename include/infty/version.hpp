@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+// In front of all that would say it in other words. GCC before 11 has its own number for C++20.
+#if __cplusplus <= 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG <= 201703L)
+#error "infty needs C++20: -std=c++20"
+#endif
+
 #include <string_view>
 
 // The version of the library. The build system reads these three lines; all else is made of them.

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include <infty/version.hpp>  // says that C++20 is needed
+
 /// Marks a function that a device compiler builds for both sides; empty under a host compiler.
 #if defined(__CUDACC__)
 #define INFTY_HOST_DEVICE __host__ __device__

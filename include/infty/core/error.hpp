@@ -10,6 +10,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include <infty/version.hpp>  // says that C++20 is needed
+
 namespace infty {
 
 /// Base of everything that infty throws.

@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <infty/version.hpp>  // says that C++20 is needed
+
 namespace infty {
 
 namespace detail {

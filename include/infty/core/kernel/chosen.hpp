@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <infty/version.hpp>  // says that C++20 is needed
+
 namespace infty::detail {
 
 /// Whether the backend of a composition brings a kernel for it. A composition over backend B says
