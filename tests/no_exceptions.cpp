@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A program that is compiled with -fno-exceptions: it writes, reads and trains, and a failed check
-// of it is seen to print its message and to abort.
+// A program that is compiled with -fno-exceptions -fno-rtti: it writes, reads, copies and trains,
+// and a failed check of it is seen to print its message and to abort.
 #include <array>
 #include <csignal>
 #include <cstddef>
@@ -14,6 +14,9 @@
 
 #if defined(__cpp_exceptions)
 #error "this is to be compiled without exceptions"
+#endif
+#if defined(__cpp_rtti)
+#error "this is to be compiled without the types of objects"
 #endif
 
 namespace {
@@ -102,9 +105,22 @@ void says_what_is_wrong() {
   check(large.find("out of memory") != large.npos, "the message of no memory: " + large);
 }
 
+void copies() {
+  const infty::Linear<float> layer(3, 2, Random(1));
+  infty::Linear<float> copy(3, 2, Random(2));
+  infty::copy_parameters(layer, copy);
+  check(copy.weight.value().to_vector() == layer.weight.value().to_vector(), "the copy's weights");
+  const auto words = words_of_abort([&] {
+    infty::Linear<double> other(3, 2, Random(2));
+    infty::copy_parameters(layer, other);
+  });
+  check(words.find("of another scalar") != words.npos, "the message of a scalar: " + words);
+}
+
 }  // namespace
 
 int main() {
+  copies();
   says_what_is_wrong();  // before there are threads, which a fork would lose
   writes_and_reads();
   trains();

@@ -6,7 +6,6 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/error.hpp>
 #include <infty/core/tensor.hpp>
+#include <infty/io/dtype.hpp>
 
 namespace infty {
 
@@ -37,7 +37,7 @@ struct Rebind<S<Arguments...>, Other> {
 struct AnyParameter {
   std::string name;
   Shape shape;
-  const std::type_info& scalar;
+  DType scalar;
   std::function<void(void*)> to_host;
 };
 
@@ -47,7 +47,7 @@ std::vector<AnyParameter> any_parameters(L& layer) {
   for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
     using V = std::remove_cvref_t<decltype(parameter)>;
     using T = typename V::Scalar;
-    all.push_back({name, parameter.shape(), typeid(T), [parameter](void* to) {
+    all.push_back({name, parameter.shape(), dtype_of<T>(), [parameter](void* to) {
                      V::BackendType::to_host(static_cast<T*>(to), parameter.value().data(),
                                              parameter.size());
                    }});
