@@ -6,6 +6,22 @@ set(here "${CMAKE_CURRENT_LIST_DIR}")
 
 include("${here}/run.cmake")
 
+# Every folder that is installed is among what the recipe exports.
+file(READ "${INFTY}/cmake/install.cmake" text)
+string(REGEX MATCH "install\\(DIRECTORY ([^)]*) DESTINATION" text "${text}")
+string(REPLACE " " ";" folders "${CMAKE_MATCH_1}")
+if(NOT folders)
+  message(FATAL_ERROR "cmake/install.cmake installs no folders")
+endif()
+file(READ "${recipe}/conanfile.py" text)
+foreach(folder IN LISTS folders)
+  string(REGEX REPLACE "/.*" "" top "${folder}")
+  string(FIND "${text}" "\"${top}/*\"" at)
+  if(at LESS 0)
+    message(FATAL_ERROR "the recipe does not export ${top}/*, which cmake/install.cmake installs")
+  endif()
+endforeach()
+
 file(REMOVE_RECURSE "${FOLDER}")
 find_program(conan conan)
 if(conan)

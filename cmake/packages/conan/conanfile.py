@@ -31,7 +31,8 @@ class Infty(ConanFile):
         self.version = ".".join(parts)
 
     def export_sources(self):
-        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "cuda/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "cuda/*", "faiss/*",
+                        "mpi/*"):
             copy(self, pattern, self._tree(), self.export_sources_folder,
                  excludes="cmake/packages/*")
 
