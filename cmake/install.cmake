@@ -22,7 +22,7 @@ if(INFTY_COMPILED)
   install(TARGETS infty_compiled EXPORT infty_compiled)
   install(EXPORT infty_compiled NAMESPACE infty:: FILE infty-compiled.cmake DESTINATION ${package_dir})
 endif()
-install(FILES cmake/libraries.cmake cmake/products.cmake cmake/thrust.cmake cmake/faiss.cmake
+install(FILES cmake/choices.cmake cmake/libraries.cmake cmake/products.cmake cmake/thrust.cmake cmake/faiss.cmake
               cmake/mpi.cmake cmake/cuda_requirements.cmake DESTINATION ${package_dir})
 install(DIRECTORY include/infty cuda/infty faiss/infty mpi/infty DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -39,6 +39,7 @@ install(FILES "${PROJECT_BINARY_DIR}/infty.pc" DESTINATION ${pc_dir})
 # The Common Package Specification, on demand: where it is, CMake from 4.3 on takes it in the stead of the package above,
 # and OpenMP, Thrust and CUDA are lost.
 option(INFTY_CPS "Install a description of the package in CPS, too" OFF)
+infty_check_switches(INFTY_CPS)
 if(INFTY_CPS)
   set(cps_dir ${CMAKE_INSTALL_DATADIR}/cps)
   set(prefix "@prefix@")  # CPS's own word

@@ -2,14 +2,6 @@
 # tree and by the installed package; infty_target is the library. Nothing of it is exported, so that an Eigen that a
 # project around us has made need not be, either.
 
-# Stops if an option has any other value than these.
-function(infty_check_choice option)
-  string(TOUPPER "${${option}}" value)
-  if(NOT value MATCHES "^(AUTO|ON|OFF|TRUE|FALSE|YES|NO|1|0)$")
-    message(FATAL_ERROR "infty: ${option} is '${${option}}': it must be AUTO, ON or OFF")
-  endif()
-endfunction()
-
 target_link_libraries(${infty_target} INTERFACE $<BUILD_INTERFACE:Eigen3::Eigen>)
 
 set(INFTY_OPENMP ${infty_openmp_default} CACHE STRING "Threads by OpenMP: AUTO (if there is an OpenMP), ON or OFF")

@@ -4,6 +4,7 @@ set(warnings -Wall -Wextra -Wconversion -Wshadow)
 
 # Our tests ask for it. Other compilers than theirs, and GCC's optimiser, find what they do not.
 option(INFTY_WERROR "Warnings in our own programs are errors" OFF)
+infty_check_switches(INFTY_WERROR)
 if(INFTY_WERROR)
   set(error -Werror)
   set(cuda_error -Werror=all-warnings)

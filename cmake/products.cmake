@@ -1,14 +1,20 @@
 # What multiplies matrices on the CPU in the stead of infty's own tiles, if the user wants it. Included by the build tree
 # and by the installed package; infty_target is the library.
 
+set(infty_products INFTY_EIGEN_PRODUCTS INFTY_ONEDNN INFTY_BLAS)
 option(INFTY_EIGEN_PRODUCTS "Multiply matrices by Eigen" OFF)
 option(INFTY_ONEDNN "Multiply matrices of float by oneDNN" OFF)
 option(INFTY_BLAS "Multiply matrices by a BLAS that has a cblas.h" OFF)
+infty_check_switches(${infty_products})
 
-set(infty_chosen ${INFTY_EIGEN_PRODUCTS} ${INFTY_ONEDNN} ${INFTY_BLAS})
-list(FILTER infty_chosen INCLUDE REGEX "ON|TRUE|1|YES")
-list(LENGTH infty_chosen infty_chosen)
-if(infty_chosen GREATER 1)
+set(infty_chosen)
+foreach(infty_option IN LISTS infty_products)
+  if(${infty_option})
+    list(APPEND infty_chosen ${infty_option})
+  endif()
+endforeach()
+list(LENGTH infty_chosen infty_count)
+if(infty_count GREATER 1)
   message(FATAL_ERROR "infty: INFTY_EIGEN_PRODUCTS, INFTY_ONEDNN and INFTY_BLAS exclude each other")
 elseif(INFTY_EIGEN_PRODUCTS)
   target_compile_definitions(${infty_target} INTERFACE $<BUILD_INTERFACE:INFTY_EIGEN_PRODUCTS>)

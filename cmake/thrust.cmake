@@ -9,6 +9,7 @@ find_path(
   PATHS /usr/local/cuda
   PATH_SUFFIXES include/cccl include
   DOC "Folder that holds thrust/")
+infty_check_switches(INFTY_THRUST)
 mark_as_advanced(INFTY_THRUST_HEADERS)
 
 # infty_part(NAME): the target infty::NAME, imported if infty::infty is, so that a project that exports what it
@@ -27,7 +28,7 @@ endmacro()
 if(INFTY_THRUST AND INFTY_THRUST_HEADERS AND NOT TARGET infty::thrust)
   infty_part(thrust)
   target_link_libraries(${infty_part} INTERFACE infty::infty)
-  target_include_directories(${infty_part} INTERFACE "${infty_thrust_root}")
+  target_include_directories(${infty_part} ${infty_system} INTERFACE "${infty_thrust_root}")
   target_include_directories(${infty_part} SYSTEM INTERFACE "${INFTY_THRUST_HEADERS}")
   # Otherwise Thrust would take CUDA for its default system.
   target_compile_definitions(
@@ -53,7 +54,7 @@ if(INFTY_CUDA AND NOT TARGET infty::cuda)
   mark_as_advanced(INFTY_CUDA_RUNTIME)
   infty_part(cuda)
   target_link_libraries(${infty_part} INTERFACE infty::infty CUDA::${INFTY_CUDA_RUNTIME} CUDA::cublas CUDA::cusolver)
-  target_include_directories(${infty_part} INTERFACE "${infty_thrust_root}")
+  target_include_directories(${infty_part} ${infty_system} INTERFACE "${infty_thrust_root}")
   # CMake 3.25 does not know the standards of CUDA 13.
   target_compile_options(
     ${infty_part}

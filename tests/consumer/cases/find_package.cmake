@@ -22,6 +22,12 @@ configure(1 "infty's component mpi needs INFTY_MPI and an MPI" mpi ${package} -D
           -DINFTY_MPI=OFF)
 configure(1 "infty's component compiled needs an infty that was installed with INFTY_COMPILED=ON" compiled ${package}
           -DCOMPONENTS=compiled -DREQUIRED=REQUIRED)
+
+# Options: what is neither is said, and so is a contradiction in whatever letters.
+configure(1 "infty: INFTY_BLAS is 'maybe': it must be ON or OFF" options ${package} -DINFTY_BLAS=maybe)
+configure(1 "INFTY_EIGEN_PRODUCTS, INFTY_ONEDNN and INFTY_BLAS exclude each other" options ${package}
+          -DINFTY_EIGEN_PRODUCTS=on -DINFTY_BLAS=yes)
+
 if(THRUST)  # its headers are here; what the project exports of it, it can
   configure(0 "" thrust ${package} -DCOMPONENTS=thrust -DREQUIRED=REQUIRED)
 endif()

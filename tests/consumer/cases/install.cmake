@@ -16,6 +16,7 @@ foreach(preset release dev)  # those of `./dev test`
   run(1 "INFTY_TESTS is ON, but Catch2 (apt install catch2) and" ${infty} -B "${FOLDER}/${preset}" --preset ${preset})
 endforeach()
 run(1 "INFTY_TESTS is 'MAYBE': it must be AUTO, ON or OFF" ${infty} -B "${FOLDER}/maybe" -DINFTY_TESTS=MAYBE)
+run(1 "INFTY_COMPILED is 'maybe': it must be ON or OFF" ${infty} -B "${FOLDER}/maybe" -DINFTY_COMPILED=maybe)
 run(1 "infty: Eigen is missing: apt install libeigen3-dev, or pass -DEigen3_ROOT=" ${infty} -B "${FOLDER}/eigen"
     -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON)
 
