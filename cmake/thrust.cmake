@@ -30,12 +30,14 @@ if(INFTY_THRUST AND INFTY_THRUST_HEADERS AND NOT TARGET infty::thrust)
   target_link_libraries(${infty_part} INTERFACE infty::infty)
   target_include_directories(${infty_part} ${infty_system} INTERFACE "${infty_thrust_root}")
   target_include_directories(${infty_part} SYSTEM INTERFACE "${INFTY_THRUST_HEADERS}")
-  # Otherwise Thrust would take CUDA for its default system.
-  target_compile_definitions(
-    ${infty_part}
-    INTERFACE
-      THRUST_DEVICE_SYSTEM=$<IF:$<BOOL:${infty_openmp}>,THRUST_DEVICE_SYSTEM_OMP,THRUST_DEVICE_SYSTEM_CPP>
-  )
+  # Otherwise Thrust would take CUDA for its default system. It is the library that is asked for OpenMP: the variables of
+  # the find_package that made it may be another folder's.
+  get_target_property(infty_links infty::infty INTERFACE_LINK_LIBRARIES)
+  set(infty_thrust_system THRUST_DEVICE_SYSTEM_CPP)
+  if(infty_links MATCHES "OpenMP::OpenMP_CXX")
+    set(infty_thrust_system THRUST_DEVICE_SYSTEM_OMP)
+  endif()
+  target_compile_definitions(${infty_part} INTERFACE THRUST_DEVICE_SYSTEM=${infty_thrust_system})
 endif()
 
 if(INFTY_CUDA AND NOT TARGET infty::cuda)

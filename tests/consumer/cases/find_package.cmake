@@ -23,6 +23,10 @@ configure(1 "infty's component mpi needs INFTY_MPI and an MPI" mpi ${package} -D
 configure(1 "infty's component compiled needs an infty that was installed with INFTY_COMPILED=ON" compiled ${package}
           -DCOMPONENTS=compiled -DREQUIRED=REQUIRED)
 
+# More than once in a project, whoever found it or brought it first.
+configure(0 "" again ${package} -DREQUIRED=REQUIRED -DAGAIN=)
+configure(0 "" again -DWAY=add_subdirectory "-DCMAKE_PREFIX_PATH=${PREFIX}" -DAGAIN=)
+
 # Options: what is neither is said, and so is a contradiction in whatever letters.
 configure(1 "infty: INFTY_BLAS is 'maybe': it must be ON or OFF" options ${package} -DINFTY_BLAS=maybe)
 configure(1 "INFTY_EIGEN_PRODUCTS, INFTY_ONEDNN and INFTY_BLAS exclude each other" options ${package}
@@ -30,4 +34,5 @@ configure(1 "INFTY_EIGEN_PRODUCTS, INFTY_ONEDNN and INFTY_BLAS exclude each othe
 
 if(THRUST)  # its headers are here; what the project exports of it, it can
   configure(0 "" thrust ${package} -DCOMPONENTS=thrust -DREQUIRED=REQUIRED)
+  configure(0 "" thrust ${package} -DREQUIRED=REQUIRED -DINFTY_THRUST=ON -DAGAIN=thrust)
 endif()
