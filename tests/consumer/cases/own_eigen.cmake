@@ -16,3 +16,5 @@ consume("Eigen 5." installed -DWAY=find_package "-DCMAKE_PREFIX_PATH=${PREFIX}"
 configure(0 "" source -DWAY=add_subdirectory "-DEigen3_DIR=${FOLDER}/5.0.1/package")
 configure(1 "infty: Eigen 3.3.9 is too old, 3.4 is the least" old -DWAY=add_subdirectory
           "-DEigen3_DIR=${FOLDER}/3.3.9/package")
+configure(1 "The project goes on without infty: Eigen 3.3.9 is too old, 3.4 is the least" old -DWAY=find_package
+          "-DCMAKE_PREFIX_PATH=${PREFIX}" "-DEigen3_DIR=${FOLDER}/3.3.9/package" -DREQUIRED=QUIET)
