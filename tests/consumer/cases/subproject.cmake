@@ -1,7 +1,12 @@
 # Inside another project: nothing of ours is built there, and nothing installed.
 include("${CMAKE_CURRENT_LIST_DIR}/../support.cmake")
 foreach(way add_subdirectory FetchContent)
-  consume("infty ${version}, Eigen" ${way} -DWAY=${way})
+  consume("infty ${version}, Eigen" ${way} -DWAY=${way} -DCMAKE_EXPORT_COMPILE_COMMANDS=ON)
+  # Warnings of our headers are not the project's.
+  file(STRINGS "${FOLDER}/${way}/compile_commands.json" found REGEX "-isystem ${INFTY}/include ")
+  if(NOT found)
+    message(FATAL_ERROR "${way}: our headers are not those of a system")
+  endif()
   run(0 "" "${CMAKE_COMMAND}" --install "${FOLDER}/${way}" --prefix "${FOLDER}/${way}/prefix")
   file(GLOB_RECURSE installed RELATIVE "${FOLDER}/${way}/prefix" "${FOLDER}/${way}/prefix/*")
   if(NOT installed STREQUAL "bin/consumer")
