@@ -1,5 +1,6 @@
 # infty::thrust, the backends on Thrust's host systems, where the Thrust headers are: those of the CUDA
-# Toolkit or Debian's libthrust-dev. infty::cuda, the backend for NVIDIA GPUs, if INFTY_CUDA is on.
+# Toolkit or Debian's libthrust-dev. infty::cuda, the backend for NVIDIA GPUs, if INFTY_CUDA is on or
+# infty_cuda_component, which the package sets.
 # Included by the build tree and by the installed package; infty_thrust_root holds infty/thrust/.
 
 option(INFTY_THRUST "Offer Thrust's host systems as backends, where the headers are" ON)
@@ -40,18 +41,33 @@ if(INFTY_THRUST AND INFTY_THRUST_HEADERS AND NOT TARGET infty::thrust)
   target_compile_definitions(${infty_part} INTERFACE THRUST_DEVICE_SYSTEM=${infty_thrust_system})
 endif()
 
-if(INFTY_CUDA AND NOT TARGET infty::cuda)
+# A package's component that is not to be had is not found; an option that is on stops.
+set(infty_cuda_missing)
+if((INFTY_CUDA OR infty_cuda_component) AND NOT TARGET infty::cuda)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     # Ampere, Hopper and, translated when it runs, what comes after.
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
   endif()
   include("${CMAKE_CURRENT_LIST_DIR}/cuda_requirements.cmake")
-  infty_check_architectures(${CMAKE_CUDA_ARCHITECTURES})
-  enable_language(CUDA)
-  if("native" IN_LIST CMAKE_CUDA_ARCHITECTURES)
-    infty_check_architectures(${CMAKE_CUDA_ARCHITECTURES_NATIVE})
+  infty_old_architecture(infty_cuda_missing ${CMAKE_CUDA_ARCHITECTURES})
+  if(NOT infty_cuda_missing)
+    enable_language(CUDA)
+    if("native" IN_LIST CMAKE_CUDA_ARCHITECTURES)
+      infty_old_architecture(infty_cuda_missing ${CMAKE_CUDA_ARCHITECTURES_NATIVE})
+    endif()
+    find_package(CUDAToolkit QUIET)
+    if(NOT CUDAToolkit_FOUND)
+      set(infty_cuda_missing "the CUDA Toolkit is missing: ${infty_least_cuda} is the least")
+    elseif(CUDAToolkit_VERSION VERSION_LESS infty_least_cuda)
+      set(infty_cuda_missing "the CUDA Toolkit is ${CUDAToolkit_VERSION}: ${infty_least_cuda} is the least")
+    endif()
   endif()
-  find_package(CUDAToolkit ${infty_least_cuda} REQUIRED)
+  if(infty_cuda_missing AND NOT infty_cuda_component)
+    message(FATAL_ERROR "infty: ${infty_cuda_missing}")
+  endif()
+endif()
+
+if((INFTY_CUDA OR infty_cuda_component) AND NOT infty_cuda_missing AND NOT TARGET infty::cuda)
   set(INFTY_CUDA_RUNTIME cudart CACHE STRING "CUDA's runtime library: cudart, or cudart_static")
   mark_as_advanced(INFTY_CUDA_RUNTIME)
   infty_part(cuda)

@@ -27,6 +27,15 @@ configure(1 "infty's component compiled needs an infty that was installed with I
 configure(0 "" again ${package} -DREQUIRED=REQUIRED -DAGAIN=)
 configure(0 "" again -DWAY=add_subdirectory "-DCMAKE_PREFIX_PATH=${PREFIX}" -DAGAIN=)
 
+# A GPU's part that this compiler cannot make is not found, and stops nobody who can do without: this architecture is
+# refused before the compiler is called.
+set(old -DCMAKE_CUDA_COMPILER=nvcc -DCMAKE_CUDA_ARCHITECTURES=75)
+configure(0 "cuda is found: FALSE" cuda ${package} -DREQUIRED=REQUIRED -DOPTIONAL=cuda ${old} -DAGAIN=)
+configure(1 "infty's component cuda: CMAKE_CUDA_ARCHITECTURES has 75: 80, of Ampere, is the least" cuda ${package}
+          -DREQUIRED=REQUIRED -DCOMPONENTS=cuda ${old})
+configure(1 "infty: CMAKE_CUDA_ARCHITECTURES has 75: 80, of Ampere, is the least" cuda ${package} -DREQUIRED=REQUIRED
+          -DINFTY_CUDA=ON ${old})
+
 # Options: what is neither is said, and so is a contradiction in whatever letters.
 configure(1 "infty: INFTY_BLAS is 'maybe': it must be ON or OFF" options ${package} -DINFTY_BLAS=maybe)
 configure(1 "INFTY_EIGEN_PRODUCTS, INFTY_ONEDNN and INFTY_BLAS exclude each other" options ${package}
