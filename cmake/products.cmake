@@ -1,10 +1,22 @@
 # What multiplies matrices on the CPU in the stead of infty's own tiles, if the user wants it. Included by the build tree
-# and by the installed package; infty_target is the library.
+# and by the installed package; infty_target is the library. infty_products_default is the option that is on if the user
+# sets none: what infty was installed with, as infty::compiled was compiled for that and links with nothing else.
 
 set(infty_products INFTY_EIGEN_PRODUCTS INFTY_ONEDNN INFTY_BLAS)
-option(INFTY_EIGEN_PRODUCTS "Multiply matrices by Eigen" OFF)
-option(INFTY_ONEDNN "Multiply matrices of float by oneDNN" OFF)
-option(INFTY_BLAS "Multiply matrices by a BLAS that has a cblas.h" OFF)
+foreach(infty_option IN LISTS infty_products)
+  if(DEFINED ${infty_option})
+    set(infty_products_default)
+  endif()
+endforeach()
+foreach(infty_option IN LISTS infty_products)
+  set(${infty_option}_DEFAULT OFF)
+  if(infty_option STREQUAL "${infty_products_default}")
+    set(${infty_option}_DEFAULT ON)
+  endif()
+endforeach()
+option(INFTY_EIGEN_PRODUCTS "Multiply matrices by Eigen" ${INFTY_EIGEN_PRODUCTS_DEFAULT})
+option(INFTY_ONEDNN "Multiply matrices of float by oneDNN" ${INFTY_ONEDNN_DEFAULT})
+option(INFTY_BLAS "Multiply matrices by a BLAS that has a cblas.h" ${INFTY_BLAS_DEFAULT})
 infty_check_switches(${infty_products})
 
 set(infty_chosen)
