@@ -3,9 +3,9 @@
 
 set(INFTY_FAISS AUTO CACHE STRING "Offer FAISS's indices: AUTO (if FAISS is there), ON or OFF")
 infty_check_choice(INFTY_FAISS)
+set(infty_faiss_missing "FAISS (apt install libfaiss-dev)")
 if(INFTY_FAISS AND NOT TARGET infty::faiss)
   find_package(OpenMP QUIET COMPONENTS CXX)  # which FAISS's own description names
-  set(infty_faiss_missing "FAISS (apt install libfaiss-dev)")
   if(TARGET OpenMP::OpenMP_CXX)
     find_package(faiss QUIET CONFIG)
   else()

@@ -22,6 +22,8 @@ configure(1 "infty's component mpi needs INFTY_MPI and an MPI" mpi ${package} -D
           -DINFTY_MPI=OFF)
 configure(1 "infty's component compiled needs an infty that was installed with INFTY_COMPILED=ON" compiled ${package}
           -DCOMPONENTS=compiled -DREQUIRED=REQUIRED)
+configure(1 "infty's component faiss needs INFTY_FAISS and OpenMP, which FAISS needs" faiss ${package}
+          -DCOMPONENTS=faiss -DREQUIRED=REQUIRED -DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON)
 
 # More than once in a project, whoever found it or brought it first.
 configure(0 "" again ${package} -DREQUIRED=REQUIRED -DAGAIN=)
