@@ -37,7 +37,7 @@ configure_file(cmake/infty.pc.in infty.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/infty.pc" DESTINATION ${pc_dir})
 
 # The Common Package Specification, on demand: where it is, CMake from 4.3 on takes it in the stead of the package above,
-# and OpenMP, Thrust and CUDA are lost.
+# and all targets but infty::infty are lost, OpenMP, and what is said of wrong components.
 option(INFTY_CPS "Install a description of the package in CPS, too" OFF)
 infty_check_switches(INFTY_CPS)
 if(INFTY_CPS)
