@@ -28,8 +28,9 @@ namespace detail {
 
 /// Integral types that are characters and no numbers.
 template <class T>
-concept Character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
-                    std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+concept CharacterType =
+    std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+    std::same_as<T, char16_t> || std::same_as<T, char32_t>;
 
 }  // namespace detail
 
@@ -37,7 +38,7 @@ concept Character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::sa
 /// are no characters.
 template <class T>
 concept StoredScalar = std::same_as<T, float> || std::same_as<T, double> ||
-                       std::same_as<T, BFloat16> || (std::integral<T> && !detail::Character<T>);
+                       std::same_as<T, BFloat16> || (std::integral<T> && !detail::CharacterType<T>);
 
 namespace detail {
 

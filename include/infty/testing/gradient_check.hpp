@@ -148,6 +148,15 @@ class GradientCheck {
   std::vector<std::vector<T>> gradients_;
 };
 
+/// "input 0", "input 1" and so on.
+template <class T, class B>
+std::vector<NamedParameter<T, B>> numbered(const std::vector<Variable<T, B>>& inputs) {
+  std::vector<NamedParameter<T, B>> named;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    named.push_back({"input " + std::to_string(i), inputs[i]});
+  return named;
+}
+
 }  // namespace testing::detail
 
 /// Largest difference between the gradients of a scalar function and its central differences,
@@ -195,10 +204,16 @@ template <class T, class B, class Function>
   requires std::invocable<Function&>
 Difference<T> gradient_check(Function function, const std::vector<Variable<T, B>>& inputs,
                              T step = T(1e-5)) {
-  std::vector<NamedParameter<T, B>> named;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    named.push_back({"input " + std::to_string(i), inputs[i]});
-  return gradient_check(std::move(function), std::move(named), step);
+  return gradient_check(std::move(function), testing::detail::numbered(inputs), step);
+}
+
+/// The same of inputs without names, which are called by their numbers.
+template <class T, class B, class Function>
+  requires std::invocable<Function&>
+Difference<T> fast_gradient_check(Function function, const std::vector<Variable<T, B>>& inputs,
+                                  T allowed, T step = T(1e-5), T least = 1) {
+  return fast_gradient_check(std::move(function), testing::detail::numbered(inputs), allowed, step,
+                             least);
 }
 
 }  // namespace infty
