@@ -8,9 +8,9 @@
 //     retention                         a table
 //     retention --out figures           and a figure
 //
-// The best read is fitted to the state and judged by covariances from two halves of the
-// coordinates, which are independent: of what was never written it finds 0 on average, and as often
-// less.
+// The best read is fitted to the state by the same coordinates as it is judged by, and what chance
+// explains is taken off: of what was never written it finds 0 on average, and as often less, of
+// what is held as it was 1.
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +23,7 @@
 #include <CLI/CLI.hpp>
 
 #include "../support/csv.hpp"
+#include "../support/decimal.hpp"
 #include "../support/files.hpp"
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
@@ -42,6 +43,7 @@ using retention::Band;
 using retention::Found;
 using retention::Memory;
 using retention::Settings;
+using retention::Statistics;
 using retention::Vectors;
 
 double mean_of(const std::function<double(Index)>& formula, const Band& band) {
@@ -66,19 +68,23 @@ void draw_all(const std::filesystem::path& out, const Settings& s,
   std::string lines;
   for (std::size_t m = 0; m < memories.size(); ++m) {
     for (std::size_t b = 0; b < bands.size(); ++b) {
-      const auto best = over_seeds(found[m], &Found::best, b);
       csv.line();
       csv.field(memories[m].name);
-      for (const double x :
-           {bands[b].middle, mean_of(memories[m].formula, bands[b]), best.mean, best.error})
-        csv.field(x);
+      csv.field(bands[b].middle);
+      csv.field(mean_of(memories[m].formula, bands[b]));
+      const auto add = [&](const Statistics& of) {
+        csv.field(of.mean);
+        if (of.error)
+          csv.field(*of.error);
+        else
+          csv.field("");
+      };
+      add(over_seeds(found[m], &Found::best, b));
       if (found[m].front().at_place.empty()) {
         csv.field("");
         csv.field("");
       } else {
-        const auto read = over_seeds(found[m], &Found::at_place, b);
-        csv.field(read.mean);
-        csv.field(read.error);
+        add(over_seeds(found[m], &Found::at_place, b));
       }
       csv.field(floors[m]);
     }
@@ -132,18 +138,23 @@ void draw_all(const std::filesystem::path& out, const Settings& s,
   support::draw_figure(out, "retention");
 }
 
+/// An error with so many digits behind the point, or a dash where there is none.
+std::string error_of(const Statistics& s, int digits) {
+  return s.error ? support::decimal(*s.error, digits) : "-";
+}
+
 void print(const std::vector<Memory>& memories, const std::vector<Band>& bands,
            const std::vector<std::vector<Found>>& found, const std::vector<double>& floors) {
   std::printf(
-      "memory                age + 1    formula   best read  ± error      at place  ± error\n");
+      "memory                age + 1    formula   best read  ± error    at place  ± error\n");
   for (std::size_t m = 0; m < memories.size(); ++m) {
     for (std::size_t b = 0; b < bands.size(); b += 2) {
       const auto best = over_seeds(found[m], &Found::best, b);
-      std::printf("%-20s %8.0f   %8.5f    %8.5f  %.5f", memories[m].name.c_str(), bands[b].middle,
-                  mean_of(memories[m].formula, bands[b]), best.mean, best.error);
+      std::printf("%-20s %8.0f   %8.5f    %8.5f  %-7s", memories[m].name.c_str(), bands[b].middle,
+                  mean_of(memories[m].formula, bands[b]), best.mean, error_of(best, 5).c_str());
       if (!found[m].front().at_place.empty()) {
         const auto read = over_seeds(found[m], &Found::at_place, b);
-        std::printf("      %8.5f  %.5f", read.mean, read.error);
+        std::printf("    %8.5f  %s", read.mean, error_of(read, 5).c_str());
       }
       std::printf("\n");
     }
@@ -154,13 +165,10 @@ void print(const std::vector<Memory>& memories, const std::vector<Band>& bands,
       for (std::size_t i = 0; i < by_seed.size(); ++i)
         by_seed[i] += bands[b].count * found[m][i].best[b];
     }
-    double all = 0, squares = 0;
-    for (const double x : by_seed) all += x / static_cast<double>(by_seed.size());
-    for (const double x : by_seed) squares += (x - all) * (x - all);
-    const double n = static_cast<double>(by_seed.size());
-    std::printf("%-20s vectors in all %.1f, found %.1f +- %.1f; floor %.5f\n",
-                memories[m].name.c_str(), by_formula, all,
-                n > 1 ? std::sqrt(squares / (n - 1) / n) : 0., floors[m]);
+    const Statistics all = retention::over_seeds(by_seed);
+    std::printf("%-20s vectors in all %.1f, found %.1f%s; floor %.5f\n", memories[m].name.c_str(),
+                by_formula, all.mean, all.error ? (" +- " + error_of(all, 1)).c_str() : "",
+                floors[m]);
   }
 }
 
@@ -199,6 +207,10 @@ int main(int argc, char** argv) {
                    s.segment, ": it must be a multiple of it");
     infty::require(s.block + 2 * std::ssize(s.widths) <= s.numbers, "--block", "it is ", s.block,
                    " of ", s.numbers, " numbers: each width must have two of the others");
+    // Of fewer, chance explains so much that little is found behind it.
+    infty::require(s.coordinates >= 4 * s.numbers, "--coordinates", "it is ", s.coordinates,
+                   ", samples to fit ", s.numbers, " --numbers to: it must be at least four times ",
+                   "as many, ", 4 * s.numbers);
     const auto guard = infty::no_grad();
     const std::vector<Memory> memories{retention::fixed(s, .75, "#1f77b4"),
                                        retention::fixed(s, .95, "#17a2a2"),

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <infty/memory/retention.hpp>
@@ -57,6 +58,7 @@ struct Found {
 /// Sums of products of two rows over the first and the second half of the coordinates.
 struct Halves {
   double first = 0, second = 0;
+  double all() const { return first + second; }
 };
 inline Halves products(const float* a, const float* b, Index d) {
   Halves sums;
@@ -65,41 +67,48 @@ inline Halves products(const float* a, const float* b, Index d) {
   return sums;
 }
 
-/// The best linear read of numbers [F, d] with an error of a hundredth of their size.
+/// The best linear read of numbers [F, d] with an error of a hundredth of their size. It is a ridge
+/// regression on the state, fitted to the same d coordinates as it is judged by, so that a share
+/// h / d of anything is explained by chance, with h the numbers that are free in it: F but for the
+/// ridge.
 class BestRead {
  public:
   explicit BestRead(const Tensor<float>& numbers) : z_(numbers) {
-    const Index F = z_.dim(0), d = z_.dim(1);
+    const Index F = z_.dim(0);
     const auto exact = z_.cast<double>();
     auto gram = infty::detail::matrix_product(exact, false, exact, true);
     double trace = 0;
     for (Index i = 0; i < F; ++i) trace += gram.data()[i * F + i];
-    for (Index i = 0; i < F; ++i) gram.data()[i * F + i] += 1e-4 * trace / static_cast<double>(F);
+    const double ridge = 1e-4 * trace / static_cast<double>(F);
     inverse_ = Tensor<double>::zeros(Shape{F, F});
-    for (Index i = 0; i < F; ++i) inverse_.data()[i * F + i] = static_cast<double>(d);
+    for (Index i = 0; i < F; ++i) {
+      gram.data()[i * F + i] += ridge;
+      inverse_.data()[i * F + i] = 1;
+    }
     infty::require(infty::EigenBackend::cholesky_solve(F, F, gram.data(), inverse_.data()),
                    "BestRead", "the state holds nothing");
+    double free = static_cast<double>(F);
+    for (Index i = 0; i < F; ++i) free -= ridge * inverse_.data()[i * F + i];
+    chance_ = free / static_cast<double>(z_.dim(1));
   }
 
-  /// The share of a vector [d] of variance 1: cᵀ C⁻¹ c, with one covariance c from each half of the
-  /// coordinates, so that it is 0 on average where there is nothing.
+  /// The share of a vector [d] that is in the state: what is explained, xᵀ Zᵀ (Z Zᵀ)⁻¹ Z x / |x|²,
+  /// less what chance explains. That is adjusted R²: 0 on average where there is nothing, and 1
+  /// where the vector itself is held.
   double operator()(const float* x) const {
     const Index F = z_.dim(0), d = z_.dim(1);
-    Tensor<double> c(Shape{F, 1}), other(Shape{F, 1});
-    for (Index i = 0; i < F; ++i) {
-      const Halves sums = products(z_.data() + i * d, x, d);
-      c.data()[i] = sums.first / static_cast<double>(d / 2);
-      other.data()[i] = sums.second / static_cast<double>(d - d / 2);
-    }
+    Tensor<double> c(Shape{F, 1});
+    for (Index i = 0; i < F; ++i) c.data()[i] = products(z_.data() + i * d, x, d).all();
     const auto read = infty::detail::matrix_product(inverse_, false, c, false);
-    double share = 0;
-    for (Index i = 0; i < F; ++i) share += read.data()[i] * other.data()[i];
-    return share;
+    double explained = 0;
+    for (Index i = 0; i < F; ++i) explained += read.data()[i] * c.data()[i];
+    return (explained / products(x, x, d).all() - chance_) / (1 - chance_);
   }
 
  private:
   Tensor<float> z_;
   Tensor<double> inverse_;
+  double chance_ = 0;
 };
 
 inline Found measure(const retention::Reader& reader, const Settings& s,
@@ -120,7 +129,7 @@ inline Found measure(const retention::Reader& reader, const Settings& s,
       const float* const y = read.data() + static_cast<Index>(i) * d;
       const Halves with = products(y, x.data(), d), own = products(y, y, d);
       gains += with.first * with.second;
-      square += own.first + own.second;
+      square += own.all();
     }
     found.best.push_back(sum / count);
     // Squared covariances, each of one half with the other, over the square of what is read.
@@ -134,18 +143,25 @@ inline Found measure(const retention::Reader& reader, const Settings& s,
   return found;
 }
 
+/// A mean over seeds and its standard error, of which one seed says nothing.
 struct Statistics {
-  double mean = 0, error = 0;  ///< over seeds, and the mean's standard error
+  double mean = 0;
+  std::optional<double> error = {};
 };
+inline Statistics over_seeds(const std::vector<double>& by_seed) {
+  Statistics s;
+  const auto n = static_cast<double>(by_seed.size());
+  for (const double x : by_seed) s.mean += x / n;
+  double squares = 0;
+  for (const double x : by_seed) squares += (x - s.mean) * (x - s.mean);
+  if (by_seed.size() > 1) s.error = std::sqrt(squares / (n - 1) / n);
+  return s;
+}
 inline Statistics over_seeds(const std::vector<Found>& found, std::vector<double> Found::*member,
                              std::size_t band) {
-  Statistics s;
-  const auto n = static_cast<double>(found.size());
-  for (const Found& f : found) s.mean += (f.*member)[band] / n;
-  double squares = 0;
-  for (const Found& f : found) squares += std::pow((f.*member)[band] - s.mean, 2);
-  if (found.size() > 1) s.error = std::sqrt(squares / (n - 1) / n);
-  return s;
+  std::vector<double> by_seed;
+  for (const Found& f : found) by_seed.push_back((f.*member)[band]);
+  return over_seeds(by_seed);
 }
 
 }  // namespace retention
