@@ -12,9 +12,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -74,60 +75,75 @@ void print(const std::vector<Row>& rows, double penalty) {
   }
 }
 
-/// Shares of a write that are left behind others of its length, until `vectors` have come and at
-/// least 24 writes.
-std::vector<double> shares(const LongTermConfig& config, Index length, Index vectors) {
-  const std::vector<Index> lengths(
-      static_cast<std::size_t>(1 + std::max<Index>(24, vectors / length)), length);
-  return infty::retention(config, lengths);
+/// Lengths of a write and of others like it behind it, until `vectors` have come and at least 24
+/// writes.
+std::vector<Index> writes_of(Index length, Index vectors) {
+  return std::vector<Index>(static_cast<std::size_t>(1 + std::max<Index>(24, vectors / length)),
+                            length);
+}
+
+/// The share of a write that is left behind others of its length, for each of these lengths.
+std::vector<std::vector<double>> shares_of(const LongTermConfig& config,
+                                           const std::vector<Index>& retained, Index vectors) {
+  Index count = 0, before = 0;
+  for (const Index length : retained) count += std::ssize(writes_of(length, vectors));
+  support::ProgressLine line("shares", count, 0, "write");
+  std::vector<std::vector<double>> shares;
+  for (const Index length : retained) {
+    const auto lengths = writes_of(length, vectors);
+    shares.push_back(
+        infty::retention(config, lengths, 0, [&](Index writes) { line.update(before + writes); }));
+    before += std::ssize(lengths);
+  }
+  return shares;
 }
 
 void write_figures(const std::filesystem::path& out, const std::vector<Row>& rows,
                    const LongTermConfig& config, const std::vector<Index>& retained,
                    Index vectors) {
-  const auto lock = support::Lock::folder(out);
-  std::ofstream radius(out / "radius.dat");
+  const auto shares = shares_of(config, retained, vectors);
+  std::ostringstream radius, kept;
   for (const Row& r : rows)
     radius << r.length << ' ' << r.paper.radius << ' ' << r.ours.radius << ' ' << r.paper.lebesgue
            << ' ' << r.ours.lebesgue << '\n';
-  std::ofstream kept(out / "retention.dat");
   std::string writes, by_vectors;
   for (std::size_t i = 0; i < retained.size(); ++i) {
-    const auto share = shares(config, retained[i], vectors);
-    for (std::size_t k = 0; k < share.size(); ++k)
-      kept << k << ' ' << static_cast<Index>(k) * retained[i] << ' ' << share[k] << '\n';
+    for (std::size_t k = 0; k < shares[i].size(); ++k)
+      kept << k << ' ' << static_cast<Index>(k) * retained[i] << ' ' << shares[i][k] << '\n';
     kept << "\n\n";
-    const std::string curve = "'retention.dat' index " + std::to_string(i) + " using ",
+    const std::string curve = "'share.dat' index " + std::to_string(i) + " using ",
                       title = ":3 with linespoints pointsize .4 linewidth 2 title 'L = " +
                               std::to_string(retained[i]) + "', ";
     writes += curve + "1" + title;
     by_vectors += curve + "2" + title;
   }
-  std::ofstream(out / "radius.gp")
-      << "set terminal pngcairo size 1100,420 font 'sans,11'\nset output 'radius.png'\n"
-         "set multiplot layout 1,2\nset logscale x 2\nset grid\nset key below\nset "
-         "xlabel 'vectors in a write'\n"
-         "set title 'spectral radius of a write'\nset yrange [0:*]\n"
-         "plot 'radius.dat' using 1:2 with linespoints linewidth 2 title 'as published', "
-         "'' using 1:3 with linespoints linewidth 2 title 'infty', 1 with lines dashtype 2 "
-         "linecolor 'black' title 'grows above'\n"
-         "set title 'how far a fit exceeds what is fitted'\nset logscale y\nset yrange [1:*]\n"
-         "plot 'radius.dat' using 1:4 with linespoints linewidth 2 title 'as published', "
-         "'' using 1:5 with linespoints linewidth 2 title 'infty'\n";
-  std::ofstream(out / "retention.gp")
-      << "set terminal pngcairo size 1100,420 font 'sans,11'\nset output 'retention.png'\n"
-         "set multiplot layout 1,2\nset grid\nset key below\nset logscale y\nset "
-         "yrange [1e-6:1]\nset format y "
-         "'10^{%T}'\nset title 'share of a write that is left'\nset xlabel 'later writes'\n"
-         "set xrange [0:40]\nplot " +
-             writes + std::to_string(config.tau) +
-             "**x with lines dashtype 2 linecolor 'black' title 'contraction alone'" +
-             "\nset xlabel 'later vectors'\nset xrange [0:" + std::to_string(vectors) + "]\nplot " +
-             by_vectors + "1/0 notitle\n";
-  radius.close();
-  kept.close();
+  support::write_file(out / "radius.dat", radius.str());
+  support::write_file(out / "share.dat", kept.str());
+  support::write_file(
+      out / "radius.gp",
+      "set terminal pngcairo size 1100,420 font 'sans,11'\nset output 'radius.png'\n"
+      "set multiplot layout 1,2\nset logscale x 2\nset grid\nset key below\nset "
+      "xlabel 'vectors in a write'\n"
+      "set title 'spectral radius of a write'\nset yrange [0:*]\n"
+      "plot 'radius.dat' using 1:2 with linespoints linewidth 2 title 'as published', "
+      "'' using 1:3 with linespoints linewidth 2 title 'infty', 1 with lines dashtype 2 "
+      "linecolor 'black' title 'grows above'\n"
+      "set title 'how far a fit exceeds what is fitted'\nset logscale y\nset yrange [1:*]\n"
+      "plot 'radius.dat' using 1:4 with linespoints linewidth 2 title 'as published', "
+      "'' using 1:5 with linespoints linewidth 2 title 'infty'\n");
+  support::write_file(
+      out / "share.gp",
+      "set terminal pngcairo size 1100,420 font 'sans,11'\nset output 'share.png'\n"
+      "set multiplot layout 1,2\nset grid\nset key below\nset logscale y\nset "
+      "yrange [1e-6:1]\nset format y "
+      "'10^{%T}'\nset title 'share of a write that is left'\nset xlabel 'later writes'\n"
+      "set xrange [0:40]\nplot " +
+          writes + std::to_string(config.tau) +
+          "**x with lines dashtype 2 linecolor 'black' title 'contraction alone'" +
+          "\nset xlabel 'later vectors'\nset xrange [0:" + std::to_string(vectors) + "]\nplot " +
+          by_vectors + "1/0 notitle\n");
   support::draw_figure(out, "radius");
-  support::draw_figure(out, "retention");
+  support::draw_figure(out, "share");
 }
 
 }  // namespace
@@ -169,6 +185,9 @@ int main(int argc, char** argv) {
     if (*tau) config.tau = given.tau;
     if (*ridge) config.ridge = given.ridge;
     config.validate();
+    // A folder that cannot be written to is told of before anything is computed.
+    std::optional<support::Lock> lock;
+    if (!out.empty()) lock.emplace(support::Lock::folder(out));
     std::vector<Index> lengths;
     for (Index length = 1; length < longest; length *= 2) lengths.push_back(length);
     lengths.push_back(longest);

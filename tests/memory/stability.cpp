@@ -93,9 +93,11 @@ TEST_CASE("retention: the share of a write is what its part of the signal keeps"
   // Two signals that differ in one write alone, by one vector at a time: the difference is its
   // part.
   const std::vector<Index> lengths{24, 30, 24, 40};
-  const auto shares = retention(config, lengths);
+  std::vector<Index> done;
+  const auto shares = retention(config, lengths, 0, [&](Index count) { done.push_back(count); });
   REQUIRE(shares.size() == 4);
   CHECK(shares[0] == 1);
+  CHECK(done == std::vector<Index>{1, 2, 3, 4});
   std::vector<double> energy(lengths.size(), 0);
   constexpr Index places = 4000;
   for (Index at = 0; at < lengths[0]; ++at) {

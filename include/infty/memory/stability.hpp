@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <span>
 #include <sstream>
 #include <string>
@@ -113,11 +115,12 @@ Stability stability(const LongTermConfigFor<Psi>& config, Index length, Index wr
 /// that are all independent. Contraction alone would leave tauᵏ behind k writes; the rest is blur.
 /// @param lengths  of the write in question, then of the later ones, each >= 1; not empty
 /// @param written  vectors before the write in question, as for `stability`
+/// @param done     called with the number of shares behind each, for many take long; may be empty
 /// @return         as many shares, the first of which is 1
 /// @throws infty::ValueError
 template <ConfiguredBasis Psi = GaussianBasis<double>>
 std::vector<double> retention(const LongTermConfigFor<Psi>& config, std::span<const Index> lengths,
-                              Index written = 0) {
+                              Index written = 0, const std::function<void(Index)>& done = {}) {
   require(!lengths.empty(), "retention", "there are no lengths: the first is that of the write");
   const auto ridge = detail::exact_ridge<Psi>(config);
   const detail::Energy energy_of(ridge.basis());
@@ -132,6 +135,7 @@ std::vector<double> retention(const LongTermConfigFor<Psi>& config, std::span<co
     const double energy = energy_of(part);
     if (k == 0) at_first = energy;
     shares.push_back(energy / at_first);
+    if (done) done(std::ssize(shares));
   }
   return shares;
 }

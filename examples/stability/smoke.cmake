@@ -1,0 +1,25 @@
+# cmake -DPROGRAM=... -DFOLDER=... -P smoke.cmake: the table, the files of both figures, and what hinders them.
+include("${CMAKE_CURRENT_LIST_DIR}/../support/run.cmake")
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}")
+set(small --longest 4 --retained 8 --vectors 64)
+
+run(0 table ${small})
+run(0 again ${small} --out figures)
+same("the table" "${table}" "${again}")
+foreach(file radius.dat radius.gp share.dat share.gp)
+  if(NOT EXISTS "${FOLDER}/figures/${file}")
+    message(FATAL_ERROR "there is no ${file}")
+  endif()
+endforeach()
+file(GLOB others "${FOLDER}/figures/retention.*")
+if(others)
+  message(FATAL_ERROR "files that are those of the program retention: ${others}")
+endif()
+
+# A file that cannot be written is an error, and a folder is looked at before anything is computed.
+file(MAKE_DIRECTORY "${FOLDER}/hindered/share.dat")
+refused("share.dat" ${small} --out hindered)
+file(WRITE "${FOLDER}/file" "\n")
+run(1 printed ${small} --out file)
+same("what is printed" "" "${printed}")
