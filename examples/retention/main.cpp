@@ -16,7 +16,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,7 +63,6 @@ std::vector<Index> ages_of_line(Index vectors) {
 void draw_all(const std::filesystem::path& out, const Settings& s,
               const std::vector<Memory>& memories, const std::vector<Band>& bands,
               const std::vector<std::vector<Found>>& found, const std::vector<double>& floors) {
-  const auto lock = support::Lock::folder(out);
   support::Csv csv("memory,age + 1,formula,best read,error,at its place,error,floor");
   std::string lines;
   for (std::size_t m = 0; m < memories.size(); ++m) {
@@ -211,6 +210,9 @@ int main(int argc, char** argv) {
     infty::require(s.coordinates >= 4 * s.numbers, "--coordinates", "it is ", s.coordinates,
                    ", samples to fit ", s.numbers, " --numbers to: it must be at least four times ",
                    "as many, ", 4 * s.numbers);
+    // A folder that cannot be written to is told of before anything is measured.
+    std::optional<support::Lock> lock;
+    if (!out.empty()) lock.emplace(support::Lock::folder(out));
     const auto guard = infty::no_grad();
     const std::vector<Memory> memories{retention::fixed(s, .75, "#1f77b4"),
                                        retention::fixed(s, .95, "#17a2a2"),
@@ -223,7 +225,11 @@ int main(int argc, char** argv) {
                                        retention::delta_rule(s)};
     const auto bands = retention::bands_of(s);
     std::vector<std::vector<Found>> found(memories.size());
-    support::ProgressLine line("vectors", s.vectors * std::ssize(s.seeds), 0, "vector");
+    // Each memory is written to, and then asked for some.
+    support::ProgressLine line(
+        "vectors",
+        std::ssize(s.seeds) * std::ssize(memories) * (s.vectors + retention::asked_for(s, bands)),
+        0, "vector");
     Index done = 0;
     for (const Index seed : s.seeds) {
       std::vector<retention::Reader> readers;
@@ -233,11 +239,12 @@ int main(int argc, char** argv) {
         for (Index i = 0; i < s.segment; ++i)
           retention::draw(seed, at + i, s.coordinates, x.data() + i * s.coordinates);
         for (const auto& reader : readers) reader.write(Vectors(x));
-        done += s.segment;
+        done += s.segment * std::ssize(readers);
         line.update(done, {});
       }
       for (std::size_t m = 0; m < memories.size(); ++m)
-        found[m].push_back(retention::measure(readers[m], s, bands, seed));
+        found[m].push_back(
+            retention::measure(readers[m], s, bands, seed, [&] { line.update(++done); }));
     }
     line.clear();
     // Two standard errors of the mean of a whole band of vectors that were never written.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -111,8 +112,17 @@ class BestRead {
   double chance_ = 0;
 };
 
-inline Found measure(const retention::Reader& reader, const Settings& s,
-                     const std::vector<Band>& bands, Index seed) {
+/// How many vectors a memory is asked for.
+inline Index asked_for(const Settings& s, const std::vector<Band>& bands) {
+  Index count = s.ages;  // those that were never written
+  for (const Band& band : bands) count += std::ssize(band.ages);
+  return count;
+}
+
+/// Calls step() behind each vector that is asked for.
+template <class Step>
+Found measure(const retention::Reader& reader, const Settings& s, const std::vector<Band>& bands,
+              Index seed, Step&& step) {
   const Index d = s.coordinates;
   const BestRead best(reader.numbers());
   std::vector<float> x(static_cast<std::size_t>(d));
@@ -125,6 +135,7 @@ inline Found measure(const retention::Reader& reader, const Settings& s,
     for (std::size_t i = 0; i < band.ages.size(); ++i) {
       draw(seed, s.vectors - 1 - band.ages[i], d, x.data());
       sum += best(x.data());
+      step();
       if (read.empty()) continue;
       const float* const y = read.data() + static_cast<Index>(i) * d;
       const Halves with = products(y, x.data(), d), own = products(y, y, d);
@@ -139,6 +150,7 @@ inline Found measure(const retention::Reader& reader, const Settings& s,
     draw(seed, s.vectors + i, d, x.data());
     const double share = best(x.data());
     found.nothing += share * share / static_cast<double>(s.ages);
+    step();
   }
   return found;
 }

@@ -34,3 +34,8 @@ foreach(line IN LISTS lines)
     message(FATAL_ERROR "an error is claimed of one seed: ${line}")
   endif()
 endforeach()
+
+# A folder is looked at before anything is measured.
+file(WRITE "${FOLDER}/file" "\n")
+run(1 printed ${small} --vectors 16 --coordinates 64 --out file)
+same("what is printed" "" "${printed}")
