@@ -57,8 +57,9 @@ std::vector<std::string> meanings(const TranslationConfig& c, const std::vector<
     const bool more = at < source.size();
     if (more) REQUIRE(source[at++] == c.nouns + c.adjectives + c.verbs + 1);
     if (!sentence.empty()) clause.push_back("and");
-    sentence.insert(sentence.begin(), clause.begin(), clause.end());
+    sentence.insert(sentence.end(), clause.rbegin(), clause.rend());
   }
+  std::reverse(sentence.begin(), sentence.end());
   return sentence;
 }
 
@@ -128,6 +129,16 @@ TEST_CASE("TranslationTask: sentences are drawn one by one, and another dictiona
   }
   CHECK(differ >= 8);
   CHECK(task.sample(0, again).empty());
+}
+
+TEST_CASE("TranslationTask: a sentence of many clauses costs what its tokens do") {
+  using namespace translation_data;
+  // In the square of its clauses it would take minutes.
+  const TranslationConfig config{.clauses = 300000};
+  infty::Random random(2);
+  const auto pair = TranslationTask(config).sample(1, random).front();
+  CHECK(pair.source.size() > 100000);
+  CHECK(meanings(config, pair.source).size() == pair.target.size());
 }
 
 TEST_CASE("TranslationTask: what cannot be is refused by its name") {

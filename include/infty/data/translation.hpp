@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -131,8 +132,10 @@ class TranslationTask {
       clause.push_back(words + config_.nouns + 2 * config_.adjectives + 2 * at(verb_, verb) +
                        (plural ? 1 : 0));
       if (i > 0) clause.push_back(joined);
-      pair.target.insert(pair.target.begin(), clause.begin(), clause.end());
+      // The last clause comes first: all is made from behind, and turned round once.
+      pair.target.insert(pair.target.end(), clause.rbegin(), clause.rend());
     }
+    std::reverse(pair.target.begin(), pair.target.end());
     return pair;
   }
 
