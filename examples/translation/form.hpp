@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 #include <infty/nn/any_layer.hpp>
 #include <infty/nn/self_attention.hpp>
 
+#include "../support/interrupt.hpp"
 #include "settings.hpp"
 
 // The forms of one model: what stands in the place of the encoder, and of the decoder's layers.
@@ -136,8 +139,10 @@ inline Questions questions_of(const Settings& s, const Task& task, std::uint64_t
   Questions out{.pairs = task.sample(2 * s.evaluation_sequences, random)};
   std::set<std::vector<Index>> unseen;
   for (const Pair& pair : out.pairs) unseen.insert(pair.source);
-  for (Index step = 0; step < s.steps; ++step)
+  for (Index step = 0; step < s.steps; ++step) {
+    support::stop_if_interrupted([] { return "stopped"; });
     for (const Pair& pair : task.sample(s.batch, trained)) unseen.erase(pair.source);
+  }
   const auto end = std::stable_partition(out.pairs.begin(), out.pairs.end(), [&](const Pair& pair) {
     return unseen.contains(pair.source);
   });
@@ -146,17 +151,69 @@ inline Questions questions_of(const Settings& s, const Task& task, std::uint64_t
   return out;
 }
 
-/// Translates sentences, and compares with the only right answers. Of a token, its place counts;
-/// too long an answer has its tokens behind the end wrong.
-template <class Model>
+/// Answers beside the only right ones. Of a token, its place counts; too long an answer has its
+/// tokens behind the end wrong.
+class Marks {
+ public:
+  /// @param ended  whether the answer said that it was over
+  void add(const std::vector<Index>& wanted, const std::vector<Index>& said, bool ended) {
+    for (std::size_t at = 0; at < std::min(wanted.size(), said.size()); ++at)
+      right_ += wanted[at] == said[at] ? 1 : 0;
+    asked_ += static_cast<Index>(std::max(wanted.size(), said.size()));
+    whole_ += ended && wanted == said ? 1 : 0;
+    ++sentences_;
+  }
+  Score score() const {
+    return {static_cast<double>(right_) / static_cast<double>(asked_),
+            static_cast<double>(whole_) / static_cast<double>(sentences_)};
+  }
+
+ private:
+  Index right_ = 0, asked_ = 0, whole_ = 0, sentences_ = 0;
+};
+
+/// What is right without reading: at each place the commonest token there of those sentences that a
+/// seed trains on which are as long, until that is the end.
+inline Score floor_of(const Settings& s, const Task& task, std::uint64_t seed) {
+  std::vector<std::map<Index, Index>> counts(static_cast<std::size_t>(task.longest_target()) + 1);
+  infty::Random trained = sentences_of(seed);
+  for (Index step = 0; step < s.steps; ++step)
+    for (const Pair& pair : task.sample(s.batch, trained)) {
+      for (std::size_t at = 0; at < pair.target.size(); ++at) ++counts[at][pair.target[at]];
+      ++counts[pair.target.size()][Task::end];
+    }
+  std::vector<Index> said;
+  for (const auto& at : counts) {
+    if (at.empty()) break;
+    const Index commonest =
+        std::max_element(at.begin(), at.end(), [](const auto& a, const auto& b) {
+          return a.second < b.second;
+        })->first;
+    if (commonest == Task::end) break;
+    said.push_back(commonest);
+  }
+  Marks marks;
+  for (const Pair& pair : questions_of(s, task, seed).pairs) marks.add(pair.target, said, true);
+  return marks.score();
+}
+
+/// Batches of sentences that one way to translate takes.
+inline Index batches_of(const Settings& s) {
+  return (s.evaluation_sequences + s.batch - 1) / s.batch;
+}
+
+/// Translates sentences, and compares with the only right answers. `done(1)` is called behind each
+/// batch. Throws support::Interrupted where a signal came.
+template <class Model, class Done>
 Score translate(const Model& model, const Settings& s, const Task& task,
-                const std::vector<Pair>& questions, Index beam) {
+                const std::vector<Pair>& questions, Index beam, Done&& done) {
   infty::BeamSearchConfig search = s.search;
   search.beam = beam;
   search.end = Task::end;
   search.longest = task.longest_target() + 1;
-  Index right = 0, asked = 0, whole = 0;
+  Marks marks;
   for (Index first = 0; first < std::ssize(questions); first += s.batch) {
+    support::stop_if_interrupted([] { return "stopped"; });
     const auto begin = questions.begin() + first;
     const std::vector<Pair> pairs(begin, begin + std::min(s.batch, std::ssize(questions) - first));
     auto state = model.make_state(std::ssize(pairs));
@@ -165,17 +222,13 @@ Score translate(const Model& model, const Settings& s, const Task& task,
     model.read(state, sources_of(pairs), pass);
     const auto found = model.translate(state, Task::begin, search);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
-      const auto& wanted = pairs[i].target;
       const bool any = !found[i].empty();
-      const std::vector<Index> said = any ? found[i].front().tokens : std::vector<Index>();
-      for (std::size_t at = 0; at < std::min(wanted.size(), said.size()); ++at)
-        right += wanted[at] == said[at] ? 1 : 0;
-      asked += static_cast<Index>(std::max(wanted.size(), said.size()));
-      whole += any && found[i].front().ended && wanted == said ? 1 : 0;
+      marks.add(pairs[i].target, any ? found[i].front().tokens : std::vector<Index>(),
+                any && found[i].front().ended);
     }
+    done(1);
   }
-  return {static_cast<double>(right) / static_cast<double>(asked),
-          static_cast<double>(whole) / static_cast<double>(questions.size())};
+  return marks.score();
 }
 
 }  // namespace translation

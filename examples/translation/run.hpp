@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "../support/behind.hpp"
 #include "../support/comparison.hpp"
+#include "../support/decimal.hpp"
 #include "../support/finished_runs.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/training.hpp"
@@ -44,6 +46,9 @@ void each_field(Run& run, See&& see) {
   see("beam_exact", run.beam.exact);
   see("seconds", run.seconds);
 }
+
+/// Steps of a run: those of its training, and batches that are translated, greedily and by beams.
+inline Index steps_of(const Settings& s) { return s.steps + 2 * batches_of(s); }
 
 /// Trains, from the checkpoint on if there is one, and translates. `done(steps)` is called where it
 /// begins and behind each step, with how many more are done. Throws support::Interrupted where a
@@ -94,8 +99,8 @@ Run train(const Settings& s, const std::string& form, std::uint64_t seed,
             .parameters = infty::count_parameters(model),
             .loss = behind.loss,
             .unseen = questions.unseen,
-            .greedy = translate(model, s, task, questions.pairs, 1),
-            .beam = translate(model, s, task, questions.pairs, s.search.beam)};
+            .greedy = translate(model, s, task, questions.pairs, 1, done),
+            .beam = translate(model, s, task, questions.pairs, s.search.beam, done)};
     run.seconds = behind.seconds + passed();
     return run;
   });
@@ -113,7 +118,20 @@ std::vector<double> of_seeds(const Settings& s, const Runs& runs, const std::str
   return all;
 }
 
-/// A table in Markdown, a row a form: mean and standard deviation over the seeds.
+/// How many of the sentences that are translated are new, where not all are.
+inline std::string not_new(const Settings& s, const Runs& runs) {
+  const auto unseen = of_seeds(s, runs, s.forms.front(),
+                               [](const Run& run) { return static_cast<double>(run.unseen); });
+  const auto [least, most] = std::minmax_element(unseen.begin(), unseen.end());
+  if (*least == static_cast<double>(s.evaluation_sequences)) return "";
+  return "\nOf the " + std::to_string(s.evaluation_sequences) + " sentences that are translated " +
+         support::decimal(*least, 0) +
+         (*least < *most ? " to " + support::decimal(*most, 0) + ", by the seed," : "") +
+         " are new; the others were in the training.\n";
+}
+
+/// A table in Markdown, a row a form: mean and standard deviation over the seeds. The last row is
+/// what needs no model.
 inline std::string table(const Settings& s, const Runs& runs) {
   const std::string beam = "beam of " + std::to_string(s.search.beam);
   std::string out = "| model | parameters | loss | tokens, greedy | sentences, greedy | tokens, " +
@@ -131,7 +149,17 @@ inline std::string table(const Settings& s, const Runs& runs) {
     add([](const Run& run) { return run.beam.exact; });
     out += '\n';
   }
-  return out;
+  const Task task(s.task);
+  std::vector<double> tokens, sentences;
+  for (const std::uint64_t seed : s.seeds) {
+    const Score floor = floor_of(s, task, seed);
+    tokens.push_back(floor.token);
+    sentences.push_back(floor.exact);
+  }
+  const std::string floor =
+      ' ' + support::mean_and_spread(tokens) + " | " + support::mean_and_spread(sentences) + " |";
+  return out + "| the commonest token of each place | 0 | |" + floor + floor + '\n' +
+         not_new(s, runs);
 }
 
 }  // namespace translation

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -82,6 +83,28 @@ inline void validate(const Settings& s) {
   infty::require_at_least("translation", "--steps", s.steps, s.warmup + 1);
   support::check_transformer("translation", s.model, false);
   infty::require(s.clip > 0, "translation", "--clip is ", s.clip, ": it must be positive");
+}
+
+/// Bytes of the largest model with its gradients and Adam's moments, and of a batch of the longest
+/// sentences: what a training keeps of it, or beam search. Sentences to be translated are drawn
+/// twice as many, and are half as long on average.
+inline double bytes_of(const Settings& s) {
+  const auto number = [](Index n) { return static_cast<double>(n); };
+  const double d = number(s.model.model_dim), f = number(s.model.feed_forward),
+               layers = number(s.model.layers), heads = number(s.model.heads),
+               clauses = number(s.task.clauses), modifiers = number(s.task.modifiers),
+               source = clauses * (2 * modifiers + 6), target = clauses * (2 * modifiers + 8);
+  const double words = number(s.task.nouns) + number(s.task.adjectives) + number(s.task.verbs),
+               said = words + number(s.task.adjectives) + number(s.task.verbs),
+               tokens = number(s.token_count), slots = number(s.slots + s.self_slots),
+               batch = number(s.batch);
+  const double parameters = (words + said + tokens) * d + layers * (12 * d * d + 4 * d * f) +
+                            slots * d * (layers * (heads + 1));
+  const double training =
+      batch * (layers * (source + tokens + target) * (8 * d + 2 * f) + 2 * target * said);
+  const double searching = batch * number(s.search.beam) * (layers * target * 2 * d + 2 * said);
+  return sizeof(float) * (4 * parameters + std::max(training, searching)) +
+         sizeof(Index) * number(s.evaluation_sequences) * (source + target);
 }
 
 }  // namespace translation
