@@ -26,6 +26,7 @@ starts(2 "there is no program" -n 2)
 starts(2 "--host is 'a': it must be NAME:SLOTS,..." -n 2 --host a true)
 starts(0 "" -n 2 true)
 starts(143 "" -n 2 sh -c "exit 143")
+starts(3 "it has ended with status 3, after 8 restarts" --restarts 08 -n 1 sh -c "exit 3")
 starts(3 "it has ended with status 3, after 2 restarts" --restarts 2 -n 3
        sh -c "echo $OMPI_COMM_WORLD_SIZE && sleep .3 && exit 3")
 string(REGEX MATCHALL "[0-9]" sizes "${printed}")
