@@ -32,7 +32,7 @@ inline std::vector<Floor> floors_at(const ComparisonSettings& s, Index length) {
   const Index held = at.short_term.capacity;
   std::vector<Floor> floors{chance_floor(at)};
   for (const Index window : {held, held + at.memory.basis})
-    floors.push_back(counter_floor(at, "counter", std::min(window, length)));
+    floors.push_back(counter_floor(at, "counter", std::min(window, length), [](Index) {}));
   return floors;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -234,10 +235,12 @@ inline Index reach_without_memory(const Settings& s) {
   return s.task.length - begin;
 }
 
-/// An exact counter of the last `window` symbols, scored as the models are.
-inline Floor counter_floor(const Settings& s, const std::string& name, Index window) {
+/// An exact counter of the last `window` symbols, scored as the models are. `done(sequences)` is
+/// called behind each batch.
+template <class Done>
+Floor counter_floor(const Settings& s, const std::string& name, Index window, Done&& done) {
   Score forced, free;
-  each_evaluation_batch(s, [&](const infty::SortingBatch& batch, Index rows, Index) {
+  each_evaluation_batch(s, [&](const infty::SortingBatch& batch, Index rows, Index first) {
     const auto length = static_cast<std::size_t>(s.task.length);
     for (Index row = 0; row < rows; ++row) {
       const auto tokens =
@@ -247,6 +250,7 @@ inline Floor counter_floor(const Settings& s, const std::string& name, Index win
       free.add(order, truth, infty::kendall_tau);
       forced.add(infty::teacher_forced(order, truth), truth, teacher_forced_tau);
     }
+    done(first + rows);
   });
   return {name,
           "counts the last " + std::to_string(window) + " symbols",
@@ -266,14 +270,27 @@ inline Floor chance_floor(const Settings& s) {
           0};
 }
 
-/// Counters that see the last segment and the STM; that see what a model without LTM may have seen,
-/// where this is something else; that see everything; and chance.
-inline std::vector<Floor> floors_of(const Settings& s) {
+/// Names and windows of the counters that see the last segment and the STM; that see what a model
+/// without LTM may have seen, where this is something else; and that see everything.
+inline std::vector<std::pair<std::string, Index>> counters_of(const Settings& s) {
   const Index recent = std::min(s.task.length, s.segment + s.short_term.capacity);
   const Index reach = reach_without_memory(s);
-  std::vector<Floor> floors{counter_floor(s, "counter-recent", recent)};
-  if (reach != recent) floors.push_back(counter_floor(s, "counter-reach", reach));
-  floors.push_back(counter_floor(s, "counter-all", s.task.length));
+  std::vector<std::pair<std::string, Index>> counters{{"counter-recent", recent}};
+  if (reach != recent) counters.emplace_back("counter-reach", reach);
+  counters.emplace_back("counter-all", s.task.length);
+  return counters;
+}
+
+/// The counters, and chance. `done(sequences)` is called behind each batch, with those of all
+/// counters until then.
+template <class Done>
+std::vector<Floor> floors_of(const Settings& s, Done&& done) {
+  std::vector<Floor> floors;
+  for (const auto& [name, window] : counters_of(s)) {
+    const Index before = std::ssize(floors) * s.evaluation_sequences;
+    floors.push_back(
+        counter_floor(s, name, window, [&](Index sequences) { done(before + sequences); }));
+  }
   floors.push_back(chance_floor(s));
   return floors;
 }

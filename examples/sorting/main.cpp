@@ -18,8 +18,8 @@
 // It does not search for settings, keep the best of several models, or mask symbols that have been
 // said: what is reported is the model at the end of training.
 
-#include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -34,9 +34,11 @@
 #include "../support/lock.hpp"
 #include "../support/options.hpp"
 #include "../support/program.hpp"
+#include "../support/progress_line.hpp"
 #include "../support/ranks.hpp"
 #include "../support/saving.hpp"
 #include "../support/settings.hpp"
+#include "../support/signals.hpp"
 #include "../support/warn_of.hpp"
 #include "backends.hpp"
 #include "checkpoint.hpp"
@@ -97,6 +99,29 @@ std::string device_of(const Options& options) {
   return options.backend == "eigen" || options.backend == "thrust" ? "CPU" : "";
 }
 
+/// What the report compares models with, on the first rank, which alone counts; on others nothing.
+/// Before all training, so that a signal meanwhile costs none.
+std::vector<Floor> counted_floors(const Settings& settings, infty::AnyCommunicator& ranks) {
+  std::vector<Floor> floors;
+  if (ranks.rank() == 0) {
+    const Index all = std::ssize(counters_of(settings)) * settings.evaluation_sequences;
+    support::ProgressLine line("floors", all, 0, "sequence");
+    try {
+      floors = floors_of(settings, [&](Index done) {
+        line.update(done);
+        support::stop_if_interrupted([] { return std::string(); });
+      });
+    } catch (const support::Interrupted&) {  // which all ranks are told below
+    }
+  }
+  ranks.barrier();  // or those who wait would say what they knew when they began to
+  if (const int signal = support::signal_of_all(ranks); signal != 0)
+    throw support::Interrupted(signal,
+                               "stopped counting the floors, before any training: the same "
+                               "command begins again");
+  return floors;
+}
+
 void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
   options.ranks = ranks;
   const bool first = ranks.rank() == 0;  // which alone writes
@@ -133,16 +158,20 @@ void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
   support::require_shards("sorting", ranks, settings.shards);
   if (ranks.size() > 1) {
     infty::require_same(ranks, "the program", support::program_fingerprint());
+    infty::require_same(ranks, "--backend", options.backend);
     infty::require_same(ranks, "the settings",
                         support::to_json(settings).dump() + options.sharing.text());
     infty::require_same(ranks, "the checkpoint",
                         options.resume.empty() ? "" : infty::MappedFile(options.resume).text());
+    // All save together, or none does; where, the first rank alone decides.
+    infty::require_same(ranks, "--save, given or left out,", options.save.empty() ? "no" : "yes");
   }
   const std::string device = device_of(options);
   if (first) lock->remove_unfinished({"results.json", "curves.csv", "attention.csv", "figure.gp"});
   if (of_checkpoint)
     of_checkpoint->remove_unfinished({std::filesystem::path(options.save).filename().string()});
-  const support::InterruptGuard interrupt;
+  const support::InterruptGuard interrupt;  // until none waits for another any more
+  const std::vector<Floor> floors = counted_floors(settings, ranks);
   for (const std::string& name : settings.models) {
     if (is_done(finished, name)) continue;
     if (const auto memory = memory_config(settings, name).memory;
@@ -150,13 +179,15 @@ void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
       support::warn_of("sorting", *memory, settings.segment);
     if (!runner_of(options, settings, name)(options, settings, name, finished)) return;
   }
-  if (!first) return;
-  const Report report{settings, finished.results, floors_of(settings), options.backend, device};
-  print_results(report);
-  print_costs(report);
-  write_report(report, options.out);
-  if (!options.save.empty() && std::filesystem::equivalent(options.save, interrupted, none))
-    std::filesystem::remove(interrupted);
+  if (first) {
+    const Report report{settings, finished.results, floors, options.backend, device};
+    print_results(report);
+    print_costs(report);
+    write_report(report, options.out);
+    if (!options.save.empty() && std::filesystem::equivalent(options.save, interrupted, none))
+      std::filesystem::remove(interrupted);
+  }
+  ranks.barrier();
 }
 
 /// Throws CLI::ParseError for the first option that is not of a comparison, or only of one, where

@@ -43,11 +43,17 @@ endif()
 run(0 ignored --resume parts-state --out parts)
 compare(parts)
 
-# A signal while the first rank evaluates and the others wait: what is trained is saved, where it was asked for or not.
+# A signal to a rank that waits, or to the first: while this counts the floors, nothing is trained yet.
 set(few --symbols 4 --length 40 --segment 8 --short-term 8 --width 8 --heads 2 --feed-forward 12 --basis 8 --widths .1,.2
         --samples 12 --batch 6 --warmup 2 --bins 16 --models infty --steps 4 --shards 4)
-set(endless ${few} --evaluation-sequences 10000000 --out evaluated)
-signal_rank(TERM 3 0 "[ -e evaluated/.lock ] && sleep 2" ${endless})
+signal_rank(TERM 3 0 "[ -e counted/.lock ] && sleep 2" ${few} --evaluation-sequences 100000000 --out counted)
+says("stopped counting the floors, before any training: the same command begins again")
+nothing_left()
+
+# The same while it evaluates and the others wait: what is trained is saved, where it was asked for or not. The floors of these
+# sequences are soon counted.
+set(endless ${few} --evaluation-sequences 20000 --out evaluated)
+signal_rank(TERM 3 0 "[ -e evaluated/.lock ] && sleep 4" ${endless})
 says("; to go on: mpirun -n 3 ")
 nothing_left()
 file(REMOVE "${FOLDER}/evaluated/interrupted.safetensors")
@@ -90,4 +96,10 @@ foreach(words IN ITEMS "--save;none-state" "--stop-at;5;--save;none-state")
 endforeach()
 on_different_ranks(. --seed=2 ${sharded} --out none)
 says("rank 1 of 2 has the settings with the fingerprint")
+on_different_ranks(. --save=none-state ${sharded} --out none)
+says("rank 1 of 2 has --save, given or left out, with the fingerprint")
+on_different_ranks(. --backend=thrust ${sharded} --out none)
+if(NOT errors MATCHES "--backend thrust is not in this program")
+  says("rank 1 of 2 has --backend with the fingerprint")
+endif()
 refused("--shards is 7: it must lie in [0, --batch = 6]" ${options} --shards 7 --out none)
