@@ -23,8 +23,10 @@ template <class T>
 struct Range {
   T least = std::numeric_limits<T>::lowest(), most = std::numeric_limits<T>::max();
   bool above = false, below = false;  ///< whether the ends themselves are none of them
+  bool or_zero = false;               ///< whether 0, which lies outside, is one, too
 
   bool holds(T value) const {
+    if (or_zero && value == T{}) return true;
     return (above ? value > least : value >= least) && (below ? value < most : value <= most);
   }
 };
@@ -42,6 +44,7 @@ std::string wanted(const Range<T>& range) {
   } else if constexpr (std::integral<T>) {
     out << "an integer in [" << range.least << ", " << range.most << ']';
   } else if constexpr (std::floating_point<T>) {
+    if (range.or_zero) out << "0, or ";
     const bool any = range.least == std::numeric_limits<T>::lowest();
     if (range.most < std::numeric_limits<T>::max())
       out << "a number in "

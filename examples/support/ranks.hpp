@@ -47,12 +47,15 @@ inline constexpr double start_silences = 10;
 /// before.
 inline constexpr double guard_seconds = 1;
 
+/// So long a rank that is well may be silent, for the machine lets others compute.
+inline constexpr double least_silence = .5;
+
 /// The option that says when a rank is given up.
 inline void add_silence(CLI::App& app, Sharing& sharing) {
   add_option(app, "--silence", sharing.silence,
              "on several ranks: seconds without a sign of life behind which one is given up; "
              "0: never",
-             {0, 1e6})
+             {.least = least_silence, .most = 1e6, .or_zero = true})
       ->capture_default_str();
 }
 
