@@ -234,15 +234,24 @@ inline void print_table(const CompareOptions& options, const std::string& level,
   std::printf("%s", support::verdicts(comparisons, true).c_str());
 }
 
+/// What tells comparisons of other runs apart.
+inline std::string list_of(const std::vector<Run>& runs) {
+  std::string list;
+  for (const Run& run : runs)
+    list += run.folder.filename().string() + ' ' + support::to_json(run.settings).dump() + '\n';
+  return list;
+}
+
 /// Waits for the runs of other ranks. Throws infty::Error where one of these has left, and
 /// support::Interrupted where a signal comes.
 inline void wait_for(const std::vector<Run>& runs, const CompareOptions& options,
-                     support::LeaveMark& mark) {
+                     support::RankMark& mark) {
   const support::InterruptGuard interrupt;
-  const auto stop = support::stopping("compare", options.out, options.again, mark);
-  for (const Run& run : runs)
-    support::wait_until([&] { return !finished_results(run.folder, run.settings).is_null(); },
-                        stop);
+  const support::Stopping stop{"compare", options.out, options.again, mark};
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    support::wait_until(
+        [&] { return !finished_results(runs[i].folder, runs[i].settings).is_null(); },
+        [&] { stop(runs[i].folder.filename().string(), options.share.owner(i)); });
 }
 
 /// Trains all memories with all seeds, at as many parameters as the largest has and as many vectors
@@ -280,7 +289,7 @@ inline void compare(Settings s, const CompareOptions& options) {
       waiting.push_back(all.back());
       settings.push_back(support::to_json(asked));
     }
-  support::LeaveMark mark(options.share, options.out);
+  support::RankMark mark(options.share, options.out, list_of(all));
   run_all(waiting, options, settings);
   if (options.share.first()) wait_for(all, options, mark);
   mark.done();

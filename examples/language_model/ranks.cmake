@@ -118,6 +118,11 @@ foreach(name IN ITEMS none-1 xl-1 infty-1 none-2 xl-2 infty-2)
   same_results(runs-1/${name} runs-3/${name} results.json)
 endforeach()
 
+# Ranks that have other lists of runs do not wait for each other for ever.
+on_different_ranks(. --seeds=2 compare --memories none,xl --jobs 1 ${tiny} --steps 6 --evaluate-every 0 --out runs-other)
+says("compare: rank 0 waits for the run xl-")
+says(" is that of rank 1 of 2, whose list of runs is another one: all ranks must have the same options")
+
 # Begun by four that share the optimiser's state out, gone on with by two, and by three, which do so, too; SIGTERM to one rank saves and stops all.
 set(begun train --memory infty-sticky ${tiny} --steps 50 --evaluate-every 20 --shards 8 --out parts --save-every 1000)
 set(zero_4 --zero)

@@ -45,7 +45,7 @@ struct Options {
 /// failed. Throws support::Interrupted where a signal came.
 /// @param steps  of each run
 std::size_t do_missing(const Settings& s, Index steps, const Options& options,
-                       support::LeaveMark& mark, Results& results) {
+                       support::RankMark& mark, Results& results) {
   std::vector<Run> all, runs;
   for (const std::string& method : s.methods)
     for (const Index order : s.orders)
@@ -66,21 +66,23 @@ std::size_t do_missing(const Settings& s, Index steps, const Options& options,
       [&](std::size_t i, const auto& done) { return cell_of(runs[i], s, options.out, done); },
       [&](std::size_t, Index more) { line.update(learned += more); }, [](std::size_t) {});
   line.clear();
-  const auto stop = support::stopping("lifelong", options.out, options.again, mark);
+  const support::Stopping stop{"lifelong", options.out, options.again, mark};
   stop();
-  if (options.share.first() && failed.empty()) support::take_up(results, every, stop);
+  if (options.share.first() && failed.empty())
+    support::take_up(results, every, options.share, stop);
   return failed.size();
 }
 
 /// Has the encoder of the folder read what is left to read, of several ranks by the first. Returns
 /// whether it has; where it has not, it has said why. Throws support::Interrupted where a signal
 /// came.
-bool read_first(const Settings& s, const Options& options, support::LeaveMark& mark) {
+bool read_first(const Settings& s, const Options& options, support::RankMark& mark) {
   if (s.pretrain == 0) return true;
   const support::InterruptGuard interrupt;
-  const auto stop = support::stopping("lifelong", options.out, options.again, mark);
+  const support::Stopping stop{"lifelong", options.out, options.again, mark};
   if (!options.share.first()) {
-    support::wait_until([&] { return has_read(s, encoder_file(options.out)); }, stop);
+    support::wait_until([&] { return has_read(s, encoder_file(options.out)); },
+                        [&] { stop("that reads beforehand", 0); });
     return true;
   }
   support::ProgressLine line("reading", s.pretrain, 0);
@@ -131,7 +133,7 @@ bool compare(const Settings& s, const Options& options) {
   Results results("lifelong", options.out / "runs");
   require_whole(results, first, options.out / "runs");
   results.make();
-  support::LeaveMark mark(options.share, options.out / "runs");
+  support::RankMark mark(options.share, options.out / "runs", support::to_json(s).dump());
   if (lock) {
     lock->remove_unfinished({"settings.json", "runs.csv", "table.md", "costs.md", "matrix.csv",
                              "matrix.gp", "encoder.safetensors"});

@@ -51,7 +51,7 @@ struct Options {
 /// what is best is chosen; one of whose runs has failed leaves the rest. Throws
 /// support::Interrupted where a signal came, when all that were going on are saved.
 std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const Sizes& sizes,
-                       const Options& options, support::LeaveMark& mark, Results& results) {
+                       const Options& options, support::RankMark& mark, Results& results) {
   auto all = missing(s, tasks, sizes, results, true);
   const auto later = expected(s, tasks, sizes, results);
   all.insert(all.end(), later.begin(), later.end());
@@ -106,9 +106,11 @@ std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const 
     support::stop_if_interrupted(options.out, options.again);
     if (options.share.alone()) continue;
     if (!failed.empty()) break;
-    if (choosing || options.share.first())
-      support::take_up(results, every,
-                       support::stopping("recall", options.out, options.again, mark));
+    if (choosing || options.share.first()) {
+      line.clear();
+      support::take_up(results, every, options.share,
+                       support::Stopping{"recall", options.out, options.again, mark});
+    }
   }
   return failed.size();
 }
@@ -141,7 +143,7 @@ bool compare(const Settings& s, const Options& options) {
                                   "seeds", "curve-tasks", "mqar-lengths", "curve-bytes", "bytes"});
   Results results(options.out / "runs");
   results.make();
-  support::LeaveMark mark(options.share, options.out / "runs");
+  support::RankMark mark(options.share, options.out / "runs", support::to_json(s).dump());
   infty::set_num_threads(1);
   const Sizes sizes = sizes_of(s, tasks);
   if (lock) {

@@ -110,7 +110,8 @@ class FinishedRuns {
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
       const std::string name = entry.path().filename().string();
       const auto of = name.substr(0, name.find(infty::detail::ReplacingFile::infix));
-      const bool left = entry.path().extension() == ".left";  // of a rank, the last time
+      const auto kind = entry.path().extension();
+      const bool left = kind == ".left" || kind == ".here";  // of a rank, the last time
       if (left || infty::detail::is_unfinished(name, of)) useless.push_back(entry.path());
     }
     for (const auto& [name, result] : all_) useless.push_back(checkpoint(name));

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -14,6 +15,8 @@
 
 #include <infty/core/error.hpp>
 
+#include "files.hpp"
+#include "fingerprint.hpp"
 #include "finished_runs.hpp"
 #include "interrupt.hpp"
 #include "started.hpp"
@@ -39,8 +42,10 @@ struct RunShare {
   /// Whether there is no other.
   bool alone() const { return ranks == 1; }
   /// Whether the run of this number, among all that there are, is this rank's.
-  bool has(std::size_t number) const {
-    return number % static_cast<std::size_t>(ranks) == static_cast<std::size_t>(rank);
+  bool has(std::size_t number) const { return owner(number) == rank; }
+  /// Which rank's it is.
+  int owner(std::size_t number) const {
+    return static_cast<int>(number % static_cast<std::size_t>(ranks));
   }
 
   /// Those of all runs' names that are this rank's and not done.
@@ -54,23 +59,44 @@ struct RunShare {
   }
 };
 
-/// What a rank leaves in the folder where it ends before its share is done, so that none waits for
-/// it: not every launcher ends the others then.
-class LeaveMark {
+/// How long ranks look at what is amiss before it counts.
+struct Patience {
+  /// Of others' marks, which may be of the last time, of ranks that begin later than this one.
+  std::chrono::milliseconds marks = std::chrono::seconds(5);
+  /// Of a mark that is not there: a rank may begin later, and a folder on a network shows late.
+  std::chrono::milliseconds absent = std::chrono::minutes(2);
+  /// Until it is said what is waited for, and between two such lines.
+  std::chrono::milliseconds silent = std::chrono::seconds(2), between = std::chrono::minutes(1);
+};
+
+/// What a rank has in the folder of the runs, for those who wait for them. From its beginning, a
+/// fingerprint of the list of all runs: so ranks that have another, or see another folder, are
+/// found out; the first takes them away when all is done. Where it ends before its share is done,
+/// that it has left: not every launcher ends the others then.
+class RankMark {
  public:
-  /// Takes away what this rank has left the last time. Nothing is left by one alone.
-  /// @param patience  how long others' marks are looked at before they count, for they may be of
-  /// the last time, of ranks that begin later than this one
-  LeaveMark(const RunShare& share, std::filesystem::path folder,
-            std::chrono::milliseconds patience = std::chrono::seconds(5))
+  /// Takes away what this rank has left the last time. Nothing is written by one alone.
+  /// @param list  what decides which runs there are: it must be the same on all ranks
+  RankMark(const RunShare& share, std::filesystem::path folder, const std::string& list,
+           Patience patience = {})
       : share_(share), folder_(std::move(folder)), patience_(patience) {
     std::error_code none;
-    std::filesystem::remove(file(share_.rank), none);
+    std::filesystem::remove(left(share_.rank), none);
+    if (share_.alone()) return;
+    Fingerprint fingerprint;
+    fingerprint.add_text(list);
+    list_ = std::to_string(share_.ranks) + " ranks, list " + std::to_string(fingerprint.bits());
+    write_file(here(share_.rank), list_ + '\n');
   }
-  LeaveMark(const LeaveMark&) = delete;
-  LeaveMark& operator=(const LeaveMark&) = delete;
-  ~LeaveMark() {
-    if (!share_.alone() && !done_) std::ofstream(file(share_.rank)) << "left\n";
+  RankMark(const RankMark&) = delete;
+  RankMark& operator=(const RankMark&) = delete;
+  ~RankMark() {
+    if (share_.alone()) return;
+    if (!done_) std::ofstream(left(share_.rank)) << "left\n";
+    // Once all runs are done nobody waits for another any more; until then lists are looked at.
+    std::error_code none;
+    for (int rank = 0; share_.first() && done_ && rank < share_.ranks; ++rank)
+      std::filesystem::remove(here(rank), none);
   }
 
   /// Says that the share is done.
@@ -78,39 +104,86 @@ class LeaveMark {
 
   /// For those who wait: throws infty::Error that names the first of the other ranks that has left.
   void require_others(const std::string& program) {
-    const auto now = std::chrono::steady_clock::now();
-    int left = 0;
-    while (left < share_.ranks && (left == share_.rank || !std::filesystem::exists(file(left))))
-      ++left;
-    if (!since_) since_ = now;
-    infty::require<infty::Error>(left == share_.ranks || now - *since_ < patience_, program,
-                                 "rank ", left, " of ", share_.ranks,
+    int gone = 0;
+    while (gone < share_.ranks && (gone == share_.rank || !std::filesystem::exists(left(gone))))
+      ++gone;
+    infty::require<infty::Error>(!lasts(left_since_, gone < share_.ranks, patience_.marks), program,
+                                 "rank ", gone, " of ", share_.ranks,
                                  " has left before its runs were done; the same command goes on");
-    if (left == share_.ranks) since_.reset();
+  }
+
+  /// The same for one that waits for another rank's run, and says so now and then: throws
+  /// infty::Error that names the run where that rank has another list, or is not to be seen.
+  void wait_for(const std::string& program, const std::string& run, int owner) {
+    require_others(program);
+    if (owner == share_.rank) return;
+    std::string list;
+    const bool seen = static_cast<bool>(std::getline(std::ifstream(here(owner)), list));
+    const auto require = [&](bool good, const std::string& why) {
+      infty::require<infty::Error>(good, program, "the run ", run, " is that of rank ", owner,
+                                   " of ", share_.ranks, why);
+    };
+    require(!lasts(other_since_, seen && list != list_, patience_.marks),
+            ", whose list of runs is another one: all ranks must have the same options");
+    require(!lasts(absent_since_, !seen, patience_.absent),
+            ", of which there is no sign in " + folder_.string() +
+                ": all ranks must see the same folder, and have the same options");
+    const auto now = Clock::now();
+    if (!next_line_) next_line_ = now + patience_.silent;
+    if (now < *next_line_) return;
+    next_line_ = now + patience_.between;
+    std::fprintf(stderr, "%s: rank %d waits for the run %s of rank %d\n", program.c_str(),
+                 share_.rank, run.c_str(), owner);
   }
 
  private:
-  std::filesystem::path file(int rank) const {
-    return folder_ / ("rank-" + std::to_string(rank) + ".left");
+  using Clock = std::chrono::steady_clock;
+
+  std::filesystem::path left(int rank) const { return file(rank, ".left"); }
+  std::filesystem::path here(int rank) const { return file(rank, ".here"); }
+  std::filesystem::path file(int rank, const char* kind) const {
+    return folder_ / ("rank-" + std::to_string(rank) + kind);
+  }
+
+  /// Whether something that holds now has done so for so long, at each look.
+  static bool lasts(std::optional<Clock::time_point>& since, bool holds,
+                    std::chrono::milliseconds patience) {
+    if (!holds) {
+      since.reset();
+      return false;
+    }
+    if (!since) since = Clock::now();
+    return Clock::now() - *since >= patience;
   }
 
   RunShare share_;
   std::filesystem::path folder_;
-  std::chrono::milliseconds patience_;
-  std::optional<std::chrono::steady_clock::time_point> since_;  ///< when a mark was seen first
+  Patience patience_;
+  std::string list_;
+  std::optional<Clock::time_point> left_since_, other_since_, absent_since_, next_line_;
   bool done_ = false;
 };
 
-/// Returns what those call who wait for other ranks' runs, which are kept in the folder `out`: it
-/// throws support::Interrupted where a signal has come, and says that the command `again` goes on;
-/// infty::Error where one of the other ranks has left. The mark must outlive it.
-inline auto stopping(std::string program, std::filesystem::path out, std::string again,
-                     LeaveMark& mark) {
-  return [program = std::move(program), out = std::move(out), again = std::move(again), &mark] {
+/// What those call who wait for other ranks' runs, which are kept in the folder `out`: it throws
+/// support::Interrupted where a signal has come, and says that the command `again` goes on;
+/// infty::Error where one of the other ranks has left, or does not do what is waited for. The mark
+/// must outlive it.
+struct Stopping {
+  std::string program;
+  std::filesystem::path out;
+  std::string again;
+  RankMark& mark;
+
+  void operator()() const {
     stop_if_interrupted(out, again);
     mark.require_others(program);
-  };
-}
+  }
+  /// While a rank's run is waited for.
+  void operator()(const std::string& run, int owner) const {
+    stop_if_interrupted(out, again);
+    mark.wait_for(program, run, owner);
+  }
+};
 
 /// Waits until a condition holds, asking five times a second, and calling stop() each time, which
 /// throws where it is to end.
@@ -122,10 +195,13 @@ void wait_until(Condition&& condition, Stop&& stop) {
   }
 }
 
-/// Waits for the runs of other ranks, and takes them up. @throws what stop() does
+/// Waits for the runs of other ranks, and takes them up. @throws what stop(run, owner) does
+/// @param names  of all runs, in the order in which they are shared out
 template <class Result, class Stop>
-void take_up(FinishedRuns<Result>& runs, const std::vector<std::string>& names, Stop&& stop) {
-  for (const std::string& name : names) wait_until([&] { return runs.look_for(name); }, stop);
+void take_up(FinishedRuns<Result>& runs, const std::vector<std::string>& names,
+             const RunShare& share, Stop&& stop) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    wait_until([&] { return runs.look_for(names[i]); }, [&] { stop(names[i], share.owner(i)); });
 }
 
 }  // namespace support

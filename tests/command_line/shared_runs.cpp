@@ -61,37 +61,70 @@ TEST_CASE("take_up: waits for the runs of others, until it is to stop") {
   runs.make();
   CHECK_FALSE(runs.look_for("a"));
   int asked = 0;
-  support::take_up(runs, {"a", "b"}, [&] {
+  support::take_up(runs, {"a", "b"}, {0, 2}, [&](const std::string& run, int owner) {
+    CHECK(owner == (run == "a" ? 0 : 1));
     // What another rank does meanwhile.
     runs.write({std::string(1, static_cast<char>('a' + asked++)), 1});
   });
   CHECK(asked == 2);
   CHECK(runs.find("b") != nullptr);
   CHECK(runs.look_for("a"));
-  CHECK_THROWS_AS(support::take_up(runs, {"a", "c"}, [] { throw GivenUp(); }), GivenUp);
+  CHECK_THROWS_AS(
+      support::take_up(runs, {"a", "c"}, {0, 2}, [](const std::string&, int) { throw GivenUp(); }),
+      GivenUp);
 }
 
-TEST_CASE("LeaveMark: a rank that leaves before its share is done is named to those who wait") {
+TEST_CASE("RankMark: a rank that leaves before its share is done is named to those who wait") {
   const infty::tests::TemporaryFolder folder;
-  using support::LeaveMark;
-  constexpr std::chrono::milliseconds at_once{0};
+  using support::RankMark;
+  constexpr support::Patience at_once{.marks = std::chrono::milliseconds(0)};
   {
-    LeaveMark alone({0, 1}, folder.path(), at_once);
-    LeaveMark all_done({2, 3}, folder.path(), at_once);
+    RankMark alone({0, 1}, folder.path(), "list", at_once);
+    RankMark all_done({2, 3}, folder.path(), "list", at_once);
     all_done.done();
-    LeaveMark leaves({1, 3}, folder.path(), at_once);
+    RankMark leaves({1, 3}, folder.path(), "list", at_once);
   }
   CHECK(std::filesystem::exists(folder / "rank-1.left"));
   CHECK_FALSE(std::filesystem::exists(folder / "rank-0.left"));
   CHECK_FALSE(std::filesystem::exists(folder / "rank-2.left"));
-  LeaveMark first({0, 3}, folder.path(), at_once), patient({2, 3}, folder.path());
+  RankMark first({0, 3}, folder.path(), "list", at_once), patient({2, 3}, folder.path(), "list");
   CHECK_THROWS_WITH(first.require_others("test"),
                     "[test] rank 1 of 3 has left before its runs were done; the same command goes "
                     "on");
   patient.require_others("test");  // it may be of the last time
-  LeaveMark again({1, 3}, folder.path(), at_once);
+  RankMark again({1, 3}, folder.path(), "list", at_once);
   first.require_others("test");
-  for (LeaveMark* const mark : {&first, &patient, &again}) mark->done();
+  for (RankMark* const mark : {&first, &patient, &again}) mark->done();
+}
+
+TEST_CASE("RankMark: who waits for a run that nobody does is told so") {
+  const infty::tests::TemporaryFolder folder, elsewhere;
+  using support::RankMark;
+  constexpr std::chrono::milliseconds now{0};
+  constexpr support::Patience at_once{.marks = now, .absent = now};
+  {
+    RankMark first({0, 3}, folder.path(), "a, b", at_once);
+    RankMark same({1, 3}, folder.path(), "a, b", at_once);
+    RankMark other({2, 3}, folder.path(), "a, c", at_once);
+    first.wait_for("test", "a", 1);
+    CHECK_THROWS_WITH(first.wait_for("test", "b", 2),
+                      "[test] the run b is that of rank 2 of 3, whose list of runs is another one: "
+                      "all ranks must have the same options");
+    RankMark patient({0, 3}, folder.path(), "a, b");
+    patient.wait_for("test", "b", 2);  // it may be of the last time
+    RankMark fewer({0, 2}, folder.path(), "a, b", at_once);
+    CHECK_THROWS_WITH(fewer.wait_for("test", "a", 1), Catch::Contains("another one"));
+    for (RankMark* const mark : {&other, &same, &patient, &fewer, &first}) mark->done();
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  RankMark first({0, 2}, folder.path(), "a, b", at_once);
+  RankMark apart({1, 2}, elsewhere.path(), "a, b", at_once);
+  CHECK_THROWS_WITH(first.wait_for("test", "b", 1),
+                    "[test] the run b is that of rank 1 of 2, of which there is no sign in " +
+                        folder.path().string() +
+                        ": all ranks must see the same folder, and have the same options");
+  first.done();
+  apart.done();
 }
 
 }  // namespace shared_runs_tests
