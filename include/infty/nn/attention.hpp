@@ -261,8 +261,8 @@ AttentionInputs<T> attention_inputs(const Variable<T, B>& q, const Variable<T, B
 
 /// Computes causal attention with relative positions, the scores of Transformer-XL [Dai et al.
 /// 2019, §3.3]: query i, at place M + i behind M = K - L memory vectors, weighs key j <= M + i by
-/// softmax(((q_i + u) · k_j + (q_i + w) · r_(M + i - j)) / sqrt(D)) and reads the sum of values. One
-/// that is not finite may reach queries of its row that do not see it.
+/// softmax(((q_i + u) · k_j + (q_i + w) · r_(M + i - j)) / sqrt(D)) and reads the sum of values.
+/// One that is not finite may reach queries of its row that do not see it.
 /// @param q        [B, L, H D]   @param k, v  [B, K, H D], K >= L: memory first
 /// @param r        [K, H D], projected encodings of the distances K - 1, ..., 0
 /// @param u, w     [H, D], the biases of the content and of the position scores
