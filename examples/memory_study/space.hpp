@@ -55,10 +55,10 @@ inline std::vector<Phrase> phrases_at_peaks(std::vector<Phrase> all, std::size_t
   return best;
 }
 
-/// A text as a label of gnuplot in single quotes.
+/// A text as a label of gnuplot in single quotes, of which it takes two for one, but not in front.
 inline std::string label_of(const std::string& text) {
   std::string out;
-  for (const char c : text) out += c == '\'' ? "''" : std::string(1, c);
+  for (const char c : text) out += c == '\'' ? "’" : std::string(1, c);
   return out;
 }
 

@@ -111,7 +111,7 @@ TEST_CASE("FaissIndex: what is appended later is found after an update, told blo
   std::vector<std::pair<Index, Index>> told;
   const auto tell = [&](Index done, Index all) { told.emplace_back(done, all); };
   FaissIndex index(store, {.kind = IndexKind::ivf, .lists = 4, .probes = 4}, tell);
-  CHECK(told == std::vector<std::pair<Index, Index>>{{256, 600}, {512, 600}, {600, 600}});
+  CHECK(told == std::vector<std::pair<Index, Index>>{{0, 600}, {256, 600}, {512, 600}, {600, 600}});
   drawn.append(store, 200);
   CHECK(index.size() == 600);
   CHECK_THROWS_WITH(index.search(queries(9), 5),

@@ -139,7 +139,7 @@ bool differ(const State& a, const State& b) {
 
 /// Whether a mixer and a model with a wider embedding and wider heads refuse a state, as
 /// infty::ShapeError, and leave it as it was. Where their own is of the same shapes there is
-/// nothing to refuse.
+/// nothing to refuse; a mixer that wants words or slots of its pass is tried in the model alone.
 template <class Mixer>
 Promise refuses_foreign_states(const TokenMemory<Mixer>& memory) {
   using T = typename Mixer::Scalar;
@@ -175,7 +175,9 @@ Promise refuses_foreign_states(const TokenMemory<Mixer>& memory) {
     return Variable<T, B>(x);
   };
   Pass<T, B> pass, refused;
-  run_layer(mixer, own, drawn(detail::mixer_sizes.model_dim), pass);
+  const auto x = drawn(detail::mixer_sizes.model_dim);
+  // One that wants more of a pass than a mixer by itself is given is tried in a model alone.
+  if (detail::throws<Error>([&] { run_layer(mixer, own, x, pass); })) return {};
   return detail::refuses(own, "forward of a mixer" + wider, [&](auto& taken) {
     run_layer(foreign, taken, drawn(sizes.model_dim), refused);
   });
