@@ -60,7 +60,8 @@ TEST_CASE("Tape: what `done` throws for any leaf leaves the tape empty") {
   infty::Random random(infty::tests::seed);
   const std::vector<Variable<double>> leaves{infty::tests::uniform_variable<double>({2}, random),
                                              infty::tests::uniform_variable<double>({2}, random)};
-  for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {  // the first is no input of anything
+  for (const std::size_t at :
+       {std::size_t{0}, std::size_t{1}}) {  // the first is no input of anything
     CAPTURE(at);
     Tape tape;
     const auto loss = infty::sum(leaves[1] * leaves[1]);
