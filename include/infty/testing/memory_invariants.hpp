@@ -138,7 +138,7 @@ void require_mixer(const typename Mixer::Config& config, const std::filesystem::
          gradient.where);
   }
   if constexpr (requires(const Mixer& mixer) { mixer.flops(Index(2), Index(8)); }) {
-    const Mixer mixer(config, {.model_dim = 4, .heads = 2, .head_dim = 3}, Random(1));
+    const Mixer mixer(config, detail::mixer_sizes, Random(1));
     const double count = mixer.flops(2, 8);
     hold(count > 0 && mixer.flops(4, 8) > count && mixer.flops(2, 16) > count, "flops",
          ": they are ", count, " for 2 rows of 8, ", mixer.flops(4, 8), " for 4 rows of 8, ",

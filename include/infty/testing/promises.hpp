@@ -47,9 +47,6 @@ Promise stays_bounded(const TokenMemory<Mixer>& memory) {
 
 namespace detail {
 
-/// Of a mixer by itself: those of a `TokenMemory`'s.
-inline constexpr AttentionSizes mixer_sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
-
 /// Whether f() throws an E. Without exceptions it ends the program.
 template <class E, class F>
 bool throws(const F& f) {
@@ -63,6 +60,14 @@ bool throws(const F& f) {
   f();
 #endif
   return false;
+}
+
+/// Random vectors [2, length, width] for a mixer by itself.
+template <class T, class B>
+Variable<T, B> some_vectors(Index length, Index width, Random& random) {
+  Tensor<T, B> x(Shape{2, length, width});
+  fill_uniform(x, -1, 1, random);
+  return Variable<T, B>(x);
 }
 
 }  // namespace detail
@@ -100,11 +105,9 @@ Promise answers_first_alike(const typename Mixer::Config& config) {
     Random random(8);
     auto all = infty::make_state(mixer, 2), some = all;
     for (const Index length : {9, 6}) {
-      Tensor<T, B> x(Shape{2, length, detail::mixer_sizes.model_dim});
-      fill_uniform(x, -1, 1, random);
+      const auto x = detail::some_vectors<T, B>(length, detail::mixer_sizes.model_dim, random);
       Pass<T, B> whole, first{.first = 2};
-      const auto y = run_layer(mixer, all, Variable<T, B>(x), whole);
-      const auto begin = run_layer(mixer, some, Variable<T, B>(x), first);
+      const auto y = run_layer(mixer, all, x, whole), begin = run_layer(mixer, some, x, first);
       const Index answers = begin.dim(1);
       if (answers < 2 || answers > length)
         return {detail::words("of 2 answers that are wanted of ", length, " it gives ", answers)};
@@ -169,18 +172,13 @@ Promise refuses_foreign_states(const TokenMemory<Mixer>& memory) {
       foreign(of_memory, sizes, Random(1));
   auto own = infty::make_state(mixer, 2);
   if (!detail::differ(own, infty::make_state(foreign, 2))) return {};
-  const auto drawn = [&](Index width) {
-    Tensor<T, B> x(Shape{2, 9, width});
-    fill_uniform(x, -1, 1, random);
-    return Variable<T, B>(x);
-  };
   Pass<T, B> pass, refused;
-  const auto x = drawn(detail::mixer_sizes.model_dim);
+  const auto x = detail::some_vectors<T, B>(9, detail::mixer_sizes.model_dim, random),
+             wide = detail::some_vectors<T, B>(9, sizes.model_dim, random);
   // One that wants more of a pass than a mixer by itself is given is tried in a model alone.
   if (detail::throws<Error>([&] { run_layer(mixer, own, x, pass); })) return {};
-  return detail::refuses(own, "forward of a mixer" + wider, [&](auto& taken) {
-    run_layer(foreign, taken, drawn(sizes.model_dim), refused);
-  });
+  return detail::refuses(own, "forward of a mixer" + wider,
+                         [&](auto& taken) { run_layer(foreign, taken, wide, refused); });
 }
 
 }  // namespace infty::testing

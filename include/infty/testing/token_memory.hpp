@@ -12,6 +12,13 @@
 
 namespace infty::testing {
 
+namespace detail {
+
+/// Of a `TokenMemory`'s mixers, and of one that is tried by itself.
+inline constexpr AttentionSizes mixer_sizes{.model_dim = 4, .heads = 2, .head_dim = 3};
+
+}  // namespace detail
+
 /// A small language model as a memory of tokens, as the streams of testing/invariants.hpp want it:
 /// it is written by observing and read by answering, of which the state does not come to know.
 template <class Mixer>
@@ -28,10 +35,10 @@ class TokenMemory {
   explicit TokenMemory(const typename Model::MemoryConfig& memory, bool pre_norm = false,
                        Random weights = Random(1))
       : model_({.vocabulary = 5,
-                .model_dim = 4,
+                .model_dim = detail::mixer_sizes.model_dim,
                 .layers = 2,
-                .heads = 2,
-                .head_dim = 3,
+                .heads = detail::mixer_sizes.heads,
+                .head_dim = detail::mixer_sizes.head_dim,
                 .feed_forward = 5,
                 .pre_norm = pre_norm,
                 .embedding_deviation = 0},
