@@ -2,7 +2,8 @@
 # compiled with -DBAD, and the compiler must say each TEXT; for lines `// bad NUMBER: TEXT` it must
 # fail with -DBAD=NUMBER, and TEXT must stand within the first six lines, which is what people read.
 # All of that by the compiler that the tests are built with, and by ALSO where that is given.
-# Where a twin is compiled often, what it includes is precompiled in FOLDER, once for each compiler.
+# Where a twin is compiled often, what it includes is precompiled in FOLDER, once for each compiler, which ends with its
+# first error.
 function(compile compiler)
   set(command "${compiler}" -std=c++20 "-I${INCLUDE}")
   foreach(folder IN LISTS EIGEN)
@@ -73,7 +74,7 @@ foreach(compiler IN ITEMS "${COMPILER}" ${ALSO})
     string(REGEX MATCH "^// bad ([0-9]+): (.*)$" line "${line}")
     set(number "${CMAKE_MATCH_1}")
     set(text "${CMAKE_MATCH_2}")
-    compile("${compiler}" "-DBAD=${number}" ${twin})
+    compile("${compiler}" -Wfatal-errors "-DBAD=${number}" ${twin})
     if(status EQUAL 0)
       message(FATAL_ERROR "${compiler}: ${SOURCE} compiles with -DBAD=${number}")
     endif()
