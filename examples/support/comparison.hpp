@@ -68,7 +68,10 @@ inline std::string verdicts(const std::vector<Comparison>& all, bool less_is_bet
   constexpr double error_rate = .05;
   const auto count = static_cast<infty::Index>(all.size());
   const auto seeds = static_cast<infty::Index>(all.front().of_memory.size());
-  const auto number = [](double x) { return (std::signbit(x) ? "" : "+") + decimal(x, 4); };
+  const auto number = [](double x) {
+    // A literal in front of a string makes GCC 12 warn of what it has inlined, with -O3.
+    return std::string(std::signbit(x) ? "" : "+") + decimal(x, 4);
+  };
   std::string rows;
   for (const Comparison& one : all) {
     const auto found = infty::paired_difference(one.of_memory, one.of_reference, count, error_rate);
