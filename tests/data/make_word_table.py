@@ -9,9 +9,9 @@ SURROGATES, HANGUL = range(0xD800, 0xE000), range(0xAC00, 0xD7A4)
 
 
 def fold(code):
-    """What a reader takes a character for: NFKC, NFD, without accents, in lower case."""
+    """What a reader takes a character for: NFKC, NFD, without marks, in lower case."""
     text = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", chr(code)))
-    return "".join(c.lower() for c in text if unicodedata.category(c) != "Mn")
+    return "".join(c.lower() for c in text if unicodedata.category(c)[0] != "M")
 
 
 if sys.argv[1:] == ["--hash"]:

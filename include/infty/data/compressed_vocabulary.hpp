@@ -80,8 +80,9 @@ class WordTable {
   std::vector<std::uint32_t> codes_;
 };
 
-/// Writes what a reader takes a character for behind a text: its NFKC and NFD without accents
-/// (general category Mn), in lower case; nothing, one character, or several.
+/// Writes what a reader takes a character for behind a text: its NFKC and NFD without marks, such
+/// as accents and the vowel signs of Hindi (general category M), in lower case; nothing, one
+/// character, or several.
 inline void append_folded(std::string& out, std::uint32_t code) {
   constexpr std::uint32_t hangul = 0xAC00, vowels = 21, tails = 28;
   if (code < hangul || code >= 0xD7A4) return WordTable::instance().append(out, code);
@@ -108,11 +109,10 @@ inline std::string_view stripped(std::string_view text) {
 
 }  // namespace detail
 
-/// What a reader takes a token for: its text by NFKC and NFD, without accents, in lower case, every
+/// What a reader takes a token for: its text by NFKC and NFD, without marks, in lower case, every
 /// run of blanks, tabs and ends of lines one blank, and none at the ends, unless it is one blank
 /// alone [DeepSeek 2026, the program's CompressedTokenizer]. Bytes that are no UTF-8 stay. Letter
-/// by letter: a sigma at the end of a word is one like others; spacing marks keep their order,
-/// which NFD puts right for the two dozen of them that have one.
+/// by letter, as there: a sigma at the end of a word is one like others.
 inline std::string canonical_word(std::string_view text) {
   std::string folded;
   while (!text.empty()) {
