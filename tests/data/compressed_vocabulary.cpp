@@ -57,7 +57,17 @@ TEST_CASE("compressed_vocabulary: the program's lookup") {
   CHECK(infty::compressed_vocabulary(tokens) == file.read<Index>("tokenizer.lookup"));
 }
 
-TEST_CASE("compressed_vocabulary: what is no text is a word of its own") {
-  const std::vector<std::string> tokens{"a", "\xFF", "\xFF", "A", "\u0301", "\u0301", ""};
-  CHECK(infty::compressed_vocabulary(tokens) == std::vector<Index>{0, 1, 2, 0, 3, 3, 4});
+TEST_CASE("compressed_vocabulary: what is no text is what a byte-level encoding writes it as") {
+  const std::vector<std::string> tokens{"a", "\xFF", "A", "\u0301", "\u0301", ""};
+  CHECK(infty::compressed_vocabulary(tokens) == std::vector<Index>{0, 1, 0, 2, 2, 3});
+  // As in the program, whose key of a token that has no text is its name: the byte F0 is called as
+  // the letter is, E2 as one that loses its accent, and the last is two of these.
+  const std::vector<std::string> bytes{"\xF0", " \u00d0", "\u00f0",
+                                       "\xE2", "\u00e2",  "\xC3\xA9\xC2"};
+  CHECK(infty::compressed_vocabulary(bytes) == std::vector<Index>{0, 0, 0, 1, 2, 3});
+}
+
+TEST_CASE("compressed_vocabulary: what decoding has replaced is a word of its own") {
+  const std::vector<std::string> tokens{"\uFFFD", "\uFFFD", "x\uFFFD", "x\uFFFD"};
+  CHECK(infty::compressed_vocabulary(tokens) == std::vector<Index>{0, 1, 2, 3});
 }

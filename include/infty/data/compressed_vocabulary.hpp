@@ -12,6 +12,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/utf8.hpp>
+#include <infty/data/gpt2_text.hpp>
 #include <infty/data/unicode.hpp>
 #include <infty/data/word_table.hpp>
 
@@ -136,8 +137,9 @@ inline std::string canonical_word(std::string_view text) {
 
 /// Finds the words that an `Engram` tells apart: an id for every token, the same for those whose
 /// `canonical_word` is, in the order in which these first appear. A token of which nothing is left
-/// keeps its text; one that is no whole UTF-8, or holds U+FFFD in place of what was none, is a word
-/// of its own.
+/// keeps its text. One that is no whole UTF-8 is the word by which a byte-level encoding writes its
+/// bytes: the byte F0, "ð" there, is the same as that letter, as in the program. One that holds
+/// U+FFFD, perhaps in place of bytes that were none, is a word of its own.
 /// @param tokens  their texts, as they decode one by one
 /// @return        EngramConfig::lookup
 inline std::vector<Index> compressed_vocabulary(std::span<const std::string> tokens) {
@@ -145,12 +147,12 @@ inline std::vector<Index> compressed_vocabulary(std::span<const std::string> tok
   std::vector<Index> lookup;
   Index next = 0;
   for (const std::string& token : tokens) {
-    if (detail::utf8_prefix(token) < token.size() ||
-        token.find("\xEF\xBF\xBD") != std::string::npos) {
+    if (token.find("\xEF\xBF\xBD") != std::string::npos) {
       lookup.push_back(next++);
       continue;
     }
-    const std::string word = canonical_word(token);
+    const bool text = detail::utf8_prefix(token) == token.size();
+    const std::string word = text ? canonical_word(token) : detail::symbols_of_bytes(token);
     const auto [at, fresh] = known.emplace(word.empty() ? token : word, next);
     next += fresh ? 1 : 0;
     lookup.push_back(at->second);
