@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -287,4 +288,23 @@ TEST_CASE("FaissIndex: in an empty datastore it finds nothing, however many quer
       for (const float score : found.scores.to_vector())
         CHECK(score == -infty::math::infinity<float>);
     }
+}
+
+TEST_CASE("FaissIndex: one that was moved from is refused") {
+  using namespace faiss_index_tests;
+  const TemporaryFolder folder;
+  const auto store = store_of(300);
+  FaissIndex index(store, {.kind = IndexKind::flat});
+  const FaissIndex other = std::move(index);
+  CHECK(other.size() == 300);
+  using Catch::Matchers::Contains;
+  CHECK_THROWS_WITH(index.size(), Contains("FaissIndex") && Contains("it was moved from"));
+  CHECK_THROWS_WITH(index.search(queries(1), 1), Contains("it was moved from"));
+  CHECK_THROWS_WITH(index.update(), Contains("it was moved from"));
+  CHECK_THROWS_WITH(index.bytes(), Contains("it was moved from"));
+  CHECK_THROWS_WITH(index.save(folder / "index"), Contains("it was moved from"));
+  CHECK_FALSE(std::filesystem::exists(folder / "index"));
+  index.set_probes(2);
+  index = FaissIndex(store, {.kind = IndexKind::flat});
+  CHECK(index.size() == 300);
 }

@@ -145,20 +145,23 @@ class FaissIndex {
   }
 
   /// Keys that are searched.
-  Index size() const { return static_cast<Index>(index_->ntotal); }
+  Index size() const { return static_cast<Index>(faiss().ntotal); }
   /// D, numbers of a key.
   Index dim() const { return store_->dim(); }
   /// What makes a key near.
   SearchMetric metric() const { return config_.metric; }
   /// How it was made and is searched.
   const IndexConfig& config() const { return config_; }
-  /// FAISS's own object.
-  const ::faiss::Index& faiss() const { return *index_; }
+  /// FAISS's own object. @throws infty::ValueError if this one was moved from, as all that needs it
+  const ::faiss::Index& faiss() const {
+    require(index_ != nullptr, "FaissIndex", "it was moved from");
+    return *index_;
+  }
 
   /// Bytes of the index in a file, about those in memory.
   std::uint64_t bytes() const {
     detail::FaissCounter counter;
-    ::faiss::write_index(index_.get(), &counter);
+    ::faiss::write_index(&faiss(), &counter);
     return counter.bytes();
   }
 
