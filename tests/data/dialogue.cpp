@@ -26,6 +26,13 @@ TEST_CASE("dialogues: documents, turns, and what no empty line ends", "[data]") 
                     Contains("line 3: turns without a `Document:`"));
 }
 
+TEST_CASE("dialogues: lines of either ending are the same", "[data]") {
+  const auto all = infty::read_dialogues("Document:a\r\nDialog:hello\r\nhi\r\n\r\nDialog:x\ry\r\n");
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].document == "a");
+  CHECK(all[0].turns == std::vector<std::string>{"hello", "hi", "x\ry"});
+}
+
 TEST_CASE("dialogues: turns that another document or dialogue follows at once", "[data]") {
   const std::string text =
       "Document:A\nDialog:one\ntwo\nDocument:B\nthree\nDialog:four\nfive\nDialog:six\n\n"

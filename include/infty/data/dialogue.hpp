@@ -22,7 +22,8 @@ struct Dialogue {
 
 /// Reads dialogues as the ∞-former's dialogue program writes them down: a line with `Document:` and
 /// the document, a line with `Dialog:` and the first turn, and one for each other turn. An empty
-/// line ends the turns; another `Dialog:` behind it goes on about the same document.
+/// line ends the turns; another `Dialog:` behind it goes on about the same document. Lines may end
+/// in `\r\n`, as the program's reader has them.
 /// @param keep_last  whether turns that no empty line ends are kept, also where another `Document:`
 /// or `Dialog:` follows at once; the program loses them
 /// @throws infty::ValueError that names the line where turns have no document
@@ -46,8 +47,9 @@ inline std::vector<Dialogue> read_dialogues(std::string_view text, bool keep_las
   while (!text.empty()) {
     ++number;
     const std::size_t end = (std::min)(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
+    std::string_view line = text.substr(0, end);
     text.remove_prefix((std::min)(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
     const bool document = line.find("Document:") != line.npos;
     const bool dialog = !document && line.find("Dialog:") != line.npos;
     if (line.empty() || (keep_last && (document || dialog))) end_turns();
