@@ -160,6 +160,8 @@ TEST_CASE("Vocabulary: files that are none are refused in words") {
   refused("1\ta\\\n", "1: a backslash");
   refused("1\t\n", "1: the token is empty");
   refused("2\ta\n1\ta\n", "2: the token has come before");
+  for (const std::string_view raw : {"1\tthe\r\n", "1\ta b\n", "1\ta\t\n", "1\t\x7F\n"})
+    refused(raw, "1: a space or a control character");
   CHECK_THROWS_WITH(Vocabulary::load(folder / "none"), Contains("No such file"));
 }
 

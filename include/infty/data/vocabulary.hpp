@@ -256,7 +256,11 @@ class Vocabulary {
       Index count = 0;
       const auto [stop, error] = std::from_chars(line.data(), line.data() + tab, count);
       check(error == std::errc() && stop == line.data() + tab && count >= 0, "that is no count");
-      auto token = detail::unescaped(line.substr(tab + 1));
+      const std::string_view written = line.substr(tab + 1);
+      check(std::none_of(written.begin(), written.end(),
+                         [](unsigned char c) { return c <= ' ' || c == 0x7F; }),
+            "a space or a control character, as at the end of a line with \\r\\n, must be \\xHH");
+      auto token = detail::unescaped(written);
       check(token.has_value(), "a backslash is not followed by x and two hexadecimal digits");
       check(!token->empty(), "the token is empty");
       check(!out.find(*token), "the token has come before");
