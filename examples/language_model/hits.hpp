@@ -163,6 +163,7 @@ inline void add_hits(CLI::App& app, HitsOptions& h) {
   add_folder(app, h.of);
   add_split(app, h.of);
   add_search(app, h.of.look_up);
+  add_count(app, h.of.look_up);
   support::add_option(app, "--queries", h.queries, "places of the text that are looked up",
                       support::from(1))
       ->capture_default_str();

@@ -26,7 +26,7 @@ namespace language_model {
 struct LookUpOptions {
   std::string knn;  ///< a datastore's folder; none: none
   std::string metric = "as-tuned", similarity = "as-tuned";
-  Index k = 0;  ///< 0, -1: as tuned
+  Index k = 0;  ///< 0, of the share -1: as tuned
   double temperature = 0, knn_lambda = -1;
   IndexOptions index;
   std::string cache = "none";
@@ -216,37 +216,57 @@ inline void needs(CLI::App& app, const char* other, std::initializer_list<const 
   for (const char* const name : names) app.get_option(name)->needs(app.get_option(other));
 }
 
-/// Adds what is searched for neighbours.
+inline constexpr const char* look_up_group = "What is looked up";
+
+/// Adds what is searched for neighbours, and how.
 inline void add_search(CLI::App& app, LookUpOptions& o) {
-  const char* const group = "What is looked up";
   app.add_option("--knn", o.knn, "mix with the neighbours in a datastore, of build-datastore")
       ->check(CLI::ExistingDirectory)
-      ->group(group);
-  support::add_option(app, "--k", o.k, "neighbours; 0: as tuned", support::from(0))->group(group);
+      ->group(look_up_group);
   app.add_option("--metric", o.metric, "by which neighbours are searched")
       ->capture_default_str()
       ->check(CLI::IsMember({"as-tuned", "squared_l2", "inner_product"}))
-      ->group(group);
+      ->group(look_up_group);
   add_index(app, o.index);
   needs(app, "--knn",
-        {"--k", "--metric", "--index", "--lists", "--probes", "--code", "--sample", "--recompute"});
+        {"--metric", "--index", "--lists", "--probes", "--code", "--sample", "--recompute"});
+}
+
+/// Adds how many neighbours are searched for.
+inline void add_count(CLI::App& app, LookUpOptions& o) {
+  support::add_option(app, "--k", o.k, "neighbours; 0: as tuned", support::from(0))
+      ->group(look_up_group);
+  needs(app, "--knn", {"--k"});
+}
+
+/// Adds what neighbours are compared by.
+inline void add_similarity(CLI::App& app, LookUpOptions& o) {
+  app.add_option("--similarity", o.similarity, "what their softmax is of")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"as-tuned", "searched", "inner_product"}))
+      ->group(look_up_group);
+  needs(app, "--knn", {"--similarity"});
+}
+
+/// Adds how neighbours are searched and mixed with a model's predictions.
+inline void add_neighbours(CLI::App& app, LookUpOptions& o) {
+  add_search(app, o);
+  add_count(app, o);
+  support::add_option(app, "--knn-lambda", o.knn_lambda, "their share; without: as tuned",
+                      {0, .9999})
+      ->group(look_up_group);
+  support::add_option(app, "--knn-temperature", o.temperature, "of their distances; 0: as tuned",
+                      {.least = 0})
+      ->group(look_up_group);
+  add_similarity(app, o);
+  needs(app, "--knn", {"--knn-lambda", "--knn-temperature"});
 }
 
 /// Adds what `evaluate` and `generate` look up.
 inline void add_look_up(CLI::App& app, LookUpOptions& o) {
   using support::add_option, support::from;
-  const char* const group = "What is looked up";
-  add_search(app, o);
-  add_option(app, "--knn-lambda", o.knn_lambda, "their share; -1: as tuned", {-1, .9999})
-      ->group(group);
-  add_option(app, "--knn-temperature", o.temperature, "of their distances; 0: as tuned",
-             {.least = 0})
-      ->group(group);
-  app.add_option("--similarity", o.similarity, "what their softmax is of")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"as-tuned", "searched", "inner_product"}))
-      ->group(group);
-  needs(app, "--knn", {"--knn-lambda", "--knn-temperature", "--similarity"});
+  const char* const group = look_up_group;
+  add_neighbours(app, o);
   app.add_option("--cache", o.cache, "mix with a continuous cache of the last places")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "linear", "global"}))

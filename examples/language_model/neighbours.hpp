@@ -88,8 +88,6 @@ inline void show_neighbours(const ShowOptions& show) {
   const EvaluateOptions& options = show.of;
   const LookUpOptions& o = options.look_up;
   infty::require(!o.knn.empty(), "show-neighbours", "it needs --knn, a datastore's folder");
-  infty::require(o.cache == "none", "show-neighbours", "--cache is ", o.cache,
-                 ": what is shown is a datastore's");
   auto [s, group] = changed_settings(options);
   support::use_products(s.products);
   s.evaluation_batch = 1;  // the text in its order
@@ -146,7 +144,7 @@ inline void add_show(CLI::App& app, ShowOptions& o) {
   using support::add_option, support::from;
   add_model(app, o.of);
   add_split(app, o.of);
-  add_look_up(app, o.of.look_up);
+  add_neighbours(app, o.of.look_up);
   app.add_option("--out", o.out, "the page")->capture_default_str();
   add_option(app, "--first", o.first, "token of the text that is shown first, from 0", from(0))
       ->capture_default_str();

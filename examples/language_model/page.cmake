@@ -123,4 +123,3 @@ refused("that text is not there any more, or is another" show-neighbours --model
 refused("that text is not there any more, or is another" show-neighbours --model word --knn own --text new)
 refused("--first is 999999: the text has" show-neighbours --model word --knn own --text new --first 999999)
 refused("it needs --knn" show-neighbours --model word --text new)
-refused("--cache is linear" show-neighbours --model word --knn own --text new --cache linear)

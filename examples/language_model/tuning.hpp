@@ -188,7 +188,8 @@ inline void tune_datastore(const TuneOptions& tune) {
 inline void add_tune(CLI::App& app, TuneOptions& t) {
   add_model(app, t.of);
   add_text(app, t.of);
-  add_look_up(app, t.of.look_up);
+  add_search(app, t.of.look_up);
+  add_similarity(app, t.of.look_up);
   support::add_option(app, "--try-k", t.k, "neighbours that are tried", support::from(1))
       ->capture_default_str();
   support::add_option(app, "--try-temperatures", t.temperatures, "temperatures that are tried",
