@@ -14,6 +14,7 @@
 #include "../support/gpt2/reader.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/kept_weights.hpp"
+#include "../support/known_tokens.hpp"
 #include "../support/progress_line.hpp"
 #include "../support/writing.hpp"
 #include "results.hpp"
@@ -67,10 +68,8 @@ inline void generate(const GenerateOptions& options) {
       options.writing, options.prompt,
       [&](Index number) -> std::optional<std::string> {
         if (number > 1) scores = reader.read(read);
-        // An encoding may have fewer tokens than the model.
-        const auto known =
-            std::span<const float>(scores).first(static_cast<std::size_t>(encoding.size()));
-        read = {infty::sample(known, options.sampling, random)};
+        support::keep_known(encoding, scores);
+        read = {infty::sample(std::span<const float>(scores), options.sampling, random)};
         const auto id = static_cast<TokenId>(read.front());
         if (id == end) return std::nullopt;
         return encoding.decode(std::span(&id, 1));

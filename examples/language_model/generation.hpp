@@ -30,7 +30,10 @@ class Writer {
  public:
   Writer(const Settings& s, support::Model& model, const Tokenizer& tokenizer,
          const LookUpOptions& look_up)
-      : neighbours_(s.spalm_neighbours), model_(model), state_(model.make_state(1)) {
+      : neighbours_(s.spalm_neighbours),
+        tokenizer_(&tokenizer),
+        model_(model),
+        state_(model.make_state(1)) {
     if (looks_up(look_up)) look_up_.emplace(look_up, tokenizer, model);
     if (!s.spalm.empty())
       spalm_.emplace(s.spalm, infty::SearchMetric::squared_l2, IndexOptions{.kind = s.spalm_index},
@@ -52,7 +55,8 @@ class Writer {
   /// Reads a token and draws the next one, number `number`.
   Index draw(Index last, const infty::Sampling& sampling, infty::Random& random, Index number) {
     try {
-      const auto scores = scores_behind(last);
+      auto scores = scores_behind(last);
+      tokenizer_->keep_known(scores);
       const Index drawn = infty::sample(std::span<const float>(scores), sampling, random);
       if (look_up_) look_up_->remember_last(drawn);
       return drawn;
@@ -81,6 +85,7 @@ class Writer {
   }
 
   Index neighbours_;
+  const Tokenizer* tokenizer_;
   support::Model& model_;
   support::Model::State state_;
   std::optional<LookUp> look_up_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,9 @@
 #include <infty/eigen/default.hpp>
 
 #include "../../examples/gpt2/perplexity.hpp"
+#include "../../examples/support/dialogue/sequences.hpp"
 #include "../../examples/support/gpt2/reader.hpp"
+#include "../../examples/support/known_tokens.hpp"
 #include "io/temporary_folder.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
@@ -199,6 +202,19 @@ TEST_CASE("gpt2: words and bytes count by the share of the text's tokens that is
   const auto whole = score_at(false, 100);
   CHECK(whole.bytes == 1000);
   CHECK(whole.words == 501);  // with the end of the line
+}
+
+TEST_CASE("gpt2: what is no token is not drawn, in a hole and behind the last one") {
+  const infty::tests::TemporaryFolder folder;
+  support::write_file(folder / "vocab.json", R"({"a": 0, "b": 3})");
+  support::write_file(folder / "merges.txt", "");
+  const auto encoding = infty::BytePairEncoding::from_folder(folder.path());
+  std::vector<float> scores{1, 9, 9, 2, 9};
+  support::keep_known(encoding, scores);
+  const auto may = infty::weighed_classes(std::span<const float>(scores), {});
+  CHECK(may.classes == std::vector<infty::Index>{0, 3});
+  const dialogue::Tokenizer tokenizer(encoding, 5);
+  CHECK(tokenizer.decode({0, 1, 3, 4, 5, -1}) == "ab");
 }
 
 TEST_CASE("gpt2: the text of the paper's program, and WikiText's articles") {

@@ -156,6 +156,8 @@ TEST_CASE("BytePairEncoding: numbers may have holes, up to 64 times the number o
   const BytePairEncoding encoding(folder / "e", folder / "v");
   CHECK(encoding.size() == 256);
   CHECK(encoding.encode("abcb") == Ids{2, 1, 255});
+  for (const TokenId id : {-1, 3, 254, 256}) CHECK_FALSE(encoding.has(id));
+  for (const TokenId id : {0, 2, 255}) CHECK(encoding.has(id));
 }
 
 TEST_CASE("BytePairEncoding: numbers of no token are refused") {

@@ -67,7 +67,7 @@ class Tokenizer {
   std::string decode(const Tokens& tokens) const {
     std::string text;
     for (const TokenId id : tokens)
-      if (id >= 0 && id < encoding_.size()) text += encoding_.token(id);
+      if (encoding_.has(id)) text += encoding_.token(id);
     return text;
   }
 

@@ -19,6 +19,7 @@
 
 #include "../files.hpp"
 #include "../fingerprint.hpp"
+#include "../known_tokens.hpp"
 #include "../progress_line.hpp"
 #include "../text_parts.hpp"
 #include "settings.hpp"
@@ -118,6 +119,11 @@ class Tokenizer {
 
   std::string decode(std::span<const TokenId> ids) const {
     return encoding_ ? encoding_->decode(ids) : vocabulary_.decode(ids, unit());
+  }
+
+  /// Makes the scores of what is no token -infinity, so that it is never drawn.
+  void keep_known(std::vector<float>& scores) const {
+    if (encoding_) support::keep_known(*encoding_, scores);
   }
 
   /// What the first token of a text is predicted from: the end of a line or of a text before it,

@@ -94,10 +94,14 @@ class BytePairEncoding {
   /// One more than the largest number of a token.
   Index size() const { return static_cast<Index>(tokens_.size()); }
 
+  /// Whether there is a token of this number: a model may know numbers that no token has.
+  bool has(Index id) const {
+    return id >= 0 && id < size() && !tokens_[static_cast<std::size_t>(id)].empty();
+  }
+
   /// Returns the bytes of a token. @throws infty::ValueError if there is none of this number
   const std::string& token(Index id) const {
-    require(id >= 0 && id < size() && !tokens_[static_cast<std::size_t>(id)].empty(),
-            "BytePairEncoding", "there is no token ", id, ": the largest is ", size() - 1);
+    require(has(id), "BytePairEncoding", "there is no token ", id, ": the largest is ", size() - 1);
     return tokens_[static_cast<std::size_t>(id)];
   }
 
@@ -111,16 +115,14 @@ class BytePairEncoding {
   /// GPT-2's files have all of them
   std::vector<TokenId> encode(std::string_view text) const {
     require(!tokens_.empty(), "BytePairEncoding", "there are no tokens: it was moved from");
-    // Words come again and again, long pieces do not.
-    constexpr std::size_t longest = 32, most = 1U << 16U;
+    constexpr std::size_t longest = 32, most = 1U << 16U;  // words come again, long pieces do not
     std::unordered_map<std::string_view, std::vector<TokenId>> known;
     std::vector<TokenId> out;
     Merger merger(*this);
     while (!text.empty()) {
       const std::string_view piece = text.substr(0, detail::gpt2_piece(text));
       text.remove_prefix(piece.size());
-      const auto at = known.find(piece);
-      if (at != known.end()) {
+      if (const auto at = known.find(piece); at != known.end()) {
         out.insert(out.end(), at->second.begin(), at->second.end());
         continue;
       }
@@ -212,11 +214,10 @@ class BytePairEncoding {
         if (part.id != c.left || part.next >= parts_.size() || parts_[part.next].id != c.right)
           continue;
         Part& right = parts_[part.next];
-        const std::size_t behind = right.next;
         part.id = c.made;
+        part.next = right.next;
         right.id = -1;  // which no candidate names
-        part.next = behind;
-        if (behind < parts_.size()) parts_[behind].before = c.at;
+        if (part.next < parts_.size()) parts_[part.next].before = c.at;
         changed_.push_back(c.at);
       }
       for (const std::size_t at : changed_) {
@@ -269,8 +270,7 @@ class BytePairEncoding {
     detail::JsonReader json(file.text(), where);
     Numbered by_number;
     json.object([&](const std::string& symbols) {
-      const std::uint64_t id = json.integer();
-      add_token(detail::bytes_of_symbols(symbols), symbols, id, by_number,
+      add_token(detail::bytes_of_symbols(symbols), symbols, json.integer(), by_number,
                 [&](const auto&... parts) { json.fail(parts...); });
     });
     json.finish();
