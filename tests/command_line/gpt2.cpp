@@ -41,8 +41,9 @@ MemorySettings settings(const std::string& memory) {
 }
 
 /// With weights so large that all that is read is seen in the scores.
-std::unique_ptr<Model> loud(const std::string& memory) {
-  auto model = support::gpt2::make_model(config, settings(memory), {.seed = 3});
+std::unique_ptr<Model> loud(const std::string& memory, const infty::Gpt2Config& of = config,
+                            bool pieces = false) {
+  auto model = support::gpt2::make_model(of, settings(memory), {.seed = 3, .pieces = pieces});
   infty::Random random(4);
   for (auto& parameter : model->named_parameters())
     fill_normal(parameter.variable.value(), 0, .4, random);
@@ -84,6 +85,26 @@ TEST_CASE("gpt2: what is read in pieces from a folder is what whole segments are
     CHECK(infty::tests::error(at_once.read(tokens(0, 24)), last) < 1e-5);
     CHECK(model->look(state, tokens(0, 6)).size() ==
           (memory == "compressive" ? 0 : model->memory_blocks().size()));
+  }
+}
+
+TEST_CASE("gpt2: a window slides at the same token however a text is cut, of any length") {
+  using namespace gpt2_tests;
+  for (const Index places : {6, 7, 9}) {
+    auto sized = config;
+    sized.places = places;
+    const auto model = loud("none", sized, true);
+    for (Index n = 1; n < 4 * places; ++n) {
+      CAPTURE(places, n);
+      support::gpt2::Reader at_once(*model), one_by_one(*model), in_threes(*model);
+      const auto whole = at_once.read(tokens(0, n));
+      std::vector<float> ones, threes;
+      for (Index i = 0; i < n; ++i) ones = one_by_one.read(tokens(i, i + 1));
+      for (Index i = 0; i < n; i += 3) threes = in_threes.read(tokens(i, std::min(n, i + 3)));
+      CHECK(infty::tests::error(ones, whole) < 1e-4);
+      CHECK(infty::tests::error(threes, whole) < 1e-4);
+      CHECK(one_by_one.room() == in_threes.room());
+    }
   }
 }
 

@@ -25,7 +25,7 @@ class Reader {
   /// @param done   called as done(read) behind each piece; may throw
   template <class Done>
   std::vector<float> read(const Model::Tokens& tokens, const Model::Tokens& types, Done&& done) {
-    const Index all = std::ssize(tokens), longest = longest_segment();
+    const Index all = std::ssize(tokens), longest = this->longest();
     std::vector<float> scores;
     for (Index begin = 0; begin < all;) {
       if (used_ == longest) next_segment();
@@ -48,8 +48,8 @@ class Reader {
   std::size_t bytes() const { return model_->bytes_of(state_); }
   /// What is remembered; of a model that reads no pieces, without the segment that has begun.
   const Model::State& state() const { return state_; }
-  /// Tokens that the segment has room for; all of it where the next one begins another.
-  Index room() const { return longest_segment() - used_ % longest_segment(); }
+  /// Tokens that the segment has room for; where the next one begins another, those of that.
+  Index room() const { return longest() - (used_ == longest() ? kept() : used_); }
 
   /// Adds what is remembered to a checkpoint. Throws infty::IoError.
   void save(infty::SafetensorsWriter& writer) const {
@@ -73,8 +73,7 @@ class Reader {
     take("tokens", tokens);
     take("types", types);
     const auto held = model_->reads_pieces() ? Index{0} : used;
-    infty::require<infty::IoError>(used >= 0 && used <= longest_segment() &&
-                                       std::ssize(tokens) == held &&
+    infty::require<infty::IoError>(used >= 0 && used <= longest() && std::ssize(tokens) == held &&
                                        (types.empty() || std::ssize(types) == held),
                                    "reader", where, " says ", used, " tokens, and has ",
                                    tokens.size(), " and ", types.size(), " types");
@@ -89,15 +88,16 @@ class Reader {
   }
 
  private:
-  Index longest_segment() const {
-    if (model_->memory().memory != "none") return model_->memory().segment;
-    // What fits into a window that keeps its last tokens.
-    const infty::Gpt2Config& config = model_->config();
-    return model_->reads_pieces() ? config.places - config.resolved_kept() : config.places;
+  bool remembers() const { return model_->memory().memory != "none"; }
+  /// Tokens of a segment, or of the model's window.
+  Index longest() const { return remembers() ? model_->memory().segment : model_->config().places; }
+  /// Tokens that it begins with behind a full one: a window keeps its last.
+  Index kept() const {
+    return !remembers() && model_->reads_pieces() ? model_->config().resolved_kept() : 0;
   }
 
   void next_segment() {
-    used_ = 0;
+    used_ = kept();
     if (model_->reads_pieces()) return;  // the model has made room for the next one
     model_->observe(state_, 1, tokens_, types_);
     tokens_.clear();
@@ -120,7 +120,7 @@ class Reader {
 
   const Model* model_;
   Model::State state_;
-  Index used_ = 0;                // tokens of the segment that were read
+  Index used_ = 0;                // tokens of the segment or the window that were read
   Model::Tokens tokens_, types_;  // these, for a model that reads no pieces
 };
 
