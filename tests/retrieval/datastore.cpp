@@ -198,6 +198,25 @@ TEST_CASE("Datastore: one process writes at a time") {
   CHECK_THROWS_AS(Datastore<float>::build(folder.path(), 3), infty::IoError);
 }
 
+TEST_CASE("Datastore: one that was moved from takes nothing in, which its folder would not have") {
+  using namespace datastore_tests;
+  const TemporaryFolder folder;
+  std::vector<Datastore<float>> stores;
+  stores.emplace_back(3, 8);
+  stores.push_back(Datastore<float>::build(folder.path(), 3, "", 8));
+  for (auto& store : stores) {
+    drawn.append(store, 5);
+    auto moved = std::move(store);
+    CHECK_THROWS_WITH(drawn.append(store, 9), Catch::Contains("it was moved from"));
+    CHECK(store.size() == 0);
+    drawn.append(moved, 9);
+    CHECK(moved.size() == 14);
+    store = std::move(moved);
+    drawn.append(store, 10);
+    CHECK(store.size() == 24);
+  }
+}
+
 TEST_CASE("Datastore: entries that do not fit change nothing") {
   using namespace datastore_tests;
   const TemporaryFolder folder;

@@ -81,7 +81,6 @@ class Datastore {
     fresh.block = block;
     fresh.about = std::move(about);
     out.files_ = std::make_unique<Files>(Files::extend(folder, std::move(fresh)));
-    out.writable_ = true;
     for (const Index end = out.files_->manifest().entries; out.size_ < end;) {
       out.add_block();
       out.size_ = (std::min)(out.size_ + block, end);
@@ -98,6 +97,7 @@ class Datastore {
     const detail::DatastoreManifest& manifest = files->manifest();
     Datastore out(manifest.dim, manifest.block);
     out.size_ = manifest.entries;
+    out.writable_ = false;
     // In one piece: nothing that the manifest merely claims is allocated.
     out.in_one_piece_ = out.size_;
     out.keys_.push_back(files->map_keys(0, out.size_));
@@ -131,9 +131,9 @@ class Datastore {
   /// Takes n entries in, keys [n, D], rounded to T, and the tokens behind them. No other thread may
   /// read or search meanwhile.
   /// @throws infty::ValueError for a token that is not 0 to 2^31 - 1, and for a datastore that was
-  ///         opened to be read; infty::NonFiniteError for a key with NaN or infinity,
-  ///         or with a number that T cannot hold; then nothing has changed. infty::IoError such as
-  ///         for a full disk; then `size()` says what is in
+  ///         opened to be read, or moved from; infty::NonFiniteError for a key with NaN or
+  ///         infinity, or with a number that T cannot hold; then nothing has changed.
+  ///         infty::IoError such as for a full disk; then `size()` says what is in
   template <class From>
   void append(const From* keys, const Index* tokens, Index n);
 
@@ -219,8 +219,8 @@ class Datastore {
 
   Index dim_, block_;
   detail::ZeroWhenMoved<Index> size_;
-  detail::ZeroWhenMoved<Index> in_one_piece_;  ///< entries of one that was opened to be read
-  bool writable_ = false;
+  detail::ZeroWhenMoved<Index> in_one_piece_;    ///< entries of one that was opened to be read
+  detail::ZeroWhenMoved<bool> writable_ = true;  ///< neither opened to be read nor moved from
   std::unique_ptr<Files> files_;
   std::vector<Own> own_;
   std::vector<const T*> keys_;               ///< of each segment
@@ -234,8 +234,8 @@ void Datastore<T>::append(const From* keys, const Index* tokens, Index n) {
   constexpr bool same = std::is_same_v<T, From>;
   using Number = std::conditional_t<std::is_same_v<T, double>, double, float>;
   require_at_least("Datastore::append", "n", n, 0);
-  require(!files_ || writable_, "Datastore::append",
-          files_ ? files_->folder().string() : std::string(), " was opened to be read");
+  require(writable_, "Datastore::append", files_ ? files_->folder().string() : "it",
+          files_ ? " was opened to be read" : " was moved from");
   for (Index i = 0; i < n; ++i)
     require(tokens[i] >= 0 && tokens[i] <= most, "Datastore::append", "token ", i, " is ",
             tokens[i], ": it must be 0 to ", most);
