@@ -6,6 +6,7 @@
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/memory/compressive_memory.hpp>
+#include <infty/memory/delta_net.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
 #include <infty/memory/short_term_memory.hpp>
 #include <infty/testing/memory_invariants.hpp>
@@ -134,6 +135,41 @@ TEST_CASE("RecurrentTokens: a gradient flows back through so many segments") {
   CHECK(gradient_at_the_first({.tokens = m, .back_through = 3}) == all);
   CHECK(gradient_at_the_first({.tokens = m, .back_through = 2}) == 0);
   CHECK(gradient_at_the_first({.tokens = m, .back_through = 1}) == 0);
+}
+
+TEST_CASE("RecurrentTokens: what a stack remembers takes the gradient no further back") {
+  using namespace recurrent_tokens;
+  using Stack = infty::DeltaNet<double>;
+  // Of the last of three segments at the first, of a row that is fresh and of one a segment older.
+  const auto gradient_at_the_first = [](Index back_through) {
+    const infty::RecurrentTokens<Stack> tokens(
+        Stack({}, {.model_dim = d, .heads = 2, .head_dim = 3}, infty::Random(1)),
+        {.tokens = m, .back_through = back_through}, d, infty::Random(2));
+    infty::Random random(3);
+    const auto some = [&](Index rows) {
+      return V(infty::tests::uniform_tensor<double>({rows, 3, d}, random), true);
+    };
+    Pass<double> pass;
+    auto older = tokens.make_state(1);
+    tokens.forward(older, some(1), pass);
+    auto state = join_rows(std::vector{tokens.make_state(1), older});
+    infty::Tape tape;
+    const V first = some(2);
+    tokens.forward(state, first, pass);
+    tokens.forward(state, some(2), pass);
+    tape.backward(sum(tokens.forward(state, some(2), pass)));
+    std::vector<double> largest(2, 0);
+    for (std::size_t i = 0; i < 6 * d; ++i)
+      largest[i / (3 * d)] = std::max(largest[i / (3 * d)], std::abs(first.grad().to_vector()[i]));
+    return largest;
+  };
+  const auto all = gradient_at_the_first(0);
+  CHECK(all[0] > 1e-6);
+  CHECK(all[1] > 1e-6);
+  CHECK(gradient_at_the_first(5) == all);
+  CHECK(gradient_at_the_first(3) == std::vector<double>{all[0], 0});  // behind 2 of its segments
+  CHECK(gradient_at_the_first(2) == std::vector<double>{0, 0});
+  CHECK(gradient_at_the_first(1) == std::vector<double>{0, 0});
 }
 
 TEST_CASE("RecurrentTokens: a pass that is traced sees what came out at the tokens") {

@@ -8,6 +8,7 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/core/checked.hpp>
+#include <infty/core/state.hpp>
 #include <infty/memory/memory_tokens.hpp>
 
 namespace infty {
@@ -22,8 +23,8 @@ struct RecurrentTokensConfig {
   bool read_past = true;  ///< whether they see what attention holds (`read_mem_from_cache`)
   bool held = false;      ///< whether attention holds them, as the authors' Transformer-XL does
   bool shifted = false;   ///< positions of keys ahead as the authors' program's shift has them
-  /// Segments that a gradient flows back through: the state of a row is detached whenever it has
-  /// seen another so many. 0: through all that a tape has recorded.
+  /// Segments that a gradient flows back through: all that a row remembers, the stack's part too,
+  /// is detached whenever it has seen another so many. 0: through all that a tape has recorded.
   Index back_through = 0;
   double deviation = 1;  ///< of the normal distribution that the first vectors are drawn from
 
@@ -126,22 +127,14 @@ class RecurrentTokens {
     detail::show_tokens(y, m, config_.behind, pass);
     const Index all = y.dim(1), end = front ? all : all - m;
     for (Index& n : next.segments) ++n;
-    next.tokens = cut(front ? narrow(y, 0, m) : narrow(y, end, all), next.segments);
+    next.tokens = front ? narrow(y, 0, m) : narrow(y, end, all);
+    cut(next);
     state = std::move(next);
     // What is in front may have been left out.
     return pass.answer ? narrow(y, (std::max<Index>)(0, end - x.dim(1)), end) : V();
   }
 
  private:
-  /// Ones, [batch, 1, 1], in the rows that `wanted` says, as a factor.
-  template <class Wanted>
-  static V rows_where(const RowCounts& counts, Wanted wanted) {
-    PoolVector<Scalar> ones;
-    for (const Index n : counts) ones.push_back(wanted(n) ? Scalar(1) : Scalar(0));
-    return V(Tensor<Scalar, BackendType>::from(Shape{static_cast<Index>(counts.size()), 1, 1},
-                                               ones.data()));
-  }
-
   /// What rows begin a segment with: the learned vectors, if it is their first.
   V memory(const State& state) const {
     const auto fresh = [](Index n) { return n == 0; };
@@ -150,18 +143,26 @@ class RecurrentTokens {
     const V first = initial.forward(
         detail::memory_numbers<BackendType>(static_cast<Index>(state.segments.size()), m));
     if (std::all_of(state.segments.begin(), state.segments.end(), fresh)) return first;
-    return add(state.tokens, multiply(first, rows_where(state.segments, fresh)));
+    PoolVector<Scalar> ones;  // in fresh rows
+    for (const Index n : state.segments) ones.push_back(fresh(n) ? Scalar(1) : Scalar(0));
+    const auto where = Tensor<Scalar, BackendType>::from(
+        Shape{static_cast<Index>(ones.size()), 1, 1}, ones.data());
+    return add(state.tokens, multiply(first, V(where)));
   }
 
-  /// The same, without the gradient of rows that have seen another `back_through` segments.
-  V cut(const V& tokens, const RowCounts& segments) const {
-    const Index most = config_.back_through;
-    if (most == 0 || !Tape::active()) return tokens;
+  /// Takes the gradient from rows that have seen another `back_through` segments: no gradient flows
+  /// to rows that were taken out.
+  void cut(State& state) const {
+    const Index most = config_.back_through, rows = std::ssize(state.segments);
+    if (most == 0 || !Tape::active()) return;
     const auto whole = [most](Index n) { return n % most == 0; };
-    if (std::none_of(segments.begin(), segments.end(), whole)) return tokens;
-    if (std::all_of(segments.begin(), segments.end(), whole)) return tokens.detach();
-    return add(multiply(tokens, rows_where(segments, [&](Index n) { return !whole(n); })),
-               multiply(tokens.detach(), rows_where(segments, whole)));
+    if (std::all_of(state.segments.begin(), state.segments.end(), whole)) {
+      state = take_rows(state, 0, rows);
+      return;
+    }
+    for (Index row = 0; row < rows; ++row)
+      if (whole(state.segments[static_cast<std::size_t>(row)]))
+        put_rows(state, row, take_rows(state, row, row + 1));
   }
 
   Config config_;
