@@ -67,7 +67,7 @@ void forward(const M& memory, typename M::State& state) {
     if constexpr (requires { state.held; })  // what it remembers stands in front
       for (const Index held : state.held) pass.before = std::max(pass.before, held);
     const Variable<float> x(Tensor<float>::full({2, pass.before + 2, 4}, 1));
-    memory.forward(state, x, infty::InputNorm<float>(), pass);
+    infty::run_layer(memory, state, x, pass);
   }
 }
 
@@ -82,7 +82,10 @@ void memory_after_move(const char* type, const typename M::Config& config) {
                          forward(memory, state);
                          forward(memory, state);
                        }},
-                      {"flops", [](M& memory) { memory.flops(1, 2); }},
+                      {"flops",
+                       [](M& memory) {
+                         if constexpr (requires { memory.flops(1, 2); }) memory.flops(1, 2);
+                       }},
                       {"parameters", [](M& memory) { infty::count_parameters(memory); }}});
   using State = typename M::State;
   const M memory = make();
@@ -281,6 +284,59 @@ TEST_CASE("moved from: a uniform memory takes in nothing, not even what only wai
   CHECK_NOTHROW(taken.write(state, x));
 }
 
+TEST_CASE("moved from: memories of parts, memories that learn, and lookups take in nothing") {
+  const Variable<float> x(Tensor<float>::full({2, 3, 4}, 1)), q(Tensor<float>::full({2, 3, 6}, 1));
+  const auto takes_in_nothing = [&]<class M>(const char* type, const M& made) {
+    CAPTURE(type);
+    M memory = made;
+    auto state = memory.make_state(2);
+    memory.write(state, x, {3, 3});
+    const M taken = std::move(memory);
+    const auto before = infty::tests::numbers_of(state);
+    CHECK_THROWS_AS(memory.write(state, x, {3, 3}), infty::ValueError);
+    CHECK_THROWS_AS(memory.read(state, q), infty::ValueError);
+    CHECK(infty::tests::numbers_of(state) == before);
+    if constexpr (requires { memory.shows_older(); }) CHECK_FALSE(memory.shows_older());
+    [[maybe_unused]] const auto gone = std::move(state);
+    CHECK_THROWS_AS(memory.write(state, x, {3, 3}), infty::ValueError);
+    CHECK_THROWS_AS(taken.write(state, x, {3, 3}), infty::Error);
+    memory = made;
+    state = memory.make_state(2);
+    CHECK_NOTHROW(memory.write(state, x, {3, 3}));
+  };
+  using Uniform = infty::UniformMemory<float>;
+  Uniform::Config uniform{small_memory};
+  uniform.waiting = infty::Waiting::short_term;
+  for (const auto reading : {infty::MixedReading::heads, infty::MixedReading::gate}) {
+    const auto mixed = [&]<class M>(const auto& part) {
+      return M(
+          {.model_dim = 4, .heads = 2, .head_dim = 3, .reading = reading, .parts = {part, part}});
+    };
+    takes_in_nothing(
+        "MixedMemory<LongTermMemory>",
+        mixed.operator()<infty::MixedMemory<infty::LongTermMemory<float>>>(small_memory));
+    takes_in_nothing("MixedMemory<UniformMemory>",
+                     mixed.operator()<infty::MixedMemory<Uniform>>(uniform));
+  }
+  takes_in_nothing(
+      "TitansMemory",
+      infty::TitansMemory<float>(
+          {.model_dim = 4, .heads = 2, .head_dim = 3, .chunk = 2, .weights_every = 2}));
+  using Engram = infty::Engram<float>;
+  for (const Index words : {2, 0})
+    each_after_move<Engram>(
+        "Engram",
+        [] {
+          return Engram({.lookup = {0, 1}, .pad = 0, .heads = 1, .width = 2, .table_sizes = {3, 3}},
+                        4);
+        },
+        {{"forward", [words](Engram& engram) {
+            auto state = engram.make_state(2);
+            infty::Pass<float> pass{.words = Tensor<Index>::full({2, words}, 1)};
+            engram.forward(state, Variable<float>(Tensor<float>::full({2, words, 4}, 1)), pass);
+          }}});
+}
+
 TEST_CASE("moved from: memories and their states") {
   memory_after_move<infty::ShortTermMemory<float>>("ShortTermMemory", {.capacity = 3});
   memory_after_move<infty::NoMemory<float>>("NoMemory", {});
@@ -289,6 +345,13 @@ TEST_CASE("moved from: memories and their states") {
       "CompressiveMemory", {.capacity = 2, .compressed_capacity = 2, .rate = 2});
   memory_after_move<infty::InftyMemory<float>>(
       "InftyMemory", {.attention = {.capacity = 2}, .memory = small_memory});
+  memory_after_move<infty::Titans<float>>("Titans", {.convolution = 2});
+  memory_after_move<infty::MemorizingAttention<float>>("MemorizingAttention",
+                                                       {.capacity = 4, .k = 2, .cache = 1});
+  memory_after_move<infty::InfiniAttention<float>>("InfiniAttention", {.segment = 3});
+  memory_after_move<infty::GatedDeltaNet<float>>("GatedDeltaNet", {});
+  memory_after_move<infty::LinearAttention<float>>("LinearAttention", {});
+  memory_after_move<infty::MemSizer<float>>("MemSizer", {.slots = 3});
 }
 
 TEST_CASE("moved from: models, their states and optimisers") {

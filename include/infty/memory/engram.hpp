@@ -203,6 +203,7 @@ class Engram {
  private:
   /// Tokens behind a state as the hashes see them.
   detail::CompressedIds<T> ids(const State& state, const Tensor<Index, Backend>& tokens) const {
+    require(!config_.lookup.empty(), "Engram", "the lookup is not there: it was moved from");
     const Index batch = tokens.rank() == 2 ? tokens.dim(0) : 0, reach = config_.max_ngram - 1;
     require<ShapeError>(
         tokens.rank() == 2 && batch >= 1 && state.last.shape() == Shape{batch, reach} &&

@@ -122,6 +122,7 @@ class MixedMemory {
   /// Checks that a memory like this one made a state, and that its members have as many rows.
   /// @throws infty::ShapeError, infty::ValueError that name `op` if not
   void check(const char* op, const State& state) const {
+    require(!parts.empty(), op, "the memory was moved from");
     require<ShapeError>(state.parts.size() == parts.size(), op, "the state is one of ",
                         state.parts.size(), " memories, ours are ", parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i].check(op, state.parts[i]);
@@ -213,7 +214,7 @@ class MixedMemory {
   bool shows_older() const
     requires requires(const M& part) { part.shows_older(); }
   {
-    return parts.front().shows_older();
+    return !parts.empty() && parts.front().shows_older();
   }
   /// What waits, for that attention: of every row what waits in the part in which most does.
   /// @throws infty::ShapeError, infty::ValueError

@@ -103,8 +103,9 @@ class TitansMemory {
   }
 
   /// Checks that a memory like this one made a state.
-  /// @throws infty::ShapeError that names `op` if not
+  /// @throws infty::ShapeError that names `op` if not; infty::ValueError if it was moved from
   void check(const char* op, const State& state) const {
+    require(!initial.empty(), op, "the memory was moved from");
     const Index batch = detail::checked_rows(op, state), C = config_.chunk;
     const auto fits = [&](const Weights& weights, bool there) {
       bool good = weights.size() == (there ? initial.size() : 0);
