@@ -9,6 +9,7 @@
 
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/memory/memorizing_attention.hpp>
+#include <infty/nn/any_layer.hpp>
 
 #include "memory/long_term.hpp"
 #include "support/catch.hpp"
@@ -105,6 +106,24 @@ TEST_CASE("threads: rows of one state are taken and joined") {
     }
     return all;
   }));
+}
+
+TEST_CASE("threads: rows of one state of any layer, with a store inside, are taken") {
+  using Attention = infty::MemorizingAttention<float>;
+  const infty::AnyLayer<float> layer(
+      Attention({.capacity = 4, .k = 2}, {.model_dim = 4, .heads = 2, .head_dim = 2}, Random(1)));
+  Random random(3);
+  auto written = layer.make_state(4);
+  infty::Pass<float> pass;
+  layer.forward(written, uniform_tensor<float>({4, 5, 4}, random), {}, pass);
+  for (int n = 0; n < 20; ++n) {
+    const auto state = written;  // at which nobody has looked yet
+    std::vector<Index> rows(crowd);
+    at_once(crowd, [&](int i) {
+      rows[static_cast<std::size_t>(i)] = infty::batch_of(infty::take_rows(state, i, 4));
+    });
+    CHECK(rows == std::vector<Index>{4, 3, 2, 1});
+  }
 }
 
 TEST_CASE("threads: matrices of the same and of new lengths are asked for") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -187,9 +188,13 @@ class AnyState {
     State state;
     explicit Held(State inside) : state(std::move(inside)) {}
     std::unique_ptr<Base> copy() const override { return std::make_unique<Held>(state); }
-    void list(Group& all) override { add_members(state, all, stores_); }
+    void list(Group& all) override {
+      const std::lock_guard lock(mutex_);  // several threads may look at one state
+      add_members(state, all, stores_);
+    }
 
    private:
+    std::mutex mutex_;
     Stores stores_;
   };
 
