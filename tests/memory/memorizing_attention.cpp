@@ -225,7 +225,7 @@ TEMPLATE_LIST_TEST_CASE("MemorizingAttention: a query reads the k nearest by han
 }
 
 TEST_CASE("MemorizingAttention: what is retrieved stands behind the cache that the memory lacks") {
-  const auto distance = [](bool overlapping) {
+  const auto distance = [](bool overlapping, Index tokens) {
     MemorizingAttention<double> layer({.capacity = 8,
                                        .k = 1,
                                        .normalized = false,
@@ -238,13 +238,17 @@ TEST_CASE("MemorizingAttention: what is retrieved stands behind the cache that t
     infty::Pass<double> pass{.traced = true};
     layer.forward(state, Tensor<double>::from({1, 5, 1}, {1, 5, 1, 1, 1}), pass);
     pass.trace.clear();
-    layer.forward(state, Tensor<double>::from({1, 2, 1}, {1, 1}), pass);
+    pass.before = tokens;
+    layer.forward(state, Tensor<double>::full({1, tokens + 2, 1}, 1), pass);
     for (const auto& entry : pass.trace)
       if (entry.name == "retrieved_distances") return entry.value.value().to_vector();
     return std::vector<double>{};
   };
-  CHECK(distance(true) == std::vector<double>{4, 5});
-  CHECK(distance(false) == std::vector<double>{4, 5});
+  for (const bool overlapping : {true, false}) {
+    CHECK(distance(overlapping, 0) == std::vector<double>{4, 5});
+    // Memory tokens ask from where the first word stands.
+    CHECK(distance(overlapping, 5) == std::vector<double>{4, 4, 4, 4, 4, 4, 5});
+  }
 }
 
 TEST_CASE("MemorizingAttention: a row costs what it remembers, whatever the capacity") {

@@ -54,7 +54,8 @@ struct MemorizingState {
 ///
 /// A pass that is traced is shown "query", "local" (V_c) and "retrieved" (V_m), [B, L, H, D], and
 /// where something is remembered "retrieved_distances", [B, L, H, k], or of fewer where no row has
-/// k yet: how many places in front of its query each entry stands that was found, 0 for none.
+/// k yet: how many places in front of its query each entry stands that was found, 0 for none;
+/// memory tokens in front ask from where the first word stands.
 ///
 /// Keys and values that are remembered are kept as `Stored`: T, or `BFloat16`, which takes half of
 /// the bytes of a float. Nothing else is rounded.
@@ -248,7 +249,7 @@ class MemorizingAttention {
     for (std::size_t i = 0; i < found.size(); ++i) {
       const std::size_t row = i / (each * length);
       const Index between = config_.overlapping ? 0 : state.cache.length[row],
-                  place = static_cast<Index>(i / each % length) - pass.before;
+                  place = std::max<Index>(0, static_cast<Index>(i / each % length) - pass.before);
       back.push_back(static_cast<T>(found[i] < 0 ? 0 : count[row] - found[i] + between + place));
     }
     return V(Tensor<T, Backend>::from(indices.shape(), back));
