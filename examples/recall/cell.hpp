@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "../support/answering.hpp"
 #include "../support/training.hpp"
@@ -29,7 +28,7 @@ inline support::Training training_of(const Run& run, const Settings& s, const Ta
                              .segment = s.segment,
                              .objective = {.kl_weight = s.kl_weight},
                              .unfinished = unfinished.path,
-                             .epoch = std::ssize(lessons_of(task)),
+                             .epoch = epoch_of(task),
                              .enough = task.enough};
   if (support::has_product_keys(run.memory)) training.values_rate = s.values_rate;
   training.trainer.adam.learning_rate = run.rate;
@@ -57,11 +56,10 @@ inline double evaluate(const support::Model& model, const support::Training& tra
 template <class Done>
 support::Behind train(support::Model& model, const support::Training& training, const Run& run,
                       const Settings& s, const Task& task, Done&& done) {
-  const std::vector<Lesson> lessons = lessons_of(task);
   return support::train(
       model, training,
       [&](Index step) {
-        const Lesson& lesson = lessons[static_cast<std::size_t>(step % std::ssize(lessons))];
+        const Lesson lesson = lesson_of(task, step);
         infty::Random sequences(run.seed, 1);
         const bool fresh = lesson.source->examples == 0;
         sequences.seek(static_cast<std::uint64_t>(fresh ? step * task.batch : lesson.first));

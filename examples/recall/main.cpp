@@ -63,17 +63,23 @@ std::size_t do_missing(const Settings& s, const std::vector<Task>& tasks, const 
                  std::ssize(all), infty::format_duration(seconds).c_str(),
                  infty::format_duration(seconds / static_cast<double>(at_once)).c_str(),
                  static_cast<long long>(at_once));
+  double own = 0;  // of this rank's share, as far as it is known
+  for (const bool choosing : {true, false}) {
+    const auto kind = planned(s, tasks, sizes, results, choosing);
+    for (const std::size_t i : options.share.missing(results, names_of(kind)))
+      if (choosing || !is_tried(s, kind[i].run)) own += costs.run(kind[i]);
+  }
   const support::InterruptGuard interrupt;
-  const auto total = static_cast<Index>(seconds / options.share.ranks) + 1;
+  const Index total = static_cast<Index>(own) + 1;
   support::ProgressLine line("runs", total, 0, "second");
   double before = 0;  // of runs that have ended
   Index ended = 0;
   std::set<std::string> failed;
   for (const bool choosing : {true, false}) {
-    std::vector<std::string> every, names;
+    std::vector<std::string> names;
     std::vector<Planned> runs;
     const auto kind = planned(s, tasks, sizes, results, choosing);
-    for (const Planned& one : kind) every.push_back(one.run.name());
+    const auto every = names_of(kind);
     for (const std::size_t i : options.share.missing(results, every))
       if (!failed.contains(every[i])) {
         runs.push_back(kind[i]);

@@ -87,7 +87,7 @@ inline Task mqar_of(const Settings& s, std::string name, Index vocabulary,
     task.length = std::max(task.length, set.length);
   }
   if (s.zoology) {
-    const Index epoch = std::ssize(lessons_of(task));
+    const Index epoch = epoch_of(task);
     task.trainer.steps = epochs * epoch;
     task.trainer.rate_every = epoch;
     task.trainer.warmup_steps = 0;

@@ -130,24 +130,33 @@ inline std::vector<Planned> missing(const Settings& s, const std::vector<Task>& 
   return runs;
 }
 
-/// Those of the second kind, as far as they are known before the first are done: with the first
-/// seed all is tried.
+/// Whether a run of the second kind is one of the first, too: with the first seed all is tried.
+inline bool is_tried(const Settings& s, const Run& run) {
+  return run.bytes == s.bytes && run.seed == s.seeds.front();
+}
+
+/// Those of the second kind, as far as they are known before the first are done.
 inline std::vector<Planned> expected(const Settings& s, const std::vector<Task>& tasks,
                                      const Sizes& sizes, const Results& results) {
   auto runs = missing(s, tasks, sizes, results, false);
-  std::erase_if(runs, [&](const Planned& planned) {
-    return planned.run.bytes == s.bytes && planned.run.seed == s.seeds.front();
-  });
+  std::erase_if(runs, [&](const Planned& planned) { return is_tried(s, planned.run); });
   return runs;
 }
 
+/// The runs' names.
+inline std::vector<std::string> names_of(const std::vector<Planned>& runs) {
+  std::vector<std::string> names;
+  for (const Planned& planned : runs) names.push_back(planned.run.name());
+  return names;
+}
+
 /// What runs cost: seconds of computing of a step, and of the evaluation at the end, by task,
-/// memory and bytes.
+/// memory and bytes. The settings must outlive it.
 class Costs {
  public:
   /// Measures all that runs need: the second step of each, behind a first one that prepares what
   /// stays.
-  Costs(const Settings& s, const std::vector<Planned>& runs) {
+  Costs(const Settings& s, const std::vector<Planned>& runs) : settings_(s) {
     std::map<Key, const Planned*> wanted;
     for (const Planned& planned : runs) wanted.emplace(key(planned), &planned);
     support::ProgressLine line("costs", std::ssize(wanted), 0, "model");
@@ -176,8 +185,11 @@ class Costs {
     double step = 0, evaluation = 0;
   };
 
-  static Key key(const Planned& planned) {
-    return {planned.run.task, word_of(planned.run.memory), planned.run.bytes};
+  /// Of a swept word it may be the plain memory that turns out to be best: both are of one size.
+  Key key(const Planned& planned) const {
+    std::string word = word_of(planned.run.memory);
+    if (is_swept(word)) word = word_of(with_tau(settings_, word, settings_.long_term.tau));
+    return {planned.run.task, word, planned.run.bytes};
   }
 
   static Cost measure(const Settings& s, const Planned& planned) {
@@ -203,6 +215,7 @@ class Costs {
     return cost;
   }
 
+  const Settings& settings_;
   std::map<Key, Cost> costs_;
 };
 

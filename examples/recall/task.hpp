@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include <infty/core/error.hpp>
 #include <infty/core/random.hpp>
 #include <infty/train/trainer_config.hpp>
 
@@ -61,17 +61,30 @@ inline double cost_of_token(const Task& task) {
   return 1 / (3 * static_cast<double>(task.batch * task.length));
 }
 
-/// Those of an epoch; one of fresh sequences is a step.
-inline std::vector<Lesson> lessons_of(const Task& task) {
-  std::vector<Lesson> all;
-  Index before = 0;
+/// Steps of an epoch: batches of the examples of each source; of fresh sequences it is one.
+inline Index epoch_of(const Task& task) {
+  Index steps = 0;
+  for (const Source& source : task.training)
+    steps += source.examples == 0 ? 1 : (source.examples - 1) / task.batch + 1;
+  return steps;
+}
+
+/// That of a step, counted from 0 on.
+inline Lesson lesson_of(const Task& task, Index step) {
+  Index left = step % epoch_of(task), before = 0;
   for (const Source& source : task.training) {
-    if (source.examples == 0) all.push_back({&source, before, task.batch});
-    for (Index i = 0; i < source.examples; i += task.batch)
-      all.push_back({&source, before + i, std::min(task.batch, source.examples - i)});
+    if (source.examples == 0) {
+      if (left-- == 0) return {&source, before, task.batch};
+      continue;
+    }
+    const Index steps = (source.examples - 1) / task.batch + 1, first = left * task.batch;
+    if (left < steps)
+      return {&source, before + first, std::min(task.batch, source.examples - first)};
+    left -= steps;
     before += source.examples;
   }
-  return all;
+  infty::raise<infty::ValueError>("lesson_of", "the task ", task.name,
+                                  " has nothing to learn from");
 }
 
 }  // namespace recall

@@ -62,3 +62,62 @@ TEST_CASE("recall: a run whose loss was no number counts as 0 in the table of di
   CHECK(drawn("none") == Drawn{{0, 16}, {0, 16}});
   CHECK(drawn("xl") == Drawn{{8, 16}, {4, 16}});
 }
+
+TEST_CASE("recall: the lessons of an epoch, of however many examples") {
+  recall::Task task;
+  task.batch = 16;
+  task.training = {{{}, 40}, {{}, 0}, {{}, 16}};
+  CHECK(recall::epoch_of(task) == 5);
+  const auto lesson = [&](infty::Index step) {
+    const auto one = recall::lesson_of(task, step);
+    return std::vector{static_cast<infty::Index>(one.source - task.training.data()), one.first,
+                       one.rows};
+  };
+  using Lesson = std::vector<infty::Index>;
+  for (const infty::Index epoch : {0, 3}) {
+    CHECK(lesson(5 * epoch) == Lesson{0, 0, 16});
+    CHECK(lesson(5 * epoch + 2) == Lesson{0, 32, 8});
+    CHECK(lesson(5 * epoch + 3) == Lesson{1, 40, 16});
+    CHECK(lesson(5 * epoch + 4) == Lesson{2, 40, 16});
+  }
+  // A list of them would be larger than any memory.
+  task.training = {{{}, support::most_of_all}};
+  CHECK(recall::epoch_of(task) == support::most_of_all / 16);
+  CHECK(lesson(support::most_of_all / 16 - 1) == Lesson{0, support::most_of_all - 16, 16});
+}
+
+TEST_CASE("recall: what runs cost is known before it is whatever tau turns out to be best") {
+  const infty::tests::TemporaryFolder folder;
+  recall::Settings s;
+  s.memories = {"infty-tau"};
+  s.tasks = {"copy"};
+  s.curve_tasks = {"copy"};
+  s.bytes = 8192;
+  s.curve_bytes = {8192, 16384};
+  s.copy_gap = 8;
+  s.rates = {.01};
+  s.taus = {.5, .75};  // the latter is that of the settings: its memory is the plain one
+  s.seeds = {1, 2};
+  const auto tasks = recall::tasks_of(s);
+  const recall::Sizes sizes = recall::sizes_of(s, tasks);
+  const recall::Results none(folder.path());
+  auto all = recall::missing(s, tasks, sizes, none, true);
+  const auto later = recall::expected(s, tasks, sizes, none);
+  all.insert(all.end(), later.begin(), later.end());
+  const recall::Costs costs(s, all);
+  for (const double best : s.taus) {
+    for (const double tau : s.taus) {
+      recall::Cell cell{.run = {tasks.front().name, recall::with_tau(s, "infty-tau", tau), s.bytes,
+                                .01, s.seeds.front()}};
+      cell.validation = tau == best ? 1 : 0;
+      none.write(cell);
+    }
+    const recall::Results tried(folder.path());
+    const auto runs = recall::planned(s, tasks, sizes, tried, false);
+    CHECK(runs.size() == 4);
+    for (const recall::Planned& run : runs) {
+      CHECK(run.run.memory == recall::with_tau(s, "infty-tau", best));
+      CHECK(costs.run(run) > 0);
+    }
+  }
+}
