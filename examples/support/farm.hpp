@@ -64,6 +64,7 @@ inline void send(int pipe, const void* data, std::size_t size) {
   };
   std::signal(SIGPIPE, SIG_DFL);
   InterruptGuard::be_silent();
+  InterruptGuard::hear_sigterm();
   // Where memory is short, the system ends this and not what watches over it.
   std::ofstream("/proc/self/oom_score_adj") << 500;
   try {

@@ -30,10 +30,7 @@ class InterruptGuard {
  public:
   InterruptGuard() {
     noted = 0;
-    struct ::sigaction action {};
-    action.sa_handler = note;
-    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
-    ::sigemptyset(&action.sa_mask);
+    const struct ::sigaction action = noting();
     for (int i = 0; i < 2; ++i) {
       ::sigaction(signals[i], nullptr, &before_[i]);
       if (before_[i].sa_handler != SIG_IGN) ::sigaction(signals[i], &action, nullptr);
@@ -52,9 +49,24 @@ class InterruptGuard {
   /// From now on nothing is said of a signal: of a process for which another speaks.
   static void be_silent() { silent = 1; }
 
+  /// From now on SIGTERM is noted, though it was ignored: of a process that another one stops by
+  /// it.
+  static void hear_sigterm() {
+    const struct ::sigaction action = noting();
+    ::sigaction(SIGTERM, &action, nullptr);
+  }
+
  private:
   static constexpr int signals[2] = {SIGINT, SIGTERM};
   static inline volatile std::sig_atomic_t noted = 0, silent = 0;
+
+  static struct ::sigaction noting() {
+    struct ::sigaction action {};
+    action.sa_handler = note;
+    action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+    ::sigemptyset(&action.sa_mask);
+    return action;
+  }
 
   static void note(int signal) {
     noted = signal;

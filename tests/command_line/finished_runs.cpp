@@ -3,10 +3,14 @@
 
 #include "../../examples/support/finished_runs.hpp"
 
+#include <chrono>
+#include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <infty/core/error.hpp>
@@ -124,4 +128,33 @@ TEST_CASE("do_runs: one that fails is named and takes no other with it") {
   CHECK(runs.all().size() == 2);
   CHECK(runs.find("b-1.0") == nullptr);
   CHECK(runs.find("c-1.0")->accuracy == .5);
+}
+
+TEST_CASE("do_runs: Ctrl-C stops what is going on, though SIGTERM is ignored") {
+  using namespace finished_runs;
+  const infty::tests::TemporaryFolder folder;
+  Runs runs("test", folder.path());
+  runs.clean();
+  std::set<std::string> failed;
+  auto* const before = std::signal(SIGTERM, SIG_IGN);
+  {
+    const support::InterruptGuard interrupt;
+    support::ProgressLine line("test", 9, 0);
+    support::do_runs(
+        runs, {"a-1.0", "b-1.0"}, 1, line, failed,
+        [&](std::size_t, const auto& done) {
+          done(1);
+          for (int i = 0; i < 300; ++i) {
+            support::stop_if_interrupted([] { return "stopped"; });
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          }
+          return Result{.run = {"a", 1}};
+        },
+        [&](std::size_t, support::Index) { std::raise(SIGINT); }, [](std::size_t) {});
+    CHECK(support::InterruptGuard::signal() == SIGINT);
+  }
+  std::signal(SIGTERM, before);
+  CHECK(failed.empty());
+  CHECK(runs.all().empty());
+  CHECK(Runs("test", folder.path()).all().empty());
 }
