@@ -145,6 +145,20 @@ TEST_CASE("project_gradients: what is left does the reference no harm, by hand")
   CHECK_THROWS_AS(infty::project_gradients(learner.adam.parameters(), none), infty::ShapeError);
 }
 
+TEST_CASE("project_gradients: a reference that is nearly known is held against, too") {
+  using V = infty::Variable<float>;
+  for (const float length : {1e-30F, 1e-39F, 1e-43F}) {
+    const std::vector<infty::NamedParameter<float, infty::EigenBackend>> parameters{
+        {"w", V(infty::Tensor<float>::zeros({2}), true)}};
+    auto& gradient = parameters[0].variable.grad();
+    gradient.copy_from(infty::Tensor<float>::from({2}, std::vector<float>{-3, 1}));
+    const std::vector reference{infty::Tensor<float>::from({2}, std::vector<float>{length, 0})};
+    CHECK(infty::project_gradients(parameters, reference));
+    CHECK(std::abs(gradient.to_vector()[0]) < 1e-6F);
+    CHECK(gradient.to_vector()[1] == 1);
+  }
+}
+
 TEST_CASE("Sequential, ExperienceReplay, AGem and OnlineEwc: whole runs equal those by hand") {
   using namespace infty::tests;
   const infty::SparseReplayConfig replay{.interval = 10, .rate = .3};

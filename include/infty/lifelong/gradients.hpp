@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <infty/core/fold.hpp>
+#include <infty/core/number.hpp>
 #include <infty/train/named_parameters.hpp>
 
 // What the methods of `lifelong/` compute of all gradients of a model together.
@@ -37,13 +38,19 @@ double inner_product(const Tensor<T, B>& a, const Tensor<T, B>& b) {
   return sum.item();
 }
 
-/// to += factor * from, element by element.
+/// to += factor * from, element by element; in double where T does not hold the factor.
 template <class T, class B>
 void add_scaled(Tensor<T, B>& to, const Tensor<T, B>& from, double factor) {
   T* const y = to.data();
   const T* const x = from.data();
   const T f = static_cast<T>(factor);
-  B::for_each(to.size(), [=] INFTY_HOST_DEVICE(Index i) { y[i] += f * x[i]; });
+  if (math::is_finite(f)) {
+    B::for_each(to.size(), [=] INFTY_HOST_DEVICE(Index i) { y[i] += f * x[i]; });
+  } else {
+    B::for_each(to.size(), [=] INFTY_HOST_DEVICE(Index i) {
+      y[i] = static_cast<T>(static_cast<double>(y[i]) + factor * static_cast<double>(x[i]));
+    });
+  }
 }
 
 }  // namespace detail
