@@ -137,6 +137,8 @@ void run(Options options, Settings settings, infty::AnyCommunicator& ranks) {
   if (options.save.empty()) options.save = options.resume;
   std::optional<support::Lock> lock, of_checkpoint;
   std::error_code none;
+  infty::require(!std::filesystem::is_directory(options.save, none), "sorting", "--save ",
+                 options.save, " is a folder: it must be a file");
   require_own_results(options.out);
   if (first) lock.emplace(support::Lock::folder(options.out));
   if (first && !options.save.empty()) {

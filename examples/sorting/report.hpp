@@ -109,18 +109,40 @@ inline std::string attention_csv(const Report& report) {
   return out;
 }
 
+/// The names below a panel, so many in a column.
+inline std::string key_below(std::size_t rows) {
+  return "set key at graph .5, screen .01 center bottom vertical maxrows " + std::to_string(rows) +
+         " Left reverse samplen 3 width -4\n";
+}
+
+/// How many names stand in a column below a panel: one below the other where several columns would
+/// reach into the other panel.
+inline std::size_t rows_of_key(std::size_t names, bool narrow) {
+  return narrow ? 3 : std::max<std::size_t>(3, names);
+}
+
+/// The same of the models and the floors, and of the layers of one with an LTM.
+inline std::size_t accuracy_rows(const Report& report) {
+  const std::size_t models = report.models.size();
+  return rows_of_key(models + report.floors.size() - 1, models <= 2);
+}
+inline std::size_t attention_rows(const ModelResult& model) {
+  const std::size_t layers = model.attention.size();
+  return rows_of_key(layers + 2, layers <= 4);
+}
+
 /// Training accuracy of every model, a point for what it has on the evaluation sequences at the
 /// end, and dashed lines for the floors.
 inline std::string accuracy_panel(const Report& report) {
-  const std::vector<std::string> colours{"#c2410c", "#1d4ed8", "#15803d"};
+  const std::vector<std::string> colours{"#c2410c", "#1d4ed8", "#15803d", "#7c3aed", "#0891b2",
+                                         "#be185d", "#a16207", "#4d7c0f", "#111827"};
   std::ostringstream gp;
   gp << "set title 'Accuracy while training, on sequences never seen before (one seed, "
      << report.settings.seed
      << ")'\n"
         "set xlabel 'step'\nset ylabel 'accuracy under teacher forcing'\n"
         "set xrange [0:*] noextend\nset yrange [0:1]\nset ytics 0,.2,1\n"
-        "set key at graph .5, screen .01 center bottom vertical maxrows 3 Left reverse samplen 3 "
-        "width -4\nplot \\\n";
+     << key_below(accuracy_rows(report)) << "plot \\\n";
   for (std::size_t i = 0; i < report.models.size(); ++i) {
     const ModelResult& m = report.models[i];
     const std::string& colour = colours[i % colours.size()];
@@ -143,7 +165,8 @@ inline std::string accuracy_panel(const Report& report) {
 /// attention were the same everywhere. The border of the last contraction is at tau, that of the
 /// one before at tau^2, ...; where the past is contracted otherwise there is none to draw.
 inline std::string attention_panel(const Report& report, const ModelResult& model) {
-  const std::vector<std::string> colours{"#c2410c", "#7c3aed", "#0891b2", "#65a30d"};
+  const std::vector<std::string> colours{"#c2410c", "#7c3aed", "#0891b2", "#65a30d", "#be185d",
+                                         "#1d4ed8", "#a16207", "#15803d", "#111827"};
   std::ostringstream gp;
   const double uniform = 1 / static_cast<double>(report.settings.bins);
   double border = 1, most = uniform;
@@ -151,7 +174,7 @@ inline std::string attention_panel(const Report& report, const ModelResult& mode
     most = std::max(most, *std::max_element(layer.begin(), layer.end()));
   gp << "set title 'Attention of the last segment to the LTM, " << model.name << "'\n"
      << "set xlabel 'place in the LTM (0: the oldest, 1: the newest)'\n"
-        "set ylabel 'share of attention'\nset xrange [0:1]\nset yrange [0:"
+        "set ylabel 'share of attention' offset 1\nset xrange [0:1]\nset yrange [0:"
      << most * 1.1 << "]\nset ytics auto\n";
   const bool to_tau = contraction_of(report.settings, model.name) == "fixed";
   for (Index write = 1; to_tau && write < model.memory_writes && write <= 40; ++write) {
@@ -159,7 +182,7 @@ inline std::string attention_panel(const Report& report, const ModelResult& mode
     gp << "set arrow from " << border << ",graph 0 to " << border
        << ",graph 1 nohead dt 2 lc '#888888'\n";
   }
-  gp << "plot \\\n";
+  gp << key_below(attention_rows(model)) << "plot \\\n";
   for (std::size_t layer = 0; layer < model.attention.size(); ++layer)
     gp << "  'attention.csv' using (($3+$4)/2):(strcol(1) eq '" << model.name
        << "' && $2 == " << layer + 1 << " ? $5 : NaN) with histeps lw 2 lc '"
@@ -175,12 +198,15 @@ inline std::string figure_script(const Report& report) {
   const auto with_memory = std::find_if(report.models.begin(), report.models.end(),
                                         [](const auto& m) { return !m.attention.empty(); });
   const bool both = with_memory != report.models.end();
+  const std::size_t rows = std::max(accuracy_rows(report), both ? attention_rows(*with_memory) : 0);
+  // Panels are as high whatever stands below them.
+  const auto below = 120 + 17 * static_cast<double>(rows - 3), height = 380 + below;
   std::ostringstream gp;
-  gp << "set terminal pngcairo size " << (both ? 1300 : 700) << ",500 font 'sans,11'\n"
+  gp << "set terminal pngcairo size " << (both ? 1300 : 700) << ',' << height << " font 'sans,11'\n"
      << "set output 'figure.png'\nset datafile separator ','\nset border 3\n"
      << "set tics nomirror out\nset samples 2\n"
      << "set multiplot layout 1," << (both ? 2 : 1) << " margins " << (both ? ".06,.985" : ".1,.97")
-     << ",.24,.92 spacing .07\n"
+     << ',' << below / height << ',' << 1 - 40 / height << " spacing .07\n"
      << accuracy_panel(report);
   if (both) gp << attention_panel(report, *with_memory);
   gp << "unset multiplot\n";
