@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <infty/core/config.hpp>
 #include <infty/core/random.hpp>
@@ -35,8 +39,9 @@ struct Training {
 
 /// Trains a model, from its checkpoint on if there is one. questions(step) are those of a step; the
 /// gradient is that of the segments that ask. accuracy() is asked behind each epoch where one below
-/// 1 is enough. `done(steps)` is called where it begins and behind each step, with how many more
-/// are done. Throws Interrupted where a signal came, when it is saved.
+/// 1 is enough, and again where it throws Interrupted, once the training goes on. `done(steps)` is
+/// called where it begins and behind each step, with how many more are done. Throws Interrupted
+/// where a signal came, when it is saved.
 template <class Ask, class Accuracy, class Done>
 Behind train(Model& model, const Training& training, Ask&& questions, Accuracy&& accuracy,
              Done&& done) {
@@ -52,10 +57,32 @@ Behind train(Model& model, const Training& training, Ask&& questions, Accuracy&&
     trainer.keep("dropout", dropout);
     config.dropout = &dropout;
   }
+  // The loss of a step that ended an epoch, until accuracy() is known.
+  std::optional<double> unasked;
+  const std::string name = "unasked";
+  trainer.keep_tensors(
+      [&](infty::SafetensorsWriter& writer) {
+        if (unasked) writer.add(name, infty::Shape{}, std::vector<double>{*unasked});
+      },
+      [&](infty::CheckpointLoader& loader) {
+        if (!loader.file().has(name)) return;
+        loader.file().check_shape(name, infty::Shape{});
+        unasked = loader.file().read<double>(name).front();
+      });
   if (std::filesystem::exists(training.unfinished)) trainer.load(training.unfinished);
   done(trainer.steps());
   const auto enough = [&] { return behind.accuracy > training.enough; };
   double since = computed();
+  const auto count_seconds = [&] {
+    const double now = computed();
+    behind.seconds += now - std::exchange(since, now);
+  };
+  const auto ask = [&] {
+    behind.accuracy = accuracy();
+    if (enough()) behind.loss = *unasked;
+    unasked.reset();
+    count_seconds();
+  };
   const bool ended = trainer.run(
       [&] {
         const Index step = trainer.steps();
@@ -67,18 +94,21 @@ Behind train(Model& model, const Training& training, Ask&& questions, Accuracy&&
         return made.total;
       },
       {.save = [&] { trainer.save(training.unfinished); },
-       .stop = [&] { return enough() || InterruptGuard::signal() != 0; },
+       .stop =
+           [&] {
+             try {
+               if (unasked) ask();
+             } catch (const Interrupted&) {
+               return true;
+             }
+             return enough() || InterruptGuard::signal() != 0;
+           },
        .stepped =
            [&](const infty::TrainStep&, const infty::Progress& progress) {
              const auto loss = static_cast<double>(made.loss.value().item());
              behind.add_loss(loss, progress.done(), steps);
-             if (training.enough < 1 && progress.done() % training.epoch == 0) {
-               behind.accuracy = accuracy();
-               if (enough()) behind.loss = loss;
-             }
-             const double now = computed();
-             behind.seconds += now - since;
-             since = now;
+             if (training.enough < 1 && progress.done() % training.epoch == 0) unasked = loss;
+             count_seconds();
              done(1);
            }});
   if (!ended && !enough()) throw Interrupted(InterruptGuard::signal(), "stopped");
@@ -86,11 +116,13 @@ Behind train(Model& model, const Training& training, Ask&& questions, Accuracy&&
   return behind;
 }
 
-/// Adds how a model answers so many sequences, which sample(rows, random) draws.
+/// Adds how a model answers so many sequences, which sample(rows, random) draws. Throws Interrupted
+/// where a signal came.
 template <class Sample>
 void examine(const Model& model, const Training& training, Index sequences, infty::Random& random,
              Marks& marks, Sample&& sample) {
   for (Index first = 0; first < sequences; first += training.batch) {
+    stop_if_interrupted([] { return "stopped"; });
     const Index rows = std::min(training.batch, sequences - first);
     const Questions questions = sample(rows, random);
     auto state = model.make_state(rows, first);
