@@ -169,13 +169,14 @@ inline void draw_matrix(const Settings& s, Index tasks, const Results& results,
       last + "]\nset yrange [.5:" + last +
       "]\nset xtics 1 out nomirror\nset ytics 1 out nomirror\nset size square\n"
       "set xlabel 'asked about task'\nset ylabel 'behind task'\nunset key\n"
+      "set style fill solid 1 noborder\n"
       "set multiplot layout " +
       number(rows) + ',' + number(columns) + '\n';
   for (const std::string& method : shown)
     out += "set title '" + method +
-           "' noenhanced\nplot 'matrix.csv' skip 1 using 3:2:(strcol(1) eq '" + method +
-           "' ? $4 : NaN) with image, '' skip 1 using 3:2:(strcol(1) eq '" + method +
-           "' ? sprintf('%.2f', $4) : '') with labels tc rgb '#d94801'\n";
+           "' noenhanced\nplot 'matrix.csv' skip 1 using 3:2:(.5):(.5):(strcol(1) eq '" + method +
+           "' ? $4 : NaN) with boxxyerror lc palette, '' skip 1 using 3:2:(strcol(1) eq '" +
+           method + "' ? sprintf('%.2f', $4) : '') with labels tc rgb '#d94801'\n";
   support::write_file(folder / "matrix.csv", matrix_csv(s, results));
   support::write_file(folder / "matrix.gp", out + "unset multiplot\n");
   support::draw_figure(folder, "matrix");

@@ -298,9 +298,13 @@ foreach(writing diversity uncertainty forgetting)
   endif()
 endforeach()
 
-# More than the memory holds costs no more than all of it.
+# More than the memory holds costs no more than all of it; of one task there is a figure, too.
 string(REGEX REPLACE "--(interval|neighbours|agem-sample);[0-9]+" "--\\1;1000000000000" most "${shape}")
+string(REPLACE "--tasks;3" "--tasks;1" most "${most}")
 run(0 all ${most} --out all --orders 1 --seeds 1 --methods a-gem,mbpa,replay)
+if(errors MATCHES "warning")
+  message(FATAL_ERROR "a figure of one task:\n${errors}")
+endif()
 
 refused("these settings need about" --batch 1000000000000 --out other)
 refused("holds a comparison with --clip 1.0, not 2.0" ${tiny} --out whole --clip 2)
