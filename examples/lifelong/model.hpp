@@ -62,10 +62,13 @@ inline std::filesystem::path encoder_file(const std::filesystem::path& out) {
   return out / "encoder.safetensors";
 }
 
-/// Whether the encoder of a file has read all that it is to read.
+/// Whether the encoder of a file has read all that it is to read. Throws infty::IoError for a file
+/// that is none.
 inline bool has_read(const Settings& s, const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return false;
-  return infty::SafetensorsFile(file).read<Index>("optimizer.steps").front() == s.pretrain;
+  const infty::SafetensorsFile encoder(file);
+  encoder.check_shape("optimizer.steps", infty::Shape{});
+  return encoder.read<Index>("optimizer.steps").front() == s.pretrain;
 }
 
 /// Has an encoder read: passages that are drawn evenly from the texts in turn, of which it guesses
