@@ -28,19 +28,22 @@ nothing_left()
 go_on("${said}")
 
 # How far it has come is said inside of the first task, and before it where it is noted first what is forgotten; there
-# Ctrl-C is heard, too.
+# Ctrl-C is heard, too. So it is while questions are answered, of which each may adapt the model for long.
 set(lifelong "${PROGRAM}")
 set(PROGRAM bash)
-foreach(writing IN ITEMS usual forgetting)
+set(usual --methods sequential --training 50000)
+set(forgetting ${usual} --writing forgetting)
+set(answers --methods mbpa --adaptation-steps 1000 --test 5000 --training 20 --spans 3)
+foreach(long IN ITEMS usual forgetting answers)
   clean()
   file(REMOVE "${FOLDER}/told")
   now(begin)
   interrupt(INT 130 "grep -q 'runs *step [1-9]' told 2>/dev/null" ignored -c "exec \"$@\" 2>told" told "${lifelong}"
-            --tasks 2 --training 50000 --methods sequential --orders 1 --seeds 1 --writing ${writing} --out parts)
+            --tasks 2 ${${long}} --orders 1 --seeds 1 --out parts)
   now(end)
   math(EXPR seconds "(${end} - ${begin}) / 1000")
   file(READ "${FOLDER}/told" told)
   if(seconds GREATER 60 OR NOT told MATCHES "runs +step [1-9]")
-    message(FATAL_ERROR "--writing ${writing}, which SIGINT has ended in ${seconds} s, says\n${told}")
+    message(FATAL_ERROR "${${long}}, which SIGINT has ended in ${seconds} s, says\n${told}")
   endif()
 endforeach()

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -27,18 +28,39 @@
 
 namespace lifelong {
 
+/// Throws support::Interrupted where a signal came.
+inline void stop_if_interrupted() {
+  support::stop_if_interrupted([] { return "stopped"; });
+}
+
+/// A model that stops where a signal came while it reads or answers: of some methods each question
+/// takes a while.
+template <class Base>
+struct Stoppable : Base {
+  using Base::Base;
+
+  auto read(std::span<const infty::Example> examples) const {
+    stop_if_interrupted();
+    return Base::read(examples);
+  }
+  auto answers(std::span<const infty::Example> examples) const {
+    stop_if_interrupted();
+    return Base::answers(examples);
+  }
+};
+
 using Embedding = infty::PositionedEmbedding<float>;
 using Body = infty::Layers<infty::Block<infty::SelfAttention<float>>>;
-using Model = infty::Predictor<Embedding, Body, infty::ClassHead<float>>;
+using Model = Stoppable<infty::Predictor<Embedding, Body, infty::ClassHead<float>>>;
 /// The same behind gates, for anml-er.
 using Gate = infty::Neuromodulator<Embedding, Body>;
-using GatedModel = infty::Predictor<Embedding, Body, infty::ClassHead<float>, Gate>;
+using GatedModel = Stoppable<infty::Predictor<Embedding, Body, infty::ClassHead<float>, Gate>>;
 /// Those that say which candidate fits.
-using CandidateModel = infty::CandidatePredictor<Embedding, Body>;
-using GatedCandidateModel = infty::CandidatePredictor<Embedding, Body, Gate>;
+using CandidateModel = Stoppable<infty::CandidatePredictor<Embedding, Body>>;
+using GatedCandidateModel = Stoppable<infty::CandidatePredictor<Embedding, Body, Gate>>;
 /// Those that say where the answer stands.
-using SpanModel = infty::Predictor<Embedding, Body, infty::SpanHead<float>>;
-using GatedSpanModel = infty::Predictor<Embedding, Body, infty::SpanHead<float>, Gate>;
+using SpanModel = Stoppable<infty::Predictor<Embedding, Body, infty::SpanHead<float>>>;
+using GatedSpanModel = Stoppable<infty::Predictor<Embedding, Body, infty::SpanHead<float>, Gate>>;
 /// What reads beforehand.
 using Reader = infty::MaskedLanguageModel<Embedding, Body>;
 

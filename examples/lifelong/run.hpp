@@ -88,11 +88,6 @@ inline infty::LearnerConfig learner_config(const Settings& s, const Run& run) {
   return config;
 }
 
-/// Throws support::Interrupted where a signal came.
-inline void stop_if_interrupted() {
-  support::stop_if_interrupted([] { return "stopped"; });
-}
-
 /// Steps of a run: batches that are learned, each task's apart, and before that once all together
 /// where it is noted what is forgotten.
 inline Index steps_of(const Settings& s, const Stream& stream) {
@@ -109,18 +104,9 @@ inline Index steps_of(const Settings& s, const Stream& stream) {
 /// each batch.
 template <class Learned, class Done>
 struct Watched {
-  struct Answering {
-    const Learned& model;
-
-    auto answers(std::span<const infty::Example> examples) const {
-      stop_if_interrupted();
-      return model.answers(examples);
-    }
-  };
-
   infty::Learner<Learned>& learner;
   const Done& done;
-  Answering model{learner.model};
+  const Learned& model = learner.model;
 
   void train_on(std::span<const infty::Example> batch) {
     stop_if_interrupted();
