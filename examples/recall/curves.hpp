@@ -103,6 +103,11 @@ inline std::string curves_figure(const Settings& s, const std::vector<Task>& tas
       level(control, "4", "the whole sequence at once");
       int colour = 0;
       const auto curve = [&](const std::string& memory, const std::string& style) {
+        // What is left out at all sizes has no points, of which gnuplot makes an error.
+        if (std::ranges::all_of(budgets(s, tasks), [&](Index bytes) {
+              return results.seeds(s, task->name, memory, bytes).empty();
+            }))
+          return;
         const std::string of = "(of('" + task->name + "','" + memory + "'))";
         out += ", \\\n  'curves.csv' skip 1 using 4:" + of + ":7 with yerrorbars " + style +
                " notitle, '' skip 1 using 4:" + of + " with linespoints " + style + " title '" +

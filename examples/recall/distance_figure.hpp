@@ -52,7 +52,7 @@ inline std::string distances_csv(const Settings& s, const Task& task, const Resu
 
 /// Gnuplot commands that draw NAME.png of NAME.csv: a part for every family of memories, with the
 /// Transformer-XL, guessing, and the furthest distance of training for comparison.
-inline std::string distance_figure(const Settings& s, const Task& task) {
+inline std::string distance_figure(const Settings& s, const Task& task, const Results& results) {
   const auto columns = families(s);
   const auto number = [](auto n) { return std::to_string(n); };
   const std::string name = far_name(task), data = "'" + name + ".csv'";
@@ -73,7 +73,8 @@ inline std::string distance_figure(const Settings& s, const Task& task) {
       "set multiplot layout 1," +
       number(columns.size()) + '\n';
   const auto has = [&](const std::string& memory) {
-    return std::find(s.memories.begin(), s.memories.end(), memory) != s.memories.end();
+    return std::find(s.memories.begin(), s.memories.end(), memory) != s.memories.end() &&
+           !distances_of(s, task, memory, results).empty();
   };
   for (const Family& family : columns) {
     out += "set title '" + task.name + (family.title.empty() ? "" : ": " + family.title) +
@@ -103,7 +104,7 @@ inline void draw_distances(const Settings& s, const std::vector<Task>& tasks,
     if (task.distances.empty()) continue;
     const std::string name = far_name(task);
     support::write_file(folder / (name + ".csv"), distances_csv(s, task, results));
-    support::write_file(folder / (name + ".gp"), distance_figure(s, task));
+    support::write_file(folder / (name + ".gp"), distance_figure(s, task, results));
     support::draw_figure(folder, name);
   }
 }

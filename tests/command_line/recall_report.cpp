@@ -61,6 +61,17 @@ TEST_CASE("recall: a run whose loss was no number counts as 0 in the table of di
   CHECK(drawn("attention") == Drawn{{8, 16}});
   CHECK(drawn("none") == Drawn{{0, 16}, {0, 16}});
   CHECK(drawn("xl") == Drawn{{8, 16}, {4, 16}});
+
+  // What is left out for its size is none of the figures', which gnuplot would not draw.
+  s.memories.push_back("infty");
+  s.curve_tasks = {"needle"};
+  s.curve_bytes = {s.bytes};
+  for (const std::string& figure :
+       {recall::distance_figure(s, task, done), recall::curves_figure(s, {task}, done)}) {
+    CAPTURE(figure);
+    CHECK(figure.find("title 'xl'") != std::string::npos);
+    CHECK(figure.find("'infty'") == std::string::npos);
+  }
 }
 
 TEST_CASE("recall: the lessons of an epoch, of however many examples") {
