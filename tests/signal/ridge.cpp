@@ -133,6 +133,21 @@ TEMPLATE_LIST_TEST_CASE("condition_number: done by hand", "", Types) {
   CHECK(condition_number<B>(psi, one, 0.01) == Approx((squares + 0.01) / 0.01).epsilon(1e-10));
 }
 
+TEMPLATE_LIST_TEST_CASE("condition_number: of matrices as large and as small as numbers are", "",
+                        Types) {
+  using B = typename TestType::B;
+  // F Fᵀ is [[2, 1], [1, 1]] times a square, and λ as much as it is.
+  const auto scaled = [](double size) {
+    const GaussianBasis<double> psi(2, {size});
+    return condition_number<B>(psi, {{0, 1}, {}, {}}, psi(0, 0) * psi(0, 0));
+  };
+  const double expected = scaled(1e-10);
+  for (const double size : {1e-150, 1e-100, 1e-80}) CHECK(scaled(size) == Approx(expected));
+  for (const double penalty : {1e150, 1e160, 1e300, 1.7e308})
+    CHECK(condition_number<B>(GaussianBasis<double>(8, {.1}), first_positions(4), penalty) ==
+          Approx(1));
+}
+
 TEST_CASE("condition_number: a larger penalty never makes it worse") {
   const GaussianBasis<double> psi(20, {0.02, 0.3});
   double before = std::numeric_limits<double>::infinity();
@@ -155,6 +170,11 @@ TEST_CASE("ridge_matrix: refuses bad penalties and empty positions") {
   }
   CHECK_THROWS_WITH(ridge_matrix<EigenBackend>(psi, {{}, {-0.1}, {1.1}}, 1.0),
                     Contains("no position inside"));
+  // 3^399, squared, is no number, whatever the penalty; nor is what a place that is none gives.
+  CHECK_THROWS_WITH(ridge_matrix<EigenBackend>(PowerBasis<double>(400), {{3}, {}, {}}, 1e300),
+                    Contains("[ridge_matrix] F Fᵀ + λI is not finite"));
+  CHECK_THROWS_WITH(condition_number<EigenBackend>(psi, {{std::nan("")}, {}, {}}, 1.0),
+                    Contains("F Fᵀ + λI is not finite"));
   // Equal functions: without a penalty that double can see, nothing tells them apart.
   CHECK_THROWS_WITH(
       ridge_matrix<EigenBackend>(GaussianBasis<double>(4, {0.1, 0.1}), positions, 1e-300),

@@ -8,6 +8,8 @@
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/finite.hpp>
+#include <infty/core/fold.hpp>
 #include <infty/core/for_each.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
@@ -76,9 +78,11 @@ Tensor<double, B> normal_matrix(const Psi& psi, const Positions& positions, doub
   return A;
 }
 
-/// Makes X [N, m] into A^-1 X; A is lost. @throws infty::ValueError if A is not s.p.d.
+/// Makes X [N, m] into A^-1 X; A is lost. @throws infty::ValueError if A is not finite or s.p.d.
 template <class B>
 void solve_normal(Tensor<double, B>& A, Tensor<double, B>& X) {
+  require(all_finite(A), "ridge_matrix",
+          "F Fᵀ + λI is not finite in double: a function is too large at a position, or no number");
   require(B::cholesky_solve(A.dim(0), X.dim(1), A.data(), X.data()), "ridge_matrix",
           "F Fᵀ + λI is not positive definite in double: the penalty is too small");
 }
@@ -89,9 +93,16 @@ void solve_normal(Tensor<double, B>& A, Tensor<double, B>& X) {
 template <class B>
 double largest_eigenvalue(const Tensor<double, B>& A) {
   const Index n = A.dim(0);
-  auto P = A.clone();
+  // Of numbers about 1, so that no product overflows or vanishes; by a power of 2, which is exact.
+  auto scaled = A.clone();
+  double* const of_scaled = scaled.data();
+  const double largest =
+      B::reduce(n, 0.0, Larger{}, [=] INFTY_HOST_DEVICE(Index k) { return of_scaled[k * n + k]; });
+  const double size = std::ldexp(1, std::ilogb(largest));
+  B::for_each(n * n, [=] INFTY_HOST_DEVICE(Index k) { of_scaled[k] /= size; });
+  auto P = scaled.clone();
   Tensor<double, B> square({n, n});
-  const double* const a = A.data();
+  const double* const a = of_scaled;
   double estimate = 0;
   constexpr int most_squarings = 30;  // the error is below ln(n) / 2^30 even without any gap
   for (int i = 0; i < most_squarings; ++i) {
@@ -111,7 +122,7 @@ double largest_eigenvalue(const Tensor<double, B>& A) {
         1.0, P.data(), P.data(), 0.0, square.data());
     std::swap(P, square);
   }
-  return estimate;
+  return estimate * size;
 }
 
 }  // namespace detail
@@ -122,7 +133,7 @@ double largest_eigenvalue(const Tensor<double, B>& A) {
 /// @param penalty  λ > 0
 /// @return         [positions.inside, N]
 /// @throws infty::ValueError if there is no position inside, penalty is not positive and finite, or
-/// so small that F Fᵀ + λI is not positive definite in double
+/// so small that F Fᵀ + λI is not positive definite in double, or that is not finite
 /// @post   (F Fᵀ + λI) Gᵀ == F within rounding times the condition number
 template <class B, Basis Psi>
 Tensor<double, B> ridge_matrix(const Psi& psi, const Positions& positions, double penalty) {
@@ -136,8 +147,8 @@ Tensor<double, B> ridge_matrix(const Psi& psi, const Positions& positions, doubl
 
 /// Computes the condition number of F Fᵀ + λI in the 2-norm, largest eigenvalue over smallest; the
 /// cost is some dozens of products of N x N matrices.
-/// @throws infty::ValueError if there is no position inside, penalty is not positive and finite, or
-/// so small that F Fᵀ + λI is not positive definite in double
+/// @throws infty::ValueError if penalty is not positive and finite, or so small that F Fᵀ + λI is
+/// not positive definite in double, or that is not finite
 template <class B, Basis Psi>
 double condition_number(const Psi& psi, const Positions& positions, double penalty) {
   const auto A = detail::normal_matrix<B>(psi, positions, penalty);
