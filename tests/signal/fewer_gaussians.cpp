@@ -98,7 +98,8 @@ TEST_CASE("GaussianBasis: centres by steps") {
   CHECK(psi.centre(1) == -.5f);
   CHECK(psi.centre(5) == 0);
   CHECK(psi.cast<double>().centre(2) == -.25);
-  CHECK_THROWS_WITH(GaussianBasis<float>(2, std::vector{.1}, 0, 0),
-                    "[GaussianBasis] centres from 0 on by steps of 0: both must be finite, and the "
-                    "step positive");
+  CHECK_THROWS_WITH(
+      GaussianBasis<float>(2, std::vector{.1}, 0, 0),
+      "[GaussianBasis] centres from 0 on by steps of 0: all of them must be finite, and the "
+      "step positive");
 }

@@ -170,4 +170,12 @@ TEST_CASE("GaussianBasis: refuses widths and sizes out of range") {
   CHECK_THROWS_WITH((GaussianBasis<double>(18, std::vector<double>(9, 0.1))),
                     Contains("9 widths: there must be 1 to 8"));
   CHECK_THROWS_AS((GaussianBasis<double>(4, std::vector<double>{})), infty::ValueError);
+  // Places that double has and float has not: infinite ones, and steps of nothing.
+  const std::vector<double> width{.1};
+  CHECK_THROWS_WITH((GaussianBasis<float>(4, width, 1e300, 1)), Contains("centres from 1e+300"));
+  CHECK_THROWS_WITH((GaussianBasis<float>(4, width, 0, 1e-300)), Contains("by steps of 1e-300"));
+  CHECK_THROWS_WITH((GaussianBasis<float>(4, width, 0, 2e38)), Contains("by steps of 2e+38"));
+  CHECK_THROWS_AS((GaussianBasis<double>(4, width, nan, 1)), infty::ValueError);
+  CHECK_THROWS_AS((GaussianBasis<double>(4, width, 0, nan)), infty::ValueError);
+  CHECK((GaussianBasis<float>(2, width, 0, 2e38).centre(1)) == 2e38f);
 }

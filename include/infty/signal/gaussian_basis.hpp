@@ -36,16 +36,16 @@ class GaussianBasis {
     assign(n, std::ranges::data(widths), static_cast<Index>(std::ranges::size(widths)));
   }
   /// Makes a basis whose centres are first, first + step, first + 2 step, ...
-  /// @throws infty::ValueError as above, and if `first` or `step` is not finite or step <= 0
+  /// @throws infty::ValueError as above, and unless T has all centres finite and a step > 0
   template <std::ranges::contiguous_range Widths>
   GaussianBasis(Index n, const Widths& widths, double first, double step)
       : GaussianBasis(n, widths) {
-    require(math::is_finite(first) && math::is_finite(step) && step > 0, "GaussianBasis",
-            "centres from ", first, " on by steps of ", step,
-            ": both must be finite, and the step positive");
     first_ = static_cast<T>(first);
     step_ = static_cast<T>(step);
     parts_ = 1;
+    require(math::is_finite(first_) && step_ > 0 && math::is_finite(centre(n - 1)), "GaussianBasis",
+            "centres from ", first, " on by steps of ", step,
+            ": all of them must be finite, and the step positive");
   }
   /// Makes a basis of n functions from widths in braces, as from a range.
   /// @throws infty::ValueError if n or the widths are out of their range
