@@ -226,6 +226,22 @@ TEMPLATE_LIST_TEST_CASE("bin_probability: a density narrower than its square is 
   CHECK(error(p.to_vector(), std::vector<double>{0, .5, .5, 0}) <= tolerance<T>);
 }
 
+TEMPLATE_LIST_TEST_CASE("bin_probability: what is no number stays in its row", "", Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const auto rows_of = [](const Tensor<T, B>& p) {
+    const auto q = p.to_vector();
+    for (std::size_t i = 0; i < q.size(); ++i) CHECK(std::isnan(q[i]) == (i / 4 == 1));
+  };
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  const auto good = Tensor<T, B>::full({3, 2}, T(.3));
+  const auto bad = Tensor<T, B>::from({3, 2}, {T(.3), T(.3), nan, T(.3), T(.3), T(.3)});
+  for (const bool in_mu : {true, false}) {
+    rows_of(bin_probability(in_mu ? bad : good, in_mu ? good : bad, 4));
+    rows_of(bin_probability<TruncatedParabola>(in_mu ? bad : good, in_mu ? good : bad, 4));
+  }
+}
+
 TEMPLATE_LIST_TEST_CASE("quantile_locations: refuses what is no probability", "", Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
@@ -333,6 +349,10 @@ TEST_CASE("bins: refuse shapes and numbers out of range") {
   const auto too_much = Tensor<double>::full({1, 4}, 1e308);
   CHECK_THROWS_WITH(sample_locations(too_much, 3, random), Contains("to infinity"));
   CHECK_THROWS_WITH(quantile_locations(too_much, 3), Contains("to infinity"));
+  // A sum that is a number, and eight times as much is not.
+  const auto nearly = Tensor<double>::from({1, 3}, {1e308, 2e307, 1e307});
+  CHECK_THROWS_WITH(quantile_locations(nearly, 8), Contains("the sum times the samples must be"));
+  CHECK(quantile_locations(nearly, 1).item() == Approx(1));
   const auto untouched = two;
   const auto half_bad = Tensor<double>::from({2, 2}, {1, 1, 1, -1});
   CHECK_THROWS_AS(sample_locations(half_bad, 3, std::span(two)), ValueError);

@@ -79,7 +79,8 @@ INFTY_HOST_DEVICE inline void add_bins(T mu, T sigma, Index bins, T* to) {
   if constexpr (std::same_as<D, GaussianDensity>) {
     add_gaussian_bins(mu, sigma, bins, to);
   } else {
-    const T var = std::fmax(sigma * sigma, (std::numeric_limits<T>::min)());  // no 0
+    const T square = sigma * sigma, least = (std::numeric_limits<T>::min)();
+    const T var = square < least ? least : square;  // no 0; fmax would lose a NaN
     for (Index bin = 0; bin < bins; ++bin)
       to[bin] += D::mass(bin_edge<T>(bin, bins), bin_edge<T>(bin + 1, bins), mu, var);
   }
@@ -167,9 +168,9 @@ INFTY_HOST_DEVICE inline bool is_mass(double sum) {
 }
 
 /// Throws that a row has no such sum.
-[[noreturn]] inline void refuse_mass(const char* op, Index row) {
-  raise<ValueError>(op, "the probabilities of row ", row,
-                    " sum to 0 or to infinity: the sum must be positive and finite");
+[[noreturn]] inline void refuse_mass(const char* op, Index row, const char* times = "") {
+  raise<ValueError>(op, "the probabilities of row ", row, " sum to 0 or to infinity: the sum",
+                    times, " must be positive and finite");
 }
 
 }  // namespace detail
@@ -281,14 +282,15 @@ Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) 
   const T* const from = probability.data();
   Tensor<double, B> sums({rows});
   double* const mass_of = sums.data();
+  const double count = static_cast<double>(samples);
   B::for_each_row(rows, bins, [=] INFTY_HOST_DEVICE(Index row) {
     double sum = 0;
     for (Index bin = 0; bin < bins; ++bin) sum += static_cast<double>(from[row * bins + bin]);
     mass_of[row] = sum;
   });
   detail::verify<B>(
-      rows, [=] INFTY_HOST_DEVICE(Index row) { return !detail::is_mass(mass_of[row]); },
-      [](Index row) { detail::refuse_mass("quantile_locations", row); });
+      rows, [=] INFTY_HOST_DEVICE(Index row) { return !detail::is_mass(count * mass_of[row]); },
+      [](Index row) { detail::refuse_mass("quantile_locations", row, " times the samples"); });
   B::for_each_row(rows, samples + bins, [=] INFTY_HOST_DEVICE(Index row) {
     const T* const p = from + row * bins;
     Index alike = 1;  // bins from the first on
@@ -302,8 +304,7 @@ Tensor<T, B> quantile_locations(const Tensor<T, B>& probability, Index samples) 
         continue;
       }
       // All of it for the last: what rounds up would be sought behind the last bin that has any.
-      const double wanted =
-          m + 1 == samples ? sum : sum * static_cast<double>(m + 1) / static_cast<double>(samples);
+      const double wanted = m + 1 == samples ? sum : sum * static_cast<double>(m + 1) / count;
       while (before + mass < wanted && bin + 1 < bins) {
         before += mass;
         mass = static_cast<double>(p[++bin]);
