@@ -57,6 +57,31 @@ TEST_CASE("GaussianDensity: pdf and mass done by hand") {
         Approx(7.61985302416052606e-24).epsilon(1e-12));
 }
 
+TEST_CASE("GaussianDensity: narrow ranges have their digits, near the mean and far from it") {
+  Random random(seed);
+  double worst = 0, worst_float = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const double mu = random.uniform(), sigma = logarithmic(1e-3, 1e3, random.uniform());
+    // As float has them, so that only what is computed of them differs.
+    const auto a = static_cast<float>(mu + sigma * (16 * random.uniform() - 8));
+    const auto b = static_cast<float>(a + sigma * logarithmic(1e-6, 1, random.uniform()));
+    const auto m = static_cast<float>(mu), var = static_cast<float>(sigma * sigma);
+    const long double v = var;
+    const auto exact = integrate(
+        [&](long double t) {
+          const long double u = t - m;
+          return std::exp(-u * u / (2 * v)) / std::sqrt(2 * std::numbers::pi_v<long double> * v);
+        },
+        a, b);
+    if (a == b) continue;
+    worst = std::max(worst, exact.error(GaussianDensity::mass<double>(a, b, m, var)));
+    worst_float = std::max(worst_float, exact.error(GaussianDensity::mass(a, b, m, var)));
+  }
+  CAPTURE(worst, worst_float);
+  CHECK(worst <= 1e-12);
+  CHECK(worst_float <= 3e-4);
+}
+
 TEST_CASE("GaussianDensity: the divergence from the prior agrees with quadrature") {
   const double worst =
       worst_divergence<GaussianDensity>([](double var) { return 14 * std::sqrt(var); });

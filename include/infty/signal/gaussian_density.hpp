@@ -25,11 +25,15 @@ struct GaussianDensity {
     return detail::normal_pdf((t - mu) / sigma) / sigma;
   }
 
-  /// Computes the probability of [a, b], a <= b, with all digits also far from mu.
+  /// Computes the probability of [a, b], a <= b, with all digits also far from mu, and of ranges
+  /// that are narrow there.
   template <std::floating_point T>
   INFTY_HOST_DEVICE static T mass(T a, T b, T mu, T var) {
-    const T sigma = std::sqrt(var);
-    return detail::normal_mass((a - mu) / sigma, (b - mu) / sigma);
+    const T sigma = std::sqrt(var), x = (a - mu) / sigma, half = (b - a) / (2 * sigma);
+    constexpr T narrow = T(1) / 32;
+    if (half <= narrow && std::fabs(x + half) * half <= narrow)
+      return detail::narrow_normal_mass(x + half, half);
+    return detail::normal_mass(x, (b - mu) / sigma);
   }
 
   /// KL(N(mu, var) || N(mu, sigma0²)) = ½ (var / σ0² - log(var / σ0²) - 1)
