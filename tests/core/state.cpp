@@ -234,22 +234,22 @@ TEST_CASE("state: as many members that stand elsewhere are not taken for each ot
 TEST_CASE("state: members with different numbers of rows are refused by name") {
   auto state = three_rows();
   const auto good = three_rows();
-  std::string member = "counts has 2";
+  std::string member = "counts has 2 rows, its numbers 3";
   SECTION("counts") { state.counts.pop_back(); }
   SECTION("names") {
     state.names.id.push_back(1);
-    member = "names has 4";
+    member = "names has 4 rows, its numbers 3";
   }
   SECTION("a tensor") {
     state.parts[0].sequence = Tensor<float>::zeros({2, 2, 1});
-    member = "parts.0.sequence has 2";
+    member = "parts.0.sequence has 2 rows, its numbers 3";
   }
   SECTION("a scalar") {
     state.parts[0].sequence = Tensor<float>::zeros({});
-    member = "parts.0.sequence has -1";
+    member = "parts.0.sequence is a scalar: it must be [batch, ...]";
   }
   const auto before = numbers_of(state);
-  const std::string message = "the state's " + member + " rows, its numbers 3";
+  const std::string message = "the state's " + member;
   CHECK_THROWS_WITH(infty::batch_of(state), "[batch_of] " + message);
   CHECK_THROWS_WITH(infty::reset_row(state, 0), "[reset_row] " + message);
   CHECK_THROWS_WITH(infty::take_rows(state, 0, 1), "[take_rows] " + message);

@@ -159,6 +159,9 @@ TEST_CASE("spectral_radius: of what one knows") {
   CHECK(infty::spectral_radius(Tensor<double>::from({2, 2}, {.5, 1e6, 0, .25})) ==
         Approx(.5).epsilon(1e-4));
   CHECK(infty::spectral_radius(Tensor<double>::from({2, 2}, {0, 1, 0, 0})) == 0);
+  const double infinity = infty::math::infinity<double>;
+  CHECK(infty::spectral_radius(Tensor<double>::from({2, 2}, {1, 0, -infinity, 1})) == infinity);
+  CHECK(std::isnan(infty::spectral_radius(Tensor<double>::from({1, 1}, {std::nan("")}))));
 }
 
 TEST_CASE("RidgeCache: a held write is the fit of its vectors, each over several places") {

@@ -23,8 +23,7 @@ class Shape {
   /// @throws infty::ShapeError for more than six extents, a negative one, or a product over 2^62
   Shape(std::initializer_list<Index> extents) { assign(extents.begin(), extents.end()); }
 
-  /// Makes the shape with the extents of a range.
-  /// Makes a shape of these extents, the last of which runs fastest.
+  /// Makes a shape of the extents in a range, the last of which runs fastest.
   /// @throws infty::ShapeError for more than six extents, a negative one, or a product over 2^62
   template <class Iterator>
   Shape(Iterator first, Iterator last) {

@@ -23,7 +23,10 @@ inline Index checked_rows(const char* op, const MemberList& members, const void*
     const auto& [at, kind, length, name] = members[i];
     const Index here = kind->rows(at);
     if (i == 0) rows = here;
-    if (here != rows || here < 0)
+    if (here < 0)
+      raise<ShapeError>(op, "the state's ", name_of(state, i),
+                        " is a scalar: it must be [batch, ...]");
+    if (here != rows)
       raise<ShapeError>(op, "the state's ", name_of(state, i), " has ", here, " rows, its ",
                         name_of(state, 0), " ", rows);
     if (!length) continue;

@@ -9,7 +9,7 @@ namespace infty {
 
 /// Maps the tensor's own memory as a row-major Eigen matrix, without a copy: the last dimension are
 /// the columns, all others the rows. The tensor must outlive the map.
-/// @throws infty::ShapeError for a scalar's shape
+/// @throws infty::ShapeError for a scalar's shape; infty::ValueError as `Tensor::data`
 template <class T>
 auto matrix(Tensor<T, EigenBackend>& tensor) {
   const Index columns = tensor.dim(-1);

@@ -181,14 +181,14 @@ RunSize run_size(const Tensor<double, B>& S, const Tensor<double, B>& C) {
 }
 
 /// Computes the spectral radius of S [M, M], by squaring: the limit of |S^k|^(1/k), to some parts
-/// in 10^6.
+/// in 10^6. Infinity or NaN where the sums of S's rows are.
 template <class B>
 double spectral_radius(const Tensor<double, B>& S) {
   auto power = S.clone();
   double logarithm = 0, share = 1;  // of |S^k|, and 1 / k
   for (int squaring = 0; squaring < 24; ++squaring) {
     const double norm = detail::largest_of(detail::absolute_row_sums(power));
-    if (norm == 0) return 0;
+    if (norm == 0 || !math::is_finite(norm)) return norm;
     logarithm += share * std::log(norm);
     double* const p = power.data();
     B::for_each(power.size(), [=] INFTY_HOST_DEVICE(Index i) { p[i] /= norm; });

@@ -72,7 +72,8 @@ inline Positions next_positions(Index length, Index samples, double tau) {
 /// which is not asked beyond eight times the samples. Fewer vectors are held, each over several
 /// places; with nothing in most of (tau, 1] the regression would extrapolate there.
 /// @return  >= length
-/// @throws infty::ValueError if length or samples is below 1, or tau not in (0, 1)
+/// @throws infty::ValueError if length is below 1, samples not in [1, `largest_size`], or tau not
+/// in (0, 1)
 inline Index held_points(Index length, Index samples, double tau) {
   require_at_least("held_points", "length", length, 1);
   require_at_least("held_points", "samples", samples, 1);
