@@ -53,6 +53,14 @@ bool same_files(const TemporaryFolder& one, const TemporaryFolder& other) {
   return true;
 }
 
+/// A store in memory and one in a folder, both empty.
+inline std::vector<Datastore<float>> two_kinds(const std::filesystem::path& folder) {
+  std::vector<Datastore<float>> stores;
+  stores.emplace_back(3, 8);
+  stores.push_back(Datastore<float>::build(folder, 3, "", 8));
+  return stores;
+}
+
 }  // namespace datastore_tests
 
 TEST_CASE("Datastore: the fingerprint of the first keys is that of a folder that had no others") {
@@ -201,9 +209,7 @@ TEST_CASE("Datastore: one process writes at a time") {
 TEST_CASE("Datastore: one that was moved from takes nothing in, which its folder would not have") {
   using namespace datastore_tests;
   const TemporaryFolder folder;
-  std::vector<Datastore<float>> stores;
-  stores.emplace_back(3, 8);
-  stores.push_back(Datastore<float>::build(folder.path(), 3, "", 8));
+  auto stores = two_kinds(folder.path());
   for (auto& store : stores) {
     drawn.append(store, 5);
     auto moved = std::move(store);
@@ -220,9 +226,7 @@ TEST_CASE("Datastore: one that was moved from takes nothing in, which its folder
 TEST_CASE("Datastore: entries that do not fit change nothing") {
   using namespace datastore_tests;
   const TemporaryFolder folder;
-  std::vector<Datastore<float>> stores;
-  stores.emplace_back(3, 8);
-  stores.push_back(Datastore<float>::build(folder.path(), 3, "", 8));
+  auto stores = two_kinds(folder.path());
   for (auto& store : stores) {
     drawn.append(store, 5);
     const std::vector<float> keys(6), odd{0, 0, 0, 0, infty::math::infinity<float>, 0};
