@@ -61,11 +61,15 @@ inline double cost_of_token(const Task& task) {
   return 1 / (3 * static_cast<double>(task.batch * task.length));
 }
 
-/// Steps of an epoch: batches of the examples of each source; of fresh sequences it is one.
+/// Batches of a source's examples; of fresh sequences it is one.
+inline Index batches_of(const Source& source, Index batch) {
+  return source.examples == 0 ? 1 : (source.examples - 1) / batch + 1;
+}
+
+/// Steps of an epoch, the batches of all sources.
 inline Index epoch_of(const Task& task) {
   Index steps = 0;
-  for (const Source& source : task.training)
-    steps += source.examples == 0 ? 1 : (source.examples - 1) / task.batch + 1;
+  for (const Source& source : task.training) steps += batches_of(source, task.batch);
   return steps;
 }
 
@@ -73,13 +77,13 @@ inline Index epoch_of(const Task& task) {
 inline Lesson lesson_of(const Task& task, Index step) {
   Index left = step % epoch_of(task), before = 0;
   for (const Source& source : task.training) {
-    if (source.examples == 0) {
-      if (left-- == 0) return {&source, before, task.batch};
-      continue;
+    const Index steps = batches_of(source, task.batch);
+    if (left < steps) {
+      const Index first = left * task.batch;
+      const bool fresh = source.examples == 0;
+      return {&source, before + first,
+              fresh ? task.batch : std::min(task.batch, source.examples - first)};
     }
-    const Index steps = (source.examples - 1) / task.batch + 1, first = left * task.batch;
-    if (left < steps)
-      return {&source, before + first, std::min(task.batch, source.examples - first)};
     left -= steps;
     before += source.examples;
   }
