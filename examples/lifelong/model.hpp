@@ -28,11 +28,6 @@
 
 namespace lifelong {
 
-/// Throws support::Interrupted where a signal came.
-inline void stop_if_interrupted() {
-  support::stop_if_interrupted([] { return "stopped"; });
-}
-
 /// A model that stops where a signal came while it reads or answers: of some methods each question
 /// takes a while.
 template <class Base>
@@ -40,11 +35,11 @@ struct Stoppable : Base {
   using Base::Base;
 
   auto read(std::span<const infty::Example> examples) const {
-    stop_if_interrupted();
+    support::stop_if_interrupted();
     return Base::read(examples);
   }
   auto answers(std::span<const infty::Example> examples) const {
-    stop_if_interrupted();
+    support::stop_if_interrupted();
     return Base::answers(examples);
   }
 };

@@ -109,7 +109,7 @@ struct Watched {
   const Learned& model = learner.model;
 
   void train_on(std::span<const infty::Example> batch) {
-    stop_if_interrupted();
+    support::stop_if_interrupted();
     learner.train_on(batch);
     done(1);
   }
@@ -194,7 +194,7 @@ struct Interruptible : M {
 
   template <class L>
   void learn(L& learner, std::span<const infty::Example> batch) {
-    stop_if_interrupted();
+    support::stop_if_interrupted();
     M::learn(learner, batch);
     done(1);
   }

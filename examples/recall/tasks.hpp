@@ -67,7 +67,7 @@ inline std::vector<DistancePoint> sorted_at(const support::Model& model, const S
     DistancePoint& point = points.emplace_back(length, 0, s.test_sequences * s.symbols);
     infty::Random random(0, 5);
     for (Index first = 0; first < s.test_sequences; first += s.batch) {
-      support::stop_if_interrupted([] { return "stopped"; });
+      support::stop_if_interrupted();
       const Index rows = std::min(s.batch, s.test_sequences - first);
       support::Questions questions = support::sample(task, rows, random);
       if (reads_in_one(memory)) questions = in_one(questions);

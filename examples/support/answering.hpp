@@ -122,7 +122,7 @@ template <class Sample>
 void examine(const Model& model, const Training& training, Index sequences, infty::Random& random,
              Marks& marks, Sample&& sample) {
   for (Index first = 0; first < sequences; first += training.batch) {
-    stop_if_interrupted([] { return "stopped"; });
+    stop_if_interrupted();
     const Index rows = std::min(training.batch, sequences - first);
     const Questions questions = sample(rows, random);
     auto state = model.make_state(rows, first);

@@ -85,6 +85,11 @@ void stop_if_interrupted(Message&& message) {
     throw Interrupted(signal, message());
 }
 
+/// The same where all that is to be said is that it stopped.
+inline void stop_if_interrupted() {
+  stop_if_interrupted([] { return "stopped"; });
+}
+
 /// The same of runs that are all saved in a folder: the command `again` goes on with them.
 inline void stop_if_interrupted(const std::filesystem::path& out, const std::string& again) {
   stop_if_interrupted(

@@ -140,7 +140,7 @@ inline Questions questions_of(const Settings& s, const Task& task, std::uint64_t
   std::set<std::vector<Index>> unseen;
   for (const Pair& pair : out.pairs) unseen.insert(pair.source);
   for (Index step = 0; step < s.steps; ++step) {
-    support::stop_if_interrupted([] { return "stopped"; });
+    support::stop_if_interrupted();
     for (const Pair& pair : task.sample(s.batch, trained)) unseen.erase(pair.source);
   }
   const auto end = std::stable_partition(out.pairs.begin(), out.pairs.end(), [&](const Pair& pair) {
@@ -213,7 +213,7 @@ Score translate(const Model& model, const Settings& s, const Task& task,
   search.longest = task.longest_target() + 1;
   Marks marks;
   for (Index first = 0; first < std::ssize(questions); first += s.batch) {
-    support::stop_if_interrupted([] { return "stopped"; });
+    support::stop_if_interrupted();
     const auto begin = questions.begin() + first;
     const std::vector<Pair> pairs(begin, begin + std::min(s.batch, std::ssize(questions) - first));
     auto state = model.make_state(std::ssize(pairs));

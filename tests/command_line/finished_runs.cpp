@@ -145,7 +145,7 @@ TEST_CASE("do_runs: Ctrl-C stops what is going on, though SIGTERM is ignored") {
         [&](std::size_t, const auto& done) {
           done(1);
           for (int i = 0; i < 300; ++i) {
-            support::stop_if_interrupted([] { return "stopped"; });
+            support::stop_if_interrupted();
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
           }
           return Result{.run = {"a", 1}};

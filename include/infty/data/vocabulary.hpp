@@ -42,6 +42,9 @@ struct StringHash {
   }
 };
 
+/// Whether a byte is a space or one of ASCII's control characters.
+inline bool is_blank_or_control(unsigned char byte) { return byte <= ' ' || byte == 0x7F; }
+
 /// A word as the line of a file: spaces, backslashes, ASCII's control characters and bytes that are
 /// no UTF-8 as \xHH.
 inline std::string escaped(std::string_view word) {
@@ -50,7 +53,7 @@ inline std::string escaped(std::string_view word) {
   while (!word.empty()) {
     const std::size_t length = utf8_sequence(word);
     const auto byte = static_cast<unsigned char>(word.front());
-    if (length == 0 || byte <= ' ' || byte == '\\' || byte == 0x7F) {
+    if (length == 0 || byte == '\\' || is_blank_or_control(byte)) {
       out += "\\x";
       out += hex[byte >> 4U];
       out += hex[byte & 15U];
@@ -257,8 +260,7 @@ class Vocabulary {
       const auto [stop, error] = std::from_chars(line.data(), line.data() + tab, count);
       check(error == std::errc() && stop == line.data() + tab && count >= 0, "that is no count");
       const std::string_view written = line.substr(tab + 1);
-      check(std::none_of(written.begin(), written.end(),
-                         [](unsigned char c) { return c <= ' ' || c == 0x7F; }),
+      check(std::ranges::none_of(written, detail::is_blank_or_control),
             "a space or a control character, as at the end of a line with \\r\\n, must be \\xHH");
       auto token = detail::unescaped(written);
       check(token.has_value(), "a backslash is not followed by x and two hexadecimal digits");
