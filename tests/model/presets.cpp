@@ -214,3 +214,30 @@ TEST_CASE("presets: models with memory tokens are valid, and Transformer-XL's ot
   check(presets::memory_transformer_wikitext103());
   check(presets::recurrent_memory_wikitext103());
 }
+
+TEST_CASE("presets: the Memory Transformer's translation is a MemCtrl or a MemBottleneck") {
+  for (const auto encoding : {MemoryEncoding::control, MemoryEncoding::bottleneck}) {
+    auto e = presets::memory_transformer_translation(encoding);
+    CHECK_NOTHROW(e.model.validate());
+    CHECK(e.model.encoder.layers == 6);
+    CHECK(e.encoder.encoding == encoding);
+    for (TransformerConfig* const side : {&e.model.encoder, &e.model.decoder}) {
+      side->vocabulary = 9;  // quicker
+      side->model_dim = 16;
+      side->heads = 2;
+      side->layers = 2;
+      side->feed_forward = 8;
+    }
+    e.encoder.feed_forward = 8;
+    Layers<MemoryEncoderLayer<float>> layers;
+    for (std::uint64_t i = 0; i < 2; ++i)
+      layers.layers.push_back({e.encoder, e.model.encoder.attention_sizes(), Random(i)});
+    const EncoderDecoder model(
+        e.model, MemoryTokens(std::move(layers), e.tokens, 16, Random(3)),
+        decoder_layers<CachedAttention<float>>(e.model.decoder, {}, Random(4)), Random(5));
+    auto state = model.make_state(1);
+    Pass<float> pass;
+    model.read(state, Sources<>::of({{1, 2, 3}}), pass);
+    CHECK(model.decode(state, Tensor<Index>::zeros({1, 2}), pass).shape() == Shape{1, 2, 16});
+  }
+}

@@ -17,8 +17,8 @@
 /// LaMemo's. Where they disagree, each is named, and the paper's value is taken.
 namespace infty::presets {
 
-/// How the learning rate falls to 0 behind the warm-up.
-enum class Decay { cosine, linear };
+/// How the learning rate falls to 0 behind the warm-up, or `constant`: that it does not.
+enum class Decay { cosine, linear, constant };
 
 /// One experiment: the model and what it is trained with, by Adam without weight decay.
 template <class MemoryConfig>

@@ -18,6 +18,14 @@ TEST_CASE("presets: a trained transformer becomes a T2R in a line") {
         infty::Shape{1, 3, 64});
 }
 
+TEST_CASE("presets: the linear transformer that draws digits is a language model of brightnesses") {
+  const auto e = infty::presets::linear_transformer_mnist();
+  CHECK(e.memory.features == infty::FeatureMap::elu_plus_one);
+  CHECK(e.length == 28 * 28);
+  CHECK(e.model.vocabulary == 256);
+  infty::tests::check_language_model<infty::PlacedMixer<infty::LinearAttention<float>>>(e);
+}
+
 TEST_CASE("presets: MemSizer's rivals are language models of its sizes") {
   using infty::presets::memsizer_rival;
   for (const auto& rival :

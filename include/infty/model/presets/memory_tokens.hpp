@@ -2,6 +2,8 @@
 #pragma once
 
 #include <infty/memory/recurrent_tokens.hpp>
+#include <infty/model/encoder_decoder.hpp>
+#include <infty/model/memory_encoder.hpp>
 #include <infty/model/presets.hpp>
 
 namespace infty::presets {
@@ -37,6 +39,31 @@ inline ExperimentWith<TokensAround<RecurrentTokensConfig>> recurrent_memory_wiki
       .tokens = 10, .both_ways = true, .read_past = false, .held = true, .back_through = 4};
   e.memory.attention = {.capacity = 0};  // M
   return e;
+}
+
+/// The Memory Transformer's translation: sizes, and what its encoder has beside.
+struct MemoryTranslation {
+  EncoderDecoderConfig model;
+  MemoryTokensConfig tokens;    ///< around the encoder's layers
+  MemoryEncoderConfig encoder;  ///< of a MemCtrl or a MemBottleneck, which have no plain layers
+};
+
+/// The encoder-decoder of WMT-14, German to English, with memory tokens [Burtsev et al. 2020,
+/// §4.1]: six layers on either side, as a survey of the paper says, or four, and the base
+/// transformer's sizes [Vaswani et al. 2017, Table 3], which it has as its rival. Of how many
+/// tokens there were, ten are one; how it is trained is not known here.
+inline MemoryTranslation memory_transformer_translation(
+    MemoryEncoding encoding = MemoryEncoding::control) {
+  TransformerConfig side;
+  side.model_dim = 512;
+  side.layers = 6;
+  side.heads = 8;
+  side.feed_forward = 2048;
+  side.dropout = .1;
+  side.embedding_deviation = 0;  // 1 / sqrt(d)
+  return {.model = {.encoder = side, .decoder = side},
+          .tokens = {.tokens = 10},
+          .encoder = {.encoding = encoding, .feed_forward = side.feed_forward}};
 }
 
 }  // namespace infty::presets
