@@ -492,6 +492,14 @@ TEST_CASE("Adam: a rate of their own for the parameters of a name") {
   CHECK_THROWS_WITH(follower.scale_rate("b", -1),
                     "[Adam::scale_rate] times is -1: it must lie in [0, 1e+30]");
 
+  follower.scale_rate("b", 1e30);  // which is within the range, and what it makes of a rate is not
+  set_gradients(followed, 4);
+  const auto before = followed.b.value().item();
+  CHECK_THROWS_WITH(follower.step(10),
+                    "[Adam::step] the rate of b is 1e+31: it must lie in [0, 1e30]");
+  CHECK(followed.a.value().to_vector() == model.a.value().to_vector());
+  CHECK(followed.b.value().item() == before);
+
   Table<double> table, plain;
   Adam<double> own(table), whole(plain);
   own.fix_rate("table", .01);

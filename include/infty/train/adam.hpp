@@ -131,7 +131,6 @@ class Adam {
 
   /// Whether moments are shared out, and this is the optimiser of that rank.
   bool shared_as(int rank, int ranks) const { return sharing_ == std::pair(rank, ranks); }
-
   /// The rank that has the moments of each parameter; empty unless they are shared out.
   const std::vector<int>& owners() const { return owners_; }
 
@@ -139,7 +138,7 @@ class Adam {
   void step() { step(config_.learning_rate); }
 
   /// Takes a step along the gradients with a learning rate >= 0.
-  /// @throws infty::ValueError unless the rate lies in [0, 1e30], if a restored count of steps
+  /// @throws infty::ValueError unless all rates lie in [0, 1e30], if a restored count of steps
   /// is negative, or if there is a gradient of a parameter that took none when this was made,
   /// whichever rank has its moments; then nothing has changed
   void step(double learning_rate) {
@@ -154,13 +153,15 @@ class Adam {
       }
       // Memory that may not be written throws here, and not when others have stepped.
       if (variable.has_grad()) variable.value().data();
-      const Shape &shape = variable.shape(),
-                  &moments = own.elsewhere ? *own.elsewhere : own.first.shape();
+      const Shape& shape = variable.shape();
+      const Shape& moments = own.elsewhere ? *own.elsewhere : own.first.shape();
       require<ShapeError>(shape == moments && (own.elsewhere || shape == own.second.shape()),
                           "Adam::step", name, " is ", shape, ", its moments are ", moments,
                           ": a parameter must keep its shape");
-      require<ShapeError>(!by_rows(own) || own.row_steps.size() == shape[0], "Adam::step", name,
+      require<ShapeError>(!own.by_rows() || own.row_steps.size() == shape[0], "Adam::step", name,
                           " is ", shape, " and has ", own.row_steps.size(), " counts of rows");
+      require(own.rate_of(learning_rate) <= largest_constant, "Adam::step", "the rate of ", name,
+              " is ", own.rate_of(learning_rate), ": it must lie in [0, 1e30]");
       require(own.steps >= 0, "Adam::step", "the count of steps of ", name, " is ", own.steps,
               ": it must be at least 0");
     }
@@ -196,7 +197,7 @@ class Adam {
       see("first." + parameters_[i].name, moments_[i].first);
       see("second." + parameters_[i].name, moments_[i].second);
       see("steps." + parameters_[i].name, moments_[i].steps);
-      if (by_rows(moments_[i])) see("row_steps." + parameters_[i].name, moments_[i].row_steps);
+      if (moments_[i].by_rows()) see("row_steps." + parameters_[i].name, moments_[i].row_steps);
     }
   }
 
@@ -221,6 +222,7 @@ class Adam {
     std::optional<Shape> elsewhere = {};  // theirs, on another rank: here they are empty
 
     bool is_empty() const { return frozen || elsewhere; }
+    bool by_rows() const { return row_steps.size() > 0; }
     bool is_apart() const { return rate || times != 1; }
     double rate_of(double of_step) const { return rate.value_or(times * of_step); }
   };
@@ -247,10 +249,8 @@ class Adam {
 
   /// Whether a parameter steps, and not by rows.
   bool steps_whole(std::size_t i) const {
-    return parameters_[i].variable.has_grad() && !by_rows(moments_[i]) && !moments_[i].is_empty();
+    return parameters_[i].variable.has_grad() && !moments_[i].by_rows() && !moments_[i].is_empty();
   }
-
-  static bool by_rows(const Moments& moments) { return moments.row_steps.size() > 0; }
 
   static void check_rate(const char* op, double rate) {
     require_within(op, "learning_rate", rate, 0, largest_constant);
@@ -272,7 +272,7 @@ class Adam {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       Variable<T, Backend>& parameter = parameters_[i].variable;
       Moments& moments = moments_[i];
-      if (!by_rows(moments) || !parameter.has_grad()) continue;
+      if (!moments.by_rows() || !parameter.has_grad()) continue;
       const RowGradient<T, Backend>* const some = parameter.row_grad();
       const Index count = parameter.dim(0), n = some ? some->rows.size() : count;
       if (n == 0) continue;
