@@ -67,6 +67,9 @@ TEST_CASE("RelativeAttention: sizes that do not fit") {
   CHECK_THROWS_WITH(
       infty::RelativeAttention<float>({.model_dim = 4, .heads = 0, .head_dim = 3}, Random(1)),
       "[AttentionSizes] model_dim is 4, heads 0, head_dim 3: they must be >= 1");
+  CHECK_THROWS_WITH(
+      infty::RelativeAttention<float>({.model_dim = 5, .heads = 2, .head_dim = 3}, Random(1)),
+      "[RelativeAttention] model_dim is 5: it must be even, for the encoding of distances");
   const infty::RelativeAttention<float> layer({.model_dim = 4, .heads = 2, .head_dim = 3},
                                               Random(1));
   const Variable<float> q(Tensor<float>::zeros({1, 2, 6})), keys(Tensor<float>::zeros({1, 3, 6})),

@@ -25,7 +25,8 @@ struct RelativeAttention {
   RelativeAttention() = default;
 
   /// Makes the five maps, with weights drawn as `Linear` draws them; the biases are zeros.
-  /// @throws infty::ValueError unless all sizes are >= 1, and their product at most `largest_size`
+  /// @throws infty::ValueError unless all sizes are >= 1, their product at most `largest_size`, and
+  /// d even
   RelativeAttention(const AttentionSizes& sizes, Random random)
       : query((sizes.validate(), sizes.model_dim), sizes.inner(), random.split(0), false),
         key(sizes.model_dim, sizes.inner(), random.split(1), false),
@@ -33,7 +34,10 @@ struct RelativeAttention {
         position(sizes.model_dim, sizes.inner(), random.split(3), false),
         out(sizes.inner(), sizes.model_dim, random.split(4), false),
         content_bias(Tensor<T, Backend>::zeros(Shape{sizes.heads, sizes.head_dim}), true),
-        position_bias(Tensor<T, Backend>::zeros(Shape{sizes.heads, sizes.head_dim}), true) {}
+        position_bias(Tensor<T, Backend>::zeros(Shape{sizes.heads, sizes.head_dim}), true) {
+    require(sizes.model_dim % 2 == 0, "RelativeAttention", "model_dim is ", sizes.model_dim,
+            ": it must be even, for the encoding of distances");
+  }
 
   /// The attention of another layer of the same model: maps of its own, and what layers share.
   RelativeAttention sibling(Random random) const {
