@@ -101,7 +101,8 @@ inline support::Model::State full_state(const Settings& s, const support::ModelC
   auto state = model.make_state(rows);
   // What is compressed takes several vectors; a memory behind another waits for a segment.
   const Index rate = config.memory == "compressive" ? config.compression_rate : 1;
-  const Index segments = 2 + (config.memory_length * rate) / s.segment;
+  const Index vectors = config.memory == "none" ? 0 : config.memory_length * rate;
+  const Index segments = 2 + vectors / s.segment;
   const std::vector<Index> tokens(static_cast<std::size_t>(rows * segments * s.segment), 0);
   model.observe(state, rows, tokens, s.segment);
   return state;
