@@ -63,7 +63,7 @@ std::vector<Index> ages_of_line(Index vectors) {
 void draw_all(const std::filesystem::path& out, const Settings& s,
               const std::vector<Memory>& memories, const std::vector<Band>& bands,
               const std::vector<std::vector<Found>>& found, const std::vector<double>& floors) {
-  support::Csv csv("memory,age + 1,formula,best read,error,at its place,error,floor");
+  support::Csv csv("memory,age + 1,formula,best read,its error,at its place,error there,floor");
   std::string lines;
   for (std::size_t m = 0; m < memories.size(); ++m) {
     for (std::size_t b = 0; b < bands.size(); ++b) {
