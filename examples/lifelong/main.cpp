@@ -126,6 +126,7 @@ bool compare(const Settings& s, const Options& options) {
   infty::set_num_threads(1);
   const Stream first =
       stream_of(s, s.seeds.front(), 1);  // refuses texts before anything is written
+  require_episodes(s, first);
   const auto tasks = std::ssize(first.tasks);
   std::optional<support::Lock> lock;  // of the first rank, for it alone writes what is of all runs
   if (options.share.first()) lock.emplace(support::Lock::folder(options.out));

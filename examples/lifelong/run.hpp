@@ -88,16 +88,38 @@ inline infty::LearnerConfig learner_config(const Settings& s, const Run& run) {
   return config;
 }
 
-/// Steps of a run: batches that are learned, each task's apart, and before that once all together
-/// where it is noted what is forgotten.
+/// Batches of so many examples.
+inline Index batches_of(const Settings& s, Index examples) {
+  return (examples + s.batch - 1) / s.batch;
+}
+
+/// Batches that are learned, each task's apart.
+inline Index batches_of(const Settings& s, const Stream& stream) {
+  Index batches = 0;
+  for (const auto& task : stream.tasks) batches += batches_of(s, std::ssize(task.training));
+  return batches;
+}
+
+/// Steps of a run: batches that are learned, and before that once all examples together where it
+/// is noted what is forgotten.
 inline Index steps_of(const Settings& s, const Stream& stream) {
-  const auto batches = [&](Index examples) { return (examples + s.batch - 1) / s.batch; };
-  Index all = 0, steps = 0;
-  for (const auto& task : stream.tasks) {
-    all += std::ssize(task.training);
-    steps += batches(std::ssize(task.training));
-  }
-  return steps + (s.writing == "forgetting" ? batches(all) : 0);
+  Index all = 0;
+  for (const auto& task : stream.tasks) all += std::ssize(task.training);
+  return batches_of(s, stream) + (s.writing == "forgetting" ? batches_of(s, all) : 0);
+}
+
+/// Whether a method learns by episodes of `--support` batches and one more.
+inline bool has_episodes(const std::string& method) {
+  return method == "oml-er" || method == "maml-er" || method == "anml-er";
+}
+
+/// @throws infty::ValueError where no episode of such a method would come to its end
+inline void require_episodes(const Settings& s, const Stream& stream) {
+  const Index batches = batches_of(s, stream);
+  for (const auto& method : s.methods)
+    infty::require(!has_episodes(method) || s.support < batches, "lifelong", "--support is ",
+                   s.support, ": ", method, " steps behind so many batches and one more, and ",
+                   batches, " are learned");
 }
 
 /// What `infty::count_forgetting` asks of a learner, which can be stopped. Calls done(1) behind
