@@ -229,8 +229,8 @@ inline void draw_long_term(const Options& options, const LongTermReadings& readi
                 100 * all[i].outside / all[i].queries);
 
   if (!sticky.empty()) {
-    const Index words =
-        std::min(options.phrase, std::max<Index>(1, written - 1));  // two are a line
+    // One phrase alone, as long as all that was written, has no line in the figure.
+    const Index words = std::min(options.phrase, std::max<Index>(1, written - 1));
     std::vector<LayerSpace> spaces;
     std::printf("\nphrases that sticky memories give most space, with and without them\n");
     for (std::size_t i = 0; i < three.size(); ++i) {
