@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "../support/decimal.hpp"
 #include "../support/interrupt.hpp"
 #include "../support/kept_weights.hpp"
 #include "../support/language_model/shared_evaluation.hpp"
@@ -32,10 +33,11 @@ struct EvaluateOptions {
 
 inline void print_score(const char* what, const nlohmann::json& score, const std::string& token) {
   std::printf(
-      "%-5s  %10lld tokens (%s level)  %.4f nats a token  perplexity %.3f  %.4f bits per "
+      "%-5s  %10lld tokens (%s level)  %.4f nats a token  perplexity %s  %.4f bits per "
       "character (%lld)  %.4f bits per byte (%lld)\n",
       what, score.at("tokens").get<long long>(), token.c_str(),
-      score.at("nats_per_token").get<double>(), score.at("perplexity").get<double>(),
+      score.at("nats_per_token").get<double>(),
+      support::decimal(score.at("perplexity").get<double>(), 3).c_str(),
       score.at("bits_per_character").get<double>(), score.at("characters").get<long long>(),
       score.at("bits_per_byte").get<double>(), score.at("bytes").get<long long>());
 }

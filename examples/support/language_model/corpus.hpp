@@ -67,7 +67,7 @@ inline std::vector<std::string_view> open_documents(const std::string& path, Tex
     texts.names.push_back(file);
     bytes += static_cast<Index>(documents.back().size());
   }
-  infty::require<infty::IoError>(bytes > 0, "language_model", path, ": there is no text in it");
+  infty::require<infty::IoError>(bytes > 0, "documents", path, ": there is no text in it");
   return documents;
 }
 
@@ -94,7 +94,7 @@ inline void share_out(Texts& texts, const std::vector<std::string_view>& all) {
     texts.test = {text.substr(second)};
     return;
   }
-  infty::require(all.size() >= 3, "language_model", "--data has ", all.size(),
+  infty::require(all.size() >= 3, "documents", "--data has ", all.size(),
                  " documents: to be shared out it needs 3, or --valid and --test");
   // Each part has one document at least.
   double bytes = 0;
