@@ -65,6 +65,13 @@ void add_attention(Trials& trials) {
       trials, "long-term, Gibbs", long_term, 1e18);
   add_direct<LongTermMemory<float, infty::GibbsDensity, infty::RectangularBasis<float>>>(
       trials, "long-term, Gibbs, sticky", sampled(Resampling::sticky), 1e18);
+  // Over Gaussians, as `--memory infty-gibbs` of the programs.
+  using Gibbs = LongTermMemory<float, infty::GibbsDensity>;
+  add_body<infty::WithMemory<infty::ShortTermMemory<float>, Gibbs>>(
+      trials, "infty-gibbs", {.attention = {.capacity = 32, .stride = 32}, .memory = long_term});
+  add_direct<Gibbs>(trials, "long-term, Gibbs, Gaussians", long_term, 1e18);
+  add_direct<Gibbs>(trials, "long-term, Gibbs, Gaussians, sticky", sampled(Resampling::sticky),
+                    1e18);
   using Uniform = infty::UniformMemory<float>;
   const std::size_t before = trials.size();
   infty::LongTermConfig by_power = long_term;

@@ -103,6 +103,23 @@ void add_decorators(Trials& trials) {
                           .feed = Feed({.sub_keys = 16, .k = 4, .key_dim = 8}, d, Random(2)),
                           .feed_norm = infty::LayerNorm<float>(d)});
                     }});
+  trials.push_back({"Memory+, shared by two layers", false, [=] {
+                      using Feed = infty::ProductKeyMemory<float>;
+                      const Feed first({.sub_keys = 16,
+                                        .k = 4,
+                                        .key_dim = 8,
+                                        .query_batch_norm = false,
+                                        .output = infty::ProductKeyOutput::silu_gated,
+                                        .gate = true},
+                                       d, Random(2));
+                      infty::Layers<infty::Block<Plain, Feed>> stack;
+                      for (const Feed& feed : {first, first.sibling(Random(3))})
+                        stack.layers.push_back({.mixer = Plain({}, sizes, Random(1)),
+                                                .mixer_norm = infty::LayerNorm<float>(d),
+                                                .feed = feed,
+                                                .feed_norm = infty::LayerNorm<float>(d)});
+                      return Layer(stack);
+                    }});
   trials.push_back(
       {"Engram", false, [=] {
          infty::EngramConfig config{.pad = 0, .heads = 2, .width = 8, .table_sizes = {50, 50}};
