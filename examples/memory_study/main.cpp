@@ -258,7 +258,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                              "delta-net",    "gated-delta-net", "memsizer",    "titans-layer",
                              "product-keys", "memory-plus",     "engram",      "memory",
                              "recurrent",    "associative",     "xl",          "lamemo",
-                             "compressive"}));
+                             "compressive",  "titans-front"}));
   positive("--steps", options.steps, "of training, if a model is trained");
   support::add_saving(app, options.saving);
   app.add_flag("--fresh", options.fresh, "train anew, whatever is there");

@@ -85,6 +85,7 @@ shows(memformer reader_weights layer-head-slot-value 768 reader_weights_words la
 shows(recurrent tokens_read layer-head-token-value 96 words_read_words layer-token-word-value 768)
 shows(memory tokens_read layer-head-token-value 96)
 shows(associative words_read layer-head-token-value 96)
+shows(titans-front tokens_read layer-head-token-value 96 tokens_read_words layer-token-word-value 768)
 shows(memsizer slot_weights layer-head-slot-value 384)
 shows(infini memory_gate layer-head-value 12)
 shows(titans memory_share_words layer-word-value 96)
