@@ -81,6 +81,20 @@ inline std::string description() {
 
 namespace detail {
 
+/// Makes a GPU this thread's for as long as a scope.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int number) : before_(device()) {
+    if (number != before_) check(cudaSetDevice(number), "cudaSetDevice");
+  }
+  ~DeviceGuard() { cudaSetDevice(before_); }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int before_;
+};
+
 /// A stream and its number. CUDA gives a number once; the handle of a stream that is destroyed may
 /// be that of the next.
 struct NumberedStream {
@@ -133,13 +147,21 @@ namespace detail {
 /// cuBLAS and cuSOLVER on one GPU for one thread.
 class Libraries {
  public:
-  Libraries() {
+  Libraries() : device_(device()) {
     check(cublasCreate(&blas_), "cublasCreate");
-    check(cusolverDnCreate(&solver_), "cusolverDnCreate");
+    const cusolverStatus_t made = cusolverDnCreate(&solver_);
+    if (made != CUSOLVER_STATUS_SUCCESS) cublasDestroy(blas_);
+    check(made, "cusolverDnCreate");
   }
   ~Libraries() {
-    cusolverDnDestroy(solver_);
-    cublasDestroy(blas_);
+    try {
+      // A thread may end on another GPU, and cuBLAS wants to end on the one that it began on.
+      const DeviceGuard there(device_);
+      cusolverDnDestroy(solver_);
+      cublasDestroy(blas_);
+    } catch (...) {
+      // CUDA is gone, and they with it.
+    }
   }
   Libraries(const Libraries&) = delete;
   Libraries& operator=(const Libraries&) = delete;
@@ -156,6 +178,7 @@ class Libraries {
   }
 
  private:
+  int device_;
   cublasHandle_t blas_ = nullptr;
   cusolverDnHandle_t solver_ = nullptr;
 };

@@ -24,20 +24,6 @@ struct Place {
 /// Where this thread's work goes.
 inline Place place() { return {device(), current_stream()}; }
 
-/// Makes a GPU this thread's for as long as a scope.
-class DeviceGuard {
- public:
-  explicit DeviceGuard(int number) : before_(device()) {
-    if (number != before_) check(cudaSetDevice(number), "cudaSetDevice");
-  }
-  ~DeviceGuard() { cudaSetDevice(before_); }
-  DeviceGuard(const DeviceGuard&) = delete;
-  DeviceGuard& operator=(const DeviceGuard&) = delete;
-
- private:
-  int before_;
-};
-
 /// Events of CUDA that are used again and again, of all GPUs.
 class Events {
  public:
