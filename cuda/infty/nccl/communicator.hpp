@@ -102,7 +102,7 @@ class NcclCommunicator {
   void broadcast(std::span<std::byte> bytes, int root) {
     detail::require_root("broadcast", root, size());
     if (bytes.empty()) return;
-    state_->use();
+    const auto there = state_->use();
     std::byte* const block = state_->block(bytes.size());
     state_->to_device(block, bytes);
     gpu::check(
@@ -133,16 +133,20 @@ class NcclCommunicator {
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
-      cudaSetDevice(device);
-      if (comm) ncclCommDestroy(comm);
-      if (memory) cudaFree(memory);
-      cudaStreamDestroy(stream);
+      try {
+        const gpu::detail::DeviceGuard there(device);
+        if (comm) ncclCommDestroy(comm);
+        if (memory) cudaFree(memory);
+        cudaStreamDestroy(stream);
+      } catch (...) {
+        // CUDA is gone, and they with it.
+      }
     }
 
-    /// Begins a call: a thread has the GPU that it has chosen last.
-    void use() const {
+    /// Begins a call: for as long as the guard lives the calling thread has the rank's GPU.
+    [[nodiscard]] gpu::detail::DeviceGuard use() const {
       require<CommunicationError>(comm != nullptr, "NcclCommunicator", "it has been aborted");
-      gpu::check(cudaSetDevice(device), "cudaSetDevice");
+      return gpu::detail::DeviceGuard(device);
     }
 
     /// Returns a block of the GPU's memory, the last one where it is large enough.
@@ -200,7 +204,7 @@ class NcclCommunicator {
 
   /// Sends to a rank, if there is one, and receives from one, both at once.
   void pass(int to, std::span<const std::byte> bytes, int from, std::span<std::byte> into) {
-    state_->use();
+    const auto there = state_->use();
     const std::size_t sent = (std::max)(bytes.size(), std::size_t{1});  // 0 bytes are a message
     const std::size_t received = (std::max)(into.size(), std::size_t{1});
     std::byte* const out = state_->block(sent + received);
@@ -223,7 +227,7 @@ class NcclCommunicator {
   template <class T>
   void reduce(std::span<T> values, ncclDataType_t type) {
     if (values.empty()) return;
-    state_->use();
+    const auto there = state_->use();
     const auto bytes = std::as_writable_bytes(values);
     std::byte* const block = state_->block(bytes.size());
     state_->to_device(block, bytes);
