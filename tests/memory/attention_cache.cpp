@@ -98,7 +98,12 @@ TEMPLATE_LIST_TEST_CASE(
         plain.cache = {};
         plain.room = {};
         stayed += std::as_const(fast).recent.vectors.data() == before + 6 * (length - 2 * tokens);
-        REQUIRE(one.context.value().to_vector() == other.context.value().to_vector());
+        const auto got = one.context.value().to_vector(),
+                   wanted = other.context.value().to_vector();
+        if constexpr (infty::tests::same_bits_in_any_batch<B>)
+          REQUIRE(got == wanted);
+        else  // keys of a few tokens, and those of all at once
+          REQUIRE(infty::tests::error(got, wanted) < infty::tests::tolerance<T>);
         REQUIRE(one.leaving.length == other.leaving.length);
         REQUIRE(one.leaving.vectors.to_vector() == other.leaving.vectors.to_vector());
         for (const Pair& branch : branches) {
