@@ -9,6 +9,16 @@ set -euo pipefail
 self=$(realpath "${BASH_SOURCE[0]}")
 cd "$(dirname "$self")"
 
+# Who installs the toolkit is left to say where it is: its tools and libraries may be on no path.
+toolkit=$(command -v nvcc || true)
+toolkit=$([[ -z $toolkit ]] || dirname "$(dirname "$(realpath "$toolkit")")")
+for folder in "${CUDA_PATH:-}" "$toolkit" /usr/local/cuda; do
+  [[ -n $folder ]] || continue
+  PATH=$PATH:$folder/bin
+  LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder/lib64:$folder/lib
+done
+export PATH LD_LIBRARY_PATH
+
 results=$PWD/results
 stages=(device tests sanitize demo kernels rebuild)
 declare -A limits=([device]=60 [tests]=240 [sanitize]=480 [demo]=420 [kernels]=360 [rebuild]=540)
@@ -242,7 +252,9 @@ run_demo() {
 run_kernels() {
   try kernels times bin/ceilings --kernels
   if command -v ncu >/dev/null; then
-    try kernels ncu ncu --clock-control none --set roofline --launch-count 200 bin/ceilings --kernels
+    # One launch of each of our kernels that is measured, of each size, behind those that warm up.
+    try kernels ncu ncu --clock-control none --set roofline --kernel-name regex:run_blocks \
+      --filter-mode per-launch-config --launch-skip 3 --launch-count 1 bin/ceilings --kernels
   else
     record kernels ncu skipped 0 "ncu is not here"
   fi
@@ -267,7 +279,7 @@ run_rebuild() {
   try rebuild configure cmake -S src -B rebuilt --preset cuda "-DCMAKE_PREFIX_PATH=$PWD/deps/usr" \
     -DINFTY_THRUST=OFF -DINFTY_BENCHMARKS=OFF -DINFTY_SLOW_TESTS=OFF -DINFTY_TEST_DATA=src/tests \
     -DCMAKE_CUDA_ARCHITECTURES=$architecture
-  ((outcome != 0)) || try rebuild test_cuda_cuda cmake --build rebuilt --target test_cuda_cuda -j
+  ((outcome != 0)) || try rebuild test_cuda_cuda cmake --build rebuilt --target test_cuda_cuda -j "$(nproc)"
 }
 
 # unable STAGE: why it cannot be run here, in one line; empty if it can.
@@ -295,6 +307,11 @@ unpack() {
   rmdir unpacking
 }
 
+missing() {  # what the loader does not find for the programs, in one line; empty if it finds all
+  { ldd bin/* 2>&1 || true; } |
+    sed -n "s/^[[:space:]]*\([^ ]*\) => not found.*/\1/p; s/.*: version .\([^ ]*\). not found.*/\1/p" | sort -u | xargs
+}
+
 run_stage() {
   local at=$1 reason
   reason=$(unable "$at")
@@ -303,6 +320,11 @@ run_stage() {
     return "$exit_unable"
   fi
   unpack
+  [[ $at == rebuild ]] || reason=$(missing)
+  if [[ -n $reason ]]; then
+    echo "$at: needs what its programs are linked with: $reason"
+    return "$exit_unable"
+  fi
   mkdir -p "$results/logs"
   deadline=$((SECONDS + ${INFTY_GPU_LIMIT:-${limits[$at]}}))
   local outcome=0

@@ -276,7 +276,23 @@ mkdir "$work/ncu"
 program "$work/ncu/ncu" 'echo "$*" >profiled'
 rm -rf "$pack/results"
 check 0 "$work/with:$work/ncu" kernels
-contains "$(<"$pack/profiled")" "--clock-control none --set roofline --launch-count 200 bin/ceilings --kernels"
+contains "$(<"$pack/profiled")" "--clock-control none --set roofline --kernel-name regex:run_blocks"
+contains "$(<"$pack/profiled")" "--filter-mode per-launch-config --launch-skip 3 --launch-count 1 bin/ceilings --kernels"
+
+# The toolkit's tools and libraries need be on no path; what the loader does not find is said, and nothing is run.
+mkdir -p "$work/toolkit/bin" "$work/toolkit/lib64"
+program "$work/toolkit/bin/ncu" 'echo "$LD_LIBRARY_PATH" >libraries'
+rm -rf "$pack/results"
+CUDA_PATH=$work/toolkit check 0 "$work/with" kernels
+contains "$(<"$pack/libraries")" "$work/toolkit/lib64"
+mkdir "$work/loader"
+program "$work/loader/ldd" '
+  printf "\tlibcublas.so.13 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x00007f0000000000)\n"
+  echo "bin/ceilings: /lib/libc.so.6: version \`GLIBC_2.99'"'"' not found (required by bin/ceilings)"'
+rm -rf "$pack/results"
+check 77 "$work/loader:$work/with" device
+[[ $said == "device: needs what its programs are linked with: GLIBC_2.99 libcublas.so.13" ]] || fail "the loader: $said"
+[[ ! -e $pack/results ]] || fail "results of programs that cannot be started"
 
 # Conformance replays what the tests replay.
 program "$pack/bin/conformance" 'for file; do echo "$file" >>replayed; done'
