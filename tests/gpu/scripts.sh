@@ -280,11 +280,12 @@ contains "$(<"$pack/profiled")" "--clock-control none --set roofline --kernel-na
 contains "$(<"$pack/profiled")" "--filter-mode per-launch-config --launch-skip 3 --launch-count 1 bin/ceilings --kernels"
 
 # The toolkit's tools and libraries need be on no path; what the loader does not find is said, and nothing is run.
-mkdir -p "$work/toolkit/bin" "$work/toolkit/lib64"
-program "$work/toolkit/bin/ncu" 'echo "$LD_LIBRARY_PATH" >libraries'
+program "$pack/bin/ceilings" 'echo "$PATH:$LD_LIBRARY_PATH:" >paths'
 rm -rf "$pack/results"
-CUDA_PATH=$work/toolkit check 0 "$work/with" kernels
-contains "$(<"$pack/libraries")" "$work/toolkit/lib64"
+CUDA_PATH=$work/toolkit check 0 "$work/with" device
+contains "$(<"$pack/paths")" ":$work/toolkit/bin:"
+contains "$(<"$pack/paths")" ":$work/toolkit/lib64:"
+program "$pack/bin/ceilings" 'echo "{}"'
 mkdir "$work/loader"
 program "$work/loader/ldd" '
   printf "\tlibcublas.so.13 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x00007f0000000000)\n"
