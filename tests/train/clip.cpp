@@ -110,6 +110,24 @@ TEMPLATE_LIST_TEST_CASE("clip_grad_norm: of a gradient by rows, as of the whole 
   CHECK(error(model.bias.grad().to_vector(), std::vector{0.7302966100069125}) < tolerance<T>);
 }
 
+TEST_CASE(
+    "clip_grad_norm: one gradient by rows that two tables were given is clipped once in each") {
+  const infty::RowGradient<double, infty::EigenBackend> rows{
+      Tensor<infty::Index>::from({1}, {1}), Tensor<double>::from({1, 2}, {3, 4}), 4};
+  std::vector<infty::NamedParameter<double, infty::EigenBackend>> tables;
+  for (const char* const name : {"first", "second"}) {
+    tables.push_back({name, infty::Variable<double>(Tensor<double>::zeros({4, 2}), true)});
+    tables.back().variable.set_grad_by_rows(true);
+    tables.back().variable.add_row_grad(rows);
+  }
+  CHECK(infty::clip_grad_norm(tables, 1) == Catch::Approx(std::sqrt(50.)));
+  CHECK(infty::grad_norm(tables) == Catch::Approx(1).epsilon(1e-6));
+  CHECK(rows.values.to_vector() == std::vector<double>{3, 4});
+  Tensor<infty::Index> list = rows.rows;  // nobody would check it once more
+  list.fill(1'000'000);
+  CHECK(tables.front().variable.row_grad()->rows.to_vector() == std::vector<infty::Index>{1});
+}
+
 TEST_CASE("clip_grad_norm: a norm is a number whose square is none") {
   auto model = example<double, infty::EigenBackend>();
   model.weight.grad().fill(.7e154);

@@ -154,17 +154,18 @@ class Variable {
   /// Sets whether they do. An optimiser asks when it is made: see `Adam`.
   void set_grad_by_rows(bool on) { body().by_rows = on; }
 
-  /// Adds the gradient of a few rows. Where rows are not kept by themselves, or a gradient of the
-  /// whole table has arrived already, it is added to that.
+  /// Adds a copy of the gradient of a few rows. Where rows are not kept by themselves, or a
+  /// gradient of the whole table has arrived already, it is added to that.
   /// @throws infty::ShapeError unless it is one of a table of this shape; infty::ValueError unless
   /// the rows rise and lie in the table
-  void add_row_grad(RowGradient<T, Backend> gradient) const {
+  void add_row_grad(const RowGradient<T, Backend>& gradient) const {
     detail::require_rows_of_table("add_row_grad", gradient);
-    add_sound_row_grad(std::move(gradient));
+    add_sound_row_grad({gradient.rows.clone(), gradient.values.clone(), gradient.count});
   }
 
-  /// The same of rows that are known to rise and to lie in the table: for operations that have made
-  /// them. No answer of a device is waited for. @throws infty::ShapeError as above
+  /// The same of rows that are known to rise and to lie in the table, which it takes over: for
+  /// operations that have made them. No answer of a device is waited for.
+  /// @throws infty::ShapeError as above
   void add_sound_row_grad(RowGradient<T, Backend> gradient) const {
     require<ShapeError>(gradient.fits(shape()), "add_row_grad", "the rows are ",
                         gradient.values.shape(), " of ", gradient.count, ", the table is ",
