@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <infty/core/number.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/memory/memformer.hpp>
 #include <infty/memory/recurrent_tokens.hpp>
@@ -195,6 +196,40 @@ TEST_CASE("replayed_loss: what cannot be, or is another function the second time
   Tape tape;
   const auto loss = replayed_loss(state, 3, forgets_random);
   CHECK_THROWS_WITH(tape.backward(loss), Contains("the loss of segment 2"));
+}
+
+/// A state of one number, which nobody reads.
+struct OneNumber {
+  Variable<double> number{Tensor<double>::zeros({1})};
+
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("number", number);
+  }
+};
+
+TEST_CASE("replayed_loss: a loss that is a number one time alone is refused") {
+  OneNumber state;
+  constexpr double none = infty::math::not_a_number<double>,
+                   infinite = infty::math::infinity<double>;
+  Variable<double> x(Tensor<double>::full({1}, 1), true);
+  const auto backward = [&](double first, double second) {
+    int calls = 0;
+    x.zero_grad();
+    Tape tape;
+    const auto loss = infty::replayed_loss(state, 1, [&](Index, OneNumber&) {
+      return infty::scale(x, ++calls == 1 ? first : second);
+    });
+    tape.backward(loss);
+  };
+  const auto another = Catch::Matchers::Contains("the loss of segment 0 was");
+  CHECK_THROWS_WITH(backward(1, none), another);
+  CHECK_THROWS_WITH(backward(1, infinite), another);
+  CHECK_THROWS_WITH(backward(none, 1), another);
+  CHECK_THROWS_WITH(backward(-infinite, 1), another);
+  CHECK_FALSE(x.has_grad());
+  backward(none, none);  // the step that reads the loss says so
+  CHECK(x.has_grad());
 }
 
 TEST_CASE("replayed_loss: a refused replay leaves the random numbers where they were") {

@@ -156,8 +156,11 @@ class Replay {
     const double a = static_cast<double>(now.reshape(Shape{}).item());
     const double b = static_cast<double>(losses_.slice(i, i + 1).item());
     const double scale = (std::max)(1., (std::max)(std::abs(a), std::abs(b)));
-    require(!(std::abs(a - b) > config_.tolerance * scale), "replayed_loss", "the loss of segment ",
-            i, " was ", b, " and is ", a,
+    // Of two that are not finite whoever reads the loss is to tell.
+    const bool finite = math::is_finite(a);
+    const bool alike =
+        finite == math::is_finite(b) && (!finite || std::abs(a - b) <= config_.tolerance * scale);
+    require(alike, "replayed_loss", "the loss of segment ", i, " was ", b, " and is ", a,
             " when it is computed again: a segment must be the same function then (does it draw "
             "from a generator that is not ReplayConfig::random, or have parameters changed?)");
   }
