@@ -210,6 +210,21 @@ TEST_CASE("EncoderDecoder: targets in pieces, rows alone, and longer padding cha
   });
 }
 
+TEST_CASE("EncoderDecoder: who wants the first answers alone has the source read whole") {
+  using namespace encoder_decoder;
+  each_form([](const std::string& name, const auto& model) {
+    INFO(name);
+    const auto sources = infty::Sources<>::of({{1, 2, 3}, {5, 3, 4}, {2, 2, 1}});
+    infty::Pass<double> all, first_one{.first = 1};
+    auto state = model.make_state(3), other = state;
+    const auto y = model.forward(state, sources, tokens(inputs), all);
+    const auto part = model.forward(other, sources, tokens(inputs), first_one);
+    CHECK(narrow(part, 0, 1).value().to_vector() == narrow(y, 0, 1).value().to_vector());
+    CHECK(numbers_of(other) == numbers_of(state));
+    CHECK(first_one.first == 1);
+  });
+}
+
 TEST_CASE("EncoderDecoder: targets draw from the streams of their rows, behind every source") {
   using namespace encoder_decoder;
   const auto config = sizes();

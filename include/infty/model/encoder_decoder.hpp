@@ -178,6 +178,7 @@ class EncoderDecoder {
     pass.words = sources.tokens;
     pass.visible = detail::visible<B>(length, longest);
     const bool answer = std::exchange(pass.answer, true);
+    const Index wanted = std::exchange(pass.first, 0);  // answers of the target
     const bool traced = std::exchange(pass.traced, pass.traced || config_.read_tokens);
     const std::size_t before = pass.trace.size();
     V encoded = run_layer(encoder, next.encoder, source.forward(sources.tokens, first, pass), pass);
@@ -191,6 +192,7 @@ class EncoderDecoder {
     if (!traced) pass.trace.resize(before);
     pass.traced = traced;
     pass.answer = answer;
+    pass.first = wanted;
     pass.visible = {};
     set_source(next.decoder, encoded, length);
     state = std::move(next);
