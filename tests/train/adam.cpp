@@ -467,6 +467,20 @@ TEST_CASE("Adam: a checkpoint from before parameters were frozen is gone on from
   CHECK_THROWS_AS(infty::CheckpointLoader(folder / "adam").optimizer(all, "adam."), infty::IoError);
 }
 
+TEST_CASE("Adam: of a fixed rate and a multiple of the step's the one counts that was said last") {
+  for (const bool fixed_last : {false, true}) {
+    Pair<double> model;
+    Adam<double> adam(model, {.epsilon = 0});
+    if (fixed_last) adam.scale_rate("b", 8);
+    adam.fix_rate("b", 1);
+    if (!fixed_last) adam.scale_rate("b", 8);
+    CHECK(adam.has_own_rate(1) == fixed_last);
+    set_gradients(model, 4);  // of both
+    adam.step(.25);
+    CHECK(model.b.value().item() == (fixed_last ? 3 : 2));
+  }
+}
+
 TEST_CASE("Adam: a rate of their own for the parameters of a name") {
   Pair<double> model;
   Adam<double> adam(model, {.epsilon = 0});

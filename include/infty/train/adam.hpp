@@ -101,10 +101,10 @@ class Adam {
                       [&](Moments& moments) { moments.rate = learning_rate; });
   }
 
-  /// The same with `times` the rate of a step, clipped with the others. @throws likewise
+  /// The same with `times` the rate of a step, not fixed; clipped with the others. @throws likewise
   Index scale_rate(std::string_view part, double times) {
     require_within("Adam::scale_rate", "times", times, 0, largest_constant);
-    return each_named("Adam::scale_rate", part, [&](Moments& moments) { moments.times = times; });
+    return each_named("Adam::scale_rate", part, [&](Moments& m) { m.rate = {}, m.times = times; });
   }
 
   /// Whether parameter i of `parameters()` has a rate of its own: see `fix_rate`.
