@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every call that docs/coming_from_pytorch.md sets beside one of PyTorch's, and its training loop.
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -52,6 +53,7 @@ TEST_CASE("docs: what PyTorch's calls on tensors are here") {
   fill_normal(x, 0, 1, random);
   CHECK(x.to_vector()[0] != 0);
   fill_uniform(x, 0, 1, random);
+  CHECK(random.below(7) < 7);
   CHECK(x.shape() == Shape{2, 3});
   CHECK(x.dim(0) == 2);
   CHECK(x.dim(-1) == 3);
@@ -95,6 +97,8 @@ TEST_CASE("docs: what PyTorch's operations are here") {
   CHECK(gather(x, i).value().to_vector() == std::vector<float>{1, 6});
   CHECK(top_k(x, 2).values.value().to_vector() == std::vector<float>{3, 2, 6, 5});
   CHECK(softmax(x).shape() == x.shape());
+  CHECK(log_probabilities(x.value()).to_vector()[0] ==
+        Approx(std::log(softmax(x).value().to_vector()[0])));
   CHECK(sum(x).value().item() == 21);
   CHECK(mean(x).value().item() == Approx(3.5));
   CHECK(gelu(x).shape() == x.shape());
@@ -175,6 +179,12 @@ TEST_CASE("docs: what PyTorch's autograd, layers and optimisers are here") {
   infty::save_parameters(path, model);
   CHECK(infty::load_parameters(path, model).complete());
   CHECK(infty::load_parameters(path, model, "", {.strict = false}).complete());
+
+  infty::save_parameters(path, model.in);
+  Linear<double> wide{2, 8, Random(3)};
+  CHECK(infty::load_parameters(path, wide).complete());
+  CHECK(wide.weight.value().to_vector()[0] ==
+        static_cast<double>(model.in.weight.value().to_vector()[0]));
 }
 
 TEST_CASE("docs: a training loop beside PyTorch's") {
