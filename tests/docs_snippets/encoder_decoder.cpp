@@ -5,7 +5,10 @@
 
 #include <infty/memory/memformer.hpp>
 #include <infty/memory/memory_tokens.hpp>
+#include <infty/memory/short_term_memory.hpp>
 #include <infty/model/encoder_decoder.hpp>
+#include <infty/model/transformer_lm.hpp>
+#include <infty/nn/beam_search.hpp>
 #include <infty/nn/self_attention.hpp>
 #include <infty/train/trainer.hpp>
 
@@ -77,6 +80,28 @@ TEST_CASE("docs/memories.md: MemSizer's and Memformer's forms") {
   auto other = memsizer.make_state(1);
   memsizer.read(other, infty::Sources<>::of({{1, 2, 3}}), pass);
   CHECK(memsizer.translate(other, 0, {.end = 1, .longest = 5}).size() == 1);
+}
+
+TEST_CASE("docs/memories.md: beam search over a language model") {
+  const infty::TransformerLM<infty::ShortTermMemory<float>> model(
+      {.vocabulary = 6, .model_dim = 8, .layers = 2, .heads = 2, .feed_forward = 16},
+      {.capacity = 4}, Random(1));
+  const auto read = Tensor<Index>::from({2, 3}, {1, 2, 3, 4, 5, 1});
+
+  auto state = model.make_state(2);
+  model.observe(state, read);                                           // [2, 3]
+  const auto next = [&](auto& rows, const std::vector<Index>& words) {  // a word a row
+    const Index n = std::ssize(words);
+    const auto hidden = model.forward(rows, Tensor<Index>::from({n, 1}, words));
+    return log_probabilities(model.logits(hidden).value().reshape({n, 6}));
+  };
+  const auto found = beam_search(state, {4, 2}, next, {.beam = 3, .end = 0, .longest = 5});
+
+  REQUIRE(found.size() == 2);
+  const auto one =
+      beam_search(take_rows(state, 1, 2), {2}, next, {.beam = 3, .end = 0, .longest = 5});
+  CHECK(one[0][0].tokens == found[1][0].tokens);
+  CHECK(found[0].size() == 1);
 }
 
 }  // namespace encoder_decoder_page
