@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include <infty/core/number.hpp>
 #include <infty/thrust/tile.hpp>
 
 #include "support/catch.hpp"
@@ -103,6 +104,27 @@ struct Greedy {
   }
 };
 
+/// Writes behind the first of two pieces of shared memory, or sums what it reads there.
+struct Beyond {
+  static constexpr int threads = 32;
+  bool writes;
+  float* sum;
+
+  INFTY_HOST_DEVICE std::size_t shared_bytes() const {
+    return infty::detail::shared_bytes<float>(6) + infty::detail::shared_bytes<float>(8);
+  }
+  template <class Block>
+  INFTY_HOST_DEVICE void operator()(Block& block) const {
+    float* const piece = block.template shared<float>(6);
+    float* const next = block.template shared<float>(8);
+    block.each(6, [&](int i) { piece[i] = 1; });
+    block.each(8, [&](int i) { next[i] = 1; });
+    if (writes) block.each(1, [&](int) { piece[6] = 1; });
+    *sum = block.reduce(
+        10, 0.f, [](float a, float b) { return a + b; }, [&](int i) { return piece[i]; });
+  }
+};
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("launch: a transpose by tiles and sums of rows", "", infty::Cpp, infty::Omp,
@@ -152,6 +174,15 @@ TEST_CASE("launch: no blocks are no work, and shared memory is counted") {
   infty::detail::launch<infty::Cpp>(0, Greedy{});
   CHECK_THROWS_WITH(infty::detail::launch<infty::Cpp>(1, Greedy{}),
                     "[launch] a block used 32 bytes of shared memory and asked for 16");
+}
+
+TEMPLATE_TEST_CASE("launch: what a block reads or writes behind a piece of shared memory shows", "",
+                   Reversed, Shuffled) {
+  float sum = 0;
+  infty::detail::launch<TestType>(1, Beyond{false, &sum});
+  CHECK(infty::math::is_nan(sum));
+  CHECK_THROWS_WITH(infty::detail::launch<TestType>(1, Beyond{true, &sum}),
+                    "[launch] a block wrote behind a piece of its shared memory");
 }
 
 TEST_CASE("launch: the orders of items visit each of them once") {

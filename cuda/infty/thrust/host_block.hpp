@@ -31,6 +31,10 @@ class HostBlock {
   INFTY_HOST_DEVICE HostBlock(Index index, unsigned char* memory)
       : index_(index), memory_(memory) {}
 
+  /// Bytes behind a piece of shared memory that nobody may touch, in the orders for tests, and of
+  /// how many pieces.
+  static constexpr std::size_t guard = order == ItemOrder::forward ? 0 : 64, guarded = 16;
+
   /// Which block of the launch this is.
   INFTY_HOST_DEVICE Index index() const { return index_; }
 
@@ -38,12 +42,21 @@ class HostBlock {
   template <class T>
   INFTY_HOST_DEVICE T* shared(Index n) {
     static_assert(std::is_trivially_copyable_v<T> && shared_alignment % alignof(T) == 0);
-    T* const piece = reinterpret_cast<T*>(memory_ + used_);
+    unsigned char* const piece = memory_ + used_ + guard * static_cast<std::size_t>(pieces_);
     used_ += shared_bytes<T>(n);
-    return piece;
+    if (guard > 0 && pieces_ < static_cast<int>(guarded))
+      end_[pieces_++] = piece + static_cast<std::size_t>(n) * sizeof(T);
+    return reinterpret_cast<T*>(piece);
   }
   /// Bytes of shared memory given out.
   INFTY_HOST_DEVICE std::size_t used() const { return used_; }
+  /// Whether what lies behind the pieces is as it was, all ones.
+  INFTY_HOST_DEVICE bool intact() const {
+    for (int i = 0; i < pieces_; ++i)
+      for (std::size_t at = 0; at < guard; ++at)
+        if (end_[i][at] != 0xff) return false;
+    return true;
+  }
 
   /// f(i) for i in [0, n) over the threads, then a barrier.
   template <class Int, class F>
@@ -135,6 +148,8 @@ class HostBlock {
   Index index_;
   unsigned char* memory_;
   std::size_t used_ = 0;
+  int pieces_ = 0;
+  const unsigned char* end_[guard > 0 ? guarded : 1];
   HostCopies<order> copies_;
 };
 

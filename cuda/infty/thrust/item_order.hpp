@@ -6,7 +6,8 @@
 namespace infty::detail {
 
 /// In which order the host runs the items of an `each`. A kernel without a race gives the same bits
-/// in all of them; in the latter two, which are for tests, shared memory starts as NaN.
+/// in all of them; in the latter two, which are for tests, shared memory starts as NaN, and so does
+/// what lies behind each piece of it, which nobody may write.
 enum class ItemOrder { forward, reverse, shuffled };
 
 /// The order of a system: a test specialises it for a tag of its own.

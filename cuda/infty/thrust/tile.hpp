@@ -105,16 +105,18 @@ void launch_on_device(Index blocks, const Kernel& kernel) {
 /// Blocks [begin, end) of a kernel, one after the other, with one piece of shared memory.
 template <ItemOrder order, class Kernel>
 void run_on_host(Index begin, Index end, Index blocks, const Kernel& kernel) {
-  const std::size_t bytes = kernel.shared_bytes();
-  unsigned char* const memory = static_cast<unsigned char*>(HostPool::instance().allocate(bytes));
+  using Block = HostBlock<Kernel::threads, order>;
+  const std::size_t bytes = kernel.shared_bytes(), room = bytes + Block::guard * Block::guarded;
+  unsigned char* const memory = static_cast<unsigned char*>(HostPool::instance().allocate(room));
   for (Index i = begin; i < end; ++i) {
-    if (order != ItemOrder::forward) std::memset(memory, 0xff, bytes);
-    HostBlock<Kernel::threads, order> block(ordered<order>(i, blocks), memory);
+    if (order != ItemOrder::forward) std::memset(memory, 0xff, room);
+    Block block(ordered<order>(i, blocks), memory);
     kernel(block);
     require(block.used() <= bytes, "launch", "a block used ", block.used(),
             " bytes of shared memory and asked for ", bytes);
+    require(block.intact(), "launch", "a block wrote behind a piece of its shared memory");
   }
-  HostPool::instance().release(memory, bytes);
+  HostPool::instance().release(memory, room);
 }
 
 template <class System>
