@@ -7,6 +7,7 @@
 
 #include <infty/core/backend.hpp>
 #include <infty/core/fold.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/backend.hpp>
 
@@ -390,3 +391,35 @@ TEMPLATE_LIST_TEST_CASE("Backend: inclusive_scan and sort", "", infty::tests::Ty
     CHECK(y.to_vector() == host);
   }
 }
+
+#if defined(INFTY_THRUST_FENCE)
+TEMPLATE_LIST_TEST_CASE("Backend: the fence shows what a GPU could not reach, or what nobody wrote",
+                        "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  auto x = Tensor<T, B>::zeros({4});
+  std::vector<T> host(4, T(3));
+  T *const to = x.data(), *const from = host.data();
+  const bool twice = true;  // behind which there are bytes without a meaning
+  B::for_each(4, [=] INFTY_HOST_DEVICE(Index i) { to[i] = T(twice ? 2 : 1); });
+  CHECK(x.to_vector() == std::vector<T>(4, T(2)));
+  CHECK_THROWS_AS(B::for_each(4, [=] INFTY_HOST_DEVICE(Index i) { to[i] = from[i]; }),
+                  infty::Error);
+  CHECK_THROWS_AS(
+      B::reduce(4, T(0), infty::detail::Plus{}, [=] INFTY_HOST_DEVICE(Index i) { return from[i]; }),
+      infty::Error);
+  CHECK_THROWS_AS(B::fill(from, 4, T(1)), infty::Error);
+  CHECK_THROWS_AS(B::copy(to, from, 4), infty::Error);
+  CHECK_THROWS_AS(B::from_host(from, to, 4), infty::Error);
+  CHECK(x.to_vector() == std::vector<T>(4, T(2)));
+  CHECK(host == std::vector<T>(4, T(3)));
+
+  for (int i = 0; i < 2; ++i) {  // of new memory, and of what was given back
+    Tensor<T, B> fresh(Shape{1000});
+    const auto numbers = fresh.to_vector();
+    CHECK(std::all_of(numbers.begin(), numbers.end(),
+                      [](const T& number) { return infty::math::is_nan_at(&number); }));
+    fresh.fill(T(1));
+  }
+}
+#endif

@@ -96,12 +96,15 @@ struct ThrustBackend {
   /// n times `value`.
   template <class T>
   static void fill(T* to, Index n, T value) {
-    if (n > 0) Device::run("fill", [&] { thrust::fill_n(Device::policy(), to, n, value); });
+    if (n <= 0) return;
+    Device::reach("fill", to);
+    Device::run("fill", [&] { thrust::fill_n(Device::policy(), to, n, value); });
   }
 
   /// f(i) for i in [0, n), in any order.
   template <class F>
   static void for_each(Index n, F f) {
+    Device::carry("for_each", f);
     if (n > 0)
       Device::run("for_each", [&] {
         thrust::for_each_n(Device::policy(), thrust::counting_iterator<Index>(0), n, f);
@@ -174,12 +177,17 @@ struct ThrustBackend {
   /// other bits the next time.
   template <class T>
   static void inclusive_scan(T* to, const T* from, Index n) {
+    if (n <= 0) return;
+    Device::reach("inclusive_scan", to);
+    Device::reach("inclusive_scan", from);
     Device::run("inclusive_scan",
                 [&] { thrust::inclusive_scan(Device::ordered_policy(), from, from + n, to); });
   }
   /// Rising.
   template <class T>
   static void sort(T* data, Index n) {
+    if (n <= 0) return;
+    Device::reach("sort", data);
     Device::run("sort", [&] { thrust::sort(Device::policy(), data, data + n); });
   }
 };

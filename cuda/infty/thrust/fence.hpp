@@ -4,6 +4,7 @@
 #if defined(INFTY_THRUST_FENCE)
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -16,7 +17,8 @@ namespace infty::detail {
 
 /// Host memory that faults when it is touched outside of a primitive, as a GPU's memory would. With
 /// `INFTY_THRUST_FENCE` defined it is the memory of Thrust's host systems: a component that works
-/// on it never reads or writes a tensor's elements behind its backend's back.
+/// on it never reads or writes a tensor's elements behind its backend's back. It starts as NaN:
+/// what is read before it is written shows.
 class Fence {
  public:
   /// While one lives, on any thread, the memory can be touched.
@@ -51,22 +53,34 @@ class Fence {
     const std::lock_guard lock(mutex_);
     ++blocks_;
     auto& free = free_[bin];
+    std::byte* block = begin_ + used_;
     if (!free.empty()) {
-      void* const block = free.back();
+      block = free.back();
       free.pop_back();
-      return block;
+    } else {
+      if (rounded > reserved - used_) throw std::bad_alloc();
+      used_ += rounded;
+      if (opened_ > 0) protect(PROT_READ | PROT_WRITE);
     }
-    if (rounded > reserved - used_) throw std::bad_alloc();
-    void* const block = begin_ + used_;
-    used_ += rounded;
-    if (opened_ > 0) protect(PROT_READ | PROT_WRITE);
+    // Those of its pages alone: there may be much of the others.
+    const std::size_t first = static_cast<std::size_t>(block - begin_) / page * page;
+    const std::size_t pages = static_cast<std::size_t>(block - begin_) + rounded - first;
+    if (opened_ == 0) mprotect(begin_ + first, pages, PROT_READ | PROT_WRITE);
+    std::memset(block, 0xff, rounded);
+    if (opened_ == 0) mprotect(begin_ + first, pages, PROT_NONE);
     return block;
   }
 
   /// Gives a block of `allocate(bytes)` back.
   void release(void* data, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    free_[pool_bin(bytes)].push_back(data);
+    free_[pool_bin(bytes)].push_back(static_cast<std::byte*>(data));
+  }
+
+  /// Whether an address lies in fenced memory.
+  bool holds(const void* address) const {
+    const auto* const at = static_cast<const std::byte*>(address);
+    return at >= begin_ && at < begin_ + reserved;
   }
 
   /// How many blocks have been handed out.
@@ -92,7 +106,7 @@ class Fence {
   std::byte* const begin_;
   std::size_t used_ = 0, blocks_ = 0;
   int opened_ = 0;
-  std::array<std::vector<void*>, pool_bins> free_;
+  std::array<std::vector<std::byte*>, pool_bins> free_;
 };
 
 }  // namespace infty::detail

@@ -20,6 +20,7 @@
 #include <infty/eigen/cholesky.hpp>
 #include <infty/eigen/linear_algebra.hpp>
 #include <infty/thrust/backend.hpp>
+#include <infty/thrust/carried.hpp>
 #include <infty/thrust/fence.hpp>
 
 namespace infty {
@@ -42,6 +43,12 @@ struct ThrustHost {
   static Fence::Open open() { return Fence::instance().open(); }
   static void* allocate(std::size_t bytes) { return Fence::instance().allocate(bytes); }
   static void release(void* data, std::size_t bytes) { Fence::instance().release(data, bytes); }
+  /// Sees to it that a GPU could use what `call` hands to it, and an address that it works on.
+  template <class F>
+  static void carry(const char* call, const F& f) {
+    require_carried(call, f);
+  }
+  static void reach(const char* call, const void* data) { require_fenced(call, data); }
 #else
   struct Open {
     ~Open() {}  // so that nobody warns of a guard that is not used
@@ -49,6 +56,9 @@ struct ThrustHost {
   static Open open() { return {}; }
   static void* allocate(std::size_t bytes) { return HostPool::instance().allocate(bytes); }
   static void release(void* data, std::size_t bytes) { HostPool::instance().release(data, bytes); }
+  template <class F>
+  static void carry(const char*, const F&) {}
+  static void reach(const char*, const void*) {}
 #endif
 
   /// Calls f, an algorithm of Thrust's by the name of `call`, with the memory open.
@@ -60,16 +70,23 @@ struct ThrustHost {
   }
 
   static void copy(void* to, const void* from, std::size_t bytes) {
-    const auto guard = open();
-    std::memmove(to, from, bytes);
+    reach("copy", from);
+    from_host(to, from, bytes);
   }
-  static void from_host(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }
-  static void to_host(void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }
+  static void from_host(void* to, const void* from, std::size_t bytes) {
+    reach("from_host", to);
+    move(to, from, bytes);
+  }
+  static void to_host(void* to, const void* from, std::size_t bytes) {
+    reach("to_host", from);
+    move(to, from, bytes);
+  }
 
   template <class T, class Fold, class F>
   static T reduce(Index n, T init, Fold fold, F f) {
     // The pieces of EigenBackend, each folded in order.
     constexpr Index least = 32768, most_pieces = 256;
+    carry("reduce", f);
     const auto guard = open();
     const Index grain = (std::max)(least, (n + most_pieces - 1) / most_pieces);
     T partial[most_pieces];
@@ -87,12 +104,14 @@ struct ThrustHost {
   }
   template <class T, class Fold, class F>
   static void reduce_into(Index n, T init, Fold fold, F f, T* to) {
+    reach("reduce_into", to);
     const auto guard = open();
     *to = reduce(n, init, fold, f);
   }
 
   template <class T>
   static void matmul(const Matmul& shape, T alpha, const T* a, const T* b, T beta, T* c) {
+    reach("matmul", c);
     const auto guard = open();
     detail::matmul(shape, alpha, a, b, beta, c);
   }
@@ -100,6 +119,12 @@ struct ThrustHost {
   static bool cholesky_solve(Index n, Index m, T* a, T* b) {
     const auto guard = open();
     return detail::cholesky_solve(n, m, a, b);
+  }
+
+ private:
+  static void move(void* to, const void* from, std::size_t bytes) {
+    const auto guard = open();
+    std::memmove(to, from, bytes);
   }
 };
 

@@ -146,6 +146,7 @@ void launch(Index blocks, const Kernel& kernel) {
       }
     };
     if constexpr (requires { ThrustSystem<System>::open(); }) {
+      ThrustSystem<System>::carry("launch", kernel);
       const auto open = ThrustSystem<System>::open();
       run_all();
     } else {
