@@ -75,14 +75,14 @@ inline std::string curves_figure(const Settings& s, const std::vector<Task>& tas
   std::string tics;
   for (const Index bytes : budgets(s, tasks))
     tics += (tics.empty() ? "'" : ", '") +
-            (bytes % 1024 == 0 ? number(bytes / 1024) + " KiB" : number(bytes)) + "' " +
+            (bytes % 1024 == 0 ? number(bytes / 1024) : number(bytes) + " B") + "' " +
             number(bytes);
   std::string out =
       "set terminal pngcairo size " + number(std::max<std::size_t>(640, 420 * columns.size())) +
       ',' + number(540 * rows.size()) +
       " font 'sans,10'\nset output 'curves.png'\nset datafile separator ','\n"
       "set datafile missing NaN\nset border 3\nset tics nomirror out\nset grid y lc '#dddddd'\n"
-      "set logscale x\nset yrange [0:1.02]\nset xlabel 'bytes of a row'\n"
+      "set logscale x\nset yrange [0:1.02]\nset xlabel 'KiB of a row'\n"
       "set ylabel 'accuracy'\nset key bmargin center horizontal samplen 2\nset bmargin " +
       number(names + 9) +
       "\n"
