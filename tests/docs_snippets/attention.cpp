@@ -51,7 +51,7 @@ struct SegmentAttention {
   /// What `forward` does to norm(x), and what a memory beside it needs.
   infty::Attended<T, B> attend(infty::NoState&, const V& x, const infty::InputNorm<T, B>& norm,
                                infty::Pass<T, B>& pass) const {
-    infty::detail::require_causal_tokens("SegmentAttention", pass);
+    infty::require_causal_tokens("SegmentAttention", pass);
     infty::Attended<T, B> attended;
     if (pass.answer) {
       const V normed = norm(x);

@@ -88,7 +88,7 @@ class CompressiveMemory {
   Attended<T, Backend> attend(State& state, const V& x, const Norm& norm,
                               Pass<T, Backend>& pass) const {
     check(state, x, pass);
-    detail::require_causal_tokens("CompressiveMemory", pass);
+    require_causal_tokens("CompressiveMemory", pass);
     const Words words{narrow(x, pass.before, x.dim(1) - pass.behind), pass.before};
     Attended<T, Backend> attended;
     const bool look_at_it = pass.answer || most_used();

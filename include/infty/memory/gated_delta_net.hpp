@@ -197,7 +197,7 @@ class GatedDeltaNet {
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     const Index batch = x.shape().rank() > 0 ? x.dim(0) : 0;
     detail::require_segment("GatedDeltaNet", x, batch, sizes_, pass);
-    detail::require_causal_tokens("GatedDeltaNet", pass);
+    require_causal_tokens("GatedDeltaNet", pass);
     const bool convolved = config_.convolution > 0;
     require<ShapeError>(
         state.memory.shape() == memory_shape(batch) && state.query.has_value() == convolved &&

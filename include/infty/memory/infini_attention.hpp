@@ -119,7 +119,7 @@ class InfiniAttention {
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     check(state);
     detail::require_segment("InfiniAttention", x, state.memory.dim(0), sizes_, pass);
-    detail::require_causal_tokens("InfiniAttention", pass);
+    require_causal_tokens("InfiniAttention", pass);
     const Index length = x.dim(1), before = pass.before;
     const Index words = length - before - pass.behind;
     const V queries = pass.answer ? maps.query.forward(x) : V(), keys = maps.key.forward(x),

@@ -137,7 +137,7 @@ class LinearAttention {
   V forward(State& state, const V& x, Pass<T, Backend>& pass) const {
     const Index batch = x.shape().rank() > 0 ? x.dim(0) : 0;
     detail::require_segment("LinearAttention", x, batch, sizes_, pass);
-    detail::require_causal_tokens("LinearAttention", pass);
+    require_causal_tokens("LinearAttention", pass);
     require<ShapeError>(state.memory.shape() == memory_shape(batch) &&
                             state.norm.has_value() == config_.normalized &&
                             (!state.norm || state.norm->shape() == norm_shape(batch)),

@@ -171,7 +171,7 @@ class MemorizingAttention {
                         state.memory.key_heads(), " heads of ", state.memory.head_dim(),
                         ": they must be ", batch, ", ", key_heads_, " and ", sizes_.head_dim);
     detail::require_segment(op, x, batch, sizes_, pass);
-    detail::require_causal_tokens(op, pass);
+    require_causal_tokens(op, pass);
   }
 
   /// Keys or queries [B, L, n D] as they are attended.

@@ -168,7 +168,7 @@ class MemSizer {
                         " rows: it must be ", Shape{batch, config_.slots, width()});
     require<ShapeError>(words >= 0, "MemSizer", "x is ", x.shape(), ", of which ", pass.before,
                         " and ", pass.behind, " are memory tokens");
-    detail::require_causal_tokens("MemSizer", pass);
+    require_causal_tokens("MemSizer", pass);
     if (length == 0) return x;
     const V keys = left_norm.forward(left.forward(x)),
             values = right_norm.forward(right.forward(x));

@@ -72,7 +72,7 @@ class Titans {
                         config().model_dim, "]");
     detail::require_room_for_tokens("Titans", length, pass);
     const Index begin = pass.before, end = length - pass.behind;
-    detail::require_causal_tokens("Titans", pass);
+    require_causal_tokens("Titans", pass);
     const V words = narrow(x, begin, end);
     const RowCounts counts(state.since.size(), end - begin);
     if (pass.traced) pass.show("titans_step", memory.steps(words), "row word head");

@@ -141,8 +141,11 @@ void require_room_for_tokens(const char* op, Index vectors, const Pass<T, B>& pa
                       " are said to be memory tokens");
 }
 
-/// Throws infty::ValueError that names `op` if memory tokens ride along under other rules than
-/// those that a mixer keeps to which knows of none: each sees all up to itself, and is not held.
+}  // namespace detail
+
+/// Refuses memory tokens that ride along under other rules than a mixer keeps to which knows of
+/// none: each sees all up to itself, and is not held.
+/// @throws infty::ValueError that names `op`
 template <class T, class B>
 void require_causal_tokens(const char* op, const Pass<T, B>& pass) {
   require(pass.before + pass.behind == 0 || pass.tokens == TokenRules{}, op, pass.before, " and ",
@@ -150,8 +153,6 @@ void require_causal_tokens(const char* op, const Pass<T, B>& pass) {
           " memory tokens have rules of their own (both_ways, read_past, held): it has none but "
           "that each sees all up to itself and is not held");
 }
-
-}  // namespace detail
 
 /// What was shown first under a name. @throws infty::ValueError if nothing was
 template <class T, class B>
