@@ -66,6 +66,7 @@ TEST_CASE("EngramConfig: what cannot be is refused by name") {
       .lookup = {0, 1, 1}, .pad = 0, .heads = 2, .width = 4, .table_sizes = {4, 8}};
   good.validate();
   CHECK_THROWS_WITH(EngramConfig{}.validate(), Contains("lookup is empty"));
+  CHECK(EngramConfig{}.compressed() == 0);
   const auto refused = [&](auto change, const char* words) {
     EngramConfig config = good;
     change(config);

@@ -45,8 +45,10 @@ struct EngramConfig {
   /// paper, and nothing but the gated values is added.
   bool draw_taps = false;
 
-  /// How many different compressed ids there are: the largest and 1.
-  Index compressed() const { return *std::max_element(lookup.begin(), lookup.end()) + 1; }
+  /// How many different compressed ids there are: the largest and 1; 0 without any.
+  Index compressed() const {
+    return lookup.empty() ? 0 : *std::max_element(lookup.begin(), lookup.end()) + 1;
+  }
   /// Tables in all.
   Index tables() const { return (max_ngram - 1) * heads; }
   /// Places between the taps of the convolution.

@@ -47,7 +47,7 @@ void convert(const From& from, To& to) {
 
 /// A copy of a memory's state, or of a whole model's, on another backend (or on the same one):
 /// S<T, Backend> becomes S<T, Other>. No gradient flows from it to the last write.
-template <class Other, Layer State>
+template <Backend Other, Layer State>
   requires(!requires(const State& state) { state.config(); })
 typename detail::Rebind<State, Other>::type to(const State& state) {
   typename detail::Rebind<State, Other>::type out;

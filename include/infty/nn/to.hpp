@@ -89,7 +89,7 @@ void copy_parameters(const From& from, To& to) {
 /// A copy of a layer on another backend (or on the same one): made from its `config()`, or its
 /// `configs()` where it has several, with the values of its parameters, which need a gradient where
 /// the layer's do.
-template <class Other, Layer L>
+template <Backend Other, Layer L>
   requires(
       requires(const L& layer) { L(layer.config()); } ||
       requires(const L& layer) { layer.configs(); })
