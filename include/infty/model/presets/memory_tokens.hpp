@@ -43,7 +43,7 @@ inline ExperimentWith<TokensAround<RecurrentTokensConfig>> recurrent_memory_wiki
 
 /// The Memory Transformer's translation: sizes, and what its encoder has beside.
 struct MemoryTranslation {
-  EncoderDecoderConfig model;
+  EncoderDecoderConfig model;   ///< sizes of both sides
   MemoryTokensConfig tokens;    ///< around the encoder's layers
   MemoryEncoderConfig encoder;  ///< of a MemCtrl or a MemBottleneck, which have no plain layers
 };
