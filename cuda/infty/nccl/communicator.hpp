@@ -133,14 +133,11 @@ class NcclCommunicator {
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
-      try {
-        const gpu::detail::DeviceGuard there(device);
+      gpu::detail::end_on(device, [this] {
         if (comm) ncclCommDestroy(comm);
         if (memory) cudaFree(memory);
         cudaStreamDestroy(stream);
-      } catch (...) {
-        // CUDA is gone, and they with it.
-      }
+      });
     }
 
     /// Begins a call: for as long as the guard lives the calling thread has the rank's GPU.

@@ -95,6 +95,16 @@ class DeviceGuard {
   int before_;
 };
 
+/// Ends on a GPU what was made there, by f. Where CUDA is gone that is gone with it.
+template <class F>
+void end_on(int number, F&& f) noexcept {
+  try {
+    const DeviceGuard there(number);
+    f();
+  } catch (...) {
+  }
+}
+
 /// A stream and its number. CUDA gives a number once; the handle of a stream that is destroyed may
 /// be that of the next.
 struct NumberedStream {
@@ -154,14 +164,11 @@ class Libraries {
     check(made, "cusolverDnCreate");
   }
   ~Libraries() {
-    try {
-      // A thread may end on another GPU, and cuBLAS wants to end on the one that it began on.
-      const DeviceGuard there(device_);
+    // A thread may end on another GPU, and cuBLAS wants to end on the one that it began on.
+    end_on(device_, [this] {
       cusolverDnDestroy(solver_);
       cublasDestroy(blas_);
-    } catch (...) {
-      // CUDA is gone, and they with it.
-    }
+    });
   }
   Libraries(const Libraries&) = delete;
   Libraries& operator=(const Libraries&) = delete;
