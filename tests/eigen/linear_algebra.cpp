@@ -67,6 +67,35 @@ TEMPLATE_TEST_CASE("matmul: a batch gives the same bits with any number of threa
   CHECK(product<TestType>(p, 33 * m * k, 3 * k * n, 33 * m * n, 4) == one);
 }
 
+TEMPLATE_TEST_CASE("matmul: a product has the same bits alone and beside others", "", float,
+                   double) {
+  // Sums over many terms are cut, which must not depend on how many products there are.
+  for (const bool ta : {false, true})
+    for (const auto& [m, n, k] :
+         {std::array<Index, 3>{72, 300, 1024}, {64, 64, 4000}, {152, 300, 2048}, {3, 20, 1500}})
+      for (const Index products : {2, 7, 40}) {
+        Matmul p{.m = m,
+                 .n = n,
+                 .k = k,
+                 .a = {.leading = ta ? m : k, .outer = m * k, .transposed = ta},
+                 .b = {.leading = n, .outer = 0},
+                 .c = {.leading = n, .outer = m * n},
+                 .outer = products};
+        Random random(infty::tests::seed);
+        const auto a = uniform_tensor<TestType>(Shape{products * m * k}, random);
+        const auto b = uniform_tensor<TestType>(Shape{k * n}, random);
+        const TestType none{};
+        Tensor<TestType> together(Shape{products, m * n}), alone(Shape{products, m * n});
+        infty::detail::matmul(p, TestType(1), a.data(), b.data(), none, together.data());
+        p.outer = 1;
+        for (Index i = 0; i < products; ++i)
+          infty::detail::matmul(p, TestType(1), a.data() + i * m * k, b.data(), none,
+                                alone.data() + i * m * n);
+        CAPTURE(ta, m, n, k, products);
+        CHECK(together.to_vector() == alone.to_vector());
+      }
+}
+
 #if defined(_OPENMP)
 TEST_CASE("OneThread: OpenMP's own setting comes back") {
   const int before = omp_get_max_threads();

@@ -35,8 +35,9 @@ struct MatmulTiles {
   Index rows, cols, inner;
 };
 
-/// Cuts `products` of one size by the sizes alone. What a task multiplies stays so large that
-/// packing its operands, which costs as much as some ten multiplications of an element, is little.
+/// Cuts `products` of one size by the sizes alone, and k as if there were one of them: no sum
+/// depends on what else is multiplied. What a task multiplies stays so large that packing its
+/// operands, which costs as much as some ten multiplications of an element, is little.
 /// @param sums_rows  whether k counts tokens, as in a gradient of weights: only then is it cut
 /// @param streams    whether B's columns are stored as rows, which a few rows of A read from end to
 ///                   end without packing: then what counts is how much there is to read
@@ -46,13 +47,15 @@ inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool 
                   least_read = Index{1} << 16, least_columns = 32;
   MatmulTiles tile{m, n, k};
   const auto half = [](Index x) { return (x / 2 + 31) / 32 * 32; };
-  Index count = products;
+  if (sums_rows && products > 1) tile.inner = matmul_tiles(m, n, k, 1, sums_rows, streams).inner;
+  const bool cuts_sums = sums_rows && products == 1;
+  Index count = products * (tile.inner > 0 ? (k + tile.inner - 1) / tile.inner : 1);
   if (streams && m <= most_few_rows && !sums_rows)
     for (; count < tasks && tile.cols * k >= 2 * least_read && tile.cols >= 2 * least_columns;
          count *= 2)
       tile.cols = half(tile.cols);
   while (count < tasks && tile.rows * tile.cols * tile.inner >= 2 * least_work) {
-    if (sums_rows && tile.inner >= 4 * (std::max)(tile.rows, tile.cols) &&
+    if (cuts_sums && tile.inner >= 4 * (std::max)(tile.rows, tile.cols) &&
         tile.inner >= 2 * least_inner)
       tile.inner = half(tile.inner);
     else if (tile.rows >= tile.cols && tile.rows >= 2 * least_side)
