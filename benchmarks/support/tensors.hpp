@@ -26,9 +26,10 @@ Tensor<T, B> normal(Shape shape) {
 struct Composed : private EigenBackend {
   using EigenBackend::allocate, EigenBackend::release, EigenBackend::copy, EigenBackend::from_host,
       EigenBackend::to_host, EigenBackend::fill, EigenBackend::for_each, EigenBackend::for_each_row,
-      EigenBackend::for_each_task, EigenBackend::reduce, EigenBackend::reduce_into,
-      EigenBackend::matmul, EigenBackend::cholesky_solve, EigenBackend::gather_rows,
-      EigenBackend::scatter_add_rows, EigenBackend::inclusive_scan, EigenBackend::sort;
+      EigenBackend::for_each_task, EigenBackend::task_rows, EigenBackend::reduce,
+      EigenBackend::reduce_into, EigenBackend::matmul, EigenBackend::cholesky_solve,
+      EigenBackend::gather_rows, EigenBackend::scatter_add_rows, EigenBackend::inclusive_scan,
+      EigenBackend::sort;
 };
 static_assert(Backend<Composed>);
 

@@ -85,6 +85,30 @@ TEST_CASE("EigenBackend: random fills give the same bits with any number of thre
   });
 }
 
+TEST_CASE(
+    "EigenBackend: task_rows has as many tasks as threads, or a multiple, and enough tokens") {
+  const auto tasks = [](int threads, Index batch, Index length) {
+    return with_threads(threads, [&] {
+      const Index rows = EigenBackend::task_rows(batch, length);
+      CHECK(rows >= 1);
+      CHECK(rows <= batch);
+      return (batch + rows - 1) / rows;
+    });
+  };
+  CHECK(tasks(1, 16, 16) == 1);  // 256 tokens at a time
+  CHECK(tasks(2, 16, 16) == 2);  // one for each thread
+  CHECK(tasks(2, 12, 64) == 2);  // 384 tokens at a time
+  CHECK(tasks(2, 64, 64) == 8);  // no more than 512 of them
+  CHECK(tasks(3, 12, 64) == 3);
+  CHECK(tasks(64, 16, 16) == 16);  // more threads than rows
+  CHECK(tasks(1, 8, 1024) == 8);   // a row of a long segment by itself
+  CHECK(tasks(2, 8, 100000) == 8);
+  for (Index batch = 1; batch < 40; ++batch)
+    for (const int threads : {1, 2, 5, 16})
+      for (const Index length : {1, 7, 64, 511, 512, 513})
+        CHECK(tasks(threads, batch, length) >= 1);
+}
+
 TEST_CASE("EigenBackend: memory comes from the pool and goes back to it") {
   const auto in_use = [] { return infty::HostPool::instance().statistics().bytes_in_use; };
   const std::size_t before = in_use();

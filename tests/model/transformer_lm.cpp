@@ -334,6 +334,7 @@ TEST_CASE("TransformerLM: the same bits with one thread and with two") {
     Random random(infty::tests::seed), draws(5);
     auto state = model.make_state(3);
     std::vector<double> all;
+    model.observe(state, draw(3, 60, random), 20);  // by parts that the threads decide
     for (int step = 0; step < 3; ++step) {
       infty::Tape tape;
       infty::Pass<float> pass{.random = &draws};

@@ -103,6 +103,17 @@ struct EigenBackend {
     });
   }
 
+  /// How many rows of a batch a task of `for_each_task` should take in, of which it reads `length`
+  /// tokens at a time: so many that its products are worth laying their factors out for, no more
+  /// than memory allows, and as many tasks as there are threads, or twice as many and so on. With a
+  /// library's products, whose sums may depend on the rows beside, the threads do not count.
+  static Index task_rows(Index batch, Index length) {
+    constexpr Index tokens = 512, tasks = 8;
+    const auto parts = [](Index n, Index of) { return (n + of - 1) / of; };
+    const Index threads = detail::own_products() ? num_threads() : tasks;
+    const Index fewest = parts(batch, std::max<Index>(1, tokens / std::max<Index>(1, length)));
+    return parts(batch, std::max<Index>(1, parts(fewest, threads) * threads));
+  }
   /// Calls task(i) for all i in [0, n), which may throw: coarse pieces of work that share nothing,
   /// such as the rows of a batch. Not asked of a backend; one that has it is given such pieces.
   template <class Task>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string_view>
 #include <type_traits>
 
 #include <infty/core/config.hpp>
@@ -50,6 +51,12 @@ constexpr const char* gemm_library() {
   return "Eigen";
 #endif
   return "infty";
+}
+
+/// Whether no result depends on the rows beside: all products are our own.
+constexpr bool own_products() {
+  return std::string_view(gemm_library<float>()) == "infty" &&
+         std::string_view(gemm_library<double>()) == "infty";
 }
 
 /// c (m, n) = alpha a b + beta c by Eigen; beta 0 overwrites, whatever c held.

@@ -134,12 +134,15 @@ class LanguageModel {
     check(state, tokens);
     require(segment >= 0, "LanguageModel::observe", "segment is ", segment, ": it must be >= 0");
     const Index batch = tokens.dim(0);
-    if constexpr (requires { BackendType::for_each_task(batch, [](Index) {}); }) {
-      // Rows share nothing. Parts of a few rows, as many as the batch says and not the threads, go
-      // through all segments without waiting for each other.
-      constexpr Index most_parts = 8;
-      const Index rows = (batch + most_parts - 1) / most_parts;
-      if (batch > 1 && batch_of(state) == batch) {
+    if constexpr (requires {
+                    BackendType::for_each_task(BackendType::task_rows(batch, batch), [](Index) {});
+                  }) {
+      // Rows share nothing. Parts of a few rows go through all segments without waiting for each
+      // other.
+      const Index length = tokens.dim(1),
+                  at_once = segment > 0 ? (std::min)(segment, length) : length,
+                  rows = BackendType::task_rows(batch, at_once);
+      if (rows < batch && batch_of(state) == batch) {
         PoolVector<State> parts(static_cast<std::size_t>((batch + rows - 1) / rows));
         BackendType::for_each_task(std::ssize(parts), [&](Index i) {
           const Index begin = i * rows, end = (std::min)(batch, begin + rows);
