@@ -439,6 +439,7 @@
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/rounded_gemm.hpp>
 #include <infty/eigen/rounded_tile.hpp>
+#include <infty/eigen/stairs.hpp>
 #include <infty/eigen/tile_factors.hpp>
 #include <infty/eigen/transpose.hpp>
 #include <infty/eigen/version.hpp>

@@ -120,8 +120,8 @@ struct FusedAttention : private AttentionTiling {
           const QueryTile<Factors> tile(how, s, in, row, head, first, scratch.data());
           backward_tile(s, in, tile, known, d, of_keys + along);
         }
-        if (to.k) add_across(s.keys, D, d.k, stride, to.k + row * part + column, e);
-        if (to.v) add_across(s.keys, D, d.v, stride, to.v + row * part + column, e);
+        if (to.k) add_turned(s.keys, D, d.k, stride, to.k + row * part + column, e);
+        if (to.v) add_turned(s.keys, D, d.v, stride, to.v + row * part + column, e);
         if (to.r)
           transpose(D, distances, d.r, r_stride, dr.data() + row * distances * e + column, e);
       }
@@ -179,12 +179,11 @@ struct FusedAttention : private AttentionTiling {
       with.products(tile, k, r);
       for (Index i = 0; i < tile.count; ++i) {
         T* const x = tile.scores + i * key_tile;
-        const Index whole = tile.finish_scores(i, with.visible(s, tile, i));
+        const auto [whole, largest] = tile.finish_scores(i, with.visible(i));
         if (whole > 0) {
           const T before = tile.top[i];
-          const T top = (std::max)(before, Simd<T>::largest(x, whole));
-          for (Index j = 0; j < whole; ++j) x[j] = math::exp_decay(x[j] - top);
-          const T sum = row_sum<T>(whole, [=](Index j) { return x[j]; });
+          const T top = (std::max)(before, largest);
+          const T sum = tile.exponentials(i, whole, top);
           tile.top[i] = top;
           if (before == -math::infinity<T>) {
             tile.sum[i] = sum;  // of the first keys; nothing is to be scaled
@@ -199,7 +198,8 @@ struct FusedAttention : private AttentionTiling {
       }
       how.multiply(tile.count, tile.head_dim, with.count,
                    how.left(tile.count, with.count, {tile.scores, key_tile, 1}, room),
-                   {v.data + how.rows(key - odd) * v.stride, v.stride}, true, tile.out, tile.width);
+                   {v.data + how.rows(key - odd) * v.stride, v.stride}, true, tile.out, tile.width,
+                   StairsOnTheLeft(with.seen));
     }
     T *const to = tile.of_queries(y), *const logs = log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i) {
@@ -240,7 +240,7 @@ struct FusedAttention : private AttentionTiling {
       with.products(tile, known.k_across, known.r_across);
       for (Index i = 0; i < tile.count; ++i) {
         T* const x = tile.scores + i * key_tile;
-        const Index whole = tile.finish_scores(i, with.visible(s, tile, i));
+        const Index whole = tile.finish_scores(i, with.visible(i)).whole;
         const T log_of_sum = logs[i * s.heads];
         for (Index j = 0; j < whole; ++j) {
           // Scores of 1e30 may lie above the sum that the forward pass rounded in its own way.
@@ -251,35 +251,42 @@ struct FusedAttention : private AttentionTiling {
       }
       how.multiply(tile.count, with.count, D, turned.d_out,
                    {known.v_across.data + with.begin, known.v_across.stride}, false, d_scores,
-                   shifted);
+                   shifted, StairsOfResult(with.seen));
       for (Index i = 0; i < tile.count; ++i) {
         const T* const x = tile.scores + i * key_tile;
         T *const g = d_scores + i * shifted, *const distant = tile.distance + i * band;
         const T middle = mean[i];
-        for (Index j = 0; j < with.wide; ++j) g[j] = x[j] * (g[j] - middle);
+        const Index whole = padded<T>(with.visible(i));  // behind them nothing has been computed
+        for (Index j = 0; j < whole; ++j) g[j] = x[j] * (g[j] - middle);
+        std::fill(g + whole, (std::max)(g + whole, g + with.wide), T(0));
         if (with.first) std::fill(distant, g, T(0));
         if (with.last) std::fill(g + with.wide, (std::max)(g + with.wide, distant + band), T(0));
       }
       const Index keys = with.count, begin = with.begin, distance = with.row;
       T *const for_right = turned.room, *const for_left = for_right + how.room(band, query_tile);
       // += the product of what stands across and a tile's gradient, or of that and a panel.
-      const auto add_across = [&](TileView<T> left, Index n, Panel<T> right, T* sum, Index stride) {
+      const auto add_across = [&](TileView<T> left, Index n, Panel<T> right, Stairs stairs, T* sum,
+                                  Index stride) {
         how.multiply(D, n, tile.count, left, how.right(tile.count, n, right, for_right), true, sum,
-                     stride);
+                     stride, StairsOnTheRight(stairs));
       };
-      const auto add_along = [&](Index n, Panel<T> left, Panel<T> panel, Index row, T* sum) {
-        how.multiply(
-            tile.count, D, n, how.left(tile.count, n, {left.data, left.stride, 1}, for_left),
-            {panel.data + how.rows(row) * panel.stride, panel.stride}, true, sum, tile.width);
+      const auto add_along = [&](Index n, Panel<T> left, Stairs stairs, Panel<T> panel, Index row,
+                                 T* sum) {
+        how.multiply(tile.count, D, n,
+                     how.left(tile.count, n, {left.data, left.stride, 1}, for_left),
+                     {panel.data + how.rows(row) * panel.stride, panel.stride}, true, sum,
+                     tile.width, StairsOnTheLeft(stairs));
       };
       const Panel<T> by_key{d_scores, shifted}, by_distance{tile.distance, band};
-      add_across(turned.d_out_across, keys, {tile.scores, key_tile}, to.v + begin, to.stride);
-      add_across(turned.qu, keys, by_key, to.k + begin, to.stride);
-      add_across(turned.qw, with.done, by_distance, to.r + distance, to.r_stride);
-      add_along(keys, by_key, known.k_along, begin - known.first, content);
+      const Panel<T> probabilities{tile.scores, key_tile};
+      add_across(turned.d_out_across, keys, probabilities, with.seen, to.v + begin, to.stride);
+      add_across(turned.qu, keys, by_key, with.seen, to.k + begin, to.stride);
+      add_across(turned.qw, with.done, by_distance, with.near_enough, to.r + distance, to.r_stride);
+      add_along(keys, by_key, with.seen, known.k_along, begin - known.first, content);
       const Index none = distance < 0 ? 1 : 0, odd = (distance + none) % how.together;
-      add_along(with.done - none, {tile.distance + none, band}, known.r_along[odd],
-                distance + none - odd, position);
+      add_along(with.done - none, {tile.distance + none, band},
+                {.left = with.near_enough.left - none}, known.r_along[odd], distance + none - odd,
+                position);
     }
     T* const d_query = to.q ? tile.of_queries(to.q) : nullptr;
     for (Index i = 0; i < tile.count; ++i)
@@ -290,17 +297,6 @@ struct FusedAttention : private AttentionTiling {
         to.u[d] += a;
         to.w[d] += b;
       }
-  }
-
-  /// to (n, D), rows `leading` apart, += the transpose of from [D, n].
-  template <class T>
-  static void add_across(Index n, Index head_dim, const T* from, Index stride, T* to,
-                         Index leading) {
-    Scratch<T> scratch(n * head_dim);
-    T* const along = scratch.data();
-    transpose(head_dim, n, from, stride, along, head_dim);
-    for (Index i = 0; i < n; ++i)
-      for (Index d = 0; d < head_dim; ++d) to[i * leading + d] += along[i * head_dim + d];
   }
 
   /// to (n) += the sum of `rows` rows of n, in their order.

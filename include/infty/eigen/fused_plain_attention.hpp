@@ -113,15 +113,22 @@ struct FusedPlainAttention : private PlainAttentionTiling {
   };
 
   /// The scores of `keys` keys from `begin` on, -infinity where a query does not see the key.
+  /// Returns which of them each query sees.
   template <class Size, class Inputs, class Factors, class T>
-  static void score(const Size& s, const Inputs& in, const PlainQueryTile<Factors>& tile,
-                    TileView<T> of_keys, Index begin, Index keys) {
+  static Stairs score(const Size& s, const Inputs& in, const PlainQueryTile<Factors>& tile,
+                      TileView<T> of_keys, Index begin, Index keys) {
+    const Stairs seen{.right = in.end_key(s, tile.first) - begin};  // the first query's keys
     tile.factors.multiply(keys, tile.count, tile.head_dim, from_row(of_keys, begin), tile.queries,
-                          false, tile.scores, query_tile);
-    const Index all_see = in.end_key(s, tile.first);  // keys before it
-    for (Index j = std::max<Index>(0, all_see - begin); j < keys; ++j)
-      std::fill_n(tile.scores + j * query_tile, (std::min)(tile.wide, begin + j + 1 - all_see),
+                          false, tile.scores, query_tile, StairsOfTurnedResult(seen));
+    for (Index j = std::max<Index>(0, seen.right); j < keys; ++j)
+      std::fill_n(tile.scores + j * query_tile, seen.rows({j, j + 1}, tile.wide).begin,
                   -math::infinity<T>);
+    return seen;
+  }
+  /// How many of the first queries, in whole vectors, do not see key j.
+  template <class T>
+  static Index blind(Stairs seen, Index j, Index wide) {
+    return seen.rows({j, j + 1}, wide).begin / Simd<T>::width * Simd<T>::width;
   }
 
   /// The rows of a left factor from `row` on.
@@ -143,11 +150,12 @@ struct FusedPlainAttention : private PlainAttentionTiling {
     std::fill_n(tile.out, tile.count * tile.width, T(0));
     for (Index key = first; key < end; key += key_tile) {
       const Index keys = (std::min)(key_tile, end - key);
-      score(s, in, tile, of_keys, key, keys);
+      const Stairs seen = score(s, in, tile, of_keys, key, keys);
       std::copy_n(top, query_tile, from);
       for (Index j = 0; j < keys; ++j) {
         const T* const x = tile.scores + j * query_tile;
-        for (Index i = 0; i < wide; ++i) top[i] = x[i] > top[i] ? x[i] : top[i];
+        for (Index i = blind<T>(seen, j, wide); i < wide; ++i)
+          top[i] = x[i] > top[i] ? x[i] : top[i];
       }
       for (Index i = 0; i < wide; ++i) {
         // Where no key was seen yet nothing is kept: -infinity - -infinity is no number.
@@ -160,7 +168,9 @@ struct FusedPlainAttention : private PlainAttentionTiling {
       }
       for (Index j = 0; j < keys; ++j) {
         T* const x = tile.scores + j * query_tile;
-        for (Index i = 0; i < wide; ++i) {
+        const Index unseen = blind<T>(seen, j, wide);
+        std::fill_n(x, unseen, T(0));
+        for (Index i = unseen; i < wide; ++i) {
           x[i] = math::exp_decay(x[i] - from[i]);
           part[i] += x[i];
         }
@@ -169,7 +179,7 @@ struct FusedPlainAttention : private PlainAttentionTiling {
       how.multiply(tile.count, tile.head_dim, keys,
                    how.left(tile.count, keys, {tile.scores, 1, query_tile}, room),
                    {values.data + how.rows(key - odd) * values.stride, values.stride}, true,
-                   tile.out, tile.width);
+                   tile.out, tile.width, StairsOnTheLeft(seen));
     }
     T *const to = tile.of_queries(s, y), *const logs = log_sum + tile.of_heads(s);
     for (Index i = 0; i < tile.count; ++i) {
@@ -190,14 +200,17 @@ struct FusedPlainAttention : private PlainAttentionTiling {
     std::fill_n(tile.out, tile.count * width, T(0));  // dq / scale
     for (Index key = in.first_key(s, tile.batch_row); key < end; key += key_tile) {
       const Index keys = (std::min)(key_tile, end - key);
-      score(s, in, tile, known.keys, key, keys);
+      const Stairs seen = score(s, in, tile, known.keys, key, keys);
       how.multiply(keys, tile.count, D, from_row(known.values, key), back.of_across, false,
-                   back.d_scores, query_tile);
+                   back.d_scores, query_tile, StairsOfTurnedResult(seen));
       for (Index j = 0; j < keys; ++j) {
         T *const x = tile.scores + j * query_tile, *const g = back.d_scores + j * query_tile;
         const T *const log_of_sum = back.log_sum, *const mean = back.mean;
+        const Index unseen = blind<T>(seen, j, wide);
+        std::fill_n(x, unseen, T(0));
+        std::fill_n(g, unseen, T(0));
         INFTY_INDEPENDENT_LOOP
-        for (Index i = 0; i < wide; ++i) {
+        for (Index i = unseen; i < wide; ++i) {
           // Scores of 1e30 may lie above the sum that the forward pass rounded in its own way.
           const T below = x[i] - log_of_sum[i];
           x[i] = math::exp_decay(below > T(0) ? T(0) : below);
@@ -207,7 +220,7 @@ struct FusedPlainAttention : private PlainAttentionTiling {
       const auto add_to_keys = [&](T* by_key, Panel<T> right, T* to) {
         how.multiply(keys, D, tile.count,
                      how.left(keys, tile.count, {by_key, query_tile, 1}, back.room), right, true,
-                     to + key * width, width);
+                     to + key * width, width, TurnedStairsOnTheLeft(seen));
       };
       if (dv) add_to_keys(tile.scores, back.of_grad, dv);
       if (dk) add_to_keys(back.d_scores, back.of_scaled, dk);
@@ -216,7 +229,7 @@ struct FusedPlainAttention : private PlainAttentionTiling {
         how.multiply(tile.count, D, keys,
                      how.left(tile.count, keys, {back.d_scores, 1, query_tile}, back.room),
                      {along.data + how.rows(key - known.first) * along.stride, along.stride}, true,
-                     tile.out, width);
+                     tile.out, width, StairsOnTheLeft(seen));
     }
     if (!d_query) return;
     T* const to = tile.of_queries(s, d_query);

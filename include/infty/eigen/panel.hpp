@@ -49,6 +49,16 @@ Panel<T> pack_along(Index rows, Index head_dim, const T* x, Index leading, T* to
   return {to, width};
 }
 
+/// to (n, D), rows `leading` apart, += the transpose of from [D, n].
+template <class T>
+void add_turned(Index n, Index head_dim, const T* from, Index stride, T* to, Index leading) {
+  Scratch<T> scratch(n * head_dim);
+  T* const along = scratch.data();
+  transpose(head_dim, n, from, stride, along, head_dim);
+  for (Index i = 0; i < n; ++i)
+    for (Index d = 0; d < head_dim; ++d) to[i * leading + d] += along[i * head_dim + d];
+}
+
 /// The panels of all heads of x [count / H, rows, H D].
 template <class T>
 class Panels {

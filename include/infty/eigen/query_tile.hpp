@@ -9,6 +9,7 @@
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/eigen/panel.hpp>
+#include <infty/eigen/parallel.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/tile_factors.hpp>
 
@@ -91,15 +92,46 @@ struct QueryTile : AttentionTiling {
       std::copy_n(distance + i * band + key_tile, count, distance + i * band);
   }
 
-  /// The scores of the keys that query i sees, in place, and -infinity behind them: as many as fill
-  /// vectors, so that no loop over them has a remainder. Returns how many.
-  Index finish_scores(Index i, Index visible) const {
+  /// Scores that fill vectors, so that no loop over them has a remainder: their number, and the
+  /// largest of them.
+  struct Finished {
+    Index whole;
+    T top;
+  };
+
+  /// The scores of the keys that query i sees, in place, and -infinity behind them.
+  Finished finish_scores(Index i, Index visible) const {
+    using S = Simd<T>;
+    const Index whole = (visible + row_lanes - 1) / row_lanes * row_lanes;
+    if (whole == 0) return {0, -math::infinity<T>};
     T* const x = scores + i * key_tile;
     const T* const distant = distance + i * band + count - i;
-    const Index whole = (visible + row_lanes - 1) / row_lanes * row_lanes;
-    for (Index j = 0; j < whole; ++j) x[j] += distant[j];
-    std::fill(x + visible, x + whole, -math::infinity<T>);
-    return whole;
+    const Index last = whole - row_lanes;
+    for (Index j = last; j < whole; ++j)
+      x[j] = j < visible ? x[j] + distant[j] : -math::infinity<T>;
+    typename S::Vector most = S::load(x + last);
+    for (Index j = last + S::width; j < whole; j += S::width) most = S::larger(most, S::load(x + j));
+    for (Index j = 0; j < last; j += S::width) {
+      const typename S::Vector score = S::load(x + j) + S::load(distant + j);
+      S::store(x + j, score);
+      most = S::larger(most, score);
+    }
+    return {whole, S::largest(most)};
+  }
+
+  /// Turns query i's finished scores into exp(score - of), in one pass, and returns their sum, that
+  /// of `row_sum`.
+  T exponentials(Index i, Index whole, T of) const {
+    T* const x = scores + i * key_tile;
+    T lane[row_lanes] = {};
+    for (Index j = 0; j < whole; j += row_lanes) {
+      INFTY_INDEPENDENT_LOOP
+      for (Index l = 0; l < row_lanes; ++l) {
+        x[j + l] = math::exp_decay(x[j + l] - of);
+        lane[l] += x[j + l];
+      }
+    }
+    return join_lanes<row_lanes / 2>(lane, [](T a, T b) { return a + b; });
   }
 };
 
@@ -142,6 +174,8 @@ struct KeyTile : AttentionTiling {
   Index end;                 ///< of the columns
   Index fresh;               ///< the first one whose scores the tile before it did not leave
   Index done;                ///< to those in front of it no later tile adds gradients
+  Stairs seen;               ///< the keys that each query sees
+  Stairs near_enough;        ///< the columns of what stands by distance that any key has
 
   /// @param start, stop  the keys that the tile of queries meets
   KeyTile(const AttentionSize& s, const QueryTile<Factors>& tile, Index begin_, Index start,
@@ -154,23 +188,24 @@ struct KeyTile : AttentionTiling {
         row(s.queries - tile.first - tile.count + begin - 1),
         end((std::min)(tile.count + count, s.distances() - row)),
         fresh(first ? 0 : tile.count),
-        done(last ? end : key_tile) {}
+        done(last ? end : key_tile),
+        seen{.right = s.memory() + tile.first + 1 - begin},
+        near_enough{.left = first ? tile.count : 0} {}
 
   /// How many of the keys query i of the tile sees.
-  Index visible(const AttentionSize& s, const QueryTile<Factors>& tile, Index i) const {
-    return std::clamp<Index>(s.memory() + tile.first + i + 1 - begin, 0, count);
-  }
+  Index visible(Index i) const { return std::clamp<Index>(seen.right + i, 0, count); }
 
   /// The two products of the scores: by key, and by those distances that the tile before it has not
   /// left.
   void products(const QueryTile<Factors>& tile, Panel<T> k, Panel<T> r) const {
     const Index D = tile.head_dim;
     tile.factors.multiply(tile.count, count, D, tile.by_key, {k.data + begin, k.stride}, false,
-                          tile.scores, key_tile);
+                          tile.scores, key_tile, StairsOfResult(seen));
     if (!first) tile.carry_band();
     if (end > fresh)
       tile.factors.multiply(tile.count, end - fresh, D, tile.by_distance,
-                            {r.data + row + fresh, r.stride}, false, tile.distance + fresh, band);
+                            {r.data + row + fresh, r.stride}, false, tile.distance + fresh, band,
+                            StairsOfResult(near_enough));
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <infty/core/config.hpp>
 #include <infty/core/row.hpp>
+#include <infty/eigen/stairs.hpp>
 
 // The device's compiler knows this pragma by another name, and nvcc would hand that to the host's.
 #if defined(__CUDA_ARCH__)
@@ -36,15 +37,12 @@ struct Simd {
 
   static Vector load(const T* from) { return *reinterpret_cast<const Unaligned*>(from); }
   static void store(T* to, Vector x) { *reinterpret_cast<Unaligned*>(to) = x; }
-  /// The largest of n >= 1 elements, n a multiple of the width.
-  static T largest(const T* x, Index n) {
-    Vector top = load(x);
-    for (Index i = width; i < n; i += width) {
-      const Vector next = load(x + i);
-      top = next > top ? next : top;
-    }
+  /// The larger ones of two vectors' elements.
+  static Vector larger(Vector x, Vector y) { return y > x ? y : x; }
+  /// The largest element.
+  static T largest(Vector x) {
     T lane[width];
-    store(lane, top);
+    store(lane, x);
     return join_lanes<width / 2>(lane, [](T a, T b) { return (std::max)(a, b); });
   }
 };
@@ -165,28 +163,41 @@ struct RegisterTile {
 
 using PlainTile = RegisterTile<PlainElements>;
 
-/// All rows of a strip of C, in tiles of so many rows and then in smaller ones.
-template <class Tile, int rows, int vectors, class T>
-void strip(Index m, Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
-  for (; m >= rows; m -= rows, a.data += rows * a.row, c += rows * ldc)
-    Tile::template multiply<rows, vectors>(k, a, b, ldb, add, c, ldc);
+/// Rows `of` of a strip of C that begins at column j, in tiles of so many rows and then in smaller
+/// ones.
+template <class Tile, int rows, int vectors, class T, class Part>
+void strip(IndexRange of, Index j, Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c,
+           Index ldc, const Part& part) {
+  Index i = of.begin;
+  for (; i + rows <= of.end; i += rows) {
+    const auto [begin, end] = part.terms({i, i + rows}, {j, j + vectors * Simd<T>::width}, k);
+    Tile::template multiply<rows, vectors>(
+        end - begin, TileView<T>{a.data + i * a.row + begin * a.column, a.row, a.column},
+        b + begin * ldb + j, ldb, add, c + i * ldc + j, ldc);
+  }
   if constexpr (rows > 1) {
-    if (m > 0)
-      strip<Tile, (rows > 8 ? 8 : rows > 4 ? 4 : rows - 1), vectors>(m, k, a, b, ldb, add, c, ldc);
+    if (i < of.end)
+      strip<Tile,
+            (rows > 8   ? 8
+             : rows > 4 ? 4
+                        : rows - 1),
+            vectors>({i, of.end}, j, k, a, b, ldb, add, c, ldc, part);
   }
 }
 
 /// C (m, n) = A B, or += if `add`, for A (m, k) and B (k, n). B's and C's rows must have room for
 /// padded(n) columns: those beyond n are read, and written in C. A strip of B, two vectors wide,
 /// should fit into the innermost cache with some rows of A.
-template <class Tile = PlainTile, class T>
+/// @param part  what is to be computed of it, `WholeProduct` or less (eigen/stairs.hpp)
+template <class Tile = PlainTile, class T, class Part = WholeProduct>
 void product_in_cache(Index m, Index n, Index k, TileView<T> a, const T* b, Index ldb, bool add,
-                      T* c, Index ldc) {
+                      T* c, Index ldc, const Part& part = {}) {
   constexpr int rows = tile_rows<T>;
   constexpr Index width = Simd<T>::width;
   Index j = 0;
-  for (; j + width < n; j += 2 * width) strip<Tile, rows, 2>(m, k, a, b + j, ldb, add, c + j, ldc);
-  if (j < n) strip<Tile, rows, 1>(m, k, a, b + j, ldb, add, c + j, ldc);
+  for (; j + width < n; j += 2 * width)
+    strip<Tile, rows, 2>(part.rows({j, j + 2 * width}, m), j, k, a, b, ldb, add, c, ldc, part);
+  if (j < n) strip<Tile, rows, 1>(part.rows({j, j + width}, m), j, k, a, b, ldb, add, c, ldc, part);
 }
 
 }  // namespace infty::detail

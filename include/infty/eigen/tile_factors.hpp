@@ -11,6 +11,7 @@
 #include <infty/eigen/rounded_gemm.hpp>
 #include <infty/eigen/rounded_tile.hpp>
 #include <infty/eigen/scratch.hpp>
+#include <infty/eigen/stairs.hpp>
 #include <infty/eigen/transpose.hpp>
 
 // What the fused kernels multiply by: tiles whose factors are as they are, or rounded to bfloat16.
@@ -42,9 +43,10 @@ struct WholeFactors {
   }
 
   /// C (m, n) = A B, or += if `add`, as `product_in_cache`.
+  template <class Part = WholeProduct>
   static void multiply(Index m, Index n, Index k, TileView<T> a, Panel<T> b, bool add, T* c,
-                       Index ldc) {
-    product_in_cache(m, n, k, a, b.data, b.stride, add, c, ldc);
+                       Index ldc, const Part& part = {}) {
+    product_in_cache(m, n, k, a, b.data, b.stride, add, c, ldc, part);
   }
 };
 
@@ -91,12 +93,14 @@ struct RoundedFactors {
   }
 
   /// C (m, n) = A B, or += if `add`, for k elements of each, which are pairs.
+  template <class Part = WholeProduct>
   void multiply(Index m, Index n, Index k, TileView<float> a, Panel<float> b, bool add, float* c,
-                Index ldc) const {
+                Index ldc, const Part& part = {}) const {
+    const JoinedTerms<together, Part> joined{part};
     if (fast)
-      product_in_cache<DotTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc);
+      product_in_cache<DotTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
     else
-      product_in_cache<SlowDotTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc);
+      product_in_cache<SlowDotTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
   }
 };
 
