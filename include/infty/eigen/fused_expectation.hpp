@@ -9,6 +9,7 @@
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
 #include <infty/eigen/tile_factors.hpp>
+#include <infty/eigen/transpose.hpp>
 #include <infty/signal/density.hpp>
 
 namespace infty::detail {
@@ -36,9 +37,11 @@ struct FusedExpectation {
     const Index tiles = (s.queries + tile - 1) / tile;
     const QueryOrder<D, T, Psi> order(s, psi, density, tile);
     parallel_for(s.batch * s.heads * tiles, 1, [&](Index begin, Index end) {
-      Scratch<T> scratch(tile * (block + width) + of_values + of_block + Tile<T, Psi>::size(psi));
+      Scratch<T> scratch(tile * (block + 2 * width) + of_values + of_block +
+                         Tile<T, Psi>::size(psi));
       T *const r = scratch.data(), *const sum = r + tile * block;  // [block, tile], [D, tile]
-      T *const left = sum + width * tile, *const right = left + of_values;
+      T *const turned = sum + width * tile, *const left = turned + width * tile,
+               *const right = left + of_values;
       for (Index job = begin; job < end; ++job) {
         const Index head = job / tiles % s.heads, row = job / tiles / s.heads;
         const Tile<T, Psi> at(s, psi, order, density, job / tiles, job % tiles * tile,
@@ -51,10 +54,11 @@ struct FusedExpectation {
           how.multiply(width, at.count, n, how.left(width, n, {v + j * e, 1, e}, left),
                        how.right(n, at.count, {r, tile}, right), true, sum, tile);
         }
+        transpose(width, at.count, sum, tile, turned, width);
         for (Index i = 0; i < at.count; ++i) {
           T* const to = out + (row * s.queries + at.query[i]) * e + head * width;
-          for (Index d = 0; d < width; ++d)
-            to[d] = s.adds ? to[d] + sum[d * tile + i] : sum[d * tile + i];
+          const T* const of_query = turned + i * width;
+          for (Index d = 0; d < width; ++d) to[d] = s.adds ? to[d] + of_query[d] : of_query[d];
         }
       }
     });
@@ -95,8 +99,9 @@ struct FusedExpectation {
           const Tile<T, Psi> at(s, psi, order, density, job, first, for_along + of_along);
           for (Index i = 0; i < at.count; ++i) {
             const T* const from = d_out + (row * s.queries + at.query[i]) * e + head * width;
-            for (Index d = 0; d < width; ++d) along[i * wide + d] = across[d * tile + i] = from[d];
+            std::copy_n(from, width, along + i * wide);
           }
+          transpose(at.count, width, along, wide, across, tile);
           const Panel<T> right_across = how.right(width, at.count, {across, tile}, for_across),
                          right_along = how.right(at.count, width, {along, wide}, for_along);
           T d_mu[tile] = {}, d_var[tile] = {};

@@ -35,13 +35,19 @@ Variable<T, B> affine_density(const Variable<T, B>& queries, const Variable<T, B
   {
     const T *const q = queries.value().data(), *const f = keys.value().data();
     T* const out = y.value().data();
-    B::for_each_row(densities, 4 * D, [=] INFTY_HOST_DEVICE(Index i) {
-      const Index query = i % count, head = i / count % heads, row = i / count / heads;
-      const T* const x = q + (row * count + query) * e + head * D;
-      const T* const w = f + row * 2 * e + head * D;
-      out[i] = factor * detail::row_sum<T>(D, [=](Index c) { return x[c] * w[c]; });
-      out[densities + i] = factor * detail::row_sum<T>(D, [=](Index c) { return x[c] * w[e + c]; });
-    });
+    detail::for_each_span<B>(
+        batch * heads, count, 4 * D * count,
+        [=] INFTY_HOST_DEVICE(Index row_and_head, Index begin, Index end) {
+          const Index head = row_and_head % heads, row = row_and_head / heads;
+          const T* const w = f + row * 2 * e + head * D;
+          for (Index query = begin; query < end; ++query) {
+            const T* const x = q + (row * count + query) * e + head * D;
+            T* const to = out + row_and_head * count + query;
+            to[0] = factor * detail::row_sum<T>(D, [=](Index c) { return x[c] * w[c]; });
+            to[densities] =
+                factor * detail::row_sum<T>(D, [=](Index c) { return x[c] * w[e + c]; });
+          }
+        });
     // By themselves these two make vector code.
     B::for_each(densities, [=] INFTY_HOST_DEVICE(Index i) { out[i] = math::sigmoid(out[i]); });
     B::for_each(densities, [=] INFTY_HOST_DEVICE(Index i) {
