@@ -176,12 +176,8 @@ void strip(IndexRange of, Index j, Index k, TileView<T> a, const T* b, Index ldb
         b + begin * ldb + j, ldb, add, c + i * ldc + j, ldc);
   }
   if constexpr (rows > 1) {
-    if (i < of.end)
-      strip<Tile,
-            (rows > 8   ? 8
-             : rows > 4 ? 4
-                        : rows - 1),
-            vectors>({i, of.end}, j, k, a, b, ldb, add, c, ldc, part);
+    constexpr int fewer = rows > 8 ? 8 : rows > 4 ? 4 : rows - 1;
+    if (i < of.end) strip<Tile, fewer, vectors>({i, of.end}, j, k, a, b, ldb, add, c, ldc, part);
   }
 }
 
