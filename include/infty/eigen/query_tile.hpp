@@ -110,7 +110,8 @@ struct QueryTile : AttentionTiling {
     for (Index j = last; j < whole; ++j)
       x[j] = j < visible ? x[j] + distant[j] : -math::infinity<T>;
     typename S::Vector most = S::load(x + last);
-    for (Index j = last + S::width; j < whole; j += S::width) most = S::larger(most, S::load(x + j));
+    for (Index j = last + S::width; j < whole; j += S::width)
+      most = S::larger(most, S::load(x + j));
     for (Index j = 0; j < last; j += S::width) {
       const typename S::Vector score = S::load(x + j) + S::load(distant + j);
       S::store(x + j, score);
