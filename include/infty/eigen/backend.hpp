@@ -24,7 +24,7 @@ namespace infty {
 
 /// The CPU: memory from `HostPool`, threads by OpenMP, matrix products by tiles of our own or a
 /// library (eigen/gemm.hpp), Cholesky by blocks (eigen/cholesky.hpp).
-/// Work is cut into pieces that do not depend on the number of threads: results are the same.
+/// No sum is cut by the number of threads: results are the same.
 struct EigenBackend {
   /// The fused kernel of `relative_attention`.
   using FusedAttention = detail::FusedAttention;

@@ -191,7 +191,7 @@ struct KeyTile : AttentionTiling {
         fresh(first ? 0 : tile.count),
         done(last ? end : key_tile),
         seen{.right = s.memory() + tile.first + 1 - begin},
-        near_enough{.left = first ? tile.count : 0} {}
+        near_enough{.left = tile.count - fresh} {}
 
   /// How many of the keys query i of the tile sees.
   Index visible(Index i) const { return std::clamp<Index>(seen.right + i, 0, count); }
