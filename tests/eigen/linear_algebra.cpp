@@ -72,8 +72,8 @@ TEMPLATE_TEST_CASE("matmul: a product has the same bits alone and beside others"
   // Sums over many terms are cut, which must not depend on how many products there are.
   for (const bool ta : {false, true})
     for (const auto& [m, n, k] :
-         {std::array<Index, 3>{72, 300, 1024}, {64, 64, 4000}, {152, 300, 2048}, {3, 20, 1500}})
-      for (const Index products : {2, 7, 40}) {
+         {std::array<Index, 3>{48, 48, 1024}, {24, 24, 4000}, {3, 20, 1500}})
+      for (const Index products : {2, 20}) {
         Matmul p{.m = m,
                  .n = n,
                  .k = k,
