@@ -71,7 +71,7 @@ if((INFTY_CUDA OR infty_cuda_component) AND NOT infty_cuda_missing AND NOT TARGE
   set(INFTY_CUDA_RUNTIME cudart CACHE STRING "CUDA's runtime library: cudart, or cudart_static")
   mark_as_advanced(INFTY_CUDA_RUNTIME)
   infty_part(cuda)
-  target_link_libraries(${infty_part} INTERFACE infty::infty CUDA::${INFTY_CUDA_RUNTIME} CUDA::cublas CUDA::cusolver)
+  target_link_libraries(${infty_part} INTERFACE infty::infty CUDA::${INFTY_CUDA_RUNTIME} CUDA::cublas CUDA::cublasLt CUDA::cusolver)
   target_include_directories(${infty_part} ${infty_system} INTERFACE "${infty_thrust_root}")
   # CMake 3.25 does not know the standards of CUDA 13.
   target_compile_options(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <array>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -10,6 +11,10 @@
 #include "support/tensors.hpp"
 #include "support/threads.hpp"
 #include "support/types.hpp"
+#if defined(INFTY_TEST_THRUST)
+#include <infty/thrust/host.hpp>
+#include <infty/thrust/tensor_cores.hpp>
+#endif
 
 using infty::Index;
 using infty::Random;
@@ -102,6 +107,51 @@ TEST_CASE("linear: gradients of input, weight and bias") {
     CHECK(infty::gradient_check(without, std::vector{x, weight}) < 1e-8);
   }
 }
+
+#if defined(INFTY_TEST_THRUST)
+
+namespace {
+
+struct Asked;
+int times_asked = 0;
+bool there_is_one = true;
+
+}  // namespace
+
+template <>
+struct infty::detail::ThrustSystem<Asked> : ThrustSystem<Cpp> {
+  static bool biased_product(Index rows, Index out, Index in, const float* x, const float* w,
+                             const float* b, float* y) {
+    ++times_asked;
+    return there_is_one && ThrustSystem<Cpp>::biased_product(rows, out, in, x, w, b, y);
+  }
+};
+
+TEST_CASE("linear: a library adds the bias where it is allowed to and can") {
+  using B = infty::ThrustBackend<Asked>;
+  Random random(infty::tests::seed);
+  for (const auto& [rows, out, in] :
+       {std::array<Index, 3>{1, 1, 1}, {7, 5, 3}, {64, 17, 33}, {0, 4, 3}, {3, 0, 2}, {3, 2, 0}}) {
+    const auto x = uniform_variable<float, B>({rows, in}, random);
+    const auto weight = uniform_variable<float, B>({out, in}, random);
+    const auto bias = uniform_variable<float, B>({out}, random);
+    const auto y = [&] { return infty::linear(x, weight, bias).value().to_vector(); };
+    CAPTURE(rows, out, in);
+    times_asked = 0;
+    const auto expected = y();
+    CHECK(times_asked == 0);
+    infty::gpu::set_bias_epilogue(true);
+    for (const bool has : {true, false}) {
+      there_is_one = has;
+      CHECK(infty::tests::error(y(), expected) < infty::tests::tolerance<float>);
+    }
+    infty::linear(x, weight);
+    infty::gpu::set_bias_epilogue(false);
+    CHECK(times_asked == (rows * out * in > 0 ? 2 : 0));
+  }
+}
+
+#endif
 
 TEST_CASE("linear: gradients only where they are needed") {
   Random random(infty::tests::seed);

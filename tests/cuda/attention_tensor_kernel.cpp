@@ -19,6 +19,7 @@
 #include "support/types.hpp"
 #if !defined(INFTY_TEST_CUDA)
 #include "support/item_orders.hpp"
+#include "support/roomy.hpp"
 #endif
 
 using infty::AttentionSize;
@@ -284,6 +285,14 @@ TEMPLATE_LIST_TEST_CASE("attention by tensor cores: gradients are rounded as the
 }
 
 #if !defined(INFTY_TEST_CUDA)
+TEST_CASE("attention by tensor cores: tiles as large as shared memory has room for") {
+  using B = infty::ThrustBackend<infty::tests::Roomy>;
+  const Switched on(As::two_tf32);
+  for (const AttentionSize& s : {AttentionSize{1, 70, 130, 1, 97}, {1, 65, 95, 1, 128}})
+    for (const double error : errors_of(AttentionCase<float, B>(s, true)))
+      CHECK(error < in_two_parts(s));
+}
+
 TEST_CASE("attention by tensor cores: the kernels have no race, and wait for their copies") {
   for (const As how : all_ways) {
     const Switched on(how);

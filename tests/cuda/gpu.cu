@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What only a GPU has: streams, its memory's end, uploads, its matrix products' rounding.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,11 +9,13 @@
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/linear.hpp>
 #include <infty/autograd/matmul.hpp>
 #include <infty/core/random.hpp>
 #include <infty/core/verify.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/thrust/cuda.hpp>
+#include <infty/thrust/graph.hpp>
 
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
@@ -208,6 +211,87 @@ TEST_CASE("verify: what a thread has not waited for is thrown in another when it
   infty::gpu::synchronize();
 }
 
+TEST_CASE("Graph: does again what was captured, on what its tensors hold then") {
+  constexpr Index n = 64;
+  const auto w = Tensor<float, Gpu>::from({n, n}, ramp(n * n));
+  Tensor<float, Gpu> x = Tensor<float, Gpu>::zeros({n, n}), y;
+  const auto work = [&] {
+    // Whole numbers, which no order of sums rounds; some of the host's, and some memory for a
+    // while.
+    const auto added = Tensor<float, Gpu>::from({n, n}, std::vector<float>(n * n, 2));
+    const infty::Variable<float, Gpu> a(x), b(w), c(added);
+    y = (infty::matmul(a, b) + c).value();
+  };
+  infty::gpu::Graph graph;
+  CHECK_THROWS_WITH(graph.replay(), "[Graph::replay] nothing has been captured");
+  graph.capture(work);
+  for (int round = 1; round <= 3; ++round) {
+    const std::vector<float> numbers(n * n, static_cast<float>(round));
+    Gpu::from_host(x.data(), numbers.data(), n * n);
+    // Of others, which would be where the work's memory is if it were given away.
+    const auto others = Tensor<float, Gpu>::from({n, n}, std::vector<float>(n * n, -1));
+    graph.replay();
+    const auto got = y.to_vector();
+    CHECK(others.to_vector() == std::vector<float>(n * n, -1));
+    const auto captured = y;
+    work();
+    CHECK(got == y.to_vector());
+    y = captured;
+  }
+}
+
+TEST_CASE("Graph: what waits is refused, and what was captured before is kept") {
+  const auto x = Tensor<float, Gpu>::from({3}, {1, 2, 3});
+  Tensor<float, Gpu> y(Shape{3});
+  infty::gpu::Graph graph;
+  graph.capture([&] { Gpu::copy(y.data(), x.data(), 3); });
+  CHECK_THROWS_WITH(graph.capture([&] { (void)x.to_vector(); }),
+                    "[to_host] not while a Graph is captured, whose work is done when it is "
+                    "replayed");
+  const Stream other;
+  CHECK_THROWS_WITH(graph.capture([&] { const StreamGuard guard(other); }),
+                    Catch::Contains("[StreamGuard] not while a Graph is captured"));
+  CHECK_THROWS_WITH(graph.capture([] { infty::raise<infty::ValueError>("f", "stops"); }),
+                    "[f] stops");
+  CHECK(infty::gpu::stream() == cudaStreamLegacy);
+  graph.replay();
+  CHECK(y.to_vector() == std::vector<float>{1, 2, 3});
+}
+
+TEST_CASE("Graph: its memory is returned when it is gone") {
+  auto& pool = DevicePool::instance();
+  infty::gpu::synchronize();
+  pool.trim();
+  const auto before = pool.statistics();
+  for (int round = 0; round < 3; ++round) {
+    auto x = Tensor<float, Gpu>::from({1000}, ramp(1000));
+    Tensor<float, Gpu> y;
+    infty::gpu::Graph graph;
+    graph.capture([&] { y = infty::scale(infty::Variable<float, Gpu>(x), 2.0f).value(); });
+    graph.replay();
+    CHECK(y.to_vector()[7] == 14);
+    graph.replay();
+  }
+  pool.trim();
+  CHECK(pool.statistics().bytes_in_use == before.bytes_in_use);
+  CHECK(pool.statistics().bytes_held == before.bytes_held);
+}
+
+TEST_CASE("Graph: a read of a long-term memory") {
+  infty::LongTermMemory<float, infty::GaussianDensity, infty::GaussianBasis<float>, Gpu> memory(
+      {.model_dim = 8, .heads = 2, .basis = 16, .widths = {.05, .1}}, Random(1));
+  auto state = memory.make_state(2);
+  Random random(3);
+  const auto x = infty::tests::uniform_tensor<float, Gpu>({2, 5, 8}, random);
+  memory.write(state, x);
+  const auto expected = memory.read(state, x).value().to_vector();
+  Tensor<float, Gpu> y;
+  infty::gpu::Graph graph;
+  graph.capture([&] { y = memory.read(state, x).value(); });
+  graph.replay();
+  CHECK(infty::tests::error(y.to_vector(), expected) < 1e-5);
+}
+
 TEST_CASE("set_allow_tf32, _bf16: round factors of this thread's products in float, no others") {
   Random random(infty::tests::seed);
   const auto a = infty::tests::uniform_variable<float, Gpu>({256, 256}, random);
@@ -239,6 +323,24 @@ TEST_CASE("set_allow_tf32, _bf16: round factors of this thread's products in flo
   CHECK(in_tf32 < 256 * 2 * 0x1p-11);
   CHECK(in_bf16 > 0);  // how much of what it may round it rounds is cuBLAS's choice
   CHECK(in_bf16 < 256 * 2 * 0x1p-8);
+}
+
+TEST_CASE("set_bias_epilogue: adds the bias of this thread's maps in float") {
+  Random random(infty::tests::seed);
+  for (const auto& [rows, out, in] :
+       {std::array<Index, 3>{1, 1, 1}, {7, 5, 3}, {64, 17, 33}, {256, 128, 300}, {0, 4, 3}}) {
+    const auto x = infty::tests::uniform_variable<float, Gpu>({rows, in}, random);
+    const auto weight = infty::tests::uniform_variable<float, Gpu>({out, in}, random);
+    const auto bias = infty::tests::uniform_variable<float, Gpu>({out}, random);
+    const auto y = [&] { return infty::linear(x, weight, bias).value().to_vector(); };
+    CAPTURE(rows, out, in);
+    const auto expected = y();
+    infty::gpu::set_bias_epilogue(true);
+    std::thread([] { CHECK_FALSE(infty::gpu::bias_epilogue()); }).join();
+    for (int again = 0; again < 2; ++again)
+      CHECK(infty::tests::error(y(), expected) < 1e-5);
+    infty::gpu::set_bias_epilogue(false);
+  }
 }
 
 TEST_CASE("threads: each on a stream of its own computes what one computes alone") {

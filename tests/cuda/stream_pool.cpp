@@ -62,8 +62,7 @@ struct Driver {
     machine->used[block] = {};  // nothing of what stood at the same address
     return block;
   }
-  void free(void* block, int) { free_alone(block); }
-  void free_alone(void* block) {
+  void free(void* block) {
     machine->size.erase(block);
     ::operator delete(block);
   }
@@ -179,6 +178,100 @@ TEST_CASE(
   pool.release(second, 9000);
   void* const third = pool.allocate(5000);
   pool.release(third, 5000);
+  pool.trim();
+  CHECK(machine.size.empty());
+}
+
+TEST_CASE("StreamPool: what captured work has had is nobody else's until it is forgotten") {
+  Machine machine;
+  Pool pool(Driver{&machine}, false);
+  void* const input = pool.allocate(1000);
+  machine.here = 1;
+  pool.capture(1);
+  void* const temporary = pool.allocate(2000);
+  pool.release(temporary, 2000);
+  CHECK(pool.allocate(2000) == temporary);  // one after the other, as it will be done
+  pool.release(temporary, 2000);
+  void* const result = pool.allocate(3000);
+  pool.release(input, 1000);
+  machine.here = 0;
+  pool.release(result, 3000);
+  const std::size_t held = machine.size.size();
+  CHECK(held == 3);
+  for (const std::size_t bytes : {1000u, 2000u, 3000u}) {
+    void* const other = pool.allocate(bytes);
+    CHECK(other != input);
+    CHECK(other != temporary);
+    CHECK(other != result);
+    pool.release(other, bytes);
+  }
+  pool.trim();  // leaves what captured work will need
+  CHECK(machine.size.size() == held);
+  CHECK(machine.marks == 1);  // of the result, which queue 0 may still read
+  const std::size_t finishes = machine.finishes;
+  pool.forget(1);
+  CHECK(machine.finishes == finishes + 1);
+  CHECK(machine.size.size() == 1);
+  CHECK(pool.allocate(1000) == input);
+  pool.release(input, 1000);
+  pool.trim();
+  CHECK(machine.size.empty());
+  CHECK(pool.statistics().bytes_in_use == 0);
+  CHECK(pool.statistics().bytes_held == 0);
+}
+
+TEST_CASE("StreamPool: a block of two captured works is kept until both are forgotten") {
+  for (const bool first_goes : {true, false}) {
+    Machine machine;
+    Pool pool(Driver{&machine}, false);
+    machine.here = 1;
+    pool.capture(1);
+    void* const result = pool.allocate(1000);
+    machine.here = 2;
+    pool.capture(2);
+    pool.release(result, 1000);  // the second has read it, the first writes it
+    machine.here = 0;
+    pool.forget(first_goes ? 1 : 2);
+    pool.trim();
+    CHECK(machine.size.size() == 1);
+    pool.forget(first_goes ? 2 : 1);
+    pool.trim();
+    CHECK(machine.size.empty());
+    CHECK(pool.statistics().bytes_held == 0);
+  }
+}
+
+TEST_CASE("StreamPool: a block of captured work may outlive it") {
+  for (const bool exact : {false, true}) {
+    Machine machine;
+    Pool pool(Driver{&machine}, exact);
+    machine.here = 1;
+    pool.capture(1);
+    void* const temporary = pool.allocate(10);
+    void* const result = pool.allocate(20);
+    pool.release(temporary, 10);
+    CHECK(machine.size.size() == 2);
+    machine.here = 0;
+    pool.forget(1);
+    CHECK(machine.size.size() == 1);
+    pool.release(result, 20);
+    pool.trim();
+    CHECK(machine.size.empty());
+    CHECK(pool.statistics().bytes_held == 0);
+  }
+}
+
+TEST_CASE("StreamPool: while work is captured nobody waits, even where memory lacks") {
+  Machine machine;
+  machine.room = 4000;
+  Pool pool(Driver{&machine}, false);
+  pool.release(pool.allocate(3000), 3000);
+  machine.here = 1;
+  pool.capture(1);
+  CHECK_THROWS_WITH(pool.allocate(2000), Catch::Contains("[allocate] 2048 bytes at 1"));
+  CHECK(machine.finishes == 0);
+  machine.here = 0;
+  pool.forget(1);
   pool.trim();
   CHECK(machine.size.empty());
 }

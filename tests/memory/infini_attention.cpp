@@ -372,3 +372,14 @@ TEST_CASE("InfiniAttention: a traced pass sees the memory's share in each head")
     CHECK(pass.trace.size() == 1);
   }
 }
+
+TEST_CASE("InfiniAttention: counts the products of a segment, and its share of a piece") {
+  const double maps = 4 * 2. * 4 * 4 * 6, pairs = 2 * 2. * (1 + 2 + 3 + 4) * 6,
+               of_memory = 2 * 2. * 4 * 6 * 3;  // a segment of 4 vectors
+  const auto layer = infini_tests::layer<float>({.segment = 4});
+  CHECK(layer.flops(1, 4) == maps + pairs + of_memory);
+  CHECK(infini_tests::layer<float>({.segment = 4, .delta = true}).flops(1, 4) ==
+        maps + pairs + of_memory * 3 / 2);
+  CHECK(4 * layer.flops(3, 1) == 3 * layer.flops(1, 4));
+  CHECK(layer.flops(1, 12) == 3 * layer.flops(1, 4));
+}

@@ -11,6 +11,7 @@
 
 #include <infty/core/backend.hpp>
 #include <infty/core/config.hpp>
+#include <infty/thrust/biased_product.hpp>
 #include <infty/thrust/kernels/adam.hpp>
 #include <infty/thrust/kernels/attention.hpp>
 #include <infty/thrust/kernels/column_sums.hpp>
@@ -61,8 +62,10 @@ struct ThrustBackend {
   /// A GPU has. The host's systems say so too, and take the ways that it takes.
   static constexpr bool many_threads = true;
 
-  using FusedAdam = detail::TiledAdam<System>;              ///< a step of Adam by tiles
-  using FusedAttention = detail::TiledAttention<System>;    ///< `relative_attention` by tiles
+  using FusedAdam = detail::TiledAdam<System>;            ///< a step of Adam by tiles
+  using FusedAttention = detail::TiledAttention<System>;  ///< `relative_attention` by tiles
+  /// `linear` with its bias by a library.
+  using FusedBiasedProduct = detail::LibraryBiasedProduct<System>;
   using FusedColumnSums = detail::TiledColumnSums<System>;  ///< the gradient of a bias by tiles
   using FusedGradients = detail::TiledGradients<System>;    ///< norms and clipping by tiles
   /// The expectation of a value signal by tiles.

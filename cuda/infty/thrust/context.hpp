@@ -10,6 +10,10 @@
 
 namespace infty::gpu {
 
+namespace detail {
+class CapturedUploads;
+}
+
 /// Why GPU `number` cannot be used, in one line; empty if it can. @throws infty::DeviceError if
 /// there is no GPU of that number
 inline std::string why_unusable(int number) {
@@ -113,11 +117,18 @@ struct NumberedStream {
   /// Named, for the null stream is another one with nvcc's --default-stream per-thread.
   cudaStream_t handle = cudaStreamLegacy;
   unsigned long long number = legacy;
+  CapturedUploads* captured = nullptr;  ///< of a `Graph` that is being captured, if one is
 };
 
 inline NumberedStream& current_stream() {
   static thread_local NumberedStream current;
   return current;
+}
+
+/// @throws infty::DeviceError while a `Graph` is being captured, whose work is not done yet
+inline void refuse_captured(const char* call) {
+  require<DeviceError>(!current_stream().captured, call,
+                       "not while a Graph is captured, whose work is done when it is replayed");
 }
 
 /// @throws infty::DeviceError if there is no such stream
@@ -140,8 +151,9 @@ inline cudaStream_t stream() { return detail::current_stream().handle; }
 class [[nodiscard]] StreamGuard {
  public:
   /// Sends work to this stream, which must live as long; null is CUDA's legacy default stream.
-  /// @throws infty::DeviceError if there is no such stream
+  /// @throws infty::DeviceError if there is no such stream, or while a `Graph` is captured
   explicit StreamGuard(cudaStream_t stream) : before_(detail::current_stream()) {
+    detail::refuse_captured("StreamGuard");
     detail::current_stream() = detail::numbered(stream);
   }
   ~StreamGuard() { detail::current_stream() = before_; }

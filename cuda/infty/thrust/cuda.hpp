@@ -13,6 +13,7 @@
 #include <infty/core/verify.hpp>
 #include <infty/thrust/backend.hpp>
 #include <infty/thrust/context.hpp>
+#include <infty/thrust/cublas_lt.hpp>
 #include <infty/thrust/dense.hpp>
 #include <infty/thrust/device_pool.hpp>
 #include <infty/thrust/thrust_call.hpp>
@@ -79,6 +80,7 @@ struct ThrustSystem<Cuda> {
     gpu::detail::upload(to, from, bytes);
   }
   static void to_host(void* to, const void* from, std::size_t bytes) {
+    gpu::detail::refuse_captured("to_host");
     gpu::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, gpu::stream()),
                "cudaMemcpyAsync");
     gpu::synchronize();
@@ -107,10 +109,10 @@ struct ThrustSystem<Cuda> {
   }
 
   /// Calls report(i) with the largest i in [0, n) of which bad(i) is true, at the next call of this
-  /// thread that waits for the GPU; never if there is none.
+  /// thread that waits for the GPU; never if there is none, nor of what a `Graph` captures.
   template <class Bad, class Report>
   static void verify(Index n, Bad bad, Report report) {
-    if (n <= 0) return;
+    if (n <= 0 || gpu::detail::current_stream().captured) return;
     const DeviceScratch<Index> found(1);
     reduce_into(n, Index{-1}, Larger{}, PlaceOf<Bad>{bad}, found.data());
     Index* const slot = gpu::detail::pending_checks().add(std::move(report));
@@ -122,6 +124,10 @@ struct ThrustSystem<Cuda> {
   template <class T>
   static void matmul(const Matmul& shape, T alpha, const T* a, const T* b, T beta, T* c) {
     matmul_on_device(shape, alpha, a, b, beta, c);
+  }
+  static bool biased_product(Index rows, Index out, Index in, const float* x, const float* w,
+                             const float* b, float* y) {
+    return gpu::detail::biased_product(rows, out, in, x, w, b, y);
   }
 
   template <class T>

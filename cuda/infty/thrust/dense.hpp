@@ -14,6 +14,17 @@
 #include <infty/thrust/matmul_batch.hpp>
 #include <infty/thrust/thrust_call.hpp>
 
+namespace infty::gpu::detail {
+
+/// What cuBLAS may make of floats that it multiplies, as this thread's settings say.
+inline cublasComputeType_t float_compute_type() {
+  if (allow_bf16()) return CUBLAS_COMPUTE_32F_FAST_16BF;
+  if (allow_tf32()) return CUBLAS_COMPUTE_32F_FAST_TF32;
+  return CUBLAS_COMPUTE_32F;
+}
+
+}  // namespace infty::gpu::detail
+
 /// Dense linear algebra on a GPU. cuBLAS and cuSOLVER know columns only: a row-major matrix is its
 /// transpose to them.
 namespace infty::detail {
@@ -68,11 +79,9 @@ void matmul_on_device(const Matmul& s, T alpha, const T* a, const T* b, T beta, 
   const bool even = evenly_strided(s);
   // Where cuBLAS may round, it wants all matrices that it is given by pointers at 16 bytes.
   const bool may_round = even || begins_at_16_bytes(s, sizeof(T), a, b, c);
-  const cublasComputeType_t compute =
-      !single                          ? CUBLAS_COMPUTE_64F
-      : may_round && gpu::allow_bf16() ? CUBLAS_COMPUTE_32F_FAST_16BF
-      : may_round && gpu::allow_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                       : CUBLAS_COMPUTE_32F;
+  const cublasComputeType_t compute = !single     ? CUBLAS_COMPUTE_64F
+                                      : may_round ? gpu::detail::float_compute_type()
+                                                  : CUBLAS_COMPUTE_32F;
   const auto operation = [](const Matmul::Operand& x) {
     return x.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   };

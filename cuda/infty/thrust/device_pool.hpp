@@ -22,16 +22,12 @@ class CudaMemory {
     void* block = nullptr;
     return given(cudaMallocAsync(&block, bytes, place.stream.handle), block, "cudaMallocAsync");
   }
-  void free(void* block, const Place& place) {
-    const gpu::detail::DeviceGuard there(place.device);
-    // The default stream: the place's may be gone by now.
-    gpu::check(cudaFreeAsync(block, cudaStreamLegacy), "cudaFreeAsync");
-  }
   void* allocate_alone(std::size_t bytes) {
     void* block = nullptr;
     return given(cudaMalloc(&block, bytes), block, "cudaMalloc");
   }
-  void free_alone(void* block) { gpu::check(cudaFree(block), "cudaFree"); }
+  // Of cudaMallocAsync, too: in no order, for nothing works on it and its stream may be gone.
+  void free(void* block) { gpu::check(cudaFree(block), "cudaFree"); }
 
   Mark mark(const Place& place) { return events_.record(place); }
   void wait(const Place& place, const Mark& mark) {

@@ -115,6 +115,21 @@ struct ThrustHost {
     const auto guard = open();
     detail::matmul(shape, alpha, a, b, beta, c);
   }
+  /// y (rows, out) = x (rows, in) Wᵀ + b, the bias added last, as cuBLAS does.
+  static bool biased_product(Index rows, Index out, Index in, const float* x, const float* w,
+                             const float* b, float* y) {
+    matmul({.m = rows,
+            .n = out,
+            .k = in,
+            .a = {.leading = in},
+            .b = {.leading = in, .transposed = true},
+            .c = {.leading = out}},
+           1.f, x, w, 0.f, y);
+    const auto guard = open();
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < out; ++j) y[i * out + j] += b[j];
+    return true;
+  }
   template <class T>
   static bool cholesky_solve(Index n, Index m, T* a, T* b) {
     const auto guard = open();

@@ -37,9 +37,13 @@
 /// `each` must not touch the same element if one of them writes it.
 namespace infty::detail {
 
-/// What a kernel that chooses its tiles asks for at most: every GPU since compute capability 8.0
-/// gives that much to a block, and an H100 runs two such blocks side by side.
-inline constexpr std::size_t most_shared = 96 * 1024;
+/// Shared memory that every GPU since compute capability 8.0 gives to a block, and of which an H100
+/// has room for two.
+inline constexpr std::size_t shared_everywhere = 96 * 1024;
+
+/// What a host's system has of it for a block: a test specialises it for a tag of its own.
+template <class System>
+inline constexpr std::size_t shared_on_host = shared_everywhere;
 
 #if defined(__CUDACC__)
 
@@ -88,6 +92,14 @@ static void allow_most_shared() {
   });
 }
 
+/// What this thread's GPU gives to a block that asks for it, beside the bytes for exchange.
+inline std::size_t shared_on_device() {
+  int most = 0;
+  gpu::check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu::device()),
+             "cudaDeviceGetAttribute");
+  return static_cast<std::size_t>(most) - exchange_bytes;
+}
+
 template <class Kernel>
 void launch_on_device(Index blocks, const Kernel& kernel) {
   const std::size_t bytes = kernel.shared_bytes();
@@ -101,6 +113,18 @@ void launch_on_device(Index blocks, const Kernel& kernel) {
 }
 
 #endif
+
+/// What a block may have of shared memory. A kernel that chooses its tiles takes the largest for
+/// which that is enough: one block of a tile of 64 rows keeps more threads at work than two of 32.
+template <class System>
+std::size_t shared_for_block() {
+#if defined(__CUDACC__)
+  if constexpr (std::is_same_v<System, Cuda>)
+    return shared_on_device();
+  else
+#endif
+    return shared_on_host<System>;
+}
 
 /// Blocks [begin, end) of a kernel, one after the other, with one piece of shared memory.
 template <ItemOrder order, class Kernel>

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <infty/core/config.hpp>
 #include <infty/thrust/pending_checks.hpp>
@@ -46,21 +47,49 @@ inline infty::detail::StagedBlocks<PinnedMemory>& pinned_blocks() {
   return *blocks;
 }
 
+/// Host memory that captured work reads each time that it is done.
+class CapturedUploads {
+ public:
+  CapturedUploads() = default;
+  ~CapturedUploads() {
+    for (void* const block : blocks_) cudaFreeHost(block);
+  }
+  CapturedUploads(const CapturedUploads&) = delete;
+  CapturedUploads& operator=(const CapturedUploads&) = delete;
+
+  /// A copy of these bytes that lives as long as this.
+  const void* keep(const void* from, std::size_t bytes) {
+    blocks_.reserve(blocks_.size() + 1);
+    void* block = nullptr;
+    check(cudaHostAlloc(&block, bytes, cudaHostAllocPortable), "cudaHostAlloc");
+    blocks_.push_back(block);
+    std::memcpy(block, from, bytes);
+    return block;
+  }
+
+ private:
+  std::vector<void*> blocks_;
+};
+
 /// More than this is not copied aside, but waited for.
 inline constexpr std::size_t largest_staged = std::size_t{4} << 20;
 
 /// Host memory to the GPU's; returns as soon as `from` may change, and does not wait for the GPU
 /// unless there is too much to be copied aside.
 inline void upload(void* to, const void* from, std::size_t bytes) {
+  const auto send = [&](const void* source) {
+    check(cudaMemcpyAsync(to, source, bytes, cudaMemcpyHostToDevice, stream()), "cudaMemcpyAsync");
+  };
+  if (CapturedUploads* const captured = current_stream().captured)
+    return send(captured->keep(from, bytes));
   if (bytes > largest_staged) {
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream()), "cudaMemcpyAsync");
+    send(from);
     synchronize();
     return;
   }
   auto staged = pinned_blocks().take(bytes);
   std::memcpy(staged.data(), from, bytes);
-  check(cudaMemcpyAsync(to, staged.data(), bytes, cudaMemcpyHostToDevice, stream()),
-        "cudaMemcpyAsync");
+  send(staged.data());
   staged.sent();
 }
 
@@ -99,7 +128,9 @@ inline CudaPendingChecks& pending_checks() {
 
 /// Waits for this thread's stream, and throws what checks of its work have found, or those of a
 /// thread that has ended.
+/// @throws infty::DeviceError while a `Graph` is captured
 inline void synchronize() {
+  detail::refuse_captured("synchronize");
   check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   detail::pending_checks().look();
 }

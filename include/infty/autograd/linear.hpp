@@ -27,7 +27,29 @@ void product(Index m, Index n, Index k, bool transpose_a, bool transpose_b, cons
             alpha, a, b, beta, c);
 }
 
+/// y (rows, columns): each of its rows is b.
+template <class B, class T>
+void fill_rows(Index rows, Index columns, const T* b, T* y) {
+  for_each_element<B>(rows, columns,
+                      [=] INFTY_HOST_DEVICE(Index i, Index j) { y[i * columns + j] = b[j]; });
+}
+
 }  // namespace detail
+
+/// The composition that defines a map with a bias. It runs on every backend and is the oracle of
+/// the kernel that a backend may bring.
+template <class B>
+struct ComposedBiasedProduct {
+  template <class Own = B>
+  using Kernel = typename Own::FusedBiasedProduct;
+
+  /// y (rows, out) = x (rows, in) Wᵀ + b.
+  template <class T>
+  static void multiply(Index rows, Index out, Index in, const T* x, const T* w, const T* b, T* y) {
+    detail::fill_rows<B>(rows, out, b, y);
+    detail::product<B>(rows, out, in, false, true, x, w, T(1), y, T(1), true);
+  }
+};
 
 /// The composition that defines the sums over columns that gradients of biases are. It runs on
 /// every backend and is the oracle of the fused kernel that a backend may bring.
@@ -95,14 +117,15 @@ void weight_product(Index rows, const T* x, const Variable<T, B>& weight, T beta
 template <class T, class B>
 void linear_forward(Index rows, const Variable<T, B>& x, const Variable<T, B>& weight,
                     const Variable<T, B>& bias, T* y) {
-  const Index out = weight.dim(0);
-  const bool biased = bias.size() > 0;
-  if (biased) {
-    const T* const b = bias.value().data();
-    for_each_element<B>(rows, out,
-                        [=] INFTY_HOST_DEVICE(Index i, Index j) { y[i * out + j] = b[j]; });
-  }
-  weight_product(rows, x.value().data(), weight, biased ? T(1) : T(0), y, out, true);
+  const Index in = weight.dim(1), out = weight.dim(0);
+  const T* const px = x.value().data();
+  if (bias.size() == 0) return weight_product(rows, px, weight, T(0), y, out, true);
+  const T* const b = bias.value().data();
+  if (!weight.stored_in_bfloat16())
+    return chosen_t<ComposedBiasedProduct<B>>::multiply(rows, out, in, px, weight.value().data(), b,
+                                                        y);
+  fill_rows<B>(rows, out, b, y);
+  weight_product(rows, px, weight, T(1), y, out, true);
 }
 
 /// dx = dy W, dW = dyᵀ x, db = sum of dy over the rows, of those that need a gradient.

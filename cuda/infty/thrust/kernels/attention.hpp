@@ -116,8 +116,9 @@ struct TiledAttention {
   // The kernel with as many rows as shared memory has room for, with 0 if not even 8.
   template <class Kernel>
   static Kernel fitted(Kernel kernel) {
+    const std::size_t room = shared_for_block<System>();
     for (kernel.tile_rows = 64; kernel.tile_rows >= 8; kernel.tile_rows /= 2)
-      if (kernel.shared_bytes() <= most_shared) return kernel;
+      if (kernel.shared_bytes() <= room) return kernel;
     kernel.tile_rows = 0;
     return kernel;
   }

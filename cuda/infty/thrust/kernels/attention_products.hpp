@@ -50,8 +50,9 @@ struct ByThreads {
 /// The same by the tensor cores of a block's warps, for floats and tiles of a multiple of 16 rows.
 /// What a warp computes at a time is 16 rows of 16 to 32 columns. Its 16 queries meet the keys of a
 /// tile at 15 distances more than there are keys: of the products with these rows, filled up to 16
-/// more, a third is of no use where there are 32 keys. Tiles of 16 keys, of heads wider than 68,
-/// have less work than a block has warps. Heads of 128 have 32 rows, the least that this can do.
+/// more, a third is of no use where there are 32 keys. Tiles of 16 keys, of heads wider than
+/// 68 where a block has 96 KiB, have less work than it has warps. Heads of 128 have 32 rows there,
+/// the least that this can do.
 /// @tparam In  what floats are to tensor cores: `InTf32` or `InBfloat16`
 template <class In>
 struct ByTensorCores {

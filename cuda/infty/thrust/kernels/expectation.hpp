@@ -208,11 +208,12 @@ struct TiledExpectation {
   template <class Kernel>
   static Kernel fitted(Kernel kernel) {
     constexpr Index most = Index{1} << 30;
+    const std::size_t room = shared_for_block<System>();
     const ReadSize& s = kernel.size;
     const bool in_range = s.batch < most && s.heads < most && s.queries < most && s.basis < most;
     for (kernel.tile_rows = in_range ? 64 : 0; kernel.tile_rows >= 4; kernel.tile_rows /= 2) {
       kernel.across_functions = FixedDivisor(kernel.tile_rows);
-      if (kernel.shared_bytes() <= most_shared) return kernel;
+      if (kernel.shared_bytes() <= room) return kernel;
     }
     kernel.tile_rows = 0;
     return kernel;

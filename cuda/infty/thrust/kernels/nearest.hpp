@@ -104,7 +104,7 @@ struct TiledNearest {
     const auto fits = [&] {
       for (kernel.tile_keys = (std::min)(256, items / kernel.tile_rows); kernel.tile_keys >= 32;
            kernel.tile_keys /= 2)
-        if (kernel.shared_bytes() <= most_shared) return true;
+        if (kernel.shared_bytes() <= shared_everywhere) return true;
       return false;
     };
     kernel.tile_rows = 64;
