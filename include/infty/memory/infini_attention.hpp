@@ -160,12 +160,12 @@ class InfiniAttention {
     return pass.answer ? maps.out.forward(detail::joined(std::move(answers))) : V();
   }
 
-  /// Of `forward`, a segment at a time behind a memory: see memory/flops.hpp.
+  /// Of `forward` behind a memory, wherever in a segment it begins: a vector sees half of one, on
+  /// average. See memory/flops.hpp.
   double flops(Index batch, Index length) const {
     const Index e = sizes_.inner(), D = sizes_.head_dim;
-    const Index in_segment = (std::min)(length, config_.segment);
     const double rows = static_cast<double>(batch);
-    const double seen = static_cast<double>(length) * static_cast<double>(in_segment + 1) / 2;
+    const double seen = static_cast<double>(length) * static_cast<double>(config_.segment + 1) / 2;
     return rows * (4 * detail::product_flops(length, e, sizes_.model_dim) +
                    4 * seen * static_cast<double>(e) +
                    (config_.delta ? 3 : 2) * detail::product_flops(length, e, D));
