@@ -88,22 +88,33 @@ template <class T>
 struct Turn {
   const T *from, *table;
   T* out;
-  Index length, width, head_dim;  ///< L, H D and D
-  T direction;                    ///< 1, or -1 for back
-  bool add;                       ///< to what is there
+  Index length, heads, head_dim;
+  T direction;  ///< 1, or -1 for back
+  bool add;     ///< to what is there
 
-  INFTY_HOST_DEVICE void operator()(Index row, Index column) const {
-    const Index k = column % head_dim, turned = head_dim / 2 * 2, at = row * width + column;
-    T value = from[at];
-    if (k < turned) {
-      const T* const turn = table + row % length * turned + k / 2 * 2;
-      const T sine = direction * turn[1];
-      value = k % 2 == 0 ? value * turn[0] - from[at + 1] * sine
-                         : value * turn[0] + from[at - 1] * sine;
+  /// The pairs [begin, end) of a vector's head; what is left over of an odd width is the last one.
+  INFTY_HOST_DEVICE void operator()(Index head, Index begin, Index end) const {
+    const Index pairs = head_dim / 2, last = end < pairs ? end : pairs;
+    const T *const x = from + head * head_dim, *const turn =
+                                                   table + head / heads % length * 2 * pairs;
+    T* const y = out + head * head_dim;
+    const bool more = add;
+    for (Index i = begin; i < last; ++i) {
+      const T a = x[2 * i], b = x[2 * i + 1], cosine = turn[2 * i];
+      const T sine = direction * turn[2 * i + 1];
+      const T first = a * cosine - b * sine, second = b * cosine + a * sine;
+      y[2 * i] = more ? y[2 * i] + first : first;
+      y[2 * i + 1] = more ? y[2 * i + 1] + second : second;
     }
-    out[at] = add ? out[at] + value : value;
+    if (end > pairs) y[2 * pairs] = more ? y[2 * pairs] + x[2 * pairs] : x[2 * pairs];
   }
 };
+
+/// Turns all heads of x [B, L, H D], as `Turn` says.
+template <class B, class T>
+void turn_heads(const Turn<T>& turn, Index batch) {
+  for_each_span<B>(batch * turn.length * turn.heads, (turn.head_dim + 1) / 2, turn.head_dim, turn);
+}
 
 }  // namespace detail
 
@@ -124,16 +135,16 @@ Variable<T, B> rotary(const Variable<T, B>& x, Index heads, const Tensor<T, B>& 
                       table.shape(), ", x is ", x.shape(), " of ", heads, " heads: it must be [",
                       length, ", ", head_dim / 2 * 2, "]");
   Variable<T, B> y(Tensor<T, B>(x.shape()));
-  detail::for_each_element<B>(batch * length, width,
-                              detail::Turn<T>{x.value().data(), table.data(), y.value().data(),
-                                              length, width, head_dim, T(1), false});
+  detail::turn_heads<B>(detail::Turn<T>{x.value().data(), table.data(), y.value().data(), length,
+                                        heads, head_dim, T(1), false},
+                        batch);
   return record(
       y,
-      [x, table, batch, length, width, head_dim](const Tensor<T, B>& dy) {
+      [x, table, batch, length, heads, head_dim](const Tensor<T, B>& dy) {
         const auto to = x.grad_target();
-        detail::for_each_element<B>(batch * length, width,
-                                    detail::Turn<T>{dy.data(), table.data(), to.data, length, width,
-                                                    head_dim, T(-1), to.add});
+        detail::turn_heads<B>(detail::Turn<T>{dy.data(), table.data(), to.data, length, heads,
+                                              head_dim, T(-1), to.add},
+                              batch);
       },
       Unread(x), table);
 }
