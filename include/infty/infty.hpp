@@ -61,6 +61,7 @@
 #include <infty/core/row_store.hpp>
 #include <infty/core/select_rows.hpp>
 #include <infty/core/shape.hpp>
+#include <infty/core/sine.hpp>
 #include <infty/core/state.hpp>
 #include <infty/core/state_members.hpp>
 #include <infty/core/system_block.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <infty/autograd/reduce.hpp>
@@ -99,6 +100,37 @@ TEMPLATE_LIST_TEST_CASE("sines_and_cosines: by hand", "", infty::tests::Types) {
   CHECK(error(infty::sines_and_cosines(x, T(2)).value().to_vector(),
               std::vector<double>{0, 2, 2, 0, -2, 1, 0, std::sqrt(3.)}) <
         infty::tests::tolerance<T>);
+}
+
+TEMPLATE_LIST_TEST_CASE("sines_and_cosines: angles of any size, among others and alone", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> angles;
+  for (const double x : {0., 1e-30, .7, -3., 99., -8191., 8193., 1e5, -1e8, 1e9, 1e15, -1e30})
+    angles.push_back(static_cast<T>(x));
+  for (const T x : {Limits::max(), Limits::infinity(), Limits::quiet_NaN()}) angles.push_back(x);
+  const auto n = static_cast<Index>(angles.size());
+  const auto all =
+      infty::sines_and_cosines(Variable<T, B>(Tensor<T, B>::from({1, n}, angles))).value();
+  const auto alone =
+      infty::sines_and_cosines(Variable<T, B>(Tensor<T, B>::from({n, 1}, angles))).value();
+  const auto found = all.to_vector(), one = alone.to_vector();
+  for (std::size_t i = 0; i < angles.size(); ++i) {
+    const auto x = static_cast<long double>(angles[i]);
+    const T sine = found[i], cosine = found[angles.size() + i];
+    CAPTURE(x);
+    if (!std::isfinite(x)) {
+      CHECK(std::isnan(sine));
+      CHECK(std::isnan(cosine));
+      continue;
+    }
+    CHECK(std::abs(static_cast<long double>(sine) - std::sin(x)) < 2 * Limits::epsilon());
+    CHECK(std::abs(static_cast<long double>(cosine) - std::cos(x)) < 2 * Limits::epsilon());
+    CHECK(std::abs(one[2 * i] - sine) <= Limits::epsilon());
+    CHECK(std::abs(one[2 * i + 1] - cosine) <= Limits::epsilon());
+  }
 }
 
 TEMPLATE_LIST_TEST_CASE("HeadFeatures: every map as the papers write it", "", infty::tests::Types) {
