@@ -15,6 +15,7 @@
 #include <infty/core/math.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/random.hpp>
+#include <infty/core/sine.hpp>
 #include <infty/eigen/fused_nearest.hpp>
 #include <infty/memory/long_term_memory.hpp>
 #include <infty/nn/dropout.hpp>
@@ -125,6 +126,10 @@ TEMPLATE_TEST_CASE("-ffast-math: elementary functions keep their digits", "", fl
         8);
   CHECK(worst([](T v) { return infty::math::erfc(v / 4); },
               [](double v) { return std::erfc(v / 4); }) < 8);
+  CHECK(worst([](T v) { return 2 + infty::math::sine_and_cosine(256 * v).sine; },
+              [](double v) { return 2 + std::sin(256 * v); }) < 4);
+  CHECK(worst([](T v) { return 2 + infty::math::sine_and_cosine(256 * v).cosine; },
+              [](double v) { return 2 + std::cos(256 * v); }) < 4);
 }
 
 TEST_CASE("-ffast-math: vectors that would overflow are refused") {
