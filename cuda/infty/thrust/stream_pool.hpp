@@ -42,8 +42,8 @@ inline bool exact_pool_wanted() {
 ///     Driver::Place, ordered                where work goes
 ///     place()                               that of the calling thread
 ///     allocate(bytes, place)                a block in the place's order, null if memory lacks
-///     allocate_alone(bytes)                 the same in no order, for exact pools and what is
-///     captured free(block)                           of either, when nothing works on it any more
+///     allocate_alone(bytes)                 the same in no order
+///     free(block)                           of either, when nothing works on it any more
 ///     Driver::Mark
 ///     mark(place)                           behind all that the place was given until now
 ///     wait(place, mark)                     what the place is given from now on runs behind it
