@@ -51,6 +51,7 @@ TEST_CASE("gru: gradients are those of central differences") {
              h = uniform_variable<double>({3, 2}, random),
              weight = uniform_variable<double>({3, 2}, random);
   CHECK(gradient_check([&] { return sum(gru(a, b, h) * weight); }, std::vector{a, b, h}) < 1e-8);
+  CHECK(gradient_check([&] { return sum(gru(a, a, h) * weight); }, std::vector{a, h}) < 1e-8);
   CHECK_THROWS_AS(gru(a, h, h), infty::ShapeError);
   CHECK_THROWS_AS(gru(h, h, h), infty::ShapeError);
   infty::HostPool& pool = infty::HostPool::instance();

@@ -25,6 +25,53 @@ struct GruGates {
         from_state(b[2 * step]) {}
 };
 
+/// Adds the gradients of a GRU's step to those that are there, of columns [begin, end) of a row.
+template <class T>
+struct GruBackward {
+  const T *a, *b, *h, *dy;
+  Index width;
+  T *da, *db, *dh;  ///< null where none is wanted
+
+  INFTY_HOST_DEVICE void operator()(Index row, Index begin, Index end) const {
+    // Kept aside for some columns: loops that read and write as many arrays at once are no vector
+    // code.
+#if defined(__CUDA_ARCH__)
+    constexpr Index most = 1;
+#else
+    constexpr Index most = 64;
+#endif
+    T of_reset[most], of_update[most], of_candidate[most], from_state[most], of_h[most];
+    for (Index first = begin; first < end; first += most) {
+      const Index count = end - first < most ? end - first : most;
+      const Index at = row * width + first, in_three = 3 * row * width + first;
+      for (Index k = 0; k < count; ++k) {
+        const GruGates<T> g(a + in_three + k, b + in_three + k, width);
+        const T out = dy[at + k], n = g.candidate, r = g.reset, z = g.update;
+        const T d_n = out * (T(1) - z) * (T(1) - n * n);
+        of_h[k] = out * z;
+        of_candidate[k] = d_n;
+        from_state[k] = d_n * r;
+        of_update[k] = out * (h[at + k] - n) * z * (T(1) - z);
+        of_reset[k] = d_n * g.from_state * r * (T(1) - r);
+      }
+      if (dh) add(count, of_h, dh + at);
+      const auto add_three = [&](const T* of_third, T* to) {
+        if (!to) return;
+        add(count, of_reset, to + in_three);
+        add(count, of_update, to + in_three + width);
+        add(count, of_third, to + in_three + 2 * width);
+      };
+      add_three(of_candidate, da);
+      add_three(from_state, db);
+    }
+  }
+
+ private:
+  INFTY_HOST_DEVICE static void add(Index count, const T* x, T* to) {
+    for (Index k = 0; k < count; ++k) to[k] += x[k];
+  }
+};
+
 }  // namespace detail
 
 /// The update of a gated recurrent unit [Cho et al. 2014], as torch.nn.GRUCell: with the parts
@@ -54,29 +101,11 @@ Variable<T, B> gru(const Variable<T, B>& a, const Variable<T, B>& b, const Varia
         const auto grad = [](const Variable<T, B>& x) {
           return x.requires_grad() ? x.grad().data() : nullptr;
         };
-        const T *const in_a = a.value().data(), *const in_b = b.value().data();
-        const T *const in_h = h.value().data(), *const pd = dy.data();
         T *const da = grad(a), *const db = grad(b), *const dh = grad(h);
-        const Index width = d;
-        detail::for_each_element<B>(rows, width, [=] INFTY_HOST_DEVICE(Index i, Index j) {
-          const Index at = 3 * i * width + j, k = i * width + j;
-          const detail::GruGates<T> g(in_a + at, in_b + at, width);
-          const T out = pd[k], n = g.candidate, r = g.reset, z = g.update;
-          const T d_n = out * (T(1) - z) * (T(1) - n * n);
-          const T d_z = out * (in_h[k] - n) * z * (T(1) - z);
-          const T d_r = d_n * g.from_state * r * (T(1) - r);
-          if (dh) dh[k] += out * z;
-          if (da) {
-            da[at] += d_r;
-            da[at + width] += d_z;
-            da[at + 2 * width] += d_n;
-          }
-          if (db) {
-            db[at] += d_r;
-            db[at + width] += d_z;
-            db[at + 2 * width] += d_n * r;
-          }
-        });
+        detail::for_each_span<B>(
+            rows, d, 8 * d,
+            detail::GruBackward<T>{a.value().data(), b.value().data(), h.value().data(), dy.data(),
+                                   d, da, db, dh});
       },
       a, b, h);
 }
