@@ -26,6 +26,19 @@ enum class Compression {
 
 namespace detail {
 
+/// Adds f(row, column) to the gradient of x, taken as rows of its last dimension.
+template <class T, class B, class F>
+void add_rows_to_grad(const Variable<T, B>& x, F f) {
+  const GradTarget<T> target = x.grad_target();
+  const Index d = x.dim(-1);
+  T* const to = target.data;
+  const bool add = target.add;
+  for_each_element<B>(x.size() / d, d, [=] INFTY_HOST_DEVICE(Index row, Index column) {
+    T& slope = to[row * d + column];
+    slope = add ? slope + f(row, column) : f(row, column);
+  });
+}
+
 /// y (groups, d) of x (groups, c, d): the means of groups.
 template <class T, class B>
 Variable<T, B> mean_groups(const Variable<T, B>& x, Index c) {
@@ -45,8 +58,8 @@ Variable<T, B> mean_groups(const Variable<T, B>& x, Index c) {
         const T* const g = dy.data();
         const Index width = d, count = c;
         const T f = share;
-        add_to_grad(x, [=] INFTY_HOST_DEVICE(Index at) {
-          return f * g[at / width / count * width + at % width];
+        add_rows_to_grad(x, [=] INFTY_HOST_DEVICE(Index row, Index column) {
+          return f * g[row / count * width + column];
         });
       },
       Unread(x));
@@ -74,9 +87,9 @@ Variable<T, B> max_groups(const Variable<T, B>& x, Index c) {
         const T* const g = dy.data();
         const Index* const from = largest.data();
         const Index width = d, count = c;
-        add_to_grad(x, [=] INFTY_HOST_DEVICE(Index at) {
-          const Index to = at / width / count * width + at % width;
-          return from[to] == at / width ? g[to] : T(0);
+        add_rows_to_grad(x, [=] INFTY_HOST_DEVICE(Index row, Index column) {
+          const Index at = row / count * width + column;
+          return from[at] == row ? g[at] : T(0);
         });
       },
       Unread(x));
