@@ -12,7 +12,8 @@ namespace infty::math {
 /// Both of an angle.
 template <class T>
 struct SineAndCosine {
-  T sine, cosine;
+  T sine;    ///< of the angle
+  T cosine;  ///< the same
 };
 
 /// The angles, from minus this to this, that `sine_and_cosine` takes.
