@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -158,4 +160,28 @@ TEST_CASE("weighed_classes: what may be drawn, with softmax's weights") {
   CHECK(nucleus.weights[0] / nucleus.weights[1] == Catch::Approx(1.25));
   CHECK(weighed({.temperature = 0}).classes == std::vector<Index>{3});
   CHECK(weighed({.temperature = 0}).weights == std::vector<double>{1});
+}
+
+TEST_CASE("weighed_classes: of many classes, the likeliest in their order") {
+  std::vector<double> logits(2000);
+  Random random(3);
+  for (double& x : logits) x = std::round(20 * random.normal()) / 10;  // many are equal
+  std::vector<Index> order(logits.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  const auto score = [&](Index i) { return logits[static_cast<std::size_t>(i)]; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Index a, Index b) { return score(a) > score(b); });
+  double sum = 0;
+  for (const Index i : order) sum += std::exp(score(i) - score(order[0]));
+  for (const double top_p : {.1, .5, .9, .999}) {
+    const auto left = infty::weighed_classes(std::span<const double>(logits), {.top_p = top_p});
+    double share = 0;
+    std::size_t count = 0;
+    while (share <= top_p * sum) share += std::exp(score(order[count++]) - score(order[0]));
+    REQUIRE(left.classes.size() == count);
+    for (std::size_t i = 0; i < count; ++i) {
+      CHECK(left.classes[i] == order[i]);
+      CHECK(left.weights[i] == std::exp(score(order[i]) - score(order[0])));
+    }
+  }
 }

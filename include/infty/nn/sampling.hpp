@@ -89,6 +89,7 @@ WeighedClasses weighed_classes(std::span<const T> logits, const Sampling& sampli
     return score(a) != score(b) ? score(a) > score(b) : a < b;
   };
   std::vector<Index> order;
+  order.reserve(logits.size());
   for (Index i = 0; i < std::ssize(logits); ++i) {
     require<NonFiniteError>(math::is_finite(score(i)) || score(i) < 0, "sample",
                             "the score of class ", i, " is ", score(i), ": it must be finite");
@@ -105,18 +106,29 @@ WeighedClasses weighed_classes(std::span<const T> logits, const Sampling& sampli
     left = std::partition(left, order.end(), [&](Index i) { return score(i) == least; });
   }
   order.erase(left, order.end());
-  if (sampling.top_p < 1) std::sort(order.begin(), order.end(), likelier);
+  // What is left of `top_k` in an order that no library chooses.
+  if (sampling.top_k > 0 && sampling.top_p < 1) std::sort(order.begin(), order.end(), likelier);
+  const auto weight = [&](Index i) {
+    return std::exp((score(i) - score(top)) / sampling.temperature);
+  };
   std::vector<double> weights;
+  weights.reserve(order.size());
   double sum = 0;
-  for (const Index i : order)
-    sum += weights.emplace_back(std::exp((score(i) - score(top)) / sampling.temperature));
+  for (const Index i : order) sum += weights.emplace_back(weight(i));
   if (sampling.top_p < 1) {
+    // The likeliest come off a heap while they are wanted: the others are never sorted.
+    const auto less_likely = [&](Index a, Index b) { return likelier(b, a); };
+    std::make_heap(order.begin(), order.end(), less_likely);
+    std::vector<Index> best;
+    weights.clear();
     double share = 0;
-    std::size_t count = 0;
-    while (count < weights.size() && (count == 0 || share <= sampling.top_p * sum))
-      share += weights[count++];
-    weights.resize(count);
-    order.resize(count);
+    for (auto end = order.end();
+         end != order.begin() && (best.empty() || share <= sampling.top_p * sum);) {
+      std::pop_heap(order.begin(), end--, less_likely);
+      best.push_back(*end);
+      share += weights.emplace_back(weight(*end));
+    }
+    order = std::move(best);
   }
   return {std::move(order), std::move(weights)};
 }
