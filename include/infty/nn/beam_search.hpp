@@ -93,17 +93,25 @@ class Beam {
   /// rows that are then alive come of the rows that are added to `parents`.
   void step(std::span<const double> scores, Index first, RowCounts& parents) {
     const auto classes = static_cast<Index>(scores.size() / alive_.size());
-    std::vector<BeamCandidate> candidates;
+    // Of as many ends as there are parents, and so at most `beam`, none takes the place of a
+    // hypothesis that goes on.
+    const Index beam = config_->beam, most = 2 * beam;
+    std::vector<BeamCandidate> candidates;   // a heap of the best, of which the last is in front
+    double least = -math::infinity<double>;  // of one that may be among them
     for (Index row = 0; row < std::ssize(alive_); ++row)
       for (Index token = 0; token < classes; ++token) {
         const double p = scores[static_cast<std::size_t>(row * classes + token)];
-        if (p > -math::infinity<double>)
-          candidates.push_back({at(row).log_probability + p, row, token});
+        const BeamCandidate candidate{at(row).log_probability + p, row, token};
+        if (!(p > -math::infinity<double>) || candidate.log_probability < least) continue;
+        candidates.push_back(candidate);
+        std::push_heap(candidates.begin(), candidates.end());
+        if (std::ssize(candidates) <= most) continue;
+        std::pop_heap(candidates.begin(), candidates.end());
+        candidates.pop_back();
+        least = candidates.front().log_probability;
       }
-    // Of as many ends as there are parents, and so at most `beam`, none takes the place of a
-    // hypothesis that goes on.
-    const Index beam = config_->beam, count = (std::min)(2 * beam, std::ssize(candidates));
-    std::partial_sort(candidates.begin(), candidates.begin() + count, candidates.end());
+    std::sort_heap(candidates.begin(), candidates.end());
+    const Index count = std::ssize(candidates);
     std::vector<Hypothesis> next;
     for (Index i = 0; i < count && std::ssize(next) < beam; ++i) {
       const BeamCandidate& c = candidates[static_cast<std::size_t>(i)];
@@ -158,16 +166,13 @@ std::vector<double> checked_scores(const Tensor<T, B>& scores, Index rows) {
   require<ShapeError>(scores.rank() == 2 && scores.dim(0) == rows && scores.dim(1) >= 1,
                       "beam_search", "the scores are ", scores.shape(), ": they must be [", rows,
                       ", classes]");
-  std::vector<double> all;
-  all.reserve(static_cast<std::size_t>(scores.size()));
-  for (const T x : scores.to_vector()) {
-    const auto p = static_cast<double>(x);
-    require<NonFiniteError>(math::is_finite(p) || p < 0, "beam_search", "row ",
-                            std::ssize(all) / scores.dim(1), ", token ",
-                            std::ssize(all) % scores.dim(1), ": the score is ", p,
-                            ": it must be finite or -infinity");
-    all.push_back(p);
-  }
+  const std::vector<T> values = scores.to_vector();
+  std::vector<double> all(values.begin(), values.end());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!math::is_finite(all[i]) && !(all[i] < 0))
+      raise<NonFiniteError>("beam_search", "row ", static_cast<Index>(i) / scores.dim(1),
+                            ", token ", static_cast<Index>(i) % scores.dim(1), ": the score is ",
+                            all[i], ": it must be finite or -infinity");
   return all;
 }
 
