@@ -8,6 +8,7 @@
 
 #include <infty/autograd/tape.hpp>
 #include <infty/core/error.hpp>
+#include <infty/core/for_each.hpp>
 #include <infty/core/math.hpp>
 #include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
@@ -164,11 +165,16 @@ Variable<T, B> interpolated(const Variable<T, B>& x, const Tensor<T, B>& p,
                       "interpolated", "x is ", x.shape(), ", p ", p.shape(), " and shares ",
                       shares.shape(), ": they must be [Q, n] twice, or [Q], and [Q]");
   Variable<T, B> y(Tensor<T, B>(x.shape()));
-  const T *const log_p = x.value().data(), *const other = p.data(), *const share = shares.data();
+  Tensor<T, B> kept(shares.shape());  // log(1 - s)
+  const T* const share = shares.data();
+  T* const rest = kept.data();
+  B::for_each(rows, [=] INFTY_HOST_DEVICE(Index i) { rest[i] = std::log1p(-share[i]); });
+  const T *const log_p = x.value().data(), *const other = p.data();
   T* const to = y.value().data();
-  B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) {
-    const T s = share[i / n], own = log_p[i] + std::log1p(-s), more = s * other[i];
-    if (math::is_nan_at(log_p + i) || math::is_nan_at(share + i / n) ||
+  detail::for_each_element<B>(rows, n, [=] INFTY_HOST_DEVICE(Index row, Index j) {
+    const Index i = row * n + j;
+    const T s = share[row], own = log_p[i] + rest[row], more = s * other[i];
+    if (math::is_nan_at(log_p + i) || math::is_nan_at(share + row) ||
         (s != T(0) && math::is_nan_at(other + i))) {
       to[i] = math::not_a_number<T>;
       return;
@@ -182,15 +188,16 @@ Variable<T, B> interpolated(const Variable<T, B>& x, const Tensor<T, B>& p,
   const Tensor<T, B> result = y.value();
   return record(
       y,
-      [x, result, shares, n](const Tensor<T, B>& dy) {
+      [x, result, kept, rows, n](const Tensor<T, B>& dy) {
         // The model's part of the mixture, (1 - s) e^x / e^y.
         const T *const from = x.value().data(), *const mixed = result.data();
-        const T *const part = shares.data(), *const d = dy.data();
+        const T *const log_rest = kept.data(), *const d = dy.data();
         T* const dx = x.grad().data();
         const Index width = n;
-        B::for_each(result.size(), [=] INFTY_HOST_DEVICE(Index i) {
+        detail::for_each_element<B>(rows, n, [=] INFTY_HOST_DEVICE(Index row, Index j) {
+          const Index i = row * width + j;
           // All of it where there is nothing else, be it of probability 0.
-          const T own = from[i] + std::log1p(-part[i / width]);
+          const T own = from[i] + log_rest[row];
           dx[i] += own == mixed[i] ? d[i] : d[i] * math::exp(own - mixed[i]);
         });
       },
