@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,16 +56,26 @@ inline Overlap rouge_l(std::string_view hypothesis, std::string_view reference,
                        const RougeConfig& config = {}) {
   const std::vector<std::string> ours = rouge_words(hypothesis, config);
   const std::vector<std::string> theirs = rouge_words(reference, config);
-  std::vector<std::size_t> longest(theirs.size() + 1);  // with the words of ours until now
+  std::map<std::string_view, std::size_t> numbers;  // words are compared by
+  const auto number_of = [&](const std::string& word) {
+    return numbers.emplace(word, numbers.size()).first->second;
+  };
+  std::vector<std::size_t> known;
+  for (const std::string& word : theirs) known.push_back(number_of(word));
+  std::vector<std::size_t> longest(theirs.size());  // with the words of ours until now
   for (const std::string& word : ours) {
+    const std::size_t number = number_of(word);
     std::size_t corner = 0;  // without this word, and up to the one before
-    for (std::size_t i = 1; i < longest.size(); ++i) {
+    std::size_t left = 0;    // with it, and up to the one before
+    for (std::size_t i = 0; i < known.size(); ++i) {
       const std::size_t above = longest[i];
-      longest[i] = word == theirs[i - 1] ? corner + 1 : (std::max)(above, longest[i - 1]);
+      left = number == known[i] ? corner + 1 : (std::max)(above, left);
+      longest[i] = left;
       corner = above;
     }
   }
-  return detail::overlap(longest.back(), ours.size(), theirs.size());
+  const std::size_t common = longest.empty() ? 0 : longest.back();
+  return detail::overlap(common, ours.size(), theirs.size());
 }
 
 }  // namespace infty
