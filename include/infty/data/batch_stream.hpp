@@ -128,10 +128,11 @@ class BatchStream {
       const Index next = out.first[static_cast<std::size_t>(row)];
       const Index length = lengths[static_cast<std::size_t>(row)];
       if (length > 0 && begins(first + row, next)) out.reset.push_back(row);
+      const bool starts = length > 0 && is_start(next);  // others lie within a document
       for (Index i = 0; i < out.length; ++i) {
-        const bool there = i < length;
-        out.inputs.push_back(there && !is_start(next + i) ? token(next + i - 1) : config_.start);
-        out.targets.push_back(there ? token(next + i) : ignore_index);
+        const bool there = i < length && !(i == 0 && starts);
+        out.inputs.push_back(there ? token(next + i - 1) : config_.start);
+        out.targets.push_back(i < length ? token(next + i) : ignore_index);
       }
       out.predicted += length;
     }
