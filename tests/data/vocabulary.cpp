@@ -53,6 +53,13 @@ TEST_CASE("Vocabulary: by falling count, then by bytes") {
         Words{"c 3", "<eos> 2", "b 2", "a 1", "d 1", "<unk> 0"});
 }
 
+TEST_CASE("TokenCounts: characters and bytes, each as often as it stands there") {
+  CHECK(words_of(Vocabulary(counts_of("aé日aé\xFF a", TextUnit::character), {.unknown = false})) ==
+        Words{"a 3", "é 2", "  1", "日 1", "\xFF 1"});
+  CHECK(words_of(Vocabulary(counts_of("aéaé", TextUnit::byte), {.unknown = false})) ==
+        Words{"a 2", "\xA9 2", "\xC3 2"});
+}
+
 TEST_CASE("TokenCounts: more than an Index counts are refused, and change nothing") {
   constexpr auto most = std::numeric_limits<infty::Index>::max();
   infty::TokenCounts counts;

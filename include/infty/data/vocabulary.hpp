@@ -95,14 +95,18 @@ class TokenCounts {
 
   /// Adds all tokens of a text.
   void add_text(std::string_view text, TextUnit unit) {
-    if (unit == TextUnit::byte) {
-      std::array<Index, 256> times{};
-      for (const char c : text) ++times[static_cast<unsigned char>(c)];
-      for (std::size_t byte = 0; byte < times.size(); ++byte)
-        if (times[byte] > 0) add(std::string(1, static_cast<char>(byte)), times[byte]);
-    } else {
-      for_each_token(text, unit, [this](std::string_view token) { add(token); });
-    }
+    if (unit == TextUnit::word)
+      return for_each_token(text, unit, [this](std::string_view token) { add(token); });
+    // Most tokens at the levels of bytes and characters are a byte.
+    std::array<Index, 256> times{};
+    for_each_token(text, unit, [&](std::string_view token) {
+      if (token.size() == 1)
+        ++times[static_cast<unsigned char>(token.front())];
+      else
+        add(token);
+    });
+    for (std::size_t byte = 0; byte < times.size(); ++byte)
+      if (times[byte] > 0) add(std::string(1, static_cast<char>(byte)), times[byte]);
   }
 
   /// Adds a token, `times` over.
