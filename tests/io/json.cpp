@@ -343,6 +343,11 @@ TEST_CASE("JsonReader: any value, as it is written") {
         "+1",  "1 2",   "01",  "1.",      ".5",       "-.5",  "1e",    "1e+",
         "--1", "0.5.1", "[1",  "{\"a\"}", "{1:2}",    "'a'",  ".",     "[,]"})
     CHECK_THROWS_AS(raw(wrong), infty::IoError);
+  for (const std::size_t digits : {299U, 300U, 301U, 308U}) {
+    CHECK(raw(std::string(digits, '9')).size() == digits);
+    CHECK(raw('-' + std::string(digits, '9') + ".5").size() == digits + 3);
+  }
+  CHECK_THROWS_AS(raw(std::string(309, '9')), infty::IoError);
   CHECK(raw(std::string(30, '[') + std::string(30, ']')).size() == 60);
   CHECK_THROWS_AS(raw(std::string(40, '[') + std::string(40, ']')), infty::IoError);
   CHECK_THROWS_AS(raw(std::string(100000, '[')), infty::IoError);
