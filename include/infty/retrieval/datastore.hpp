@@ -240,8 +240,8 @@ void Datastore<T>::append(const From* keys, const Index* tokens, Index n) {
     require(tokens[i] >= 0 && tokens[i] <= most, "Datastore::append", "token ", i, " is ",
             tokens[i], ": it must be 0 to ", most);
   for (Index i = 0; i < n * dim_; ++i)
-    require<NonFiniteError>(math::is_finite(static_cast<Number>(static_cast<T>(keys[i]))),
-                            "Datastore::append", "key ", i / dim_, " has a number that is ",
+    if (!math::is_finite(static_cast<Number>(static_cast<T>(keys[i]))))
+      raise<NonFiniteError>("Datastore::append", "key ", i / dim_, " has a number that is ",
                             static_cast<double>(keys[i]));
   std::vector<std::int32_t> narrow(static_cast<std::size_t>((std::min)(n, block_)));
   std::vector<T> rounded(same ? 0 : narrow.size() * static_cast<std::size_t>(dim_));
