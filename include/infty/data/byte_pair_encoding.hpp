@@ -82,9 +82,7 @@ class BytePairEncoding {
   /// @throws infty::IoError if there are none of these, and as the others
   static BytePairEncoding from_folder(const std::filesystem::path& folder) {
     std::error_code ignored;
-    const auto there = [&](const char* name) {
-      return std::filesystem::exists(folder / name, ignored);
-    };
+    const auto there = [&](auto name) { return std::filesystem::exists(folder / name, ignored); };
     if (there("tokenizer.json")) return from_tokenizer_json(folder / "tokenizer.json");
     if (there("vocab.json") || !there("encoder.json"))
       return {folder / "vocab.json", folder / "merges.txt"};
@@ -167,9 +165,10 @@ class BytePairEncoding {
       for (std::size_t i = 0; i < piece.size(); ++i) {
         const auto byte = static_cast<unsigned char>(piece[i]);
         const TokenId id = encoding_.of_byte_[byte];
-        require(id >= 0, "BytePairEncoding::encode", "the byte ", static_cast<int>(byte),
-                " is no token of this vocabulary: it is of ",
-                detail::printable(detail::character_at(piece, i)));
+        if (id < 0)
+          raise<ValueError>("BytePairEncoding::encode", "the byte ", static_cast<int>(byte),
+                            " is no token of this vocabulary: it is of ",
+                            detail::printable(detail::character_at(piece, i)));
         parts_.push_back({id, i > 0 ? i - 1 : 0, i + 1});
       }
       for (std::size_t i = 0; i + 1 < parts_.size(); ++i) find_merge(i);
