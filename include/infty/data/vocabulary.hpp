@@ -249,11 +249,12 @@ class Vocabulary {
   /// @throws infty::IoError that names the first line that is not as it must be
   static Vocabulary load(const std::filesystem::path& path) {
     const MappedFile file(path);
+    const std::string where = path.string();
     std::string_view text = file.text();
     Vocabulary out;
     for (Index number = 1; !text.empty(); ++number) {
       const auto check = [&](bool ok, const char* what) {
-        require<IoError>(ok, "Vocabulary::load", path.string(), ": line ", number, ": ", what);
+        require<IoError>(ok, "Vocabulary::load", where, ": line ", number, ": ", what);
       };
       const std::size_t end = text.find('\n');
       check(end != std::string_view::npos, "it does not end");
