@@ -63,14 +63,14 @@ inline bool is_number(std::string_view text) {
   };
   if (!take("0") && !digits()) return false;
   if (take(".") && !digits()) return false;
-  constexpr std::size_t small = 300;  // what has no more digits and no exponent is finite
+  constexpr std::size_t few = 300;  // what has no more digits and no exponent is finite
   const bool exponent = take("eE");
   if (exponent) {
     take("+-");
     if (!digits()) return false;
   }
   if (at != text.size()) return false;
-  return (!exponent && text.size() <= small) || math::is_finite(number_of(text));
+  return (!exponent && text.size() <= few) || math::is_finite(number_of(text));
 }
 
 /// A strict JSON reader (RFC 8259) for objects, arrays, strings and unsigned integers, all that a
