@@ -337,8 +337,7 @@ TEST_CASE("set_bias_epilogue: adds the bias of this thread's maps in float") {
     const auto expected = y();
     infty::gpu::set_bias_epilogue(true);
     std::thread([] { CHECK_FALSE(infty::gpu::bias_epilogue()); }).join();
-    for (int again = 0; again < 2; ++again)
-      CHECK(infty::tests::error(y(), expected) < 1e-5);
+    for (int again = 0; again < 2; ++again) CHECK(infty::tests::error(y(), expected) < 1e-5);
     infty::gpu::set_bias_epilogue(false);
   }
 }
