@@ -34,46 +34,54 @@ constexpr Index batch = 8, length = 1024, width = 300, heads = 6, head_dim = wid
 
 V some(Shape shape) { return V(normal<float>(shape), true); }
 
+/// Made when the first operation is run.
+struct Inputs {
+  V x = some({batch, length, width}), in_heads = some({batch, length, heads, head_dim});
+  V gain = some({width}), taps = some({width, 4}), before = some({batch, 3, width});
+  V a = some({batch, length, 3 * width}), b = some({batch, length, 3 * width});
+  V groups = some({batch * length / 4, 4, width});
+  infty::Tensor<float> turns = infty::rotary_table<float>(length, head_dim);
+};
+const Inputs& in() {
+  static const Inputs all;
+  return all;
+}
+
 struct Operation {
   std::string name;
   std::function<V()> compute;
-  double read;  ///< elements of what it reads
+  double vectors = 1;  ///< of the width that it reads for each that it is given
+  double read() const { return vectors * static_cast<double>(batch * length * width); }
 };
 
 std::vector<Operation> operations() {
-  const V x = some({batch, length, width}), in_heads = some({batch, length, heads, head_dim});
-  const double all = static_cast<double>(x.size());
-  const V gain = some({width});
-  const auto turns = infty::rotary_table<float>(length, head_dim);
-  const V a = some({batch, length, 3 * width}), b = some({batch, length, 3 * width});
-  const V taps = some({width, 4}), before = some({batch, 3, width});
-  const V groups = some({batch * length / 4, 4, width});
-  return {{"gelu", [=] { return infty::gelu(x); }, all},
-          {"silu", [=] { return infty::silu(x); }, all},
-          {"elu_plus_one", [=] { return infty::elu_plus_one(x); }, all},
-          {"softmax", [=] { return infty::softmax(x); }, all},
-          {"transpose", [=] { return infty::transpose(in_heads, 1, 2); }, all},
-          {"rms_norm", [=] { return infty::rms_norm(x, gain); }, all},
-          {"unit_vectors", [=] { return infty::unit_vectors(x, head_dim); }, all},
-          {"rotary", [=] { return infty::rotary(x, heads, turns); }, all},
-          {"short_convolution", [=] { return infty::short_convolution(x, before, taps); }, all},
-          {"gru", [=] { return infty::gru(a, b, x); }, 7 * all},
-          {"sines_and_cosines", [=] { return infty::sines_and_cosines(x); }, all},
-          {"dpfp", [=] { return infty::dpfp(in_heads, 2); }, all},
-          {"mean_groups", [=] { return infty::detail::mean_groups(groups, 4); }, all},
-          {"max_groups", [=] { return infty::detail::max_groups(groups, 4); }, all}};
+  return {{"gelu", [] { return infty::gelu(in().x); }},
+          {"silu", [] { return infty::silu(in().x); }},
+          {"elu_plus_one", [] { return infty::elu_plus_one(in().x); }},
+          {"softmax", [] { return infty::softmax(in().x); }},
+          {"transpose", [] { return infty::transpose(in().in_heads, 1, 2); }},
+          {"rms_norm", [] { return infty::rms_norm(in().x, in().gain); }},
+          {"unit_vectors", [] { return infty::unit_vectors(in().x, head_dim); }},
+          {"rotary", [] { return infty::rotary(in().x, heads, in().turns); }},
+          {"short_convolution",
+           [] { return infty::short_convolution(in().x, in().before, in().taps); }},
+          {"gru", [] { return infty::gru(in().a, in().b, in().x); }, 7},
+          {"sines_and_cosines", [] { return infty::sines_and_cosines(in().x); }},
+          {"dpfp", [] { return infty::dpfp(in().in_heads, 2); }},
+          {"mean_groups", [] { return infty::detail::mean_groups(in().groups, 4); }},
+          {"max_groups", [] { return infty::detail::max_groups(in().groups, 4); }}};
 }
 
 void forward(benchmark::State& run, const Operation& operation) {
   const infty::NoGrad off;
   const double written = static_cast<double>(operation.compute().size());
-  against_copy(run, sizeof(float) * (operation.read + written), [&] { operation.compute(); });
+  against_copy(run, sizeof(float) * (operation.read() + written), [&] { operation.compute(); });
 }
 
 // The way back reads what went in and the gradient of what came out, and writes one for each input.
 void forward_and_backward(benchmark::State& run, const Operation& operation) {
   const double written = static_cast<double>(operation.compute().size());
-  against_copy(run, sizeof(float) * (3 * operation.read + 2 * written), [&] {
+  against_copy(run, sizeof(float) * (3 * operation.read() + 2 * written), [&] {
     infty::Tape tape;
     tape.backward(infty::sum(operation.compute()));
   });

@@ -95,8 +95,8 @@ struct Turn {
   /// The pairs [begin, end) of a vector's head; what is left over of an odd width is the last one.
   INFTY_HOST_DEVICE void operator()(Index head, Index begin, Index end) const {
     const Index pairs = head_dim / 2, last = end < pairs ? end : pairs;
-    const T *const x = from + head * head_dim, *const turn =
-                                                   table + head / heads % length * 2 * pairs;
+    const T* const x = from + head * head_dim;
+    const T* const turn = table + head / heads % length * 2 * pairs;
     T* const y = out + head * head_dim;
     const bool more = add;
     for (Index i = begin; i < last; ++i) {
