@@ -82,7 +82,7 @@ class BytePairEncoding {
   /// @throws infty::IoError if there are none of these, and as the others
   static BytePairEncoding from_folder(const std::filesystem::path& folder) {
     std::error_code ignored;
-    const auto there = [&](auto name) { return std::filesystem::exists(folder / name, ignored); };
+    const auto there = [&](const char* name) { return exists(folder / name, ignored); };
     if (there("tokenizer.json")) return from_tokenizer_json(folder / "tokenizer.json");
     if (there("vocab.json") || !there("encoder.json"))
       return {folder / "vocab.json", folder / "merges.txt"};
