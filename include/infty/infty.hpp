@@ -7,8 +7,11 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/fwd.hpp>
 #include <infty/autograd/gather.hpp>
+#include <infty/autograd/gradient_handle.hpp>
+#include <infty/autograd/kept_factor.hpp>
 #include <infty/autograd/last_uses.hpp>
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/mapped.hpp>
 #include <infty/autograd/matmul.hpp>
 #include <infty/autograd/no_grad.hpp>
 #include <infty/autograd/parameters.hpp>
@@ -23,6 +26,7 @@
 #include <infty/autograd/stored_value.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/autograd/top_k.hpp>
+#include <infty/autograd/unread.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/autograd/without_row.hpp>
 #include <infty/core/aligned.hpp>
@@ -419,6 +423,7 @@
 #include <infty/eigen/few_rows.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
+#include <infty/eigen/fused_kept_factor.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
 #include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>

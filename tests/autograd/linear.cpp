@@ -85,6 +85,80 @@ TEST_CASE("linear: a gradient goes through a weight stored in bfloat16, and none
   CHECK(weight.stored_in_bfloat16());
 }
 
+TEMPLATE_LIST_TEST_CASE("linear_of_concat: the numbers of linear(concat)", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  Random random(infty::tests::seed);
+  for (const auto& [la, lb] : {std::array<Index, 2>{1, 1}, {3, 5}, {40, 7}, {0, 6}, {6, 0}, {0, 0}})
+    for (const Index n : {1, 3})
+      for (const bool with_bias : {false, true}) {
+        CAPTURE(la, lb, n, with_bias);
+        const auto a = uniform_variable<T, B>({n, la, 9}, random),
+                   b = uniform_variable<T, B>({n, lb, 9}, random),
+                   weight = uniform_variable<T, B>({4, 9}, random),
+                   bias = with_bias ? uniform_variable<T, B>({4}, random) : Variable<T, B>();
+        const auto y = infty::linear_of_concat(a, b, weight, bias),
+                   expected = infty::linear(infty::concat(a, b), weight, bias);
+        CHECK(y.shape() == Shape{n, la + lb, 4});
+        CHECK(infty::tests::error(y.value().to_vector(), expected.value().to_vector()) <
+              infty::tests::tolerance<T>);
+      }
+}
+
+TEST_CASE("linear_of_concat: on the CPU, the bits of linear(concat)") {
+  Random random(infty::tests::seed);
+  for (const Index la : {1, 31, 700})
+    for (const Index lb : {1, 64, 300}) {
+      const auto a = uniform_variable<float>({2, la, 70}, random),
+                 b = uniform_variable<float>({2, lb, 70}, random),
+                 weight = uniform_variable<float>({50, 70}, random);
+      CAPTURE(la, lb);
+      CHECK(infty::linear_of_concat(a, b, weight).value().to_vector() ==
+            infty::linear(infty::concat(a, b), weight).value().to_vector());
+    }
+}
+
+TEST_CASE("linear_of_concat: gradients of both inputs, weight and bias") {
+  Random random(infty::tests::seed);
+  const auto a = uniform_variable<double>({2, 3, 5}, random),
+             b = uniform_variable<double>({2, 4, 5}, random),
+             weight = uniform_variable<double>({6, 5}, random),
+             bias = uniform_variable<double>({6}, random);
+  const auto loss = [&] {
+    const auto y = infty::linear_of_concat(a, b, weight, bias);
+    return infty::sum(y * y);
+  };
+  CHECK(infty::gradient_check(loss, std::vector{a, b, weight, bias}) < 1e-8);
+  const Variable<double> memory(a.value());  // which takes none
+  const auto behind = [&] {
+    const auto y = infty::linear_of_concat(memory, b, weight, bias);
+    return infty::sum(y * y);
+  };
+  CHECK(infty::gradient_check(behind, std::vector{b, weight, bias}) < 1e-8);
+}
+
+TEST_CASE("linear_of_concat: of a weight stored in bfloat16, and of shapes that do not fit") {
+  Random random(infty::tests::seed);
+  const auto a = uniform_variable<float>({2, 3, 8}, random),
+             b = uniform_variable<float>({2, 4, 8}, random);
+  auto weight = uniform_variable<float>({6, 8}, random);
+  weight.store_in_bfloat16();
+  CHECK(infty::linear_of_concat(a, b, weight).value().to_vector() ==
+        infty::linear(infty::concat(a, b), weight).value().to_vector());
+  const auto refused = [&](Shape shape) {
+    CHECK_THROWS_AS(infty::linear_of_concat(uniform_variable<float>(shape, random), b, weight),
+                    infty::ShapeError);
+  };
+  refused({3, 3, 8});
+  refused({2, 3, 7});
+  refused({6, 8});
+  CHECK_THROWS_WITH(
+      infty::linear_of_concat(uniform_variable<float>({1, 3, 8}, random), b, weight),
+      "[linear_of_concat] a is [1, 3, 8], b is [2, 4, 8]: they must be [n, L, in] and "
+      "may differ in L only");
+}
+
 TEST_CASE("linear: gradients of input, weight and bias") {
   Random random(infty::tests::seed);
   // 150 rows are more than two bands of the sum over rows.

@@ -24,7 +24,7 @@ struct Gelu {
     return x * distribution(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T x, T) const {
+  INFTY_HOST_DEVICE T slope(T x) const {
     const T density = T(0.39894228040143267794L) * math::exp_decay(T(-0.5) * x * x);
     return distribution(x) + x * density;
   }
@@ -49,7 +49,7 @@ struct TanhGelu {
     return x * share(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T x, T) const {
+  INFTY_HOST_DEVICE T slope(T x) const {
     const T s = share(x), z = close(x);
     return s + z * s * (T(1) - s) * T(twice) * (T(1) + T(3 * cubic) * z * z);
   }
@@ -61,7 +61,7 @@ struct Silu {
     return x * math::sigmoid(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T x, T) const {
+  INFTY_HOST_DEVICE T slope(T x) const {
     const T s = math::sigmoid(x);
     return s + x * s * (T(1) - s);
   }
@@ -74,8 +74,8 @@ struct EluPlusOne {
     return x > T(0) ? x + T(1) : math::exp(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T x, T y) const {
-    return x > T(0) ? T(1) : y;
+  INFTY_HOST_DEVICE T slope(T y) const {  // of x > 0 y is above 1, or 1 by rounding
+    return y > T(1) ? T(1) : y;
   }
 };
 
@@ -86,22 +86,21 @@ struct EluPlusOne {
 /// [Hendrycks and Gimpel 2016]. As torch.nn.functional.gelu.
 template <class T, class B>
 Variable<T, B> gelu(const Variable<T, B>& x, Approximate approximate = Approximate::none) {
-  if (approximate == Approximate::tanh)
-    return detail::elementwise(x, detail::TanhGelu{}, detail::TanhGelu{});
-  return detail::elementwise(x, detail::Gelu{}, detail::Gelu{});
+  if (approximate == Approximate::tanh) return detail::map_keeping_input(x, detail::TanhGelu{});
+  return detail::map_keeping_input(x, detail::Gelu{});
 }
 
 /// x / (1 + e^-x), elementwise, also called swish [Elfwing et al. 2018].
 template <class T, class B>
 Variable<T, B> silu(const Variable<T, B>& x) {
-  return detail::elementwise(x, detail::Silu{}, detail::Silu{});
+  return detail::map_keeping_input(x, detail::Silu{});
 }
 
 /// elu(x) + 1, elementwise: x + 1 above 0 and e^x below, the positive features of linear attention
 /// [Katharopoulos et al. 2020, Eq. 7].
 template <class T, class B>
 Variable<T, B> elu_plus_one(const Variable<T, B>& x) {
-  return detail::elementwise(x, detail::EluPlusOne{}, detail::EluPlusOne{});
+  return detail::map_keeping_output(x, detail::EluPlusOne{});
 }
 
 }  // namespace infty

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <infty/autograd/broadcast.hpp>
+#include <infty/autograd/mapped.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/core/fold.hpp>
 #include <infty/core/math.hpp>
@@ -12,24 +13,6 @@
 namespace infty {
 
 namespace detail {
-
-/// Adds term(i) to the gradient of x, for all elements i.
-template <class T, class B, class Term>
-void add_to_grad(const Variable<T, B>& x, Term term) {
-  const GradTarget<T> to = x.grad_target();
-  T* const dx = to.data;
-  if (to.add)
-    B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] += term(i); });
-  else
-    B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { dx[i] = term(i); });
-}
-
-/// Adds dy to the gradient of x.
-template <class T, class B>
-void add_to_grad(const Variable<T, B>& x, const Tensor<T, B>& dy) {
-  const T* const d = dy.data();
-  add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i]; });
-}
 
 struct Minus {
   template <class T>
@@ -45,8 +28,8 @@ struct Times {
 };
 
 /// Adds dy * factor to the gradient of x, summed over what was repeated of x.
-template <class T, class B>
-void add_product_to_grad(const Variable<T, B>& x, const Tensor<T, B>& dy,
+template <class Handle, class T, class B>
+void add_product_to_grad(const GradientHandle<Handle, T, B>& x, const Tensor<T, B>& dy,
                          const Tensor<T, B>& factor) {
   if (!(x.shape() == dy.shape() && factor.shape() == dy.shape())) {
     Tensor<T, B> product(dy.shape());
@@ -55,40 +38,6 @@ void add_product_to_grad(const Variable<T, B>& x, const Tensor<T, B>& dy,
   }
   const T *const d = dy.data(), *const f = factor.data();
   add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i] * f[i]; });
-}
-
-/// y = f(x) elementwise, with dx = dy * slope(x, y).
-template <class F, class Slope, class T, class B>
-Variable<T, B> elementwise(const Variable<T, B>& x, F f, Slope slope) {
-  Variable<T, B> y(Tensor<T, B>(x.shape()));
-  const T* const in = x.value().data();
-  T* const out = y.value().data();
-  B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = f(in[i]); });
-  const Tensor<T, B> result = y.value();
-  return record(
-      y,
-      [x, result, slope](const Tensor<T, B>& dy) {
-        const T *const px = x.value().data(), *const py = result.data(), *const d = dy.data();
-        add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i] * slope(px[i], py[i]); });
-      },
-      x, result);
-}
-
-/// y = f(x) elementwise, with dx = back(dy): no value is kept for the way back.
-template <class F, class Back, class T, class B>
-Variable<T, B> affine(const Variable<T, B>& x, F f, Back back) {
-  Variable<T, B> y(Tensor<T, B>(x.shape()));
-  const T* const in = x.value().data();
-  T* const out = y.value().data();
-  B::for_each(x.size(), [=] INFTY_HOST_DEVICE(Index i) { out[i] = f(in[i]); });
-  return record(
-      y,
-      [x, back](const Tensor<T, B>& dy) {
-        const T* const d = dy.data();
-        const Back of = back;
-        add_to_grad(x, [=] INFTY_HOST_DEVICE(Index i) { return of(d[i]); });
-      },
-      Unread(x));
 }
 
 /// @throws infty::ShapeError unless the shapes are equal
@@ -104,7 +53,7 @@ struct Sigmoid {
     return math::sigmoid(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T, T y) const {
+  INFTY_HOST_DEVICE T slope(T y) const {
     return y * (T(1) - y);
   }
 };
@@ -114,7 +63,7 @@ struct Softplus {
     return math::softplus(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T x, T) const {
+  INFTY_HOST_DEVICE T slope(T x) const {
     return math::sigmoid(x);
   }
 };
@@ -124,8 +73,8 @@ struct Relu {
     return x < T(0) ? T(0) : x;  // what is no number stays so
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T x, T) const {
-    return x > T(0) ? T(1) : T(0);
+  INFTY_HOST_DEVICE T slope(T y) const {
+    return y > T(0) ? T(1) : T(0);
   }
 };
 struct Exp {
@@ -134,7 +83,7 @@ struct Exp {
     return math::exp(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T, T y) const {
+  INFTY_HOST_DEVICE T slope(T y) const {
     return y;
   }
 };
@@ -144,7 +93,7 @@ struct Tanh {
     return math::tanh(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T, T y) const {
+  INFTY_HOST_DEVICE T slope(T y) const {
     return T(1) - y * y;
   }
 };
@@ -174,31 +123,31 @@ struct DividedBy {
 /// Computes 1 / (1 + e^-x), elementwise.
 template <class T, class B>
 Variable<T, B> sigmoid(const Variable<T, B>& x) {
-  return detail::elementwise(x, detail::Sigmoid{}, detail::Sigmoid{});
+  return detail::map_keeping_output(x, detail::Sigmoid{});
 }
 
 /// Computes log(1 + e^x), elementwise, without overflow.
 template <class T, class B>
 Variable<T, B> softplus(const Variable<T, B>& x) {
-  return detail::elementwise(x, detail::Softplus{}, detail::Softplus{});
+  return detail::map_keeping_input(x, detail::Softplus{});
 }
 
 /// Computes max(x, 0), elementwise; the gradient at 0 is 0.
 template <class T, class B>
 Variable<T, B> relu(const Variable<T, B>& x) {
-  return detail::elementwise(x, detail::Relu{}, detail::Relu{});
+  return detail::map_keeping_output(x, detail::Relu{});
 }
 
 /// e^x, elementwise; infinity where that is too large for T.
 template <class T, class B>
 Variable<T, B> exp(const Variable<T, B>& x) {
-  return detail::elementwise(x, detail::Exp{}, detail::Exp{});
+  return detail::map_keeping_output(x, detail::Exp{});
 }
 
 /// The hyperbolic tangent, elementwise.
 template <class T, class B>
 Variable<T, B> tanh(const Variable<T, B>& x) {
-  return detail::elementwise(x, detail::Tanh{}, detail::Tanh{});
+  return detail::map_keeping_output(x, detail::Tanh{});
 }
 
 /// factor * x, elementwise.
@@ -215,7 +164,7 @@ Variable<T, B> add(const Variable<T, B>& a, const Variable<T, B>& b) {
   detail::combine(a.value(), b.value(), shape, detail::Plus{}, y.value().data());
   return record(
       y,
-      [a, b](const Tensor<T, B>& dy) {
+      [a = Unread(a), b = Unread(b)](const Tensor<T, B>& dy) {
         if (a.requires_grad()) detail::add_to_grad(a, detail::sum_to(dy, a.shape()));
         if (b.requires_grad()) detail::add_to_grad(b, detail::sum_to(dy, b.shape()));
       },
@@ -230,7 +179,7 @@ Variable<T, B> subtract(const Variable<T, B>& a, const Variable<T, B>& b) {
   detail::combine(a.value(), b.value(), shape, detail::Minus{}, y.value().data());
   return record(
       y,
-      [a, b](const Tensor<T, B>& dy) {
+      [a = Unread(a), b = Unread(b)](const Tensor<T, B>& dy) {
         if (a.requires_grad()) detail::add_to_grad(a, detail::sum_to(dy, a.shape()));
         if (b.requires_grad()) {
           const Tensor<T, B> sums = detail::sum_to(dy, b.shape());
@@ -247,13 +196,16 @@ Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
   const Shape shape = detail::broadcast_shape("multiply", a.shape(), b.shape());
   Variable<T, B> y((Tensor<T, B>(shape)));
   detail::combine(a.value(), b.value(), shape, detail::Times{}, y.value().data());
+  // What takes no gradient needs no other factor.
+  const Tensor<T, B> of_a = b.requires_grad() ? a.value() : Tensor<T, B>(),
+                     of_b = a.requires_grad() ? b.value() : Tensor<T, B>();
   return record(
       y,
-      [a, b](const Tensor<T, B>& dy) {
-        if (a.requires_grad()) detail::add_product_to_grad(a, dy, b.value());
-        if (b.requires_grad()) detail::add_product_to_grad(b, dy, a.value());
+      [a = Unread(a), b = Unread(b), of_a, of_b](const Tensor<T, B>& dy) {
+        if (a.requires_grad()) detail::add_product_to_grad(a, dy, of_b);
+        if (b.requires_grad()) detail::add_product_to_grad(b, dy, of_a);
       },
-      a, b);
+      ReadIf(a, of_a), ReadIf(b, of_b));
 }
 
 /// a + b, broadcast as by `add`. @throws infty::ShapeError if the shapes do not fit

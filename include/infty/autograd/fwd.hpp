@@ -10,6 +10,15 @@ class Tape;
 template <class T, class Backend = EigenBackend>
 class Variable;
 template <class T, class B>
-struct Unread;
+class Unread;
+template <class T, class B>
+struct ReadIf;
+
+namespace detail {
+
+template <class T, class B>
+class KeptFactor;
+
+}  // namespace detail
 
 }  // namespace infty

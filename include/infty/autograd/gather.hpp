@@ -23,7 +23,7 @@ Variable<T, B> gather_known(const Variable<T, B>& x, const Tensor<Index, B>& ind
   });
   return record(
       y,
-      [x, indices, n, k, rows](const Tensor<T, B>& dy) {
+      [x = Unread(x), indices, n, k, rows](const Tensor<T, B>& dy) {
         const Index* const known = indices.data();
         const T* const d = dy.data();
         T* const dx = x.grad().data();

@@ -17,7 +17,7 @@ Variable<T, B> sum(const Variable<T, B>& x, T factor = T(1)) {
   if (factor != T(1)) B::for_each(1, [=] INFTY_HOST_DEVICE(Index) { *to *= factor; });
   return record(
       total,
-      [x, factor](const Tensor<T, B>& dy) {
+      [x = Unread(x), factor](const Tensor<T, B>& dy) {
         const T* const d = dy.data();
         const T f = factor;
         detail::add_to_grad(x, [=] INFTY_HOST_DEVICE(Index) { return f * *d; });

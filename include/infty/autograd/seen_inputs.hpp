@@ -22,7 +22,7 @@ struct Tape::Seen<Variable<T, B>> {
   template <class Output>
   void check(Index k, const Output& output, std::uint64_t pass) const {
     require_unchanged(then.holds(variable), k, then.shape(), output.shape());
-    require_as_needed(needed, variable, k, output.shape());
+    require_as_needed(needed, variable.requires_grad(), k, then.shape(), output.shape());
     reach(variable, pass);
   }
 
@@ -35,21 +35,36 @@ struct Tape::Seen<Variable<T, B>> {
 
 template <class T, class B>
 struct Tape::Seen<Unread<T, B>> {
-  explicit Seen(const Unread<T, B>& x)
-      : variable(x.variable), shape(variable.shape()), needed(variable.requires_grad()) {}
+  explicit Seen(const Unread<T, B>& x) : input(x), needed(x.requires_grad()) {}
 
   template <class Output>
   void check(Index k, const Output& output, std::uint64_t pass) const {
-    require_unchanged(variable.shape() == shape, k, shape, output.shape());
-    require_as_needed(needed, variable, k, output.shape());
-    reach(variable, pass);
+    require_unchanged(input.shape() == input.shape_now(), k, input.shape(), output.shape());
+    require_as_needed(needed, input.requires_grad_now(), k, input.shape(), output.shape());
+    reach(input, pass);
   }
 
-  void note(detail::LastUses& uses, Index place) const { uses.see(variable.identity(), place); }
+  void note(detail::LastUses& uses, Index place) const { uses.see(input.identity(), place); }
 
-  Variable<T, B> variable;
-  Shape shape;
+  Unread<T, B> input;
   bool needed;  // whether it took a gradient
+};
+
+template <class T, class B>
+struct Tape::Seen<ReadIf<T, B>> : Tape::Seen<Unread<T, B>> {
+  using Gradient = Seen<Unread<T, B>>;
+
+  explicit Seen(const ReadIf<T, B>& x) : Gradient(Unread(x.variable)), then(x.value) {}
+
+  template <class Output>
+  void check(Index k, const Output& output, std::uint64_t pass) const {
+    const Tensor<T, B>& value = then.value();
+    require_unchanged(value.empty() || (then.holds(value) && Gradient::input.has(value)), k,
+                      Gradient::input.shape(), output.shape());
+    Gradient::check(k, output, pass);
+  }
+
+  detail::Snapshot<T, B> then;
 };
 
 /// A value that the backward pass reads and no gradient flows to, such as its output's.
@@ -61,8 +76,8 @@ struct Tape::Seen<Tensor<T, B>> {
   void check(Index k, const Output& output, std::uint64_t) const {
     const bool ok = then.holds(then.value());
     if constexpr (std::is_same_v<Tensor<T, B>, typename Output::TensorType>)
-      require(ok || !same(then.value(), output.value()), "backward", "the output of an operation, ",
-              output.shape(),
+      require(ok || !same(then.value(), output.now().value()), "backward",
+              "the output of an operation, ", output.shape(),
               ", was written between forward and backward: the gradient needs it as it was");
     require_unchanged(ok, k, then.value().shape(), output.shape());
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/mapped.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/core/for_each.hpp>
 
@@ -90,7 +90,7 @@ Variable<T, B> transpose(const Variable<T, B>& x, Index dim0, Index dim1) {
   detail::exchange_dimensions<B>(exchange, x.value().data(), y.value().data());
   return record(
       y,
-      [x, exchange](const Tensor<T, B>& dy) {
+      [x = Unread(x), exchange](const Tensor<T, B>& dy) {
         const auto to = x.grad_target();
         detail::exchange_dimensions<B>(exchange.back(), dy.data(), to.data, to.add);
       },
@@ -102,7 +102,7 @@ template <class T, class B>
 Variable<T, B> reshape(const Variable<T, B>& x, Shape shape) {
   return record(
       Variable<T, B>(x.value().reshape(shape)),
-      [x](const Tensor<T, B>& dy) { detail::add_to_grad(x, dy); }, Unread(x));
+      [x = Unread(x)](const Tensor<T, B>& dy) { detail::add_to_grad(x, dy); }, Unread(x));
 }
 
 /// Puts a and b one behind the other along dimension 1: [n, La, ...] and [n, Lb, ...] -> [n, La+Lb,
@@ -124,7 +124,7 @@ Variable<T, B> concat(const Variable<T, B>& a, const Variable<T, B>& b) {
   detail::copy_rows<B>(rows, wb, b.value().data(), wb, out + wa, wa + wb);
   return record(
       y,
-      [a, b, rows, wa, wb](const Tensor<T, B>& dy) {
+      [a = Unread(a), b = Unread(b), rows, wa, wb](const Tensor<T, B>& dy) {
         if (a.requires_grad()) {
           const auto to = a.grad_target();
           detail::copy_rows<B>(rows, wa, dy.data(), wa + wb, to.data, wa, to.add);
@@ -151,7 +151,7 @@ Variable<T, B> narrow(const Variable<T, B>& x, Index begin, Index end) {
   detail::copy_rows<B>(rows, to, x.value().data() + offset, from, y.value().data(), to);
   return record(
       y,
-      [x, rows, from, to, offset](const Tensor<T, B>& dy) {
+      [x = Unread(x), rows, from, to, offset](const Tensor<T, B>& dy) {
         detail::copy_rows<B>(rows, to, dy.data(), to, x.grad().data() + offset, from, true);
       },
       Unread(x));

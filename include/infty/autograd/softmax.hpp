@@ -23,7 +23,7 @@ Variable<T, B> softmax(const Variable<T, B>& x) {
   const Tensor<T, B> result = y.value();
   return record(
       y,
-      [x, result, n, rows](const Tensor<T, B>& dy) {
+      [x = Unread(x), result, n, rows](const Tensor<T, B>& dy) {
         // dx = y (dy - sum of y dy)
         const GradTarget<T> target = x.grad_target();
         const T *const py = result.data(), *const pd = dy.data();

@@ -17,22 +17,11 @@
 #include <infty/autograd/no_grad.hpp>
 #include <infty/autograd/recording_scope.hpp>
 #include <infty/autograd/snapshot.hpp>
+#include <infty/autograd/unread.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/core/pool.hpp>
 
 namespace infty {
-
-/// An input of an operation whose backward pass does not read its value: for `record`.
-template <class T, class B>
-struct Unread {
-  const Variable<T, B>& variable;  ///< must live until `record` has returned
-
-  /// Says that the backward pass does not read the value of `input`.
-  explicit Unread(const Variable<T, B>& input) : variable(input) {}
-
-  /// Whether `Tape::backward` leaves a gradient there.
-  bool requires_grad() const { return variable.requires_grad(); }
-};
 
 /// An input of an operation whose backward pass adds to gradients of variables that are none of its
 /// inputs, as one does that records on a tape of its own: for `Tape::push`.
@@ -100,13 +89,13 @@ class Tape {
     struct Open {
       std::span<const Variable<T, B>> leaves;
       ~Open() {
-        for (const Variable<T, B>& leaf : leaves) leaf.body().complete = false;
+        for (const Variable<T, B>& leaf : leaves) leaf.gradient().complete = false;
       }
     } open{leaves};
     const auto complete = [&](Index at) {
       uses.reached(at, [&](std::size_t i) {
         done(i);
-        leaves[i].body().complete = true;
+        leaves[i].gradient().complete = true;
       });
     };
     run(complete);
@@ -126,9 +115,8 @@ class Tape {
   void push(const Variable<T, B>& output, Backward backward, const Inputs&... inputs) {
     struct Operation : Node {
       Operation(const Variable<T, B>& y, Backward b, const Inputs&... x)
-          : output(y), shape(y.shape()), backward(std::move(b)), inputs(Seen<Inputs>(x)...) {}
-      Variable<T, B> output;
-      Shape shape;
+          : output(y), backward(std::move(b)), inputs(Seen<Inputs>(x)...) {}
+      Unread<T, B> output;
       Backward backward;
       std::tuple<Seen<Inputs>...> inputs;
     };
@@ -136,14 +124,14 @@ class Tape {
       recording_ = std::allocate_shared<detail::Recording>(PoolAllocator<detail::Recording>{});
     void* const place = HostPool::instance().allocate(sizeof(Operation));
     Operation* const node = ::new (place) Operation(output, std::move(backward), inputs...);
-    output.body().recording = recording_;
+    output.gradient().recording = recording_;
     node->previous = last_;
     node->check = [](Node* self, std::uint64_t pass, bool any) {
       auto* const operation = static_cast<Operation*>(self);
-      const Variable<T, B>& y = operation->output;
-      if (y.body().reached != pass && !y.has_grad() && !any) return any;
-      require(y.shape() == operation->shape, "backward", "the output of an operation was ",
-              operation->shape, " and is ", y.shape(), ": it must keep its shape until backward");
+      const Unread<T, B>& y = operation->output;
+      if (y.gradient().reached != pass && !y.has_grad() && !any) return any;
+      require(y.shape() == y.shape_now(), "backward", "the output of an operation was ", y.shape(),
+              " and is ", y.shape_now(), ": it must keep its shape until backward");
       Index place_of_input = 0;
       std::apply([&](const auto&... input) { (input.check(++place_of_input, y, pass), ...); },
                  operation->inputs);
@@ -183,7 +171,7 @@ class Tape {
     require(output.requires_grad(), "backward", "no gradient flows to the output, of shape ",
             output.shape(),
             ": nothing that it was computed from needs one, or no tape was there to record it");
-    check_recorded(output.body_->recording.get(), output.shape());
+    check_recorded(output.gradient().recording.get(), output.shape());
     check_values(output);
     detail::add_seed<T, B>(output, seed);
   }
@@ -199,10 +187,9 @@ class Tape {
   }
 
   /// Operations ask their inputs whether they take a gradient when they go backward.
-  template <class T, class B>
-  static void require_as_needed(bool needed, const Variable<T, B>& input, Index k,
+  static void require_as_needed(bool needed, bool now, Index k, const Shape& input,
                                 const Shape& output) {
-    require(needed == input.requires_grad(), "backward", "input ", k, ", of shape ", input.shape(),
+    require(needed == now, "backward", "input ", k, ", of shape ", input,
             ", of an operation whose output is ", output, needed ? " took a" : " took no",
             " gradient when that was recorded, and takes ", needed ? "none now" : "one now",
             ": it must stay so until backward");
@@ -240,9 +227,9 @@ class Tape {
   }
 
   /// Marks what takes a gradient. Leaves, which threads may share, are not marked.
-  template <class T, class B>
-  static void reach(const Variable<T, B>& variable, std::uint64_t pass) {
-    if (variable.requires_grad() && variable.body_->recording) variable.body_->reached = pass;
+  template <class Input>
+  static void reach(const Input& input, std::uint64_t pass) {
+    if (input.requires_grad() && input.gradient().recording) input.gradient().reached = pass;
   }
 
   /// Runs the operations backward, the last one first, and forgets them; calls behind(place) behind
@@ -302,9 +289,9 @@ bool needs_gradient(const Input& input) {
 /// those that need one. Captures keep alive what the backward pass needs.
 ///
 /// `Tape::backward` refuses to compute a wrong gradient of inputs that were written in between.
-/// An input whose value `backward` does not read is given as `Unread(x)`; a tensor that it reads
-/// though no gradient flows there, such as the value of `output` or indices, is given as it is; a
-/// vector of variables is one input.
+/// An input whose value `backward` does not read is given as `Unread(x)`, and as `ReadIf(x, value)`
+/// where that depends; a tensor that it reads though no gradient flows there, such as the value of
+/// `output` or indices, is given as it is; a vector of variables is one input.
 template <class T, class B, class Backward, class... Inputs>
   requires std::invocable<Backward&, const Tensor<T, B>&>
 Variable<T, B> record(Variable<T, B> output, Backward backward, const Inputs&... inputs) {

@@ -1,42 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <atomic>
-#include <bit>
-#include <cstdint>
 #include <memory>
 #include <utility>
 
 #include <infty/autograd/fwd.hpp>
-#include <infty/autograd/row_gradient.hpp>
+#include <infty/autograd/gradient_handle.hpp>
+#include <infty/autograd/snapshot.hpp>
 #include <infty/autograd/stored_value.hpp>
 #include <infty/core/bfloat16.hpp>
 #include <infty/core/tensor.hpp>
 #include <infty/eigen/default.hpp>
 
 namespace infty {
-
-/// Where an operation's backward pass writes a gradient, all of it: with `add` to what has arrived
-/// before, without over what is no number yet.
-template <class T>
-struct GradTarget {
-  T* data;   ///< the gradient, in the shape of the variable
-  bool add;  ///< whether there is one already, to be added to
-
-  /// What to multiply C by in a matrix product into it, C = A B + beta C.
-  T beta() const { return add ? T(1) : T(0); }
-};
-
-namespace detail {
-
-/// What a tape records from one backward pass to the next, and what has become of it. The outputs
-/// of its operations remember it.
-struct Recording {
-  enum Fate { open, gone_backward, cleared, died };
-  std::atomic<Fate> fate{open};
-};
-
-}  // namespace detail
 
 /// A tensor that gradients flow to. A handle, as std::shared_ptr is: copies are the same variable,
 /// but of an empty one, and a const one can be copied into one that is not. A variable that was
@@ -49,7 +25,7 @@ struct Recording {
 /// A tensor converts to a variable that needs no gradient. Operations deduce their types, so they
 /// want the conversion in words: `linear(Variable<T, B>(x), weight)`.
 template <class T, class Backend>
-class Variable {
+class Variable : public GradientHandle<Variable<T, Backend>, T, Backend> {
  public:
   using Scalar = T;
   using BackendType = Backend;
@@ -60,7 +36,9 @@ class Variable {
 
   /// A variable of a value; with `requires_grad`, one that `Tape::backward` leaves a gradient in.
   Variable(TensorType value, bool requires_grad = false)
-      : body_(std::allocate_shared<Body>(PoolAllocator<Body>{}, std::move(value), requires_grad)) {}
+      : body_(std::allocate_shared<Body>(PoolAllocator<Body>{}, std::move(value))) {
+    if (requires_grad) gradient().requires_grad = true;
+  }
 
   /// Returns the value, shared by all handles of this variable. One that is stored in bfloat16 is
   /// in full again, for whoever may write.
@@ -81,10 +59,6 @@ class Variable {
     const auto* const stored = stored_in_bfloat16();
     return stored ? stored->shape() : value().shape();
   }
-  /// Extent of dimension i of the value, negative i counting from the end.
-  Index dim(Index i) const { return shape()[i]; }
-  /// Number of elements of the value.
-  Index size() const { return shape().size(); }
 
   /// Rounds the value to bfloat16 and keeps it in these two bytes a number, for all handles of this
   /// variable; it needs no gradient then, and has none. `linear`, `embedding` and `weighted_rows`
@@ -94,24 +68,23 @@ class Variable {
     Body& of = body();
     if (of.stored) return;
     of.stored = std::make_shared<const Stored>(of.value.template cast<BFloat16>());
-    of.value = of.grad = TensorType();
-    of.requires_grad = false;
-    zero_grad();
+    of.value = TensorType();
+    if (!of.gradient) return;
+    of.gradient->requires_grad = false;
+    of.gradient->release();
   }
   /// The value as it is stored in bfloat16, or null if it is in full.
   const Tensor<BFloat16, Backend>* stored_in_bfloat16() const {
     return body_ && body_->stored ? &body_->stored->rounded() : nullptr;
   }
 
-  /// Whether `Tape::backward` leaves a gradient here.
-  bool requires_grad() const { return body_ && body_->requires_grad; }
   /// Sets whether it does, for operations recorded from now on. One that was recorded with it
   /// before and not yet gone backward would go by another answer than it was recorded with: a
   /// backward pass that reaches it throws infty::ValueError. What is stored in bfloat16 is in full
   /// again if it does.
   void set_requires_grad(bool on) {
     if (on) value();
-    body().requires_grad = on;
+    gradient().requires_grad = on;
   }
   /// Makes it one that is kept with the parameters and never trained, as PyTorch's buffers are, or
   /// a parameter: `set_requires_grad` of a layer passes it over where it thaws.
@@ -119,89 +92,13 @@ class Variable {
   /// Whether it is a buffer.
   bool is_buffer() const { return body_ && body_->buffer; }
 
-  /// Whether a gradient has arrived since `zero_grad`, of the shape that the value has now.
-  bool has_grad() const {
-    return row_grad() || (body_ && body_->has_grad && body_->grad.shape() == shape());
-  }
-
-  /// Returns the gradient, of the value's shape, to be read and added to through any handle. If
-  /// none has arrived these are zeros, and they have arrived now: `has_grad` asks without changing
-  /// anything.
-  TensorType& grad() const {
-    if (const GradTarget<T> to = grad_target(); !to.add) body().grad.fill(T(0));
-    return body().grad;
-  }
-
-  /// Returns the gradient for an operation that gives every element a value: the first to arrive
-  /// need not find zeros, and whoever asks has to write.
-  GradTarget<T> grad_target() const {
-    Body& to = body();
-    require_open(to);
-    if (to.row_grad) [[unlikely]]
-      spread_rows();
-    const bool add = has_grad();
-    if (!add) {
-      const TensorType& grad = to.grad;
-      if (!(grad.shape() == shape()) || grad.data() == nullptr) to.grad = TensorType(shape());
-      to.has_grad = true;
-    }
-    return {to.grad.data(), add};
-  }
-
-  /// Whether operations that read a few rows of a table [rows, ...] leave the gradient of these
-  /// rows here, by `add_row_grad`, and not one of the table's size.
-  bool grad_by_rows() const { return body_ && body_->by_rows; }
-  /// Sets whether they do. An optimiser asks when it is made: see `Adam`.
-  void set_grad_by_rows(bool on) { body().by_rows = on; }
-
-  /// Adds a copy of the gradient of a few rows. Where rows are not kept by themselves, or a
-  /// gradient of the whole table has arrived already, it is added to that.
-  /// @throws infty::ShapeError unless it is one of a table of this shape; infty::ValueError unless
-  /// the rows rise and lie in the table
-  void add_row_grad(const RowGradient<T, Backend>& gradient) const {
-    detail::require_rows_of_table("add_row_grad", gradient);
-    add_sound_row_grad({gradient.rows.clone(), gradient.values.clone(), gradient.count});
-  }
-
-  /// The same of rows that are known to rise and to lie in the table, which it takes over: for
-  /// operations that have made them. No answer of a device is waited for.
-  /// @throws infty::ShapeError as above
-  void add_sound_row_grad(RowGradient<T, Backend> gradient) const {
-    require<ShapeError>(gradient.fits(shape()), "add_row_grad", "the rows are ",
-                        gradient.values.shape(), " of ", gradient.count, ", the table is ",
-                        shape());
-    require_open(body());
-    Body& to = body();
-    const bool before = to.row_grad && to.row_grad->fits(shape());
-    if (!grad_by_rows() || (!before && has_grad())) {
-      gradient.add_to(grad().data());
-    } else if (!before) {
-      to.row_grad = std::make_unique<RowGradient<T, Backend>>(std::move(gradient));
-      to.arrived.clear();
-    } else if (gradient.rows.size() > 0) {
-      // Joined when they are as many again: so each row is copied a few times, however many come.
-      to.arrived.push_back(std::move(gradient));
-      Index rows = 0;
-      if (std::has_single_bit(to.arrived.size()))
-        for (const auto& part : to.arrived) rows += part.rows.size();
-      if (rows >= to.row_grad->rows.size()) join_arrived();
-    }
-  }
-
-  /// The gradient that has arrived, if it came by rows and none of the whole table did; else null.
-  /// Asking for `grad` turns it into one of the whole table.
-  const RowGradient<T, Backend>* row_grad() const {
-    if (!body_ || !body_->row_grad || !body_->row_grad->fits(shape())) return nullptr;
-    join_arrived();
-    return body_->row_grad.get();
-  }
+  /// Sets whether operations that read a few rows leave their gradient alone, see `grad_by_rows`.
+  /// An optimiser asks when it is made: see `Adam`.
+  void set_grad_by_rows(bool on) { gradient().by_rows = on; }
 
   /// Forgets the gradient; its memory stays for the next one, unless it came by rows.
   void zero_grad() {
-    if (!body_) return;
-    body_->has_grad = false;
-    body_->row_grad.reset();
-    body_->arrived.clear();
+    if (auto* const of = gradient_if_any()) of->clear();
   }
 
   /// Makes a variable of this memory that no gradient flows through; of numbers stored in bfloat16,
@@ -228,8 +125,8 @@ class Variable {
     const auto* const stored = stored_in_bfloat16();
     There out = stored ? There::of_stored(std::make_shared<const typename There::Stored>(
                              stored->template to<Other>()))
-                       : There(value().template to<Other>(), requires_grad());
-    if (grad_by_rows()) out.set_grad_by_rows(true);
+                       : There(value().template to<Other>(), this->requires_grad());
+    if (this->grad_by_rows()) out.set_grad_by_rows(true);
     if (is_buffer()) out.set_buffer(true);
     return out;
   }
@@ -244,29 +141,55 @@ class Variable {
   friend class Tape;
   template <class, class>
   friend class Variable;
+  friend class Unread<T, Backend>;
+  friend class detail::KeptFactor<T, Backend>;
+  friend class GradientHandle<Variable, T, Backend>;
   using Stored = detail::StoredValue<T, Backend>;
+  using GradientBody = detail::GradientBody<T, Backend>;
+
+  /// The value as products have it that round their factors, see `detail::KeptFactor`.
+  struct RoundedFactor {
+    detail::Snapshot<T, Backend> of;
+    TensorType pairs;
+  };
 
   struct Body {
-    Body(TensorType v, bool needs_grad) : value(std::move(v)), requires_grad(needs_grad) {}
+    explicit Body(TensorType v) : value(std::move(v)) {}
 
     TensorType value;
-    std::shared_ptr<const Stored> stored;  // in the place of value
-    TensorType grad;
-    bool requires_grad;
-    bool has_grad = false;
-    bool by_rows = false;
+    std::shared_ptr<const Stored> stored;    // in the place of value
+    std::shared_ptr<GradientBody> gradient;  // made by the first who needs one
+    std::unique_ptr<const RoundedFactor> rounded;
     bool buffer = false;
-    bool complete = false;  // a backward pass goes on that nothing more may arrive of
-    std::unique_ptr<RowGradient<T, Backend>> row_grad;  // in the place of grad
-    PoolVector<RowGradient<T, Backend>> arrived;        // behind that, not added to it yet
-    std::shared_ptr<detail::Recording> recording;       // null for what no operation has made
-    std::uint64_t reached = 0;                          // by the backward pass of this number
   };
 
   /// Made by the first who needs one: an empty variable has none.
   Body& body() const {
-    if (!body_) body_ = std::allocate_shared<Body>(PoolAllocator<Body>{}, TensorType(), false);
+    if (!body_) body_ = std::allocate_shared<Body>(PoolAllocator<Body>{}, TensorType());
     return *body_;
+  }
+
+  GradientBody* gradient_if_any() const { return body_ ? body_->gradient.get() : nullptr; }
+  GradientBody& gradient() const {
+    Body& of = body();
+    if (!of.gradient)
+      of.gradient = std::allocate_shared<GradientBody>(PoolAllocator<GradientBody>{});
+    return *of.gradient;
+  }
+
+  /// Whether an operation on a tape has made it.
+  bool is_output() const {
+    const auto* const of = gradient_if_any();
+    return of && of->recording;
+  }
+  /// The rounded factor of the value as it is, or null if there is none.
+  const TensorType* rounded_factor() const {
+    const auto* const rounded = body().rounded.get();
+    return rounded && rounded->of.holds(body().value) ? &rounded->pairs : nullptr;
+  }
+  void set_rounded_factor(TensorType pairs) const {
+    body().rounded.reset(
+        new RoundedFactor{detail::Snapshot<T, Backend>(body().value), std::move(pairs)});
   }
 
   static Variable of_stored(std::shared_ptr<const Stored> stored) {
@@ -278,33 +201,6 @@ class Variable {
   [[gnu::noinline]] static void hold_in_full(Body& of) {
     of.value = of.stored->rounded().template cast<T>();
     of.stored.reset();
-  }
-
-  /// Throws where a gradient arrives that a backward pass has said to be complete.
-  static void require_open(const Body& to) {
-    require(!to.complete, "backward", "a gradient of ", to.value.shape(),
-            " arrives behind the last operation that has the variable as an input: one that adds "
-            "to others' gradients must be recorded with Unlisted");
-  }
-
-  /// Adds the gradients of rows that have arrived to that which is kept.
-  void join_arrived() const {
-    Body& to = body();
-    if (to.arrived.empty()) return;
-    PoolVector<const RowGradient<T, Backend>*> parts{to.row_grad.get()};
-    for (const auto& part : to.arrived) parts.push_back(&part);
-    *to.row_grad = detail::join_row_gradients(parts);
-    to.arrived.clear();
-  }
-
-  /// Makes the gradient by rows one of the whole table.
-  void spread_rows() const {
-    Body& to = body();
-    join_arrived();
-    const auto rows = std::move(to.row_grad);
-    if (!rows->fits(shape())) return;
-    to.has_grad = false;
-    rows->add_to(grad().data());
   }
 
   static const TensorType& none() {

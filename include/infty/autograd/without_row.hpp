@@ -19,7 +19,7 @@ Variable<T, B> Variable<T, B>::without_row(Index row) const {
   copy.slice(row, row + 1).fill(T(0));
   return record(
       Variable(std::move(copy)),
-      [x, row](const TensorType& dy) {
+      [x = Unread(x), row](const TensorType& dy) {
         const Index width = x.size() / x.dim(0), begin = row * width, end = begin + width;
         const T* const d = dy.data();
         T* const dx = x.grad().data();
@@ -37,10 +37,10 @@ Variable<T, B> Variable<T, B>::with_rows(Index at, const Variable& put, Index le
   const Index width = joined.dim(0) > 0 ? joined.size() / joined.dim(0) : 0;
   return record(
       Variable(std::move(joined)),
-      [x, rows, at, width](const TensorType& dy) {
+      [x = Unread(x), rows = Unread(rows), at, width](const TensorType& dy) {
         // The gradients of places [begin, end) to those of `to` from place `from` on: its last ones
         // where it is shorter, for zeros stand in front of it.
-        const auto add = [&](const Variable& to, Index from, Index begin, Index end) {
+        const auto add = [&](const Unread<T, B>& to, Index from, Index begin, Index end) {
           if (!to.requires_grad() || to.size() == 0) return;
           const Index own = to.size() / to.dim(0), skipped = width - own;
           const T* const d = dy.data() + begin * width;

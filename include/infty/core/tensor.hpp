@@ -173,6 +173,9 @@ class Tensor {
     return a.storage_ == b.storage_ && a.data_ == b.data_ && a.shape_ == b.shape_;
   }
 
+  /// Whether another handle or view has this memory, too.
+  bool is_shared() const { return storage_.use_count() > 1; }
+
   /// Returns these elements under another shape, without a copy.
   /// @throws infty::ShapeError if the sizes differ
   Tensor reshape(Shape shape) const {

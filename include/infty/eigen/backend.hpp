@@ -11,6 +11,7 @@
 #include <infty/eigen/cholesky.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
+#include <infty/eigen/fused_kept_factor.hpp>
 #include <infty/eigen/fused_layer_norm.hpp>
 #include <infty/eigen/fused_nearest.hpp>
 #include <infty/eigen/fused_plain_attention.hpp>
@@ -32,6 +33,8 @@ struct EigenBackend {
   template <class Density>
   using FusedExpectation = detail::FusedExpectation<Density>;
 
+  /// The fused kernel of what linear maps keep of their inputs.
+  using FusedKeptFactor = detail::FusedKeptFactor;
   /// The fused kernel of `layer_norm`.
   using FusedLayerNorm = detail::FusedLayerNorm;
   /// The fused kernel of `nearest`.

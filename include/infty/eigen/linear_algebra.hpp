@@ -82,8 +82,11 @@ void multiply(bool rounded, InPairs in_pairs, Index m, Index n, Index k, T alpha
 
 /// Batched matrix product, cut into tasks by the sizes alone. Each of them is one product in one
 /// thread.
+/// @param pairs  those of b, not transposed, if they are laid out already; then b is not read, and
+/// there is one product
 template <class T>
-void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
+void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c,
+            const T* pairs = nullptr) {
   if (p.m == 0 || p.n == 0) return;
   const Index products = p.outer * p.inner;
   const MatmulTiles tile = matmul_tiles(p.m, p.n, p.k, products, p.a.transposed, p.b.transposed);
@@ -91,15 +94,16 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c) {
   const Index col_tiles = (p.n + tile.cols - 1) / tile.cols;
   const Index parts = tile.inner > 0 ? (p.k + tile.inner - 1) / tile.inner : 1;
   const Index tiles = row_tiles * col_tiles, area = p.m * p.n;
-  const bool rounded = p.roundable && infty::products() == Products::bfloat16;
+  const bool rounded = pairs || (p.roundable && infty::products() == Products::bfloat16);
   // A matrix that several tasks multiply is rounded once, for all of them.
   const auto one = [&](const Matmul::Operand& o) {
     return products == 1 || (o.outer == 0 && o.inner == 0);
   };
   const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, p.m, p.k, a,
                                p.a.leading, !p.a.transposed),
-      pairs_b(rounded && one(p.b) && products * row_tiles > 1, p.n, p.k, b, p.b.leading,
-              p.b.transposed);
+      pairs_b = pairs ? SharedPairs<T>(p.n, pairs)
+                      : SharedPairs<T>(rounded && one(p.b) && products * row_tiles > 1, p.n, p.k, b,
+                                       p.b.leading, p.b.transposed);
   const InPairs in_pairs{static_cast<bool>(pairs_a), static_cast<bool>(pairs_b)};
   // Part 0 goes to C itself, the others are added to it at the end.
   Scratch<T> partial(products * (parts - 1) * area);

@@ -16,44 +16,53 @@
 // order of k.
 namespace infty::detail {
 
-/// A factor that several products share, with its pairs laid out once, over the threads.
+/// `pairs_of`, over the threads.
+/// @param side   rows of a left factor, columns of a right one
+/// @param along  whether k runs along the memory of x
+inline void pairs_by_threads(Index side, Index k, const float* x, Index leading, bool along,
+                             float* to) {
+  const Index pairs = (k + 1) / 2, lines = along ? side : pairs, width = along ? pairs : side;
+  parallel_for(lines, std::max<Index>(1, 32768 / std::max<Index>(1, width)),
+               [&](Index begin, Index end) {
+                 if (along)
+                   pairs_of(end - begin, k, x + begin * leading, leading, true, to + begin * width);
+                 else
+                   pairs_of(side, (std::min)(k, 2 * end) - 2 * begin, x + 2 * begin * leading,
+                            leading, false, to + begin * width);
+               });
+}
+
+/// A factor that several products share, with its pairs laid out once.
 template <class T>
 class SharedPairs {
  public:
-  /// Lays out the pairs of x if they are `wanted`, and floats.
-  /// @param side   rows of a left factor, columns of a right one
-  /// @param along  whether k runs along the memory of x
+  /// Lays out the pairs of x if they are `wanted`, and floats, as `pairs_by_threads` does.
   SharedPairs(bool wanted, Index side, Index k, const T* x, Index leading, bool along)
       : wanted_(wanted && std::is_same_v<T, float>),
         along_(along),
         width_(along ? (k + 1) / 2 : side),
-        memory_(wanted_ ? side * ((k + 1) / 2) : 0) {
-    if constexpr (std::is_same_v<T, float>) {
-      if (!wanted_) return;
-      const Index lines = along ? side : (k + 1) / 2;
-      parallel_for(lines, std::max<Index>(1, 32768 / std::max<Index>(1, width_)),
-                   [&](Index begin, Index end) {
-                     T* const to = memory_.data() + begin * width_;
-                     if (along)
-                       pairs_of(end - begin, k, x + begin * leading, leading, true, to);
-                     else
-                       pairs_of(side, (std::min)(k, 2 * end) - 2 * begin, x + 2 * begin * leading,
-                                leading, false, to);
-                   });
-    }
+        memory_(wanted_ ? side * ((k + 1) / 2) : 0),
+        pairs_(memory_.data()) {
+    if constexpr (std::is_same_v<T, float>)
+      if (wanted_) pairs_by_threads(side, k, x, leading, along, memory_.data());
   }
+  /// Takes those that are laid out, where k does not run along their memory.
+  SharedPairs(Index side, const T* pairs)
+      : wanted_(true), along_(false), width_(side), memory_(0), pairs_(pairs) {}
+
   /// Whether there are any.
   explicit operator bool() const { return wanted_; }
   /// Those from row or column i and the even place `first` of k on.
   GemmOperand<T> from(Index i, Index first, bool transposed) const {
     const Index line = along_ ? i : first / 2, column = along_ ? first / 2 : i;
-    return {memory_.data() + line * width_ + column, width_, transposed};
+    return {pairs_ + line * width_ + column, width_, transposed};
   }
 
  private:
   bool wanted_, along_;
   Index width_;
   Scratch<T> memory_;
+  const T* pairs_;
 };
 
 /// Which factors of a product are pairs already.

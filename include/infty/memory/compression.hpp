@@ -27,8 +27,8 @@ enum class Compression {
 namespace detail {
 
 /// Adds f(row, column) to the gradient of x, taken as rows of its last dimension.
-template <class T, class B, class F>
-void add_rows_to_grad(const Variable<T, B>& x, F f) {
+template <class Handle, class T, class B, class F>
+void add_rows_to_grad(const GradientHandle<Handle, T, B>& x, F f) {
   const GradTarget<T> target = x.grad_target();
   const Index d = x.dim(-1);
   T* const to = target.data;
@@ -54,7 +54,7 @@ Variable<T, B> mean_groups(const Variable<T, B>& x, Index c) {
   });
   return record(
       y,
-      [x, c, d, share](const Tensor<T, B>& dy) {
+      [x = Unread(x), c, d, share](const Tensor<T, B>& dy) {
         const T* const g = dy.data();
         const Index width = d, count = c;
         const T f = share;
@@ -83,7 +83,7 @@ Variable<T, B> max_groups(const Variable<T, B>& x, Index c) {
   });
   return record(
       y,
-      [x, largest, c, d](const Tensor<T, B>& dy) {
+      [x = Unread(x), largest, c, d](const Tensor<T, B>& dy) {
         const T* const g = dy.data();
         const Index* const from = largest.data();
         const Index width = d, count = c;

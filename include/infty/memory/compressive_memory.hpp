@@ -186,10 +186,12 @@ class CompressiveMemory {
     Seen seen;
     seen.visible = detail::visible<Backend>(held, past);
     if (Tape::active()) {
-      const V context = norm(concat(joined(state.compressed.vectors, state.memory.vectors), x));
-      seen.queries = attention.query.forward(norm ? narrow(context, past, K) : x);
-      seen.keys = attention.key.forward(context);
-      seen.values = attention.value.forward(context);
+      V before = joined(state.compressed.vectors, state.memory.vectors);
+      if (past > 0) before = norm(before);
+      const V own = norm(x);
+      seen.queries = attention.query.forward(own);
+      seen.keys = attention.key.forward(before, own);
+      seen.values = attention.value.forward(before, own);
       seen.positions = attention.position.forward(V(encoding.slice(longest - K, longest)));
       return seen;
     }

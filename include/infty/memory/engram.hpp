@@ -45,7 +45,7 @@ struct SignedRoot {
     const T root = std::sqrt(size < floor ? floor : size);
     return s > T(0) ? root : s < T(0) ? -root : T(0);
   }
-  INFTY_HOST_DEVICE T operator()(T s, T) const {
+  INFTY_HOST_DEVICE T slope(T s) const {
     const T size = s < T(0) ? -s : s;
     return size < floor ? T(0) : T(0.5) / std::sqrt(size);
   }
@@ -230,7 +230,7 @@ class Engram {
   V gate(const V& score) const {
     if (!config_.gate_root) return sigmoid(score);
     const detail::SignedRoot<T> root{static_cast<T>(config_.gate_floor)};
-    return sigmoid(detail::elementwise(score, root, root));
+    return sigmoid(detail::map_keeping_input(score, root));
   }
 
   EngramHash hash_;

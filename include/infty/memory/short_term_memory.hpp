@@ -155,11 +155,12 @@ class ShortTermMemory {
     const V vectors(state.recent.vectors);
     const Index most = vectors.dim(1), memory = front.memory(), longest = encoding.dim(0),
                 K = front.places() + x.dim(1);
-    // Normed at once, where it is normed.
-    V context = norm(concat(narrow(vectors, most - memory, most), x));
-    queries = attention.query.forward(norm ? narrow(context, memory, memory + x.dim(1)) : x);
-    if (front.any()) context = front.place(front.older(), context);
-    const V keys = attention.key.forward(context), values = attention.value.forward(context);
+    const V own = norm(x);
+    V past = narrow(vectors, most - memory, most);
+    if (memory > 0) past = norm(past);
+    queries = attention.query.forward(own);
+    if (front.any()) past = front.place(front.older(), past);
+    const V keys = attention.key.forward(past, own), values = attention.value.forward(past, own);
     return detail::read_groups(attention, queries, keys, values,
                                attention.position.forward(V(encoding.slice(longest - K, longest))),
                                front.held(), fifo_.most_held() + front.most(), pass);

@@ -132,7 +132,7 @@ Variable<T, B> mean_loss(const Variable<T, B>& losses, const Tensor<Index, B>& t
   }
   return record(
       mean,
-      [losses, share](const Tensor<T, B>& dy) {
+      [losses = Unread(losses), share](const Tensor<T, B>& dy) {
         const T *const s = share.data(), *const d = dy.data();
         detail::add_to_grad(losses, [=] INFTY_HOST_DEVICE(Index) { return *s * *d; });
       },

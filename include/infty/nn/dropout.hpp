@@ -52,8 +52,8 @@ struct DropoutMask {
   }
 
   /// Adds term(i) times factor or 0 to the gradient of x, for all elements i.
-  template <class B, class Term>
-  void add_to_grad(const Variable<T, B>& x, Term term) const {
+  template <class B, class Handle, class Term>
+  void add_to_grad(const GradientHandle<Handle, T, B>& x, Term term) const {
     const GradTarget<T> to = x.grad_target();
     T* const dx = to.data;
     if (to.add)
@@ -78,7 +78,7 @@ Variable<T, B> dropout(const Variable<T, B>& x, double probability, Random& rand
   mask.template apply<B>(x.size(), x.value().data(), y.value().data());
   return record(
       y,
-      [x, mask](const Tensor<T, B>& dy) {
+      [x = Unread(x), mask](const Tensor<T, B>& dy) {
         const T* const d = dy.data();
         mask.template add_to_grad<B>(x, [=] INFTY_HOST_DEVICE(Index i) { return d[i]; });
       },
@@ -101,7 +101,7 @@ Variable<T, B> add_dropped(const Variable<T, B>& a, const Variable<T, B>& b, dou
       b.size(), [=] INFTY_HOST_DEVICE(Index i, T keep) { out[i] = pa[i] + keep * pb[i]; });
   return record(
       y,
-      [a, b, mask](const Tensor<T, B>& dy) {
+      [a = Unread(a), b = Unread(b), mask](const Tensor<T, B>& dy) {
         const T* const d = dy.data();
         if (a.requires_grad()) detail::add_to_grad(a, dy);
         if (b.requires_grad())

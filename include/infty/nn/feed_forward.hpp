@@ -25,19 +25,22 @@ Variable<T, B> linear_relu(const Variable<T, B>& x, const Variable<T, B>& weight
     });
   else
     B::for_each(y.size(), [=] INFTY_HOST_DEVICE(Index i) { py[i] = py[i] < T(0) ? T(0) : py[i]; });
+  if (!Tape::active()) return y;
   const Tensor<T, B> result = y.value();
+  const detail::KeptFactor kept(x, weight);
   return record(
       y,
-      [x, weight, bias, result, rows, factor = mask.factor](const Tensor<T, B>& dy) {
+      [x = Unread(x), kept, weight, bias, result, rows,
+       factor = mask.factor](const Tensor<T, B>& dy) {
         // What is above 0 was neither cut off nor dropped.
         Tensor<T, B> inner(dy.shape());  // the gradient of x Wᵀ + b
         const T *const d = dy.data(), *const out = result.data(), f = factor;
         T* const to = inner.data();
         B::for_each(dy.size(),
                     [=] INFTY_HOST_DEVICE(Index i) { to[i] = out[i] > T(0) ? f * d[i] : T(0); });
-        detail::linear_backward(rows, x, weight, bias, to);
+        detail::linear_backward(rows, x, kept, weight, bias, to);
       },
-      x, weight, Unread(bias), result);
+      ReadIf(x, kept.value()), weight, Unread(bias), result);
 }
 
 /// The position-wise network of a transformer layer: W2 relu(W1 x + b1) + b2 [Vaswani et al. 2017,

@@ -140,7 +140,7 @@ Variable<T, B> rotary(const Variable<T, B>& x, Index heads, const Tensor<T, B>& 
                         batch);
   return record(
       y,
-      [x, table, batch, length, heads, head_dim](const Tensor<T, B>& dy) {
+      [x = Unread(x), table, batch, length, heads, head_dim](const Tensor<T, B>& dy) {
         const auto to = x.grad_target();
         detail::turn_heads<B>(detail::Turn<T>{dy.data(), table.data(), to.data, length, heads,
                                               head_dim, T(-1), to.add},

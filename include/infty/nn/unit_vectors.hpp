@@ -71,7 +71,7 @@ Variable<T, B> unit_vectors(const Variable<T, B>& x, Index width = 0, double eps
   const Tensor<T, B> result = y.value();
   return record(
       y,
-      [x, result, factors, rows, d](const Tensor<T, B>& dy) {
+      [x = Unread(x), result, factors, rows, d](const Tensor<T, B>& dy) {
         detail::normalise_vectors_backward<B>(rows, d, result.data(), factors.data(), dy.data(),
                                               x.grad_target());
       },

@@ -37,7 +37,7 @@ Variable<T, B> over_mass(const Variable<T, B>& x, const Variable<T, B>& mass,
   const Tensor<T, B> result = y.value();
   return record(
       y,
-      [x, mass, result, width, rows, floor, epsilon](const Tensor<T, B>& dy) {
+      [x = Unread(x), mass, result, width, rows, floor, epsilon](const Tensor<T, B>& dy) {
         const bool of_x = x.requires_grad(), of_mass = mass.requires_grad();
         const GradTarget<T> to_x = of_x ? x.grad_target() : GradTarget<T>{},
                             to_mass = of_mass ? mass.grad_target() : GradTarget<T>{};
@@ -129,7 +129,7 @@ Variable<T, B> associative_write(const Variable<T, B>& memory, const Variable<T,
                              values.value().data(), T(1), y.value().data());
   return record(
       y,
-      [memory, features, values, batch, L, F, W](const Tensor<T, B>& dy) {
+      [memory = Unread(memory), features, values, batch, L, F, W](const Tensor<T, B>& dy) {
         if (memory.requires_grad()) detail::add_to_grad(memory, dy);
         // dφ = u dyᵀ, du = φ dy
         if (features.requires_grad())

@@ -90,7 +90,7 @@ DeltaRuleResult<T, B> delta_rule_by(const DeltaRuleInputs<T, B>& in, const Varia
       in.query, in.key, in.value, in.beta, in.decay, state);
   last = record(
       last,
-      [output, waiting](const Tensor<T, B>& dstate) {
+      [output = Unread(output), waiting](const Tensor<T, B>& dstate) {
         *waiting = dstate;
         output.grad();
       },

@@ -51,11 +51,11 @@ Variable<T, B> faded_sum(const Variable<T, B>& factor, const Variable<T, B>& x,
   }
   return record(
       sum,
-      [factor, x, y, sign, rows, size](const Tensor<T, B>& dsum) {
+      [factor, x, y = Unread(y), sign, rows, size](const Tensor<T, B>& dsum) {
         const T *const d = dsum.data(), *const f = factor.value().data(),
                        *const a = x.value().data();
         const Index n = size;
-        const auto flow_to = [&](const Variable<T, B>& input, const T* each, T all) {
+        const auto flow_to = [&](const auto& input, const T* each, T all) {
           const auto to = input.grad_target();
           detail::for_each_element<B>(rows, n,
                                       detail::FadedBack<T>{d, each, to.data, n, all, to.add});

@@ -32,7 +32,7 @@ Variable<T, B> fewer_coefficients(const Tensor<T, B>& weights, const Variable<T,
             T(1), weights.data(), coefficients.value().data() + i * d, T(0), y.value().data());
   return record(
       y,
-      [=](const Tensor<T, B>& dy) {
+      [=, coefficients = Unread(coefficients)](const Tensor<T, B>& dy) {
         B::matmul({.m = n,
                    .n = d,
                    .k = M,

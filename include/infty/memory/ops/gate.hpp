@@ -65,7 +65,8 @@ Variable<T, B> gate(const Variable<T, B>& x, const Variable<T, B>& weight,
   }
   return record(
       y,
-      [x, weight, bias, padded, opening, batch, length, d, padded_row](const Tensor<T, B>& dy) {
+      [x = Unread(x), weight, bias, padded, opening, batch, length, d,
+       padded_row](const Tensor<T, B>& dy) {
         // With s the opening: d conv = dy x s (1 - s), between zeros like x, so that products over
         // all rows at once add nothing across a border.
         auto dconv = detail::between_zeros<T, B>(batch, length, d);

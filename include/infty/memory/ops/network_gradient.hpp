@@ -20,10 +20,10 @@ namespace detail {
 struct GeluSlope {
   template <class T>
   INFTY_HOST_DEVICE T operator()(T x) const {
-    return Gelu{}(x, x);
+    return Gelu{}.slope(x);
   }
   template <class T>
-  INFTY_HOST_DEVICE T operator()(T x, T) const {
+  INFTY_HOST_DEVICE T slope(T x) const {
     const T density = T(0.39894228040143267794L) * math::exp_decay(T(-0.5) * x * x);
     return (T(2) - x * x) * density;
   }
@@ -34,7 +34,7 @@ struct GeluSlope {
 /// Computes the slope of `gelu` at x, Φ(x) + x φ(x), elementwise.
 template <class T, class B>
 Variable<T, B> gelu_slope(const Variable<T, B>& x) {
-  return detail::elementwise(x, detail::GeluSlope{}, detail::GeluSlope{});
+  return detail::map_keeping_input(x, detail::GeluSlope{});
 }
 
 /// What a network makes of x by weights W₀, W₁, ...: x W₀, then gelu(·) W₁ and so on, without

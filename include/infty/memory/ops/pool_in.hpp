@@ -66,7 +66,7 @@ Variable<T, B> pool_in(const Variable<T, B>& means, Tensor<double, B>& sum, cons
   const Variable<T, B> old = all_take ? Variable<T, B>() : means;
   return record(
       y,
-      [x, old, counts, batch, P, d, L](const Tensor<T, B>& dy) {
+      [x = Unread(x), old = Unread(old), counts, batch, P, d, L](const Tensor<T, B>& dy) {
         const Index* const of = counts.data();
         const T* const dm = dy.data();
         if (old.requires_grad()) {
@@ -115,7 +115,7 @@ Variable<T, B> spread_means(const Variable<T, B>& means, const RowCounts& held,
   });
   return record(
       y,
-      [means, counts, batch, P, d](const Tensor<T, B>& dy) {
+      [means = Unread(means), counts, batch, P, d](const Tensor<T, B>& dy) {
         const Index* const of = counts.data();
         T* const dx = means.grad().data();
         const T* const dm = dy.data();
@@ -158,7 +158,7 @@ Variable<T, B> last_means(const Variable<T, B>& means, const RowCounts& held,
   });
   return record(
       y,
-      [means, counts, batch, P, d](const Tensor<T, B>& dy) {
+      [means = Unread(means), counts, batch, P, d](const Tensor<T, B>& dy) {
         const Index* const of = counts.data();
         T* const dx = means.grad().data();
         const T* const dm = dy.data();

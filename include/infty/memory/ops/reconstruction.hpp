@@ -40,7 +40,7 @@ Variable<T, B> squared_error(const Variable<T, B>& a, const Tensor<T, B>& b,
       [=] INFTY_HOST_DEVICE(Index i) { return factor * difference[i] * difference[i]; }, to);
   return record(
       total,
-      [a, differences, factor](const Tensor<T, B>& dy) {
+      [a = Unread(a), differences, factor](const Tensor<T, B>& dy) {
         const T *const g = dy.data(), *const e = differences.data();
         const T twice = 2 * factor;
         add_to_grad(a, [=] INFTY_HOST_DEVICE(Index i) { return twice * *g * e[i]; });

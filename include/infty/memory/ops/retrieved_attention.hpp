@@ -121,7 +121,7 @@ Variable<T, B> retrieved_attention(const Variable<T, B>& q,
   detail::attend_to_retrieved<B>(all, rows, q.value().data(), weights.data(), y.value().data());
   return record(
       y,
-      [q, stored, indices, weights, all, rows](const Tensor<T, B>& dy) {
+      [q = Unread(q), stored, indices, weights, all, rows](const Tensor<T, B>& dy) {
         Tensor<T, B> scores(weights.shape());
         detail::attend_to_retrieved_backward<B>(all, rows, weights.data(), dy.data(), scores.data(),
                                                 q.grad_target());

@@ -64,7 +64,8 @@ Variable<T, B> sines_and_cosines(const Variable<T, B>& x, std::type_identity_t<T
   const Tensor<T, B> result = y.value();
   return record(
       y,
-      [x, result, rows, D](const Tensor<T, B>& dy) {  // the slope of each is the other, or less it
+      [x = Unread(x), result, rows,
+       D](const Tensor<T, B>& dy) {  // the slope of each is the other, or less it
         const GradTarget<T> target = x.grad_target();
         T* const dx = target.data;
         const bool add = target.add;

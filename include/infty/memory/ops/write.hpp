@@ -169,7 +169,8 @@ Variable<T, B> write_coefficients(const RidgeCache<T, B, Psi>& cache,
   const Variable<T, B> old = any_kept ? before.coefficients : Variable<T, B>();
   return record(
       y,
-      [cache, x, old, runs, length, d, N, row_size](const Tensor<T, B>& dy) {
+      [cache, x = Unread(x), old = Unread(old), runs, length, d, N,
+       row_size](const Tensor<T, B>& dy) {
         for (const auto& run : runs) {
           if (run.old == detail::OldSignal::kept) {
             if (!old.requires_grad()) continue;
