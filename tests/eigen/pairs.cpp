@@ -79,6 +79,35 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("halves_of: the halves of the pairs, the upper one first, and nothing else is written") {
+  Random random(infty::tests::seed);
+  for (const Index rows : {1, 2, 15, 16, 33})
+    for (const Index k : {1, 2, 3, 31, 32, 33, 67}) {
+      const std::vector<float> x = any_bits(rows * k, random.split(static_cast<std::uint64_t>(k)));
+      for (const bool along : {false, true}) {
+        CAPTURE(rows, k, along);
+        const Words joined = pairs(rows, k, x, along, false);
+        const Index width = along ? (k + 1) / 2 : rows;
+        std::vector<float> to(2 * joined.size() + 1, -7.f);
+        const auto laid =
+            infty::detail::halves_of(rows, k, x.data(), along ? k : rows, along, to.data());
+        CHECK(laid.data == to.data());
+        CHECK(laid.leading == (along ? 2 * width : width));
+        Words wanted(2 * joined.size());
+        for (std::size_t at = 0; at < joined.size(); ++at) {
+          const auto line = static_cast<Index>(at) / width, i = static_cast<Index>(at) % width;
+          const Index first = 2 * line * width + (along ? 2 * i : i);
+          wanted[static_cast<std::size_t>(first)] = joined[at] & 0xffff0000u;
+          wanted[static_cast<std::size_t>(first + (along ? 1 : width))] = joined[at] << 16;
+        }
+        Words got;
+        for (const float half : to) got.push_back(std::bit_cast<std::uint32_t>(half));
+        wanted.push_back(std::bit_cast<std::uint32_t>(-7.f));
+        CHECK(got == wanted);
+      }
+    }
+}
+
 TEST_CASE("pairs_of: instructions round to the same bits") {
   if (!has_dot_instruction()) {
     WARN("left out: this processor or this program has no such instruction");

@@ -145,17 +145,17 @@ TEST_CASE("tile factors in bfloat16: however they stand, the sums are those of r
         Floats left(static_cast<std::size_t>(R::room(m, k))),
             right_room(
                 static_cast<std::size_t>(R::rows(k) * infty::detail::panel_stride<float>(n)));
-        for (const bool fast : {false, infty::detail::has_dot_instruction()})
+        for (const R& how : {R{false}, R{infty::detail::has_dot_instruction()}})
           for (const bool across : {false, true})
             for (int way = 0; way < 3; ++way) {
-              CAPTURE(fast, across, way);
-              const auto x = across ? R::left(m, k, {turned.data(), 1, m}, left.data())
-                                    : R::left(m, k, {a.data(), k, 1}, left.data());
+              CAPTURE(how.by_pairs, across, way);
+              const auto x = across ? how.left(m, k, {turned.data(), 1, m}, left.data())
+                                    : how.left(m, k, {a.data(), k, 1}, left.data());
               const auto y = way == 0   ? R::right(k, n, {b.data(), wide}, right_room.data())
                              : way == 1 ? R::across(n, k, b_turned.data(), k, right_room.data())
                                         : R::along(k, n, b.data(), wide, right_room.data());
               Floats c(wanted.size(), 1.f);
-              R{fast}.multiply(m, n, k, x, y, true, c.data(), wide);
+              how.multiply(m, n, k, x, y, true, c.data(), wide);
               for (Index i = 0; i < m; ++i)
                 for (Index j = 0; j < n; ++j)
                   CHECK(c[static_cast<std::size_t>(i * wide + j)] ==

@@ -110,7 +110,7 @@ void weight_product(Index rows, const T* x, const Variable<T, B>& weight, T beta
                       .roundable = roundable},
                      T(1), x, weight.value().data(), beta, y);
   if constexpr (HasKernel<Composed> && std::is_same_v<T, float>)
-    if (chosen_t<Composed>::takes(rows, in, roundable))
+    if (chosen_t<Composed>::takes(rows, in))
       return chosen_t<Composed>::multiply(rows, out, in, x, stored->data(), beta, y, leading,
                                           roundable);
   Composed::multiply(rows, out, in, x, stored->data(), beta, y, leading, roundable);

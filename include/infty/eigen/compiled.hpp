@@ -13,8 +13,8 @@
 #include <infty/version.hpp>
 
 /// The CPU backend's part that is all Eigen.
-#define INFTY_COMPILED_EIGEN(how, T)                                    \
-  how void detail::matmul(const Matmul&, T, const T*, const T*, T, T*); \
+#define INFTY_COMPILED_EIGEN(how, T)                                              \
+  how void detail::matmul(const Matmul&, T, const T*, const T*, T, T*, const T*); \
   how bool detail::cholesky_solve(Index, Index, T*, T*);
 
 #if defined(INFTY_COMPILED)

@@ -68,6 +68,12 @@ template <int rows, class Elements, class T, class Stored>
             part[q]);
     }
   };
+  const typename Elements::Sums arithmetic;
+  const auto keep = [&] {
+    INFTY_UNROLL(8)
+    for (int i = 0; i < rows; ++i) arithmetic.keep(sum[i]);
+  };
+  keep();
   Index p = 0;
   for (; p + W <= whole; p += W) {
     typename S::Vector square[W];
@@ -84,6 +90,8 @@ template <int rows, class Elements, class T, class Stored>
     store_turned<Elements>(b, p, length, columns);
     for (const T* column = columns; p < k; ++p, column += W) multiply(p, S::load(column));
   }
+  keep();
+  arithmetic.end();
   INFTY_UNROLL(8)
   for (int i = 0; i < rows; ++i) {
     T* const to = c + i * ldc;

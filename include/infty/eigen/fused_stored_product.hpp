@@ -53,6 +53,11 @@ struct StoredElements : StoredPairs, PlainElements {
   }
 };
 
+/// The same as halves of pairs, multiplied by such halves.
+struct StoredHalves : StoredPairs, HalfElements {
+  using HalfElements::take_apart, StoredPairs::element, StoredPairs::floats, StoredPairs::load;
+};
+
 #if defined(INFTY_DOT_INSTRUCTION)
 /// The same, multiplied by pairs.
 struct StoredPairElements : StoredPairs, PairElements {
@@ -62,42 +67,36 @@ struct StoredPairElements : StoredPairs, PairElements {
 
 /// The kernel of `ComposedStoredProduct` for few rows, with the bits that this has of so many.
 struct FusedStoredProduct {
-  /// Whether it takes m rows of k floats, which may be rounded if `roundable`.
-  static bool takes(Index m, Index k, bool roundable) {
+  /// Whether it takes m rows of k floats.
+  static bool takes(Index m, Index k) {
     // Rows of an even length are words, whose lower half is the first number.
     return std::endian::native == std::endian::little && k > 0 && k % 2 == 0 && m > 0 &&
-           m <= most_few_rows && (!rounds(roundable) || has_dot_instruction());
+           m <= most_few_rows;
   }
 
   /// y (m, n) = x (m, k) W (n, k)ᵀ + beta y, whose rows are `leading` apart.
   static void multiply(Index m, Index n, Index k, const float* x, const BFloat16* w, float beta,
                        float* y, Index leading, bool roundable) {
     if (n == 0) return;
-    const bool rounded = rounds(roundable) && has_dot_instruction();
-    const Scratch<float> pairs(rounded ? m * k / 2 : 0);
-    if (rounded) pairs_of(m, k, x, k, true, pairs.data());
+    const bool rounded = roundable && products() == Products::bfloat16;
+    const bool by_pairs = multiplies_pairs();
+    const Scratch<float> pairs(rounded ? m * k : 0);
+    if (rounded) left_pairs_of(by_pairs, m, k, x, k, true, pairs.data());
     const Index columns = matmul_tiles(m, n, k, 1, false, true).cols;
     const Index work = (std::max)(m, most_few_rows / 2) * columns * k;
     const Index grain = std::max<Index>(1, (Index{1} << 18) / work);
     parallel_for((n + columns - 1) / columns, grain, [&](Index begin, Index end) {
       const Index first = begin * columns, count = (std::min)(n, end * columns) - first;
-      multiply_columns(rounded, m, count, k, rounded ? pairs.data() : x, w + first * k, beta,
-                       y + first, leading);
-    });
-  }
-
- private:
-  static bool rounds(bool roundable) { return roundable && products() == Products::bfloat16; }
-
-  /// The same for n columns of y, of pairs if `rounded`.
-  static void multiply_columns([[maybe_unused]] bool rounded, Index m, Index n, Index k,
-                               const float* x, const BFloat16* w, float beta, float* y,
-                               Index leading) {
+      const auto multiply_by = [&]<class Elements>(Elements, const float* a, Index lda) {
+        few_rows_gemm<Elements>(m, count, k, 1.f, a, lda, w + first * k, k, beta, y + first,
+                                leading);
+      };
+      if (!rounded) return multiply_by(StoredElements{}, x, k);
 #if defined(INFTY_DOT_INSTRUCTION)
-    if (rounded)
-      return few_rows_gemm<StoredPairElements>(m, n, k, 1.f, x, k / 2, w, k, beta, y, leading);
+      if (by_pairs) return multiply_by(StoredPairElements{}, pairs.data(), k / 2);
 #endif
-    few_rows_gemm<StoredElements>(m, n, k, 1.f, x, k, w, k, beta, y, leading);
+      multiply_by(StoredHalves{}, pairs.data(), k);
+    });
   }
 };
 

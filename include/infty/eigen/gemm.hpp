@@ -160,7 +160,7 @@ void scale_into(Index m, Index columns, T alpha, const T* sums, Index lds, T kee
 template <class Elements = PlainElements, class T, class Stored>
 [[gnu::noinline]] void few_rows_gemm(Index m, Index n, Index k, T alpha, const T* a, Index lda,
                                      const Stored* b, Index ldb, T beta, T* c, Index ldc) {
-  constexpr Index wide = Simd<T>::width, each = Elements::floats / Elements::parts;
+  constexpr Index wide = Simd<T>::width, each = Elements::together;
   const Index deepest = each * gemm_depth((k + each - 1) / each);
   const bool plain = alpha == T(1) && (beta == T(0) || beta == T(1));
   T sums[most_few_rows * wide];
@@ -174,8 +174,8 @@ template <class Elements = PlainElements, class T, class Stored>
       for (Index r = 0; r < wide; ++r)
         right.row[r] = b + (j + (std::min)(r, columns - 1)) * ldb + first;
       const bool direct = plain && columns == wide;
-      few_rows<Elements>(m, deep, a + first / each, lda, right, direct && keep == T(1),
-                         direct ? c + j : sums, direct ? ldc : wide);
+      few_rows<Elements>(m, deep, a + first * Elements::parts / Elements::floats, lda, right,
+                         direct && keep == T(1), direct ? c + j : sums, direct ? ldc : wide);
       if (!direct) scale_into(m, columns, alpha, sums, wide, keep, c + j, ldc);
     }
   }
@@ -209,7 +209,8 @@ class NextStrip {
 };
 
 /// c (m, n) = alpha a b + beta c by tiles in registers: b is laid out in strips that stay in the
-/// innermost cache, and a in panels if it is long and there are strips enough to pay for it.
+/// innermost cache, and a in panels if it is long and there are strips enough to pay for it. It has
+/// `Tile::parts` elements for each of the k of b.
 template <class Tile = PlainTile, class T>
 void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta,
                 T* c, Index ldc) {
@@ -218,10 +219,10 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
     if (m <= most_few_rows && !a.transposed && b.transposed && k > 0)
       return few_rows_gemm(m, n, k, alpha, a.data, a.leading, b.data, b.leading, beta, c, ldc);
 #endif
-  constexpr Index wide = 2 * Simd<T>::width, rows = tile_rows<T>;
+  constexpr Index wide = 2 * Simd<T>::width, rows = tile_rows<T>, parts = Tile::parts;
   const Index deepest = gemm_depth(k), panels = (m + rows - 1) / rows;
   const bool packed = n > 2 * wide && deepest < k;
-  Scratch<T> scratch((deepest + m) * wide + (packed ? panels * rows * deepest + wide : 0));
+  Scratch<T> scratch((deepest + m) * wide + (packed ? panels * rows * deepest * parts + wide : 0));
   T *const strip_of_b = scratch.data(), *const sums = strip_of_b + deepest * wide,  // [m, wide]
                                             *const panels_of_a = sums + m * wide;
   // Sums that are scaled, added to what is there or narrower than their vectors go through `sums`.
@@ -232,9 +233,9 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
   for (Index first = 0; first < k; first += deepest) {
     const Index deep = (std::min)(deepest, k - first);
     const T keep = first > 0 ? T(1) : beta;
-    const TileView<T> left{a.data + (a.transposed ? first * a.leading : first),
+    const TileView<T> left{a.data + parts * (a.transposed ? first * a.leading : first),
                            a.transposed ? 1 : a.leading, a.transposed ? a.leading : 1};
-    if (packed) pack_panels(m, deep, left, panels_of_a);
+    if (packed) pack_panels(m, deep * parts, left, panels_of_a);
     const auto multiply_strip = [&](Index j, Index columns, bool add, T* to, Index stride) {
       if (!packed)
         return product_in_cache<Tile>(m, columns, deep, left, strip_of_b, wide, add, to, stride);
@@ -242,8 +243,8 @@ void tiled_gemm(Index m, Index n, Index k, T alpha, GemmOperand<T> a, GemmOperan
       for (Index i = 0; i < m; i += rows) {
         next.fetch(i / rows, panels);
         product_in_cache<Tile>((std::min)(rows, m - i), columns, deep,
-                               TileView<T>{panels_of_a + i * deep, 1, rows}, strip_of_b, wide, add,
-                               to + i * stride, stride);
+                               TileView<T>{panels_of_a + i * deep * parts, 1, rows}, strip_of_b,
+                               wide, add, to + i * stride, stride);
       }
     };
     for (Index j = 0; j < n; j += wide) {

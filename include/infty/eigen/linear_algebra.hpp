@@ -76,7 +76,7 @@ void multiply(bool rounded, InPairs in_pairs, Index m, Index n, Index k, T alpha
               GemmOperand<T> b, T beta, T* c, Index ldc) {
   if constexpr (std::is_same_v<T, float>)
     if (rounded)
-      return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc, has_dot_instruction(), in_pairs);
+      return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc, multiplies_pairs(), in_pairs);
   gemm(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
@@ -99,11 +99,13 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c,
   const auto one = [&](const Matmul::Operand& o) {
     return products == 1 || (o.outer == 0 && o.inner == 0);
   };
-  const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, p.m, p.k, a,
-                               p.a.leading, !p.a.transposed),
-      pairs_b = pairs ? SharedPairs<T>(p.n, pairs)
-                      : SharedPairs<T>(rounded && one(p.b) && products * row_tiles > 1, p.n, p.k, b,
-                                       p.b.leading, p.b.transposed);
+  const PairLayout of_left = multiplies_pairs() ? PairLayout::joined : PairLayout::halves;
+  const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, of_left, p.m, p.k,
+                               a, p.a.leading, !p.a.transposed),
+      pairs_b = pairs
+                    ? SharedPairs<T>(p.n, pairs)
+                    : SharedPairs<T>(rounded && one(p.b) && products * row_tiles > 1,
+                                     PairLayout::joined, p.n, p.k, b, p.b.leading, p.b.transposed);
   const InPairs in_pairs{static_cast<bool>(pairs_a), static_cast<bool>(pairs_b)};
   // Part 0 goes to C itself, the others are added to it at the end.
   Scratch<T> partial(products * (parts - 1) * area);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <infty/core/bfloat16.hpp>
 #include <infty/core/config.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/rounded_tile.hpp>
@@ -53,6 +54,40 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
   if (whole < pairs)
     for (Index i = 0; i < rows; ++i) to[i] = rounded_pair(x[i], 0);
   return {to - whole * rows, rows, false};
+}
+
+/// Lays out the halves of these pairs, floats of their own, the upper one first:
+/// [rows, 2 ⌈k / 2⌉], or else [2 ⌈k / 2⌉, rows].
+[[gnu::noinline]] inline GemmOperand<float> halves_of(Index rows, Index k, const float* x,
+                                                      Index leading, bool along_memory, float* to) {
+  const Index whole = k / 2, width = along_memory ? (k + 1) / 2 * 2 : rows;
+  const auto rounded = [](float value) { return to_bfloat16(without_subnormals(value)); };
+  if (along_memory) {
+    for (Index i = 0; i < rows; ++i, x += leading, to += width) {
+      for (Index p = 0; p < whole; ++p) {
+        to[2 * p] = rounded(x[2 * p + 1]);
+        to[2 * p + 1] = rounded(x[2 * p]);
+      }
+      if (2 * whole < k) to[k - 1] = 0, to[k] = rounded(x[k - 1]);
+    }
+    return {to - rows * width, width, false};
+  }
+  float* const begin = to;
+  for (Index p = 0; p < whole; ++p, x += 2 * leading, to += 2 * rows)
+    for (Index i = 0; i < rows; ++i) {
+      to[i] = rounded(x[leading + i]);
+      to[rows + i] = rounded(x[i]);
+    }
+  if (2 * whole < k)
+    for (Index i = 0; i < rows; ++i) to[i] = 0, to[rows + i] = rounded(x[i]);
+  return {begin, width, false};
+}
+
+/// Lays out what a left factor of a product is multiplied as: pairs, or their halves.
+inline GemmOperand<float> left_pairs_of(bool by_pairs, Index rows, Index k, const float* x,
+                                        Index leading, bool along_memory, float* to) {
+  return by_pairs ? pairs_of(rows, k, x, leading, along_memory, to)
+                  : halves_of(rows, k, x, leading, along_memory, to);
 }
 
 }  // namespace infty::detail

@@ -154,7 +154,7 @@ struct TurnedQueries : AttentionTiling {
     const auto next = [&](Index m, Index k, TileView<T> view) {
       T* const here = to;
       to += Factors::room(m, k);
-      return Factors::left(m, k, view, here);
+      return tile.factors.left(m, k, view, here);
     };
     d_out = next(n, D, {dy, e, 1});
     d_out_across = next(D, n, {dy, 1, e});

@@ -73,10 +73,21 @@ template <class Vector>
 #endif
 }
 
+/// How sums are added up from here to `end`: as usual.
+struct UsualSums {
+  /// Holds a sum between here and there; of the usual ones none has to be.
+  template <class Vector>
+  [[gnu::always_inline]] static void keep(Vector&) {}
+  static void end() {}
+};
+
 /// Elements that are multiplied and added as they are.
 struct PlainElements {
-  static constexpr Index floats = 1;  ///< that become one
-  static constexpr Index parts = 1;   ///< of one, each multiplied by a float of its own
+  using Sums = UsualSums;
+
+  static constexpr Index floats = 1;    ///< that become one
+  static constexpr Index parts = 1;     ///< of one, each multiplied by a float of its own
+  static constexpr Index together = 1;  ///< numbers that a step of a sum takes in
 
   /// The elements that begin at x, a vector of them.
   template <class T>
@@ -103,10 +114,12 @@ struct PlainElements {
   }
 };
 
-/// Tiles of products of such elements.
+/// Tiles of products of such elements; A has a float for each part of an element of B.
 template <class Elements>
 struct RegisterTile {
-  /// C (rows, vectors) = or += A (rows, k) B (k, vectors), with C in registers.
+  static constexpr Index parts = Elements::parts;
+
+  /// C (rows, vectors) = or += A (rows, k parts) B (k, vectors), with C in registers.
   template <int rows, int vectors, class T>
   static void multiply(Index k, TileView<T> a, const T* b, Index ldb, bool add, T* c, Index ldc) {
     if (a.row == 1)
@@ -116,6 +129,16 @@ struct RegisterTile {
   }
 
  private:
+  template <int rows, int vectors, class Vector>
+  [[gnu::always_inline]] static void keep(const typename Elements::Sums& arithmetic,
+                                          Vector (&sum)[rows][vectors]) {
+    INFTY_UNROLL(16)
+    for (int i = 0; i < rows; ++i) {
+      INFTY_UNROLL(2)
+      for (int v = 0; v < vectors; ++v) arithmetic.keep(sum[i][v]);
+    }
+  }
+
   /// The same for an A whose rows, `along` memory, or else columns are `stride` apart. Not inlined,
   /// so that all registers are its own.
   template <int rows, int vectors, bool along, class T>
@@ -133,23 +156,33 @@ struct RegisterTile {
       for (int at = 0; at < vectors * S::bytes; at += 64)
         __builtin_prefetch(c + i * ldc + at / static_cast<int>(sizeof(T)), 1);
     typename S::Vector sum[rows][vectors] = {};
+    const typename Elements::Sums arithmetic;
+    keep<rows, vectors>(arithmetic, sum);
     for (const T* const end = b + k * ldb; b != end; b += ldb) {
-      typename S::Vector right[vectors];
       INFTY_UNROLL(2)
-      for (int v = 0; v < vectors; ++v) {
-        right[v] = S::load(b + v * S::width);
-        hold(right[v]);
-      }
-      INFTY_UNROLL(16)
-      for (int i = 0; i < rows; ++i) {
-        const T& x = along ? left_of[i / together][i % together * stride] : left_of[0][i];
-        const auto left = Elements::template copies<typename S::Vector>(x);
+      for (Index q = 0; q < parts; ++q) {
+        typename S::Vector right[vectors];
         INFTY_UNROLL(2)
-        for (int v = 0; v < vectors; ++v) Elements::add_product(sum[i][v], left, right[v]);
+        for (int v = 0; v < vectors; ++v) {
+          typename S::Vector part[parts];
+          Elements::take_apart(S::load(b + v * S::width), part);
+          right[v] = part[q];
+          hold(right[v]);
+        }
+        INFTY_UNROLL(16)
+        for (int i = 0; i < rows; ++i) {
+          const T& x =
+              along ? left_of[i / together][i % together * stride + q] : left_of[0][i + q * stride];
+          const auto left = Elements::template copies<typename S::Vector>(x);
+          INFTY_UNROLL(2)
+          for (int v = 0; v < vectors; ++v) Elements::add_product(sum[i][v], left, right[v]);
+        }
       }
       INFTY_UNROLL(5)
-      for (int g = 0; g < pointers; ++g) left_of[g] += along ? 1 : stride;
+      for (int g = 0; g < pointers; ++g) left_of[g] += along ? parts : parts * stride;
     }
+    keep<rows, vectors>(arithmetic, sum);
+    arithmetic.end();
     INFTY_UNROLL(16)
     for (int i = 0; i < rows; ++i) {
       INFTY_UNROLL(2)
@@ -172,7 +205,8 @@ void strip(IndexRange of, Index j, Index k, TileView<T> a, const T* b, Index ldb
   for (; i + rows <= of.end; i += rows) {
     const auto [begin, end] = part.terms({i, i + rows}, {j, j + vectors * Simd<T>::width}, k);
     Tile::template multiply<rows, vectors>(
-        end - begin, TileView<T>{a.data + i * a.row + begin * a.column, a.row, a.column},
+        end - begin,
+        TileView<T>{a.data + i * a.row + begin * Tile::parts * a.column, a.row, a.column},
         b + begin * ldb + j, ldb, add, c + i * ldc + j, ldc);
   }
   if constexpr (rows > 1) {

@@ -29,46 +29,78 @@ inline bool has_dot_instruction() {
 #endif
 }
 
+/// Whether it multiplies pairs by that instruction. Intel's take as long for it as for four
+/// multiply-adds of floats, of which two do, and AMD's as long as for one.
+inline bool multiplies_pairs() {
+#if defined(INFTY_DOT_INSTRUCTION)
+  static const bool does = has_dot_instruction() && !__builtin_cpu_is("intel");
+  return does;
+#else
+  return false;
+#endif
+}
+
 /// What the instruction makes of a number below the normal ones: zero, with its sign.
 inline float without_subnormals(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : x;
 }
 
-/// sum + the products of two pairs, as `vdpbf16ps` computes it: first that of the upper halves is
-/// added, then that of the lower ones, each rounded once, and what is subnormal is zero before and
-/// behind each.
-inline float dot_pair(float sum, float a, float b) {
-  const auto x = std::bit_cast<std::uint32_t>(a), y = std::bit_cast<std::uint32_t>(b);
-  const auto half = [](std::uint32_t bits) {
-    return without_subnormals(std::bit_cast<float>(bits & 0xffff0000u));
-  };
-  sum = without_subnormals(std::fma(half(x), half(y), without_subnormals(sum)));
-  return without_subnormals(std::fma(half(x << 16), half(y << 16), sum));
-}
+/// How sums are added up from here to `end`: with zero in the place of subnormal numbers, as the
+/// instruction does, where a processor can be told to.
+class FlushedSums {
+ public:
+#if defined(__x86_64__) && !defined(__CUDACC__)
+  FlushedSums() {
+    asm volatile("stmxcsr %0" : "=m"(before_));
+    const unsigned flushing = before_ | 0x8040;
+    asm volatile("ldmxcsr %0" ::"m"(flushing));
+  }
+  void end() const { asm volatile("ldmxcsr %0" ::"m"(before_)); }
 
-/// Tiles of products of pairs by any processor.
-struct SlowDotTile {
-  /// C (rows, vectors) = or += A (rows, k) B (k, vectors).
-  template <int rows, int vectors>
-  static void multiply(Index k, TileView<float> a, const float* b, Index ldb, bool add, float* c,
-                       Index ldc) {
-    sums(rows, vectors * Simd<float>::width, k, a, b, ldb, add, c, ldc);
+  /// Holds a sum between here and there.
+  template <class Vector>
+  [[gnu::always_inline]] static void keep(Vector& sum) {
+    asm volatile("" : "+v"(sum));
   }
 
  private:
-  // Of any size, so that there is one to compile.
-  static void sums(Index rows, Index columns, Index k, TileView<float> a, const float* b, Index ldb,
-                   bool add, float* c, Index ldc) {
-    for (Index i = 0; i < rows; ++i)
-      for (Index j = 0; j < columns; ++j) {
-        float sum = 0;
-        for (Index p = 0; p < k; ++p)
-          sum = dot_pair(sum, a.data[i * a.row + p * a.column], b[p * ldb + j]);
-        c[i * ldc + j] = add ? c[i * ldc + j] + sum : sum;
-      }
+  unsigned before_;
+#else
+  static void end() {}
+  template <class Vector>
+  static void keep(Vector&) {}
+#endif
+};
+
+/// Pairs whose halves any processor multiplies, by halves that are floats each, as `vdpbf16ps`
+/// does: first the product of the upper ones is added, then that of the lower ones. Such a product
+/// is exact in float, so that each sum is rounded once.
+struct HalfElements : PlainElements {
+  using Sums = FlushedSums;
+  static constexpr Index floats = 2, parts = 2, together = 2;
+
+  template <class Vector>
+  [[gnu::always_inline]] static void add_product(Vector& sum, Vector left, Vector right) {
+#if defined(__FMA__) && defined(__x86_64__) && !defined(__CUDACC__)
+    // Not left to the compiler: a product that is subnormal counts where the sum is not.
+    asm("vfmadd231ps {%2, %1, %0|%0, %1, %2}" : "+v"(sum) : "v"(right), "v"(left));
+#else
+    sum += left * right;
+#endif
+  }
+
+  template <class Vector>
+  [[gnu::always_inline]] static void take_apart(const Vector& pairs, Vector* half) {
+    typedef std::uint32_t Words __attribute__((vector_size(sizeof(Vector))));
+    const auto words = std::bit_cast<Words>(pairs);
+    half[0] = std::bit_cast<Vector>(words & 0xffff0000u);
+    half[1] = std::bit_cast<Vector>(words << 16);
   }
 };
+
+/// Tiles of products of pairs by any processor.
+using HalfTile = RegisterTile<HalfElements>;
 
 /// A pair as the instructions round it: a number below the normal ones is zero before.
 inline float rounded_pair(float first, float second) {
@@ -94,8 +126,9 @@ template <bool between, class Vector>
 
 /// Pairs that the instruction multiplies and adds.
 struct PairElements {
-  static constexpr Index floats = 2;  ///< that become one
-  static constexpr Index parts = 1;   ///< of one: the instruction takes both at once
+  using Sums = UsualSums;
+  static constexpr Index floats = 2, together = 2;
+  static constexpr Index parts = 1;  ///< of one: the instruction takes both at once
 
   /// The pairs that begin at x, a vector of them.
   [[gnu::always_inline]] static Simd<float>::Vector load(const float* x) {
@@ -122,11 +155,19 @@ struct PairElements {
   }
 };
 
-/// The same by the instruction, to be used only where it is, to the bit: but for sums that are
-/// within a rounding of the least normal number, of which the instruction may say 0.
+/// Pairs that the instruction makes of two floats, and whose halves are multiplied as
+/// `HalfElements`.
+struct RoundedHalves : HalfElements {
+  [[gnu::always_inline]] static Simd<float>::Vector load(const float* x) {
+    return PairElements::load(x);
+  }
+  static float element(const float* x, Index left) { return PairElements::element(x, left); }
+};
+
+/// The same by the instruction, to be used only where it is.
 using DotTile = RegisterTile<PairElements>;
 #else
-using DotTile = SlowDotTile;
+using DotTile = HalfTile;
 #endif
 
 }  // namespace infty::detail

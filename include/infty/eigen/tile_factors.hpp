@@ -56,18 +56,18 @@ struct RoundedFactors {
   using Scalar = float;
   static constexpr Index together = 2;
 
-  bool fast = has_dot_instruction();  ///< whether the instruction multiplies, where there is one
+  bool by_pairs = multiplies_pairs();  ///< whether the instruction multiplies, where there is one
 
   /// Rows that k of a right factor take.
   static constexpr Index rows(Index k) { return (k + 1) / 2; }
-  /// Elements of memory that a factor of so many lines takes.
-  static constexpr Index room(Index lines, Index k) { return lines * rows(k); }
+  /// Elements of memory that a factor of so many lines takes, a left one by its halves.
+  static constexpr Index room(Index lines, Index k) { return 2 * lines * rows(k); }
 
   /// A (m, k), whose rows or columns are elements that follow each other, as a left factor, in
   /// `to` of room(m, k).
-  static TileView<float> left(Index m, Index k, TileView<float> a, float* to) {
+  TileView<float> left(Index m, Index k, TileView<float> a, float* to) const {
     const bool along = a.column == 1;
-    const auto pairs = pairs_of(m, k, a.data, along ? a.row : a.column, along, to);
+    const auto pairs = left_pairs_of(by_pairs, m, k, a.data, along ? a.row : a.column, along, to);
     if (along) return {to, pairs.leading, 1};
     return {to, 1, pairs.leading};
   }
@@ -97,10 +97,10 @@ struct RoundedFactors {
   void multiply(Index m, Index n, Index k, TileView<float> a, Panel<float> b, bool add, float* c,
                 Index ldc, const Part& part = {}) const {
     const JoinedTerms<together, Part> joined{part};
-    if (fast)
+    if (by_pairs)
       product_in_cache<DotTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
     else
-      product_in_cache<SlowDotTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
+      product_in_cache<HalfTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
   }
 };
 

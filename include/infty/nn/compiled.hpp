@@ -32,6 +32,8 @@
   how Variable<T> sum(const Variable<T>&, T);                                                     \
   how Variable<T> matmul(const Variable<T>&, const Variable<T>&);                                 \
   how Variable<T> linear(const Variable<T>&, const Variable<T>&, const Variable<T>&);             \
+  how Variable<T> linear_of_concat(const Variable<T>&, const Variable<T>&, const Variable<T>&,    \
+                                   const Variable<T>&);                                           \
   how Variable<T> concat(const Variable<T>&, const Variable<T>&);                                 \
   how Variable<T> narrow(const Variable<T>&, Index, Index);                                       \
   how Variable<T> reshape(const Variable<T>&, Shape);                                             \
