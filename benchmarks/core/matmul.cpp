@@ -54,16 +54,19 @@ void product(benchmark::State& run) {
   against_matrix_product<T>(run, x.flops(), [&] { x.multiply(); });
 }
 
-#if defined(INFTY_DOT_INSTRUCTION)
-// Of floats with factors in bfloat16, against what the cores multiply in registers.
+// Of floats with factors in bfloat16, against what the cores multiply in registers: pairs by the
+// instruction, or by floats where that is what they do.
 void bfloat16_product(benchmark::State& run) {
-  if (!infty::detail::has_dot_instruction()) return run.SkipWithError("no such instruction here");
   const infty::ProductsScope scope(infty::Products::bfloat16);
   Operands<float> x(run);
-  static DotProducts limit;
-  against(run, x.flops(), limit, [&] { x.multiply(); });
-}
+  const auto multiply = [&] { x.multiply(); };
+#if defined(INFTY_DOT_INSTRUCTION)
+  static DotProducts by_pairs;
+  if (infty::detail::multiplies_pairs()) return against(run, x.flops(), by_pairs, multiply);
 #endif
+  static MultiplyAdds<float> by_floats;
+  against(run, x.flops(), by_floats, multiply);
+}
 
 template <class T>
 void plain_eigen(benchmark::State& run) {
@@ -108,8 +111,6 @@ void shapes(benchmark::internal::Benchmark* b) {
 
 BENCHMARK_TEMPLATE(product, float)->Apply(shapes);
 BENCHMARK_TEMPLATE(plain_eigen, float)->Apply(shapes);
-#if defined(INFTY_DOT_INSTRUCTION)
 BENCHMARK(bfloat16_product)->Apply(shapes);
-#endif
 BENCHMARK_TEMPLATE(product, double)->Apply(shapes);
 BENCHMARK_TEMPLATE(plain_eigen, double)->Apply(shapes);

@@ -107,11 +107,9 @@ struct InFull {
 };
 
 /// A body of so many FLOPs with factors in bfloat16 against itself with factors as they are: its
-/// share is how often it is done in the time that the other takes. Only where an instruction
-/// multiplies them.
+/// share is how often it is done in the time that the other takes.
 template <class Body>
 void rounded_against_full(benchmark::State& run, double flops, Body&& body) {
-  if (!infty::detail::has_dot_instruction()) return run.SkipWithError("no such instruction here");
   InFull<std::remove_reference_t<Body>> full{flops, body};
   full();
   against(run, flops, full, [&] {

@@ -23,6 +23,7 @@ using infty::Random;
 using infty::Shape;
 using infty::Tensor;
 using infty::Variable;
+using infty::detail::PairLayout;
 using infty::tests::uniform_tensor;
 using infty::tests::uniform_variable;
 using infty::tests::with_threads;
@@ -79,9 +80,10 @@ float dot_pair(float sum, float first, float second, float other_first, float ot
 Floats by_pairs(const Sizes& s, const Floats& a, const Floats& b, bool fast, float alpha,
                 float beta) {
   Floats c = drawn(s.m * s.n, Random(7));
-  infty::detail::rounded_gemm(
-      s.m, s.n, s.k, alpha, {a.data(), s.transpose_a ? s.m : s.k, s.transpose_a},
-      {b.data(), s.transpose_b ? s.k : s.n, s.transpose_b}, beta, c.data(), s.n, fast);
+  infty::detail::rounded_gemm(s.m, s.n, s.k, alpha,
+                              {a.data(), s.transpose_a ? s.m : s.k, s.transpose_a},
+                              {b.data(), s.transpose_b ? s.k : s.n, s.transpose_b}, beta, c.data(),
+                              s.n, fast ? PairLayout::joined : PairLayout::halves);
   return c;
 }
 

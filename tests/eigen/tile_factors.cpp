@@ -50,15 +50,15 @@ template <class T>
 using ReadCase = infty::tests::ExpectationCase<T, EigenBackend>;
 
 /// A kernel by rounded factors, multiplied by the instruction or as it is defined.
-template <class Kernel, bool fast>
+template <class Kernel, infty::detail::PairLayout layout>
 struct Rounded {
   template <class... Arguments>
   static void forward(const Arguments&... arguments) {
-    Kernel::forward_by(RoundedFactors{fast}, arguments...);
+    Kernel::forward_by(RoundedFactors{layout}, arguments...);
   }
   template <class... Arguments>
   static void backward(const Arguments&... arguments) {
-    Kernel::backward_by(RoundedFactors{fast}, arguments...);
+    Kernel::backward_by(RoundedFactors{layout}, arguments...);
   }
 };
 
@@ -102,9 +102,9 @@ void each_case(const Take& take) {
 }
 
 template <class Kernel>
-using Fast = Rounded<Kernel, true>;
+using ByPairs = Rounded<Kernel, infty::detail::PairLayout::joined>;
 template <class Kernel>
-using Slow = Rounded<Kernel, false>;
+using ByHalves = Rounded<Kernel, infty::detail::PairLayout::halves>;
 template <class Kernel>
 using AsSet = Kernel;
 
@@ -140,15 +140,18 @@ TEST_CASE("tile factors in bfloat16: however they stand, the sums are those of r
                 b[static_cast<std::size_t>(p * wide + j)];
         Floats wanted(static_cast<std::size_t>(m * wide), 1.f);
         infty::detail::rounded_gemm(m, n, k, 1.f, {a.data(), k, false}, {b.data(), wide, false},
-                                    1.f, wanted.data(), wide, false);
+                                    1.f, wanted.data(), wide, infty::detail::PairLayout::halves);
         using R = RoundedFactors;
+        const R by_instruction{infty::detail::has_dot_instruction()
+                                   ? infty::detail::PairLayout::joined
+                                   : infty::detail::PairLayout::halves};
         Floats left(static_cast<std::size_t>(R::room(m, k))),
             right_room(
                 static_cast<std::size_t>(R::rows(k) * infty::detail::panel_stride<float>(n)));
-        for (const R& how : {R{false}, R{infty::detail::has_dot_instruction()}})
+        for (const R& how : {R{infty::detail::PairLayout::halves}, by_instruction})
           for (const bool across : {false, true})
             for (int way = 0; way < 3; ++way) {
-              CAPTURE(how.by_pairs, across, way);
+              CAPTURE(how.of_left == infty::detail::PairLayout::joined, across, way);
               const auto x = across ? how.left(m, k, {turned.data(), 1, m}, left.data())
                                     : how.left(m, k, {a.data(), k, 1}, left.data());
               const auto y = way == 0   ? R::right(k, n, {b.data(), wide}, right_room.data())
@@ -170,7 +173,8 @@ TEST_CASE("fused kernels in bfloat16: the instruction and its definition give th
     return;
   }
   each_case([](const auto& run) {
-    const Numbers fast = run.template operator()<Fast>(), slow = run.template operator()<Slow>();
+    const Numbers fast = run.template operator()<ByPairs>(),
+                  slow = run.template operator()<ByHalves>();
     for (std::size_t i = 0; i < fast.size(); ++i) {
       CAPTURE(i);
       CHECK(bit_patterns(fast[i]) == bit_patterns(slow[i]));
@@ -183,7 +187,7 @@ TEST_CASE("fused kernels in bfloat16: values and gradients are near those in ful
   // of weights or expectations, of their gradients and of what these meet, each with two factors.
   const double allowed = 8 * std::ldexp(1., -8);
   each_case([&](const auto& run) {
-    Numbers rounded = run.template operator()<Slow>(), full = run.template operator()<AsSet>();
+    Numbers rounded = run.template operator()<ByHalves>(), full = run.template operator()<AsSet>();
     for (std::size_t i = 0; i < full.size(); ++i) {
       CAPTURE(i);
       for (std::size_t j = 0; j < full[i].size(); ++j)  // of a query that sees no key
@@ -197,7 +201,7 @@ TEST_CASE("fused kernels in bfloat16: values and gradients are near those in ful
 TEST_CASE("FusedPlainAttention in bfloat16: what it reads is as near as its roundings let it be") {
   for (const AttentionSize& s : sizes()) {
     const PlainCase<float> c(s, true, false);
-    const auto y = c.run<Slow<PlainAttention>>()[0];
+    const auto y = c.run<ByHalves<PlainAttention>>()[0];
     const auto wanted = c.by_definition();
     // Elements are below 1: a score's D products of two factors are each off by 2^-8 and a little,
     // weights by as much as their scores to the power of e, against each other, and by 2^-9, as
@@ -228,11 +232,11 @@ TEST_CASE("fused kernels in bfloat16: what is set is what is done, by any number
   const AttentionCase<float> c(s, true), mirrored({3, 301, 130, 2, 10, true}, true);
   const PlainCase<float> plain(s, true, true);
   const ReadCase<float> read({2, 150, 16, 3, 8});
-  CHECK(each([&] { return c.run<Attention>(); }) == c.run<Slow<Attention>>());
-  CHECK(each([&] { return mirrored.run<Attention>(); }) == mirrored.run<Slow<Attention>>());
-  CHECK(each([&] { return plain.run<PlainAttention>(); }) == plain.run<Slow<PlainAttention>>());
+  CHECK(each([&] { return c.run<Attention>(); }) == c.run<ByHalves<Attention>>());
+  CHECK(each([&] { return mirrored.run<Attention>(); }) == mirrored.run<ByHalves<Attention>>());
+  CHECK(each([&] { return plain.run<PlainAttention>(); }) == plain.run<ByHalves<PlainAttention>>());
   CHECK(each([&] { return read.run<Expectation>(gaussians(16)); }) ==
-        read.run<Slow<Expectation>>(gaussians(16)));
+        read.run<ByHalves<Expectation>>(gaussians(16)));
 }
 
 TEST_CASE("fused kernels in bfloat16: few queries attend in full, and double is never rounded") {

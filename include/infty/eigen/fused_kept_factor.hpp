@@ -16,7 +16,7 @@ struct FusedKeptFactor {
 
   /// Rounds x (rows, in) to pairs (⌈rows / 2⌉, in).
   static void round(Index rows, Index in, const float* x, float* pairs) {
-    pairs_by_threads(PairLayout::joined, in, rows, x, in, false, pairs);
+    lay_out_by_threads(PairLayout::joined, in, rows, x, in, false, pairs);
   }
 
   /// dW (out, in) = dyᵀ x + beta dW, of dy (rows, out) and the pairs of x.

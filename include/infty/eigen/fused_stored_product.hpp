@@ -79,9 +79,9 @@ struct FusedStoredProduct {
                        float* y, Index leading, bool roundable) {
     if (n == 0) return;
     const bool rounded = roundable && products() == Products::bfloat16;
-    const bool by_pairs = multiplies_pairs();
-    const Scratch<float> pairs(rounded ? m * k : 0);
-    if (rounded) left_pairs_of(by_pairs, m, k, x, k, true, pairs.data());
+    const PairLayout of_left = left_layout();
+    const Scratch<float> pairs(rounded ? floats_of(of_left, m * k / 2) : 0);
+    if (rounded) laid_out(of_left, m, k, x, k, true, pairs.data());
     const Index columns = matmul_tiles(m, n, k, 1, false, true).cols;
     const Index work = (std::max)(m, most_few_rows / 2) * columns * k;
     const Index grain = std::max<Index>(1, (Index{1} << 18) / work);
@@ -93,7 +93,8 @@ struct FusedStoredProduct {
       };
       if (!rounded) return multiply_by(StoredElements{}, x, k);
 #if defined(INFTY_DOT_INSTRUCTION)
-      if (by_pairs) return multiply_by(StoredPairElements{}, pairs.data(), k / 2);
+      if (of_left == PairLayout::joined)
+        return multiply_by(StoredPairElements{}, pairs.data(), k / 2);
 #endif
       multiply_by(StoredHalves{}, pairs.data(), k);
     });

@@ -75,8 +75,7 @@ template <class T>
 void multiply(bool rounded, InPairs in_pairs, Index m, Index n, Index k, T alpha, GemmOperand<T> a,
               GemmOperand<T> b, T beta, T* c, Index ldc) {
   if constexpr (std::is_same_v<T, float>)
-    if (rounded)
-      return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc, multiplies_pairs(), in_pairs);
+    if (rounded) return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc, left_layout(), in_pairs);
   gemm(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
@@ -99,9 +98,8 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c,
   const auto one = [&](const Matmul::Operand& o) {
     return products == 1 || (o.outer == 0 && o.inner == 0);
   };
-  const PairLayout of_left = multiplies_pairs() ? PairLayout::joined : PairLayout::halves;
-  const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, of_left, p.m, p.k,
-                               a, p.a.leading, !p.a.transposed),
+  const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, left_layout(), p.m,
+                               p.k, a, p.a.leading, !p.a.transposed),
       pairs_b = pairs
                     ? SharedPairs<T>(p.n, pairs)
                     : SharedPairs<T>(rounded && one(p.b) && products * row_tiles > 1,

@@ -83,11 +83,24 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
   return {begin, width, false};
 }
 
-/// Lays out what a left factor of a product is multiplied as: pairs, or their halves.
-inline GemmOperand<float> left_pairs_of(bool by_pairs, Index rows, Index k, const float* x,
-                                        Index leading, bool along_memory, float* to) {
-  return by_pairs ? pairs_of(rows, k, x, leading, along_memory, to)
-                  : halves_of(rows, k, x, leading, along_memory, to);
+/// How a factor is laid out: in pairs, one float each, or in their halves, two.
+enum class PairLayout { joined = 1, halves = 2 };
+
+/// How a left factor is multiplied on this processor; a right one always stands in pairs.
+inline PairLayout left_layout() {
+  return multiplies_pairs() ? PairLayout::joined : PairLayout::halves;
+}
+
+/// Floats that so many pairs take.
+constexpr Index floats_of(PairLayout layout, Index pairs) {
+  return pairs * static_cast<Index>(layout);
+}
+
+/// `pairs_of` or `halves_of`.
+inline GemmOperand<float> laid_out(PairLayout layout, Index rows, Index k, const float* x,
+                                   Index leading, bool along_memory, float* to) {
+  return layout == PairLayout::joined ? pairs_of(rows, k, x, leading, along_memory, to)
+                                      : halves_of(rows, k, x, leading, along_memory, to);
 }
 
 }  // namespace infty::detail

@@ -16,76 +16,79 @@
 // order of k.
 namespace infty::detail {
 
-/// How the elements of a factor are laid out: in pairs, or each half of them as a float.
-enum class PairLayout { joined = 1, halves = 2 };
-
-/// `pairs_of` or `halves_of`, over the threads.
+/// `laid_out`, over the threads.
 /// @param side   rows of a left factor, columns of a right one
 /// @param along  whether k runs along the memory of x
-inline void pairs_by_threads(PairLayout layout, Index side, Index k, const float* x, Index leading,
-                             bool along, float* to) {
+inline void lay_out_by_threads(PairLayout layout, Index side, Index k, const float* x,
+                               Index leading, bool along, float* to) {
   const Index pairs = (k + 1) / 2, lines = along ? side : pairs,
-              width = (along ? pairs : side) * static_cast<Index>(layout);
-  parallel_for(lines, std::max<Index>(1, 32768 / std::max<Index>(1, width)),
-               [&](Index begin, Index end) {
-                 const Index first = along ? begin : 2 * begin;
-                 left_pairs_of(layout == PairLayout::joined, along ? end - begin : side,
-                               along ? k : (std::min)(k, 2 * end) - first, x + first * leading,
-                               leading, along, to + begin * width);
-               });
+              width = floats_of(layout, along ? pairs : side);
+  parallel_for(
+      lines, std::max<Index>(1, 32768 / std::max<Index>(1, width)), [&](Index begin, Index end) {
+        const Index first = along ? begin : 2 * begin;
+        laid_out(layout, along ? end - begin : side, along ? k : (std::min)(k, 2 * end) - first,
+                 x + first * leading, leading, along, to + begin * width);
+      });
 }
 
 /// A factor that several products share, with its pairs laid out once.
 template <class T>
 class SharedPairs {
  public:
-  /// Lays out the pairs of x if they are `wanted`, and floats, as `pairs_by_threads` does.
+  /// Lays out the pairs of x if they are `wanted`, and floats, as `lay_out_by_threads` does.
   SharedPairs(bool wanted, PairLayout layout, Index side, Index k, const T* x, Index leading,
               bool along)
       : wanted_(wanted && std::is_same_v<T, float>),
         along_(along),
-        each_(static_cast<Index>(layout)),
-        width_(along ? (k + 1) / 2 * each_ : side),
-        memory_(wanted_ ? side * ((k + 1) / 2) * each_ : 0),
+        layout_(layout),
+        width_(along ? floats_of(layout, (k + 1) / 2) : side),
+        memory_(wanted_ ? floats_of(layout, side * ((k + 1) / 2)) : 0),
         pairs_(memory_.data()) {
     if constexpr (std::is_same_v<T, float>)
-      if (wanted_) pairs_by_threads(layout, side, k, x, leading, along, memory_.data());
+      if (wanted_) lay_out_by_threads(layout, side, k, x, leading, along, memory_.data());
   }
   /// Takes those that are laid out, joined, where k does not run along their memory.
   SharedPairs(Index side, const T* pairs)
-      : wanted_(true), along_(false), each_(1), width_(side), memory_(0), pairs_(pairs) {}
+      : wanted_(true),
+        along_(false),
+        layout_(PairLayout::joined),
+        width_(side),
+        memory_(0),
+        pairs_(pairs) {}
 
   /// Whether there are any.
   explicit operator bool() const { return wanted_; }
   /// Those from row or column i and the even place `first` of k on.
   GemmOperand<T> from(Index i, Index first, bool transposed) const {
-    const Index at = first / 2 * each_, line = along_ ? i : at, column = along_ ? at : i;
+    const Index at = floats_of(layout_, first / 2), line = along_ ? i : at,
+                column = along_ ? at : i;
     return {pairs_ + line * width_ + column, width_, transposed};
   }
 
  private:
   bool wanted_, along_;
-  Index each_, width_;
+  PairLayout layout_;
+  Index width_;
   Scratch<T> memory_;
   const T* pairs_;
 };
 
-/// Which factors of a product are laid out already, a left one in pairs or, unless these are
-/// multiplied, in their halves.
+/// Which factors of a product are laid out already.
 struct InPairs {
   bool a = false, b = false;
 };
 
 /// c (m, n) = alpha a b + beta c, with the elements of a and b rounded to bfloat16. Every element
-/// of c is summed in the order of k alone, of each pair the second product first; the instruction
-/// for it is used if `by_pairs`, to the same bits.
+/// of c is summed in the order of k alone, of each pair the second product first; a left factor in
+/// pairs is multiplied by the instruction for it, one in halves to the same bits.
 inline void rounded_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
                          GemmOperand<float> b, float beta, float* c, Index ldc,
-                         bool by_pairs = multiplies_pairs(), InPairs in_pairs = {}) {
+                         PairLayout of_left = left_layout(), InPairs in_pairs = {}) {
   const Index pairs = (k + 1) / 2;
-  const Scratch<float> left(in_pairs.a ? 0 : m * pairs * (by_pairs ? 1 : 2));
+  const bool by_pairs = of_left == PairLayout::joined;
+  const Scratch<float> left(in_pairs.a ? 0 : floats_of(of_left, m * pairs));
   GemmOperand<float> x = a, y = b;
-  if (!in_pairs.a) x = left_pairs_of(by_pairs, m, k, a.data, a.leading, !a.transposed, left.data());
+  if (!in_pairs.a) x = laid_out(of_left, m, k, a.data, a.leading, !a.transposed, left.data());
 #if defined(INFTY_DOT_INSTRUCTION)
   // Rows that are few meet each number of b as soon as it is read and rounded.
   if (has_dot_instruction() && m <= most_few_rows && !a.transposed && b.transposed && k > 0 &&

@@ -56,7 +56,7 @@ struct RoundedFactors {
   using Scalar = float;
   static constexpr Index together = 2;
 
-  bool by_pairs = multiplies_pairs();  ///< whether the instruction multiplies, where there is one
+  PairLayout of_left = left_layout();  ///< in pairs where the instruction multiplies them
 
   /// Rows that k of a right factor take.
   static constexpr Index rows(Index k) { return (k + 1) / 2; }
@@ -67,7 +67,7 @@ struct RoundedFactors {
   /// `to` of room(m, k).
   TileView<float> left(Index m, Index k, TileView<float> a, float* to) const {
     const bool along = a.column == 1;
-    const auto pairs = left_pairs_of(by_pairs, m, k, a.data, along ? a.row : a.column, along, to);
+    const auto pairs = laid_out(of_left, m, k, a.data, along ? a.row : a.column, along, to);
     if (along) return {to, pairs.leading, 1};
     return {to, 1, pairs.leading};
   }
@@ -97,7 +97,7 @@ struct RoundedFactors {
   void multiply(Index m, Index n, Index k, TileView<float> a, Panel<float> b, bool add, float* c,
                 Index ldc, const Part& part = {}) const {
     const JoinedTerms<together, Part> joined{part};
-    if (by_pairs)
+    if (of_left == PairLayout::joined)
       product_in_cache<DotTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
     else
       product_in_cache<HalfTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
