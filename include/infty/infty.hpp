@@ -11,6 +11,7 @@
 #include <infty/autograd/kept_factor.hpp>
 #include <infty/autograd/last_uses.hpp>
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/linear_of_concat.hpp>
 #include <infty/autograd/mapped.hpp>
 #include <infty/autograd/matmul.hpp>
 #include <infty/autograd/no_grad.hpp>

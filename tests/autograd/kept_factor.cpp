@@ -5,6 +5,7 @@
 #include <infty/autograd/activations.hpp>
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/linear_of_concat.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/eigen/products.hpp>
 #include <infty/nn/feed_forward.hpp>

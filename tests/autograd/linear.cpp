@@ -4,6 +4,7 @@
 
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/linear_of_concat.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/testing/gradient_check.hpp>
 
@@ -112,10 +113,20 @@ TEST_CASE("linear_of_concat: on the CPU, the bits of linear(concat)") {
     for (const Index lb : {1, 64, 300}) {
       const auto a = uniform_variable<float>({2, la, 70}, random),
                  b = uniform_variable<float>({2, lb, 70}, random),
-                 weight = uniform_variable<float>({50, 70}, random);
+                 weight = uniform_variable<float>({50, 70}, random),
+                 bias = uniform_variable<float>({50}, random);
       CAPTURE(la, lb);
-      CHECK(infty::linear_of_concat(a, b, weight).value().to_vector() ==
-            infty::linear(infty::concat(a, b), weight).value().to_vector());
+      const auto all = [&](const auto& map) {
+        for (auto v : {a, b, weight, bias}) v.zero_grad();
+        infty::Tape tape;
+        const auto y = map();
+        std::vector<std::vector<float>> found{y.value().to_vector()};
+        tape.backward(infty::sum(y * y));
+        for (const auto& v : {a, b, weight, bias}) found.push_back(v.grad().to_vector());
+        return found;
+      };
+      CHECK(all([&] { return infty::linear_of_concat(a, b, weight, bias); }) ==
+            all([&] { return infty::linear(infty::concat(a, b), weight, bias); }));
     }
 }
 

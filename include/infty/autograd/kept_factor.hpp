@@ -43,11 +43,15 @@ class KeptFactor {
   /// Keeps of x what is read; if factors are rounded, and nobody else holds the value of x, it is
   /// the rounded ones, which all maps of x share.
   KeptFactor(const Variable<T, B>& x, const Variable<T, B>& weight) {
+    if constexpr (may_round) rounds_ = chosen_t<Composed>::rounds();
     if (!weight.requires_grad()) return;
     if constexpr (may_round)
-      if (chosen_t<Composed>::rounds() && keep_rounded(x)) return;
+      if (rounds_ && keep_rounded(x)) return;
     value_ = x.value();
   }
+
+  /// Whether products round their factors, and so this or another of theirs may be kept rounded.
+  bool rounds() const { return rounds_; }
 
   /// The value that is read, for `record`: none where it is another that was rounded.
   const Tensor<T, B>& value() const { return value_; }
@@ -79,6 +83,7 @@ class KeptFactor {
   }
 
   Tensor<T, B> value_, rounded_;
+  bool rounds_ = false;
 };
 
 }  // namespace detail

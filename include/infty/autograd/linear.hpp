@@ -2,10 +2,8 @@
 #pragma once
 
 #include <type_traits>
-#include <utility>
 
 #include <infty/autograd/kept_factor.hpp>
-#include <infty/autograd/shape.hpp>
 #include <infty/autograd/stored_product.hpp>
 #include <infty/autograd/tape.hpp>
 #include <infty/core/bfloat16.hpp>
@@ -182,62 +180,6 @@ Variable<T, B> linear(const Variable<T, B>& x, const Variable<T, B>& weight,
         detail::linear_backward(rows, x, kept, weight, bias, dy.data());
       },
       ReadIf(x, kept.value()), weight, Unread(bias));
-}
-
-/// Computes linear(concat(a, b), weight, bias) without putting a and b together: neither pass
-/// copies them, and for the way back they are kept as they are.
-/// @param a, b  [n, La, in] and [n, Lb, in]   @param weight, bias  as those of `linear`
-/// @return      [n, La + Lb, out]
-/// @throws infty::ShapeError if the shapes do not fit
-template <class T, class B>
-Variable<T, B> linear_of_concat(const Variable<T, B>& a, const Variable<T, B>& b,
-                                const Variable<T, B>& weight, const Variable<T, B>& bias = {}) {
-  const char* const op = "linear_of_concat";
-  detail::require_linear(op, b, weight, bias);
-  require<ShapeError>(
-      b.shape().rank() == 3 && a.shape().rank() == 3 && a.shape() == b.shape().with(1, a.dim(1)),
-      op, "a is ", a.shape(), ", b is ", b.shape(),
-      ": they must be [n, L, in] and may differ in L only");
-  if (a.dim(1) == 0) return linear(b, weight, bias);
-  if (b.dim(1) == 0) return linear(a, weight, bias);
-  if (weight.stored_in_bfloat16()) return linear(concat(a, b), weight, bias);
-  const Index n = a.dim(0), in = weight.dim(1), out = weight.dim(0), la = a.dim(1), lb = b.dim(1),
-              all = la + lb;
-  Variable<T, B> y(Tensor<T, B>(Shape{n, all, out}));
-  T* const py = y.value().data();
-  if (bias.size() > 0) detail::fill_rows<B>(n * all, out, bias.value().data(), py);
-  const auto multiply = [&](const Variable<T, B>& x, Index first) {
-    B::matmul({.m = x.dim(1),
-               .n = out,
-               .k = in,
-               .a = {.leading = in, .outer = x.dim(1) * in},
-               .b = {.leading = in, .transposed = true},
-               .c = {.leading = out, .outer = all * out},
-               .outer = n,
-               .roundable = true},
-              T(1), x.value().data(), weight.value().data(), bias.size() > 0 ? T(1) : T(0),
-              py + first * out);
-  };
-  multiply(a, 0);
-  multiply(b, la);
-  if (!Tape::active()) return y;
-  const detail::KeptFactor of_a(a, weight), of_b(b, weight);
-  return record(
-      y,
-      [a = Unread(a), b = Unread(b), of_a, of_b, weight, bias, n, all,
-       out](const Tensor<T, B>& dy) {
-        const auto flow = [&](const Unread<T, B>& x, const auto& kept, Index first) {
-          if (!x.requires_grad() && !weight.requires_grad() && !bias.requires_grad()) return;
-          const Index length = x.dim(1);
-          Tensor<T, B> own(Shape{n, length, out});  // dy of its places
-          detail::copy_rows<B>(n, length * out, dy.data() + first * out, all * out, own.data(),
-                               length * out);
-          detail::linear_backward(n * length, x, kept, weight, bias, std::as_const(own).data());
-        };
-        flow(a, of_a, 0);
-        flow(b, of_b, a.dim(1));
-      },
-      ReadIf(a, of_a.value()), ReadIf(b, of_b.value()), weight, Unread(bias));
 }
 
 }  // namespace infty

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <infty/autograd/linear.hpp>
+#include <infty/autograd/linear_of_concat.hpp>
 #include <infty/core/checked.hpp>
 #include <infty/core/random.hpp>
 #include <infty/nn/fwd.hpp>
