@@ -14,6 +14,8 @@
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 
+namespace kept_factor_tests {
+
 using infty::Index;
 using infty::Products;
 using infty::ProductsScope;
@@ -24,8 +26,6 @@ using infty::Tensor;
 using infty::Variable;
 using infty::tests::uniform_variable;
 using Values = std::vector<float>;
-
-namespace {
 
 std::size_t bytes_in_use() { return infty::HostPool::instance().statistics().bytes_in_use; }
 
@@ -57,8 +57,6 @@ Gradients of_two_maps(Index rows, Index in, Index out, bool held, bool written =
   return {x.grad().to_vector(), first.grad().to_vector(), second.grad().to_vector(),
           bias.grad().to_vector()};
 }
-
-}  // namespace
 
 TEST_CASE("KeptFactor: an input that is kept rounded leaves the bits of one that is kept in full") {
   const ProductsScope scope(Products::bfloat16);
@@ -185,3 +183,5 @@ TEST_CASE("KeptFactor: of a value that was written since, another is rounded") {
   };
   CHECK(gradient(true) == gradient(false));
 }
+
+}  // namespace kept_factor_tests

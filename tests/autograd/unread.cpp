@@ -18,14 +18,14 @@
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 
+namespace unread_tests {
+
 using infty::Index;
 using infty::Shape;
 using infty::Tape;
 using infty::Tensor;
 using infty::Unread;
 using infty::Variable;
-
-namespace {
 
 const Shape wide{2, 64, 1024};
 constexpr std::size_t wide_bytes = 2 * 64 * 1024 * sizeof(double);
@@ -49,8 +49,6 @@ double values_kept(const std::function<Variable<double>(const Variable<double>&)
   CHECK(x.has_grad());
   return kept;
 }
-
-}  // namespace
 
 TEST_CASE("Unread: an operation that reads no value keeps none") {
   infty::Random random(3);
@@ -167,3 +165,5 @@ TEST_CASE("Unread: an input that takes a gradient only later is refused") {
   tape.backward(loss);
   CHECK(x.has_grad());
 }
+
+}  // namespace unread_tests

@@ -203,7 +203,7 @@ TEST_CASE("RoundedFactors: by stairs a product is the same to the bit") {
       Matrix<float> c(m, n);
       std::vector<float> left(static_cast<std::size_t>(RoundedFactors::room(m, k))),
           right(static_cast<std::size_t>(RoundedFactors::room(padded<float>(n), k)));
-      how.multiply(m, n, k, RoundedFactors::left(m, k, {a.data.data(), a.stride, 1}, left.data()),
+      how.multiply(m, n, k, how.left(m, k, {a.data.data(), a.stride, 1}, left.data()),
                    RoundedFactors::right(k, n, {b.data.data(), b.stride}, right.data()), false,
                    c.data.data(), c.stride, part);
       return c;
