@@ -25,14 +25,14 @@ void each_products_setting(const char* group, std::string& products, See&& see) 
 }
 
 /// Has this process multiply so from now on, and warns where that is slower, for the processor has
-/// no instruction for it. Throws infty::ValueError for another word.
+/// no instruction for it that is quick. Throws infty::ValueError for another word.
 inline void use_products(const std::string& products) {
   infty::set_products(infty::value_of<infty::Products>(products));
-  if (infty::products() == infty::Products::bfloat16 && !infty::detail::has_dot_instruction())
+  if (infty::products() == infty::Products::bfloat16 && !infty::detail::multiplies_pairs())
     std::fprintf(
         stderr,
-        "warning: products in bfloat16 are far slower here than float32: the processor has "
-        "no instruction for them, or the program was not compiled for it "
+        "warning: products in bfloat16 take no less time here than float32: the processor has "
+        "no quick instruction for them, or the program was not compiled for it "
         "(docs/performance.md)\n");
 }
 

@@ -18,6 +18,7 @@
 #include <infty/autograd/parameters.hpp>
 #include <infty/autograd/recording_scope.hpp>
 #include <infty/autograd/reduce.hpp>
+#include <infty/autograd/rounded_factor.hpp>
 #include <infty/autograd/row_gradient.hpp>
 #include <infty/autograd/seen_inputs.hpp>
 #include <infty/autograd/shape.hpp>

@@ -222,6 +222,32 @@ TEST_CASE("Tape: a value that a sum does not need must keep its shape") {
                     "shape until backward");
 }
 
+TEST_CASE(
+    "Tape: an output that was given another shape is refused, though nobody holds it any more") {
+  const auto x = variable({1, 2, 3, 4, 5, 6});
+  Tape tape;
+  auto loss = infty::sum(x);
+  {
+    auto y = infty::scale(x, 2.0);
+    SECTION("of other elements") { y.value() = Tensor<double>::zeros({4}); }
+    SECTION("of the same") { y.value() = y.value().reshape({3, 2}); }
+    loss = infty::sum(y);
+  }
+  CHECK_THROWS_WITH(tape.backward(loss), Catch::Matchers::Contains("it must keep its shape"));
+  CHECK_FALSE(x.has_grad());
+}
+
+TEST_CASE("Tape: push records an output that takes its gradient later") {
+  const auto x = variable({1, 2});
+  Tape tape;
+  Variable<double> y(x.value().clone());
+  tape.push(
+      y, [x](const Tensor<double>& dy) { x.grad().copy_from(dy); }, x);
+  y.set_requires_grad(true);
+  tape.backward(infty::sum(y));
+  CHECK(x.grad().to_vector() == Values{1, 1});
+}
+
 TEST_CASE("Tape: an input that is frozen or trained again behind recording is refused") {
   auto a = variable({1, 2}), b = variable({3, 4});
   Variable<double> frozen(Tensor<double>::from({2}, {5, 6}));

@@ -44,6 +44,8 @@ class GradientBody {
   bool complete = false;                 // a backward pass goes on that nothing more may arrive of
   std::shared_ptr<Recording> recording;  // null for what no operation has made
   std::uint64_t reached = 0;             // by the backward pass of this number
+  bool left = false;                     // the last handle of an output is gone, whose value
+  Shape last_shape;                      // was of this shape then
 
   /// Whether one has arrived since `clear`, of this shape.
   bool has(const Shape& shape) const {

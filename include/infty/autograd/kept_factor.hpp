@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <memory>
 #include <type_traits>
 #include <utility>
 
+#include <infty/autograd/rounded_factor.hpp>
+#include <infty/autograd/tape.hpp>
 #include <infty/autograd/variable.hpp>
 #include <infty/core/kernel/chosen.hpp>
 
@@ -59,30 +62,29 @@ class KeptFactor {
   /// dW (out, in) = dyᵀ x + beta dW, of dy (rows, out).
   void multiply(Index rows, Index out, Index in, const T* dy, T beta, T* dw) const {
     if constexpr (may_round)
-      if (!rounded_.empty())
-        return chosen_t<Composed>::multiply(rows, out, in, dy, rounded_.data(), beta, dw);
+      if (rounded_)
+        return chosen_t<Composed>::multiply(rows, out, in, dy, rounded_->pairs.data(), beta, dw);
     Composed::multiply(rows, out, in, dy, value_.data(), beta, dw);
   }
 
  private:
-  /// Whether it was worth it. What is no operation's output stays with whoever has it, and so does
-  /// what another operation keeps.
+  /// Whether it was worth it. What this tape has not made stays with whoever has it, and may be
+  /// read by other threads; what an operation keeps that comes before stays as well.
   bool keep_rounded(const Variable<T, B>& x) {
-    if (x.stored_in_bfloat16() || x.size() == 0) return false;
-    if (const Tensor<T, B>* const shared = x.rounded_factor()) {
-      rounded_ = *shared;
-      return true;
-    }
-    if (!x.is_output() || x.value().is_shared()) return false;
+    const Tape* const tape = Tape::active();
+    if (!tape || !tape->has_recorded(x) || x.stored_in_bfloat16() || x.size() == 0) return false;
+    rounded_ = x.rounded_factor();
+    if (rounded_) return true;
+    if (x.value().is_shared()) return false;
     const Index in = x.dim(-1), rows = x.size() / in;
-    Tensor<T, B> rounded(Shape{(rows + 1) / 2, in});
-    chosen_t<Composed>::round(rows, in, x.value().data(), rounded.data());
-    rounded_ = rounded;
-    x.set_rounded_factor(std::move(rounded));
+    Tensor<T, B> pairs(Shape{(rows + 1) / 2, in});
+    chosen_t<Composed>::round(rows, in, x.value().data(), pairs.data());
+    rounded_ = x.share_rounded_factor(std::move(pairs));
     return true;
   }
 
-  Tensor<T, B> value_, rounded_;
+  Tensor<T, B> value_;
+  std::shared_ptr<const RoundedFactor<T, B>> rounded_;
   bool rounds_ = false;
 };
 

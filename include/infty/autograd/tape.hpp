@@ -104,6 +104,13 @@ class Tape {
   /// Forgets what was recorded.
   void clear() { forget(detail::Recording::cleared); }
 
+  /// Whether an operation on this tape has made a variable.
+  template <class T, class B>
+  bool has_recorded(const Variable<T, B>& variable) const {
+    const auto* const gradient = variable.gradient_if_any();
+    return gradient && gradient->recording && gradient->recording == recording_;
+  }
+
   /// Returns the number of operations recorded.
   Index size() const { return size_; }
 
@@ -122,9 +129,9 @@ class Tape {
     };
     if (!recording_)
       recording_ = std::allocate_shared<detail::Recording>(PoolAllocator<detail::Recording>{});
+    output.gradient().recording = recording_;  // and there is one, for the operation to hold
     void* const place = HostPool::instance().allocate(sizeof(Operation));
     Operation* const node = ::new (place) Operation(output, std::move(backward), inputs...);
-    output.gradient().recording = recording_;
     node->previous = last_;
     node->check = [](Node* self, std::uint64_t pass, bool any) {
       auto* const operation = static_cast<Operation*>(self);

@@ -55,7 +55,8 @@ class Unread : public GradientHandle<Unread<T, Backend>, T, Backend> {
   }
   Shape shape_now() const {
     const auto variable = now();
-    return variable.body_ ? variable.shape() : shape_;
+    if (variable.body_) return variable.shape();
+    return gradient_ && gradient_->left ? gradient_->last_shape : shape_;
   }
   bool requires_grad_now() const {
     const auto variable = now();

@@ -6,7 +6,7 @@
 
 #include <infty/autograd/fwd.hpp>
 #include <infty/autograd/gradient_handle.hpp>
-#include <infty/autograd/snapshot.hpp>
+#include <infty/autograd/rounded_factor.hpp>
 #include <infty/autograd/stored_value.hpp>
 #include <infty/core/bfloat16.hpp>
 #include <infty/core/tensor.hpp>
@@ -146,20 +146,23 @@ class Variable : public GradientHandle<Variable<T, Backend>, T, Backend> {
   friend class GradientHandle<Variable, T, Backend>;
   using Stored = detail::StoredValue<T, Backend>;
   using GradientBody = detail::GradientBody<T, Backend>;
-
-  /// The value as products have it that round their factors, see `detail::KeptFactor`.
-  struct RoundedFactor {
-    detail::Snapshot<T, Backend> of;
-    TensorType pairs;
-  };
+  using RoundedFactor = detail::RoundedFactor<T, Backend>;
 
   struct Body {
     explicit Body(TensorType v) : value(std::move(v)) {}
+    Body(const Body&) = delete;
+    Body& operator=(const Body&) = delete;
+    /// Says which shape an output had, for those who hold its gradient alone.
+    ~Body() {
+      if (!gradient || !gradient->recording) return;
+      gradient->left = true;
+      gradient->last_shape = stored ? stored->rounded().shape() : value.shape();
+    }
 
     TensorType value;
-    std::shared_ptr<const Stored> stored;    // in the place of value
-    std::shared_ptr<GradientBody> gradient;  // made by the first who needs one
-    std::unique_ptr<const RoundedFactor> rounded;
+    std::shared_ptr<const Stored> stored;        // in the place of value
+    std::shared_ptr<GradientBody> gradient;      // made by the first who needs one
+    std::weak_ptr<const RoundedFactor> rounded;  // which linear maps keep
     bool buffer = false;
   };
 
@@ -177,19 +180,16 @@ class Variable : public GradientHandle<Variable<T, Backend>, T, Backend> {
     return *of.gradient;
   }
 
-  /// Whether an operation on a tape has made it.
-  bool is_output() const {
-    const auto* const of = gradient_if_any();
-    return of && of->recording;
+  /// The rounded factor of the value as it is, or null if nobody keeps one.
+  std::shared_ptr<const RoundedFactor> rounded_factor() const {
+    auto rounded = body().rounded.lock();
+    return rounded && rounded->is_of(value()) ? rounded : nullptr;
   }
-  /// The rounded factor of the value as it is, or null if there is none.
-  const TensorType* rounded_factor() const {
-    const auto* const rounded = body().rounded.get();
-    return rounded && rounded->of.holds(body().value) ? &rounded->pairs : nullptr;
-  }
-  void set_rounded_factor(TensorType pairs) const {
-    body().rounded.reset(
-        new RoundedFactor{detail::Snapshot<T, Backend>(body().value), std::move(pairs)});
+  std::shared_ptr<const RoundedFactor> share_rounded_factor(TensorType pairs) const {
+    auto rounded = std::allocate_shared<const RoundedFactor>(PoolAllocator<RoundedFactor>{},
+                                                             value(), std::move(pairs));
+    body().rounded = rounded;
+    return rounded;
   }
 
   static Variable of_stored(std::shared_ptr<const Stored> stored) {

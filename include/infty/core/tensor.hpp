@@ -175,6 +175,9 @@ class Tensor {
 
   /// Whether another handle or view has this memory, too.
   bool is_shared() const { return storage_.use_count() > 1; }
+  /// Whose memory it is: equal by `owner_before` to that of its other handles and views alone, for
+  /// ever. It keeps nothing alive.
+  std::weak_ptr<const void> memory() const { return storage_; }
 
   /// Returns these elements under another shape, without a copy.
   /// @throws infty::ShapeError if the sizes differ

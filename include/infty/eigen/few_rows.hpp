@@ -92,6 +92,7 @@ template <int rows, class Elements, class T, class Stored>
   }
   keep();
   arithmetic.end();
+  keep();
   INFTY_UNROLL(8)
   for (int i = 0; i < rows; ++i) {
     T* const to = c + i * ldc;

@@ -87,8 +87,9 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
 enum class PairLayout { joined = 1, halves = 2 };
 
 /// How a left factor is multiplied on this processor; a right one always stands in pairs.
-inline PairLayout left_layout() {
-  return multiplies_pairs() ? PairLayout::joined : PairLayout::halves;
+template <bool dot = dot_here>
+PairLayout left_layout() {
+  return multiplies_pairs<dot>() ? PairLayout::joined : PairLayout::halves;
 }
 
 /// Floats that so many pairs take.

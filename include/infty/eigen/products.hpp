@@ -38,8 +38,9 @@ inline Products products() { return detail::products_setting().load(std::memory_
 /// Sets how they are multiplied from now on, in all threads. A training's backward should be as its
 /// forward was. Products of infty's own (eigen/gemm.hpp) do not depend on the number of threads or
 /// rows in either way. A processor without an instruction for bfloat16, or with a slow one,
-/// computes the same bits by floats, but for sums within a rounding of the least normal number, and
-/// products below it where it has no fused multiply-adds.
+/// computes the same bits by floats, but for sums within a rounding of the least normal number, for
+/// products that overflow or lie below that where it has no fused multiply-adds, and, where it is
+/// no x86-64, for whatever lies below that.
 inline void set_products(Products how) {
   detail::products_setting().store(how, std::memory_order_relaxed);
 }

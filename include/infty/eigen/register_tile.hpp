@@ -75,7 +75,7 @@ template <class Vector>
 
 /// How sums are added up from here to `end`: as usual.
 struct UsualSums {
-  /// Holds a sum between here and there; of the usual ones none has to be.
+  /// Holds a sum to where it is asked to; of the usual ones none has to be.
   template <class Vector>
   [[gnu::always_inline]] static void keep(Vector&) {}
   static void end() {}
@@ -183,6 +183,7 @@ struct RegisterTile {
     }
     keep<rows, vectors>(arithmetic, sum);
     arithmetic.end();
+    keep<rows, vectors>(arithmetic, sum);
     INFTY_UNROLL(16)
     for (int i = 0; i < rows; ++i) {
       INFTY_UNROLL(2)

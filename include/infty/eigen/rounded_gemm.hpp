@@ -81,9 +81,10 @@ struct InPairs {
 /// c (m, n) = alpha a b + beta c, with the elements of a and b rounded to bfloat16. Every element
 /// of c is summed in the order of k alone, of each pair the second product first; a left factor in
 /// pairs is multiplied by the instruction for it, one in halves to the same bits.
-inline void rounded_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
-                         GemmOperand<float> b, float beta, float* c, Index ldc,
-                         PairLayout of_left = left_layout(), InPairs in_pairs = {}) {
+template <bool dot = dot_here>
+void rounded_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
+                  GemmOperand<float> b, float beta, float* c, Index ldc,
+                  PairLayout of_left = left_layout<dot>(), InPairs in_pairs = {}) {
   const Index pairs = (k + 1) / 2;
   const bool by_pairs = of_left == PairLayout::joined;
   const Scratch<float> left(in_pairs.a ? 0 : floats_of(of_left, m * pairs));

@@ -29,11 +29,20 @@ inline bool has_dot_instruction() {
 #endif
 }
 
-/// Whether it multiplies pairs by that instruction. Two multiply-adds of floats make the same: on
-/// Intel's processors in half of the time, on AMD's in twice.
-inline bool multiplies_pairs() {
+/// Whether this file may use it. What is chosen by that has it as a parameter: a program's files
+/// may differ in it, and be linked.
 #if defined(INFTY_DOT_INSTRUCTION)
-  static const bool does = has_dot_instruction() && !__builtin_cpu_is("intel");
+inline constexpr bool dot_here = true;
+#else
+inline constexpr bool dot_here = false;
+#endif
+
+/// Whether products of pairs are made by that instruction. Two multiply-adds of floats make the
+/// same: on Intel's processors in half of the time, on AMD's in twice.
+template <bool dot = dot_here>
+bool multiplies_pairs() {
+#if defined(INFTY_DOT_INSTRUCTION)
+  static const bool does = dot && has_dot_instruction() && !__builtin_cpu_is("intel");
   return does;
 #else
   return false;
@@ -52,19 +61,28 @@ class FlushedSums {
  public:
 #if defined(__x86_64__) && !defined(__CUDACC__)
   FlushedSums() {
-    asm volatile("stmxcsr %0" : "=m"(before_));
-    const unsigned flushing = before_ | 0x8040;
-    asm volatile("ldmxcsr %0" ::"m"(flushing));
+    before_ = word();
+    set(before_ | flush);
   }
-  void end() const { asm volatile("ldmxcsr %0" ::"m"(before_)); }
+  /// Sets it back, but for what was noted of sums since.
+  void end() const { set((word() & ~flush) | (before_ & flush)); }
 
-  /// Holds a sum between here and there.
+  /// Holds a sum to where it is asked to, on its side of the beginning and of the end.
   template <class Vector>
   [[gnu::always_inline]] static void keep(Vector& sum) {
     asm volatile("" : "+v"(sum));
   }
 
  private:
+  static constexpr unsigned flush = 0x8040;  // of what is read, and of what is written
+
+  static unsigned word() {
+    unsigned now;
+    asm volatile("stmxcsr %0" : "=m"(now));
+    return now;
+  }
+  static void set(unsigned now) { asm volatile("ldmxcsr %0" ::"m"(now)); }
+
   unsigned before_;
 #else
   static void end() {}
@@ -74,8 +92,9 @@ class FlushedSums {
 };
 
 /// Pairs whose halves any processor multiplies, by halves that are floats each, as `vdpbf16ps`
-/// does: first the product of the upper ones is added, then that of the lower ones. Such a product
-/// is exact in float, so that each sum is rounded once.
+/// does: first the product of the upper ones is added, then that of the lower ones, each sum
+/// rounded once. (Without fused multiply-adds the product of two is a float by itself, exact but
+/// where that overflows or is subnormal.)
 struct HalfElements : PlainElements {
   using Sums = FlushedSums;
   static constexpr Index floats = 2, parts = 2, together = 2;
@@ -90,12 +109,11 @@ struct HalfElements : PlainElements {
 #endif
   }
 
-  template <class Vector>
-  [[gnu::always_inline]] static void take_apart(const Vector& pairs, Vector* half) {
-    typedef std::uint32_t Words __attribute__((vector_size(sizeof(Vector))));
-    const auto words = std::bit_cast<Words>(pairs);
-    half[0] = std::bit_cast<Vector>(words & 0xffff0000u);
-    half[1] = std::bit_cast<Vector>(words << 16);
+  [[gnu::always_inline]] static void take_apart(const Simd<float>::Vector& pairs,
+                                                Simd<float>::Vector* half) {
+    const auto words = std::bit_cast<Simd<std::uint32_t>::Vector>(pairs);
+    half[0] = std::bit_cast<Simd<float>::Vector>(words & 0xffff0000u);
+    half[1] = std::bit_cast<Simd<float>::Vector>(words << 16);
   }
 };
 

@@ -52,11 +52,12 @@ struct WholeFactors {
 
 /// Factors rounded to bfloat16: each is laid out in pairs of two that follow each other in the
 /// order of k, from an even place of k on; the partner that an odd k lacks is 0.
-struct RoundedFactors {
+template <bool dot>
+struct RoundedFactorsBy {
   using Scalar = float;
   static constexpr Index together = 2;
 
-  PairLayout of_left = left_layout();  ///< in pairs where the instruction multiplies them
+  PairLayout of_left = left_layout<dot>();  ///< in pairs where the instruction multiplies them
 
   /// Rows that k of a right factor take.
   static constexpr Index rows(Index k) { return (k + 1) / 2; }
@@ -103,6 +104,8 @@ struct RoundedFactors {
       product_in_cache<HalfTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
   }
 };
+
+using RoundedFactors = RoundedFactorsBy<dot_here>;
 
 /// Calls run(factors) with those that products are made of now, or with whole ones where a kernel
 /// is not to round.
