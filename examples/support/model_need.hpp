@@ -102,7 +102,7 @@ class ModelNeed {
     const auto f = static_cast<double>(t.feed_forward);
     // Keys, values and their sources stay for all layers; the rest only where it is differentiated.
     const double each = training ? 3 * e_ + 5 * d_ + 2 * f : 2 * e_ + 3 * d_ + f;
-    const double held = rows * keys * (2 * e_ + (training ? 2 : 0) * d_) + 2 * keys * e_;
+    const double held = rows * keys * (2 * e_ + (training ? d_ : 0)) + 2 * keys * e_;
     double layer = rows * length * each;
     if (config_.memory == "lamemo") layer += rows * past * each;
     if (long_term()) layer += rows * compressed_ * (2 * d_ + e_);
