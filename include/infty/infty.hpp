@@ -128,6 +128,7 @@
 #include <infty/lifelong/texts_by_length.hpp>
 #include <infty/memory/associative_layer.hpp>
 #include <infty/memory/associative_memory.hpp>
+#include <infty/memory/attended_context.hpp>
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/compression.hpp>
 #include <infty/memory/compressive_causal_attention.hpp>

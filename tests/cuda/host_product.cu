@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The host's products of floats, in full and in bfloat16, in a file of nvcc's, whose front end knows
-// less than the host's compiler: a part of cuda_sources, compiled and not run.
+// The host's products of floats, in full and in bfloat16, in a file of nvcc's, whose front end
+// knows less than the host's compiler: a part of cuda_sources, compiled and not run.
 #include <infty/eigen/backend.hpp>
 #include <infty/eigen/products.hpp>
 

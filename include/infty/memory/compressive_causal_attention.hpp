@@ -8,6 +8,7 @@
 #include <infty/autograd/elementwise.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/core/checked.hpp>
+#include <infty/memory/attended_context.hpp>
 #include <infty/memory/compression.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/fwd.hpp>
@@ -160,20 +161,19 @@ class CompressiveCausalAttention {
     for (std::size_t row = 0; row < held.size(); ++row) held[row] += state.compressed.length[row];
     const Index past = *std::max_element(held.begin(), held.end()), all = past + length;
     // A row's compressed vectors stand right before its others, however many these are.
-    V before(detail::right_aligned(state.compressed.vectors, state.memory,
-                                   RowCounts(held.size(), 0), held, past));
-    if (past > 0) before = norm(before);
-    const V own = norm(x);
-    queries = maps.query.forward(own);
+    const V before(detail::right_aligned(state.compressed.vectors, state.memory,
+                                         RowCounts(held.size(), 0), held, past));
+    const detail::AttendedContext<T, Backend> context(before, x, norm);
+    queries = maps.query.forward(context.own());
     const T scale = T(1) / std::sqrt(static_cast<T>(sizes_.head_dim));
-    const V scaled = scale * queries, keys = maps.key.forward(before, own),
+    const V scaled = scale * queries, keys = context.mapped(maps.key),
             bias = position.by_distance(all);
     const LocalAttentionOptions<Backend> options{.heads = sizes_.heads,
                                                  .key_heads = sizes_.heads,
                                                  .visible = detail::visible<Backend>(held, past),
                                                  .dropout = pass.attention_dropout,
                                                  .random = pass.random};
-    const V heads = local_attention(scaled, keys, maps.value.forward(before, own), bias, options);
+    const V heads = local_attention(scaled, keys, context.mapped(maps.value), bias, options);
     if (pass.traced && past > 0)
       detail::show_past_weights(local_attention_weights(scaled, keys, bias, options), past,
                                 state.memory.length, memory_.most_held(), state.compressed.length,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <infty/autograd/shape.hpp>
+#include <infty/memory/attended_context.hpp>
 #include <infty/memory/compressive_state.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
@@ -186,12 +187,11 @@ class CompressiveMemory {
     Seen seen;
     seen.visible = detail::visible<Backend>(held, past);
     if (Tape::active()) {
-      V before = joined(state.compressed.vectors, state.memory.vectors);
-      if (past > 0) before = norm(before);
-      const V own = norm(x);
-      seen.queries = attention.query.forward(own);
-      seen.keys = attention.key.forward(before, own);
-      seen.values = attention.value.forward(before, own);
+      const detail::AttendedContext<T, Backend> context(
+          joined(state.compressed.vectors, state.memory.vectors), x, norm);
+      seen.queries = attention.query.forward(context.own());
+      seen.keys = context.mapped(attention.key);
+      seen.values = context.mapped(attention.value);
       seen.positions = attention.position.forward(V(encoding.slice(longest - K, longest)));
       return seen;
     }

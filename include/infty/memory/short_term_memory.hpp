@@ -5,6 +5,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/core/checked.hpp>
+#include <infty/memory/attended_context.hpp>
 #include <infty/memory/attention_cache.hpp>
 #include <infty/memory/fifo.hpp>
 #include <infty/memory/flops.hpp>
@@ -155,12 +156,10 @@ class ShortTermMemory {
     const V vectors(state.recent.vectors);
     const Index most = vectors.dim(1), memory = front.memory(), longest = encoding.dim(0),
                 K = front.places() + x.dim(1);
-    const V own = norm(x);
-    V past = narrow(vectors, most - memory, most);
-    if (memory > 0) past = norm(past);
-    queries = attention.query.forward(own);
-    if (front.any()) past = front.place(front.older(), past);
-    const V keys = attention.key.forward(past, own), values = attention.value.forward(past, own);
+    detail::AttendedContext<T, Backend> context(narrow(vectors, most - memory, most), x, norm);
+    queries = attention.query.forward(context.own());
+    if (front.any()) context.put(front);
+    const V keys = context.mapped(attention.key), values = context.mapped(attention.value);
     return detail::read_groups(attention, queries, keys, values,
                                attention.position.forward(V(encoding.slice(longest - K, longest))),
                                front.held(), fifo_.most_held() + front.most(), pass);
