@@ -49,8 +49,9 @@ void joined_weight_backward(const JoinedRows& at, Index begin, Index length,
 
 }  // namespace detail
 
-/// Computes linear(concat(a, b), weight, bias) without putting a and b together: neither pass
-/// copies them, and for the way back they are kept as they are.
+/// Computes linear(concat(a, b), weight, bias) without putting a and b together, and keeps them for
+/// the way back as they are. There they are joined for the weight's gradient alone, so that it has
+/// the bits of one product; with products in bfloat16 it is the sum of two.
 /// @param a, b  [n, La, in] and [n, Lb, in]   @param weight, bias  as those of `linear`
 /// @return      [n, La + Lb, out]
 /// @throws infty::ShapeError if the shapes do not fit

@@ -45,7 +45,7 @@ struct Linear {
     return linear(x, weight, bias);
   }
 
-  /// The same of a and b one behind the other along dimension 1, which are not copied: see
+  /// The same of a and b one behind the other along dimension 1, which are not joined for it: see
   /// `linear_of_concat`. @throws infty::ShapeError
   Variable<T, Backend> forward(const Variable<T, Backend>& a, const Variable<T, Backend>& b) const {
     return linear_of_concat(a, b, weight, bias);
