@@ -62,7 +62,7 @@ Gradients of_two_maps(Index rows, Index in, Index out, bool held, bool written =
 
 TEST_CASE("KeptFactor: an input that is kept rounded leaves the bits of one that is kept in full") {
   const ProductsScope scope(Products::bfloat16);
-  for (const Index rows : {1, 2, 7, 64, 333, 2500})
+  for (const Index rows : {1, 2, 7, 64, 333, 700})
     for (const Index in : {1, 5, 64, 97})
       for (const Index out : {1, 33, 128}) {
         CAPTURE(rows, in, out);

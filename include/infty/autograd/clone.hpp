@@ -3,7 +3,6 @@
 
 #include <concepts>
 #include <string>
-#include <type_traits>
 #include <unordered_map>
 
 #include <infty/autograd/parameters.hpp>
@@ -12,6 +11,22 @@
 #include <infty/core/visit.hpp>
 
 namespace infty {
+
+namespace detail {
+
+/// Puts a copy of its own into every place, the same one where the same parameter stood.
+struct OwnCopies {
+  std::unordered_map<const void*, const void*> copies = {};  // of each parameter, where its copy is
+
+  template <class T, class B>
+  void operator()(const std::string&, Variable<T, B>& parameter) {
+    const auto [known, first] = copies.try_emplace(parameter.identity(), &parameter);
+    parameter =
+        first ? parameter.template to<B>() : *static_cast<const Variable<T, B>*>(known->second);
+  }
+};
+
+}  // namespace detail
 
 /// A layer of its own: with copies of all parameters, where `auto copy = layer;` copies handles and
 /// both train the same weights. A parameter that stands in two places of the layer stands in the
@@ -22,13 +37,8 @@ template <Addressed L>
 L clone(const L& layer) {
   static_assert(Layer<L>, "clone: the layer" INFTY_NO_VISIT);
   L out = layer;
-  std::unordered_map<const void*, const void*> copies;  // of each parameter, where its copy stands
-  detail::for_each_place(out, [&](const std::string&, auto& parameter) {
-    using V = std::remove_cvref_t<decltype(parameter)>;
-    const auto [known, first] = copies.try_emplace(parameter.identity(), &parameter);
-    parameter = first ? parameter.template to<typename V::BackendType>()
-                      : *static_cast<const V*>(known->second);
-  });
+  detail::OwnCopies copy;
+  detail::for_each_place(out, copy);
   return out;
 }
 

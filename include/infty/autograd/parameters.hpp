@@ -22,11 +22,15 @@ inline constexpr bool is_variable = false;
 template <class T, class B>
 inline constexpr bool is_variable<Variable<T, B>> = true;
 
-template <class Member, class F>
-void for_each_place(Member& member, F&& f, const std::string& name = "");
+// What walks through layers is compiled for each layer and everything that is done at its places.
+// So none of that is a lambda of a function that is a template on the model: such a lambda is of
+// another type for every model, and the walk through what models have in common would be compiled
+// for each of them.
 
-/// What a walk is to the members of one layer. Not a lambda, for it is made for every layer and
-/// everything that is done to one.
+template <class Member, class F>
+void for_each_place(Member& member, F& f, const std::string& name = "");
+
+/// What a walk is to the members of one layer.
 template <class F, bool is_const>
 struct PlaceWalk {
   F& f;
@@ -41,12 +45,12 @@ struct PlaceWalk {
 
 /// Calls f(name, variable) for every place of a layer where a parameter stands: see below.
 template <class Member, class F>
-void for_each_place(Member& member, F&& f, const std::string& name) {
+void for_each_place(Member& member, F& f, const std::string& name) {
   using M = std::remove_const_t<Member>;
   if constexpr (is_variable<M>) {
     f(name, member);
   } else if constexpr (Layer<M>) {
-    const PlaceWalk<std::remove_reference_t<F>, std::is_const_v<Member>> walk{f, name};
+    const PlaceWalk<F, std::is_const_v<Member>> walk{f, name};
     const_cast<M&>(member).visit(walk);
   } else if constexpr (is_optional<M>) {
     if (member) for_each_place(*member, f, name);
@@ -60,6 +64,70 @@ void for_each_place(Member& member, F&& f, const std::string& name) {
   }
 }
 
+/// Calls f(name, parameter) where a parameter stands first.
+template <class F>
+struct AtFirstPlaces {
+  F& f;
+  std::unordered_set<const void*> known = {};
+
+  template <class V>
+  void operator()(const std::string& name, V& parameter) {
+    if (known.insert(parameter.identity()).second) f(name, parameter);
+  }
+};
+
+template <class V>
+struct CollectParameters {
+  std::vector<V>& all;
+
+  void operator()(const std::string&, V& parameter) const { all.push_back(parameter); }
+};
+
+struct CountNumbers {
+  Index count = 0;
+
+  template <class V>
+  void operator()(const std::string&, const V& parameter) {
+    count += parameter.size();
+  }
+};
+
+struct SetRequiresGrad {
+  bool on;
+  std::string_view part;
+  Index found = 0, passed_over = 0;
+
+  template <class V>
+  void operator()(const std::string& name, V& parameter) {
+    if (name.find(part) == std::string::npos) return;
+    if (on && parameter.is_buffer()) {
+      ++passed_over;
+      return;
+    }
+    parameter.set_requires_grad(on);
+    if (!on) parameter.zero_grad();
+    ++found;
+  }
+};
+
+struct StoreInBFloat16 {
+  std::size_t saved = 0;
+
+  template <class T, class B>
+  void operator()(const std::string&, Variable<T, B>& parameter) {
+    if (parameter.shape().rank() != 2 || parameter.stored_in_bfloat16()) return;
+    saved += static_cast<std::size_t>(parameter.size()) * (sizeof(T) - sizeof(BFloat16));
+    parameter.store_in_bfloat16();
+  }
+};
+
+struct ZeroGrad {
+  template <class V>
+  void operator()(const std::string&, V& parameter) const {
+    parameter.zero_grad();
+  }
+};
+
 }  // namespace detail
 
 /// Calls f(name, variable) for every parameter of a layer, in the order in which the layer names
@@ -69,10 +137,8 @@ void for_each_place(Member& member, F&& f, const std::string& name) {
 template <Addressed L, class F>
 void for_each_parameter(L& layer, F&& f) {
   static_assert(Layer<std::remove_const_t<L>>, "for_each_parameter: the layer" INFTY_NO_VISIT);
-  std::unordered_set<const void*> known;
-  detail::for_each_place(layer, [&](const std::string& name, auto& parameter) {
-    if (known.insert(parameter.identity()).second) f(name, parameter);
-  });
+  detail::AtFirstPlaces<std::remove_reference_t<F>> first{f};
+  detail::for_each_place(layer, first);
 }
 
 /// Handles of all parameters of a layer, in the order of `for_each_parameter`.
@@ -81,7 +147,7 @@ template <class T, class B = EigenBackend, Addressed L>
 std::vector<Variable<T, B>> parameters(L& layer) {
   static_assert(Layer<L>, "parameters: the layer" INFTY_NO_VISIT);
   std::vector<Variable<T, B>> all;
-  for_each_parameter(layer, [&](const std::string&, Variable<T, B>& p) { all.push_back(p); });
+  for_each_parameter(layer, detail::CollectParameters<Variable<T, B>>{all});
   return all;
 }
 
@@ -89,9 +155,9 @@ std::vector<Variable<T, B>> parameters(L& layer) {
 template <Addressed L>
 Index count_parameters(const L& layer) {
   static_assert(Layer<L>, "count_parameters: the layer" INFTY_NO_VISIT);
-  Index count = 0;
-  for_each_parameter(layer, [&](const std::string&, const auto& p) { count += p.size(); });
-  return count;
+  detail::CountNumbers numbers;
+  for_each_parameter(layer, numbers);
+  return numbers.count;
 }
 
 /// Freezes all parameters of a layer whose names hold `part`, such as ".mixer.memory.", or trains
@@ -110,21 +176,12 @@ template <Addressed L>
   requires(!std::is_const_v<L>)
 Index set_requires_grad(L& layer, bool on, std::string_view part = "") {
   static_assert(Layer<L>, "set_requires_grad: the layer" INFTY_NO_VISIT);
-  Index found = 0, passed_over = 0;
-  for_each_parameter(layer, [&](const std::string& name, auto& p) {
-    if (name.find(part) == std::string::npos) return;
-    if (on && p.is_buffer()) {
-      ++passed_over;
-      return;
-    }
-    p.set_requires_grad(on);
-    if (!on) p.zero_grad();
-    ++found;
-  });
-  require(found > 0, "set_requires_grad",
-          passed_over > 0 ? "only buffers have '" : "no parameter has '", part, "' in ",
-          passed_over > 0 ? "their names, which are not trained" : "its name");
-  return found;
+  detail::SetRequiresGrad set{on, part};
+  for_each_parameter(layer, set);
+  require(set.found > 0, "set_requires_grad",
+          set.passed_over > 0 ? "only buffers have '" : "no parameter has '", part, "' in ",
+          set.passed_over > 0 ? "their names, which are not trained" : "its name");
+  return set.found;
 }
 
 /// Rounds the matrices among a layer's parameters to bfloat16 and keeps them in these two bytes a
@@ -143,14 +200,9 @@ template <Addressed L>
   requires(!std::is_const_v<L>)
 std::size_t store_in_bfloat16(L& layer) {
   static_assert(Layer<L>, "store_in_bfloat16: the layer" INFTY_NO_VISIT);
-  std::size_t saved = 0;
-  for_each_parameter(layer, [&](const std::string&, auto& p) {
-    using V = std::remove_cvref_t<decltype(p)>;
-    if (p.shape().rank() != 2 || p.stored_in_bfloat16()) return;
-    saved += static_cast<std::size_t>(p.size()) * (sizeof(typename V::Scalar) - sizeof(BFloat16));
-    p.store_in_bfloat16();
-  });
-  return saved;
+  detail::StoreInBFloat16 store;
+  for_each_parameter(layer, store);
+  return store.saved;
 }
 
 /// Forgets the gradients of all parameters of a layer.
@@ -158,7 +210,7 @@ template <Addressed L>
   requires(!std::is_const_v<L>)
 void zero_grad(L& layer) {
   static_assert(Layer<L>, "zero_grad: the layer" INFTY_NO_VISIT);
-  for_each_parameter(layer, [](const std::string&, auto& p) { p.zero_grad(); });
+  for_each_parameter(layer, detail::ZeroGrad());
 }
 
 }  // namespace infty

@@ -3,7 +3,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <new>
+#include <ostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -67,6 +69,45 @@ namespace detail {
 #endif
 }
 
+/// What a message is put together of, while the call lasts that it is in: where it is, and what
+/// prints it. So what puts a message together is compiled once, and not for all types at a call.
+class MessagePart {
+ public:
+  template <class Part>
+  MessagePart(const Part& part) : at_(&part), print_(print<Part>) {}
+  MessagePart(const char* text) : at_(text), print_(print_text) {}
+
+  friend std::ostream& operator<<(std::ostream& out, const MessagePart& part) {
+    part.print_(out, part.at_);
+    return out;
+  }
+
+ private:
+  template <class Part>
+  static void print(std::ostream& out, const void* part) {
+    out << *static_cast<const Part*>(part);
+  }
+  static void print_text(std::ostream& out, const void* text) {
+    out << static_cast<const char*>(text);
+  }
+
+  const void* at_;
+  void (*print_)(std::ostream&, const void*);
+};
+
+/// Throws `E("[op] parts...")`, or stops.
+template <class E>
+[[noreturn]] void raise_message(std::string_view op, std::initializer_list<MessagePart> parts) {
+  std::ostringstream message;
+  message << '[' << op << "] ";
+  for (const MessagePart& part : parts) message << part;
+#if defined(__cpp_exceptions) && !defined(INFTY_ERROR_HANDLER)
+  throw E(message.str());
+#else
+  stop(message.str().c_str());
+#endif
+}
+
 /// f(); what it throws of type E comes to `explain(what)` first, which may throw more words in its
 /// place. Without exceptions what was raised in f has ended the program in its own words.
 template <class E, class F, class Explain>
@@ -90,21 +131,14 @@ decltype(auto) explained(F&& f, [[maybe_unused]] Explain&& explain) {
 /// `INFTY_ERROR_HANDLER(message)`, with exceptions or without, ends as that says.
 template <class E, class... Parts>
 [[noreturn]] void raise(std::string_view op, const Parts&... parts) {
-  std::ostringstream message;
-  message << '[' << op << "] ";
-  (message << ... << parts);
-#if defined(__cpp_exceptions) && !defined(INFTY_ERROR_HANDLER)
-  throw E(message.str());
-#else
-  detail::stop(message.str().c_str());
-#endif
+  detail::raise_message<E>(op, {detail::MessagePart(parts)...});
 }
 
 /// Throws `E("[op] parts...")` unless `ok`. The message is only put together when it is needed.
 template <class E = ValueError, class... Parts>
 void require(bool ok, std::string_view op, const Parts&... parts) {
   if (!ok) [[unlikely]]
-    raise<E>(op, parts...);
+    detail::raise_message<E>(op, {detail::MessagePart(parts)...});
 }
 
 /// Throws ValueError "[op] NAME is VALUE: it must be at least LEAST" unless value >= least.

@@ -53,19 +53,33 @@ Index checked_rows(const char* op, const State& state) {
   return checked_rows(op, state, MemberList(state));
 }
 
+struct CollectRowIds {
+  PoolVector<RowCounts>& ids;
+
+  template <class M>
+  void operator()(const M& member) const {
+    if constexpr (std::is_same_v<M, RowIds>) ids.push_back(member.id);
+  }
+};
+
+struct PutRowIds {
+  PoolVector<RowCounts>& ids;
+  std::size_t next = 0;
+
+  template <class M>
+  void operator()(M& member) {
+    if constexpr (std::is_same_v<M, RowIds>)
+      if (next < ids.size()) member.id = ids[next++];
+  }
+};
+
 /// Has the rows of a fresh state draw from the streams that those of another of its memory have;
 /// where that is empty, from their own.
 template <class State>
 void keep_row_ids(const State& from, State& fresh) {
   PoolVector<RowCounts> ids;
-  each_member(from, [&]<class M>(const M& member) {
-    if constexpr (std::is_same_v<M, RowIds>) ids.push_back(member.id);
-  });
-  std::size_t i = 0;
-  each_member(fresh, [&]<class M>(M& member) {
-    if constexpr (std::is_same_v<M, RowIds>)
-      if (i < ids.size()) member.id = ids[i++];
-  });
+  each_member(from, CollectRowIds{ids});
+  each_member(fresh, PutRowIds{ids});
 }
 
 /// Whether tensors of two states differ in their rows only, and sequences in their lengths.

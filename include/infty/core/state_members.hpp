@@ -117,9 +117,12 @@ class MemberPath {
 template <class Member, class F>
 void walk_members(Member& member, F& f, const MemberPath& name, const RowCounts* length = nullptr);
 
+// A walk is compiled for each state and everything that is done to its members. So none of that is
+// a lambda of a function that is a template on the state: such a lambda is of another type for
+// every state, and the walk through what states have in common would be compiled for each of them.
+
 /// What a walk is to the members of one state: first looks for the counts that are named "length",
-/// then goes on into each. Not a lambda, for it is made for every state and everything that is done
-/// to one.
+/// then goes on into each.
 template <class F, bool is_const>
 struct MemberWalk {
   F& f;
@@ -165,28 +168,56 @@ void walk_members(Member& member, F& f, const MemberPath& name, const RowCounts*
   }
 }
 
+/// Calls f for what a store saves in place of the store.
+template <class F>
+struct Unfold {
+  F& f;
+
+  template <class M>
+  void operator()(const MemberPath& name, M& member, const RowCounts* length) const {
+    if constexpr (RowStore<std::remove_const_t<M>>) {
+      auto saved = member.saved();
+      walk_members(saved, *this, name);
+      if constexpr (!std::is_const_v<M>) member.restore(saved);
+    } else {
+      f(name, member, length);
+    }
+  }
+};
+
 /// Calls f as `walk_members` does, and in place of a store for each member of what it saves. A
 /// store of a state that is not const takes them back, with what f has put into them.
 template <class Member, class F>
-void walk_saved(Member& member, const F& f, const MemberPath& name) {
-  const auto unfold = [&](const MemberPath& full, auto& inner, const RowCounts* length) {
-    using M = std::remove_reference_t<decltype(inner)>;
-    if constexpr (RowStore<std::remove_const_t<M>>) {
-      auto saved = inner.saved();
-      walk_saved(saved, f, full);
-      if constexpr (!std::is_const_v<M>) inner.restore(saved);
-    } else {
-      f(full, inner, length);
-    }
-  };
+void walk_saved(Member& member, F& f, const MemberPath& name) {
+  const Unfold<F> unfold{f};
   walk_members(member, unfold, name);
 }
+
+template <class F>
+struct PassMember {
+  F& f;
+
+  template <class M>
+  void operator()(const MemberPath&, M& member, const RowCounts*) const {
+    f(member);
+  }
+};
+
+template <class F>
+struct PassNamed {
+  F& f;
+
+  template <class M>
+  void operator()(const MemberPath& name, M& member, const RowCounts*) const {
+    f(name.text(), member);
+  }
+};
 
 /// Calls f(member) for every tensor, RowCounts, RowIds and store of a state.
 template <class Member, class F>
 void each_member(Member& member, F&& f) {
-  const auto pass_on = [&](const MemberPath&, auto& inner, const RowCounts*) { f(inner); };
-  walk_members(member, pass_on, MemberPath());
+  const PassMember<std::remove_reference_t<F>> pass{f};
+  walk_members(member, pass, MemberPath());
 }
 
 }  // namespace detail
@@ -197,10 +228,8 @@ void each_member(Member& member, F&& f) {
 template <class State, class F>
   requires Visitable<std::remove_const_t<State>>
 void for_each_member(State& state, F&& f, const std::string& name = "") {
-  detail::walk_saved(
-      state,
-      [&](const detail::MemberPath& full, auto& inner, const RowCounts*) { f(full.text(), inner); },
-      detail::MemberPath(name));
+  const detail::PassNamed<std::remove_reference_t<F>> pass{f};
+  detail::walk_saved(state, pass, detail::MemberPath(name));
 }
 
 }  // namespace infty

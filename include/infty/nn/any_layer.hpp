@@ -104,9 +104,10 @@ class AnyLayer {
       return run_layer(layer, *own, x, norm, pass);
     }
     void list(std::vector<std::pair<std::string, V*>>& parameters) override {
-      detail::for_each_place(layer, [&](const std::string& name, V& parameter) {
+      const auto list = [&](const std::string& name, V& parameter) {
         parameters.emplace_back(name, &parameter);
-      });
+      };
+      detail::for_each_place(layer, list);
     }
   };
 

@@ -20,6 +20,7 @@
 #include <infty/nn/layer_norm.hpp>
 #include <infty/nn/linear.hpp>
 #include <infty/nn/linear_pair.hpp>
+#include <infty/nn/plain_attention.hpp>
 
 /// Operations of layers, and what fills their parameters.
 #define INFTY_COMPILED_NN(how, T)                                                                 \
@@ -48,6 +49,9 @@
   how Variable<T> layer_norm(const Variable<T>&, const Variable<T>&, const Variable<T>&, T);      \
   how Variable<T> token_losses(const Variable<T>&, const Tensor<Index>&, Index);                  \
   how Variable<T> mean_loss(const Variable<T>&, const Tensor<Index>&, Index);                     \
+  how Variable<T> scaled_dot_product_attention(const Variable<T>&, const Variable<T>&,            \
+                                               const Variable<T>&,                                \
+                                               const PlainAttentionOptions<EigenBackend>&);       \
   how Variable<T> relative_attention(const Variable<T>&, const Variable<T>&, const Variable<T>&,  \
                                      const Variable<T>&, const Variable<T>&, const Variable<T>&,  \
                                      const Tensor<Index>&, Tensor<T>*);

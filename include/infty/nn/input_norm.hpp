@@ -51,8 +51,8 @@ class InputNorm {
       },
       [](const void* norm) {
         Parameters all;
-        detail::for_each_place(*static_cast<const Norm*>(norm),
-                               [&](const std::string&, const V& p) { all.push_back(p); });
+        const auto collect = [&](const std::string&, const V& p) { all.push_back(p); };
+        detail::for_each_place(*static_cast<const Norm*>(norm), collect);
         return all;
       }};
 

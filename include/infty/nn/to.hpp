@@ -38,33 +38,45 @@ struct AnyParameter {
   std::string name;
   Shape shape;
   DType scalar;
-  std::function<void(void*)> to_host;
+  bool requires_grad;
+  std::function<std::vector<std::byte>()> to_host;
+  std::function<void()> require_writable;  ///< throws for memory that may not be written
+  std::function<void(const std::vector<std::byte>&)> from_host;
+  std::function<void(bool)> set_requires_grad;
+};
+
+struct CollectAny {
+  std::vector<AnyParameter>& all;
+
+  template <class T, class B>
+  void operator()(const std::string& name, const Variable<T, B>& parameter) const {
+    all.push_back({name, parameter.shape(), dtype_of<T>(), parameter.requires_grad(),
+                   [parameter] {
+                     const auto size = static_cast<std::size_t>(parameter.size());
+                     std::vector<std::byte> host(size * sizeof(T));
+                     B::to_host(reinterpret_cast<T*>(host.data()), parameter.value().data(),
+                                parameter.size());
+                     return host;
+                   },
+                   [p = parameter]() mutable { p.value().data(); },
+                   [p = parameter](const std::vector<std::byte>& host) mutable {
+                     B::from_host(p.value().data(), reinterpret_cast<const T*>(host.data()),
+                                  p.size());
+                   },
+                   [p = parameter](bool on) mutable { p.set_requires_grad(on); }});
+  }
 };
 
 template <class L>
-std::vector<AnyParameter> any_parameters(L& layer) {
+std::vector<AnyParameter> any_parameters(const L& layer) {
   std::vector<AnyParameter> all;
-  for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
-    using V = std::remove_cvref_t<decltype(parameter)>;
-    using T = typename V::Scalar;
-    all.push_back({name, parameter.shape(), dtype_of<T>(), [parameter](void* to) {
-                     V::BackendType::to_host(static_cast<T*>(to), parameter.value().data(),
-                                             parameter.size());
-                   }});
-  });
+  for_each_parameter(layer, CollectAny{all});
   return all;
 }
 
-}  // namespace detail
-
-/// Copies the values of all parameters into those of a layer of the same structure, on the same or
-/// on another backend. They are copied in place, so that an optimiser's handles stay valid.
-/// @throws infty::ShapeError that names the first parameter that is missing, too much, or of
-/// another shape or scalar; then `to` is as it was
-template <Layer From, Layer To>
-void copy_parameters(const From& from, To& to) {
-  const auto sources = detail::any_parameters(from);
-  const auto targets = detail::any_parameters(to);
+/// Copies values between parameters: `copy_parameters` of layers whose types are known no more.
+inline void copy_parameters(const std::vector<AnyParameter>& sources,
+                            const std::vector<AnyParameter>& targets) {
   for (std::size_t i = 0; i < sources.size() || i < targets.size(); ++i) {
     const auto name_in = [i](const auto& all) { return i < all.size() ? all[i].name : "missing"; };
     if (i >= sources.size() || i >= targets.size() || sources[i].name != targets[i].name)
@@ -75,15 +87,19 @@ void copy_parameters(const From& from, To& to) {
                         sources[i].name, " of `from` is ", sources[i].shape, ", of `to` ",
                         targets[i].shape, same_scalar ? "" : ", of another scalar");
   }
-  // Memory that may not be written throws here, before anything is.
-  for_each_parameter(to, [](const std::string&, auto& parameter) { parameter.value().data(); });
-  std::size_t next = 0;
-  for_each_parameter(to, [&](const std::string&, auto& parameter) {
-    using V = std::remove_cvref_t<decltype(parameter)>;
-    std::vector<typename V::Scalar> host(static_cast<std::size_t>(parameter.size()));
-    sources[next++].to_host(host.data());
-    V::BackendType::from_host(parameter.value().data(), host.data(), parameter.size());
-  });
+  for (const AnyParameter& to : targets) to.require_writable();  // before anything is written
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i].from_host(sources[i].to_host());
+}
+
+}  // namespace detail
+
+/// Copies the values of all parameters into those of a layer of the same structure, on the same or
+/// on another backend. They are copied in place, so that an optimiser's handles stay valid.
+/// @throws infty::ShapeError that names the first parameter that is missing, too much, or of
+/// another shape or scalar; then `to` is as it was
+template <Layer From, Layer To>
+void copy_parameters(const From& from, To& to) {
+  detail::copy_parameters(detail::any_parameters(from), detail::any_parameters(to));
 }
 
 /// A copy of a layer on another backend (or on the same one): made from its `config()`, or its
@@ -101,15 +117,10 @@ typename detail::Rebind<L, Other>::type to(const L& layer) {
     else
       return Out(layer.config());
   }();
-  copy_parameters(layer, out);
-  std::vector<bool> trained;
-  for_each_parameter(layer, [&](const std::string&, const auto& parameter) {
-    trained.push_back(parameter.requires_grad());
-  });
-  std::size_t next = 0;
-  for_each_parameter(out, [&](const std::string&, auto& parameter) {
-    parameter.set_requires_grad(trained[next++]);
-  });
+  const auto sources = detail::any_parameters(layer), targets = detail::any_parameters(out);
+  detail::copy_parameters(sources, targets);
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    targets[i].set_requires_grad(sources[i].requires_grad);
   return out;
 }
 

@@ -122,32 +122,33 @@ Difference<double> difference(const std::vector<Out>& a, const std::vector<Out>&
   return worst;
 }
 
-/// What two states remember, member by member; infinity for another structure.
-template <class State>
-Difference<double> state_difference(const State& a, const State& b, Sides sides = {}) {
-  struct Member {
-    std::string name;
-    Shape shape;
-    std::vector<double> numbers;
-  };
-  const auto members_of = [](const State& state) {
-    std::vector<Member> members;
-    for_each_member(state, [&](const std::string& name, const auto& member) {
-      using M = std::remove_cvref_t<decltype(member)>;
-      const auto add = [&](const Shape& shape, const auto& numbers) {
-        members.push_back({name, shape, {}});
-        for (const auto x : numbers) members.back().numbers.push_back(static_cast<double>(x));
-      };
-      if constexpr (infty::detail::is_tensor<M>) {
-        add(tensor_of(member).shape(), tensor_of(member).to_vector());
-      } else {
-        const RowCounts& counts = infty::detail::counts_of(member);
-        add(Shape{static_cast<Index>(counts.size())}, counts);
-      }
-    });
-    return members;
-  };
-  const auto x = members_of(a), y = members_of(b);
+/// What a member of a state remembers.
+struct MemberNumbers {
+  std::string name;
+  Shape shape;
+  std::vector<double> numbers;
+};
+
+struct CollectNumbers {
+  std::vector<MemberNumbers>& all;
+
+  template <class M>
+  void operator()(const std::string& name, const M& member) const {
+    if constexpr (infty::detail::is_tensor<M>) {
+      const auto numbers = tensor_of(member).to_vector();
+      all.push_back({name, tensor_of(member).shape(), {numbers.begin(), numbers.end()}});
+    } else {
+      const RowCounts& counts = infty::detail::counts_of(member);
+      MemberNumbers of{name, Shape{static_cast<Index>(counts.size())}, {}};
+      for (const Index count : counts) of.numbers.push_back(static_cast<double>(count));
+      all.push_back(std::move(of));
+    }
+  }
+};
+
+/// What members of two states remember; infinity for another structure.
+inline Difference<double> difference(const std::vector<MemberNumbers>& x,
+                                     const std::vector<MemberNumbers>& y, Sides sides) {
   constexpr double infinity = math::infinity<double>;
   if (x.size() != y.size())
     return {infinity, words("the state has ", x.size(), " members ", sides.left, ", ", y.size(),
@@ -162,6 +163,15 @@ Difference<double> state_difference(const State& a, const State& b, Sides sides 
                                        y[i].shape, ' ', sides.right)});
   }
   return worst;
+}
+
+/// What two states remember, member by member; infinity for another structure.
+template <class State>
+Difference<double> state_difference(const State& a, const State& b, Sides sides = {}) {
+  std::vector<MemberNumbers> of_a, of_b;
+  for_each_member(a, CollectNumbers{of_a});
+  for_each_member(b, CollectNumbers{of_b});
+  return difference(of_a, of_b, std::move(sides));
 }
 
 }  // namespace testing::detail

@@ -22,6 +22,23 @@ struct Promise {
   explicit operator bool() const { return broken.empty(); }
 };
 
+namespace detail {
+
+/// Says of the last tensor that is not finite that it is.
+struct FindNotFinite {
+  std::string& broken;
+
+  template <class M>
+  void operator()(const std::string& name, const M& member) const {
+    if constexpr (infty::detail::is_tensor<M>)
+      if (!infty::detail::all_finite(tensor_of(member)))
+        broken = words("state member '", name, "' ", tensor_of(member).shape(),
+                       " holds NaN or infinity behind 490 tokens");
+  }
+};
+
+}  // namespace detail
+
 /// Whether a state stays as large as it was, once its memories are full, and finite.
 template <class Mixer>
 Promise stays_bounded(const TokenMemory<Mixer>& memory) {
@@ -35,13 +52,7 @@ Promise stays_bounded(const TokenMemory<Mixer>& memory) {
   if (bytes_of(state) != bytes_of(full))
     return {detail::state_difference(state, full, {"", "behind 490 tokens", "behind 140"}).where};
   Promise promise;
-  for_each_member(state, [&](const std::string& name, const auto& member) {
-    if constexpr (infty::detail::is_tensor<std::remove_cvref_t<decltype(member)>>)
-      if (!infty::detail::all_finite(detail::tensor_of(member)))
-        promise.broken =
-            detail::words("state member '", name, "' ", detail::tensor_of(member).shape(),
-                          " holds NaN or infinity behind 490 tokens");
-  });
+  for_each_member(state, detail::FindNotFinite{promise.broken});
   return promise;
 }
 

@@ -44,12 +44,12 @@ class TokenMemory {
                 .embedding_deviation = 0},
                memory, weights) {
     Random random(2);
-    for_each_parameter(model_, [&](const std::string&, Variable<T, Backend>& parameter) {
+    for (auto& parameter : parameters<T, Backend>(model_)) {
       Tensor<T, Backend> shift(parameter.shape());
       fill_uniform(shift, T(-.2), T(.2), random);
       Backend::copy(parameter.value().data(),
                     (parameter + Variable<T, Backend>(shift)).value().data(), parameter.size());
-    });
+    }
   }
 
   /// The model inside.

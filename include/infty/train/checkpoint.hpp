@@ -63,17 +63,8 @@ class CheckpointLoader {
   /// missing
   template <class L>
   CheckpointLoader& parameters(L& layer, const std::string& prefix = "", LoadOptions options = {}) {
-    // What the file has by the name of one parameter is no other's by an older name.
-    for_each_parameter(layer, [&](const std::string& name, const auto&) {
-      if (file_.has(prefix + name)) taken_.try_emplace(prefix + name, prefix + name);
-    });
-    for_each_parameter(layer, [&](const std::string& name, auto& parameter) {
-      const std::string own = prefix + name, stored = stored_name(file_, own);
-      if (options.strict || (file_.has(stored) && !is_others(own, stored)))
-        stage(own, parameter);
-      else
-        report_.missing.push_back(own);
-    });
+    for_each_parameter(layer, ReserveName{*this, prefix});
+    for_each_parameter(layer, StageParameter{*this, prefix, options.strict});
     add_prefix(prefix, options.strict);
     return *this;
   }
@@ -86,28 +77,8 @@ class CheckpointLoader {
   CheckpointLoader& state(State& state, const std::string& prefix = "") {
     require_checkpoint(file_);
     const auto loaded = std::make_shared<State>(state);
-    Index batch = -1;
-    const auto load = [&](const detail::MemberPath& full, auto& member, const RowCounts* sequence) {
-      const std::string name = full.text();
-      using M = std::remove_reference_t<decltype(member)>;
-      const std::string stored = take(prefix + name);
-      if (batch < 0) batch = rows_of(stored);
-      if constexpr (std::is_same_v<M, RowCounts>) {
-        member = read_counts(stored, batch);
-      } else if constexpr (std::is_same_v<M, RowIds>) {
-        member.id = read_rows(stored, batch);
-      } else {
-        const auto& tensor = detail::tensor_of(member);
-        using Own = std::remove_cvref_t<decltype(tensor)>;
-        const Shape own = tensor.shape().with(0, batch);
-        const std::string counts = stored_name(file_, prefix + detail::length_beside(name));
-        file_.check_shape(stored, sequence ? with_stored_length(stored, own, counts, batch) : own);
-        // Version 1 made no room in fresh rows where there is some today.
-        const bool fresh = sequence && is_empty_sequence(file_, stored);
-        member = M(fresh ? Own::zeros(own) : read_like(stored, tensor));
-      }
-    };
-    detail::walk_saved(*loaded, load, detail::MemberPath());
+    ReadMember read{*this, prefix};
+    detail::walk_saved(*loaded, read, detail::MemberPath());
     add_prefix(prefix);
     writes_.push_back([loaded, to = &state] { *to = std::move(*loaded); });
     return *this;
@@ -169,6 +140,62 @@ class CheckpointLoader {
   }
 
  private:
+  // No lambdas of the functions above, of which every layer and state has its own: see
+  // autograd/parameters.hpp.
+
+  /// What the file has by the name of one parameter is no other's by an older name.
+  struct ReserveName {
+    CheckpointLoader& loader;
+    const std::string& prefix;
+
+    template <class V>
+    void operator()(const std::string& name, const V&) const {
+      if (loader.file_.has(prefix + name)) loader.taken_.try_emplace(prefix + name, prefix + name);
+    }
+  };
+
+  struct StageParameter {
+    CheckpointLoader& loader;
+    const std::string& prefix;
+    bool strict;
+
+    template <class V>
+    void operator()(const std::string& name, V& parameter) const {
+      const std::string own = prefix + name, stored = stored_name(loader.file_, own);
+      if (strict || (loader.file_.has(stored) && !loader.is_others(own, stored)))
+        loader.stage(own, parameter);
+      else
+        loader.report_.missing.push_back(own);
+    }
+  };
+
+  struct ReadMember {
+    CheckpointLoader& loader;
+    const std::string& prefix;
+    Index batch = -1;
+
+    template <class M>
+    void operator()(const detail::MemberPath& full, M& member, const RowCounts* sequence) {
+      const std::string name = full.text(), stored = loader.take(prefix + name);
+      if (batch < 0) batch = loader.rows_of(stored);
+      if constexpr (std::is_same_v<M, RowCounts>) {
+        member = loader.read_counts(stored, batch);
+      } else if constexpr (std::is_same_v<M, RowIds>) {
+        member.id = loader.read_rows(stored, batch);
+      } else {
+        const auto& tensor = detail::tensor_of(member);
+        using Own = std::remove_cvref_t<decltype(tensor)>;
+        const Shape own = tensor.shape().with(0, batch);
+        const std::string counts = stored_name(loader.file_, prefix + detail::length_beside(name));
+        loader.file_.check_shape(
+            stored, sequence ? loader.with_stored_length(stored, own, counts, batch) : own);
+        // Version 1 made no room in fresh rows where there is some today.
+        const bool fresh = sequence && is_empty_sequence(loader.file_, stored);
+        member = M(fresh ? Own::zeros(own) : loader.read_like(stored, tensor));
+      }
+    }
+  };
+
   /// What begins with a prefix is to be taken, all of it if one of those who load by it is strict.
   void add_prefix(const std::string& prefix, bool strict = true) { prefixes_[prefix] |= strict; }
 
@@ -265,19 +292,6 @@ class CheckpointLoader {
   std::vector<std::function<void()>> writes_;
 };
 
-/// Saves the parameters of a layer as a file, by the names of `for_each_parameter` behind `prefix`;
-/// an old one is replaced when the new one is complete.
-/// @param floats  as what numbers are stored
-/// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <Addressed L>
-void save_parameters(const std::filesystem::path& path, const L& layer,
-                     const std::string& prefix = "", StoredFloats floats = StoredFloats::exact) {
-  static_assert(Layer<L>, "save_parameters: the layer" INFTY_NO_VISIT);
-  SafetensorsWriter writer(floats);
-  save_parameters(writer, layer, prefix);
-  writer.save(path);
-}
-
 /// Copies the parameters that begin with `prefix` in a file into those of a layer. Returns what did
 /// not match, of which there is nothing unless `strict` is off, as PyTorch's load_state_dict does.
 /// @throws infty::IoError that names the first tensor that is of another shape or, if strict,
@@ -287,19 +301,6 @@ LoadReport load_parameters(const std::filesystem::path& path, L& layer,
                            const std::string& prefix = "", LoadOptions options = {}) {
   static_assert(Layer<L>, "load_parameters: the layer" INFTY_NO_VISIT);
   return CheckpointLoader(path).parameters(layer, prefix, options).apply();
-}
-
-/// Saves a state as a file, by the names of its members behind `prefix`; an old one is replaced
-/// when the new one is complete.
-/// @param floats  as what numbers are stored
-/// @throws infty::IoError such as for a missing folder; then the old file is there still
-template <Addressed State>
-void save_state(const std::filesystem::path& path, const State& state,
-                const std::string& prefix = "", StoredFloats floats = StoredFloats::exact) {
-  static_assert(Visitable<State>, "save_state: the state" INFTY_NO_VISIT);
-  SafetensorsWriter writer(floats);
-  save_state(writer, state, prefix);
-  writer.save(path);
 }
 
 /// Replaces a state by that of a file of the same memory; copies of it keep what they have. @throws

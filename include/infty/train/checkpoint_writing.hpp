@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,31 @@ inline std::string length_beside(const std::string& name) {
   return (dot == std::string::npos ? std::string() : name.substr(0, dot + 1)) + "length";
 }
 
+struct SaveParameter {
+  SafetensorsWriter& writer;
+  const std::string& prefix;
+
+  template <class V>
+  void operator()(const std::string& name, const V& parameter) const {
+    writer.add(prefix + name, parameter.value());
+  }
+};
+
+struct SaveMember {
+  SafetensorsWriter& writer;
+  const std::string& prefix;
+
+  template <class M>
+  void operator()(const std::string& name, const M& member) const {
+    if constexpr (is_tensor<M>) {
+      writer.add(prefix + name, tensor_of(member));
+    } else {
+      const std::span<const Index> rows = counts_of(member);
+      writer.add(prefix + name, Shape{static_cast<Index>(rows.size())}, rows);
+    }
+  }
+};
+
 }  // namespace detail
 
 /// Adds all parameters of a layer, by the names of `for_each_parameter` behind `prefix`.
@@ -35,9 +61,20 @@ inline std::string length_beside(const std::string& name) {
 template <Addressed L>
 void save_parameters(SafetensorsWriter& writer, const L& layer, const std::string& prefix = "") {
   static_assert(Layer<L>, "save_parameters: the layer" INFTY_NO_VISIT);
-  for_each_parameter(layer, [&](const std::string& name, const auto& parameter) {
-    writer.add(prefix + name, parameter.value());
-  });
+  for_each_parameter(layer, detail::SaveParameter{writer, prefix});
+}
+
+/// Saves the parameters of a layer as a file, by the names of `for_each_parameter` behind `prefix`;
+/// an old one is replaced when the new one is complete.
+/// @param floats  as what numbers are stored
+/// @throws infty::IoError such as for a missing folder; then the old file is there still
+template <Addressed L>
+void save_parameters(const std::filesystem::path& path, const L& layer,
+                     const std::string& prefix = "", StoredFloats floats = StoredFloats::exact) {
+  static_assert(Layer<L>, "save_parameters: the layer" INFTY_NO_VISIT);
+  SafetensorsWriter writer(floats);
+  save_parameters(writer, layer, prefix);
+  writer.save(path);
 }
 
 /// Adds all members of a memory's state, by the names of `for_each_member` behind `prefix`. The
@@ -47,15 +84,20 @@ template <Addressed State>
 void save_state(SafetensorsWriter& writer, const State& state, const std::string& prefix = "") {
   static_assert(Visitable<State>, "save_state: the state" INFTY_NO_VISIT);
   mark_checkpoint(writer);
-  for_each_member(state, [&](const std::string& name, const auto& member) {
-    using M = std::remove_cvref_t<decltype(member)>;
-    if constexpr (detail::is_tensor<M>) {
-      writer.add(prefix + name, detail::tensor_of(member));
-    } else {
-      const std::span<const Index> rows = detail::counts_of(member);
-      writer.add(prefix + name, Shape{static_cast<Index>(rows.size())}, rows);
-    }
-  });
+  for_each_member(state, detail::SaveMember{writer, prefix});
+}
+
+/// Saves a state as a file, by the names of its members behind `prefix`; an old one is replaced
+/// when the new one is complete.
+/// @param floats  as what numbers are stored
+/// @throws infty::IoError such as for a missing folder; then the old file is there still
+template <Addressed State>
+void save_state(const std::filesystem::path& path, const State& state,
+                const std::string& prefix = "", StoredFloats floats = StoredFloats::exact) {
+  static_assert(Visitable<State>, "save_state: the state" INFTY_NO_VISIT);
+  SafetensorsWriter writer(floats);
+  save_state(writer, state, prefix);
+  writer.save(path);
 }
 
 /// Adds the state of an optimiser such as Adam: counts and moments, by the names of its `visit`

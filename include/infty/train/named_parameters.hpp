@@ -18,6 +18,19 @@ struct NamedParameter {
   Variable<T, Backend> variable;  ///< a handle of the parameter itself
 };
 
+namespace detail {
+
+template <class T, class B>
+struct CollectNamed {
+  std::vector<NamedParameter<T, B>>& all;
+
+  void operator()(const std::string& name, const Variable<T, B>& parameter) const {
+    all.push_back({name, parameter});
+  }
+};
+
+}  // namespace detail
+
 /// Handles of all parameters of a layer with their names, in the order of `for_each_parameter`:
 /// one that stands in two places (tied weights) is listed once, under its first name.
 template <class T, class B = EigenBackend, Addressed L>
@@ -25,9 +38,7 @@ template <class T, class B = EigenBackend, Addressed L>
 std::vector<NamedParameter<T, B>> named_parameters(L& layer) {
   static_assert(Layer<L>, "named_parameters: the layer" INFTY_NO_VISIT);
   std::vector<NamedParameter<T, B>> all;
-  for_each_parameter(layer, [&](const std::string& name, const Variable<T, B>& parameter) {
-    all.push_back({name, parameter});
-  });
+  for_each_parameter(layer, detail::CollectNamed<T, B>{all});
   return all;
 }
 
