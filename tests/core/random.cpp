@@ -14,6 +14,7 @@
 #include <infty/eigen/backend.hpp>
 
 #include "support/catch.hpp"
+#include "support/threads.hpp"
 #include "support/types.hpp"
 
 using infty::Index;
@@ -240,11 +241,13 @@ TEMPLATE_LIST_TEST_CASE("fill_uniform: the bits are specified, whatever is contr
 TEMPLATE_LIST_TEST_CASE("fill_normal: element i is draw i", "", infty::tests::Types) {
   using T = typename TestType::T;
   Random random(infty::tests::seed), same = random;
-  Tensor<T, typename TestType::B> x(infty::Shape{17, 3});
-  fill_normal(x, 1, 0.5, random);
-  for (const T value : x.to_vector())
-    CHECK(value == static_cast<T>(std::fma(0.5, same.normal(), 1.0)));
-  CHECK(random == same);
+  for (const auto& shape : {infty::Shape{17, 3}, {0}, {123, 457}}) {  // the last in many pieces
+    Tensor<T, typename TestType::B> x(shape);
+    infty::tests::with_threads(3, [&] { fill_normal(x, 1, 0.5, random); });
+    for (const T value : x.to_vector())
+      REQUIRE(value == static_cast<T>(std::fma(0.5, same.normal(), 1.0)));
+    CHECK(random == same);
+  }
 }
 
 TEST_CASE("fill: filling in pieces is filling in one go") {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include <infty/core/config.hpp>
@@ -182,9 +183,22 @@ void fill_uniform(Tensor<T, B>& tensor, double low, double high, Random& random)
 template <class T, class B>
 void fill_normal(Tensor<T, B>& tensor, double mean, double deviation, Random& random) {
   if (detail::filled_without_draws(tensor, random)) return;
-  std::vector<T> draws(static_cast<std::size_t>(tensor.size()));
-  for (T& draw : draws) draw = static_cast<T>(std::fma(deviation, random.normal(), mean));
-  B::from_host(tensor.data(), draws.data(), tensor.size());
+  const Random begin = random;
+  const auto draw = [=](Index i) {
+    Random at = begin;
+    at.seek(begin.counter() + static_cast<std::uint64_t>(i));
+    return static_cast<T>(std::fma(deviation, at.normal(), mean));
+  };
+  if constexpr (std::is_same_v<B, EigenBackend>) {  // whose memory is the host's, and threads
+    T* const to = tensor.data();
+    B::for_each(tensor.size(), [=](Index i) { to[i] = draw(i); });
+  } else {
+    std::vector<T> draws;
+    draws.reserve(static_cast<std::size_t>(tensor.size()));
+    for (Index i = 0; i < tensor.size(); ++i) draws.push_back(draw(i));
+    B::from_host(tensor.data(), draws.data(), tensor.size());
+  }
+  random.seek(begin.counter() + static_cast<std::uint64_t>(tensor.size()));
 }
 
 }  // namespace infty
