@@ -7,6 +7,7 @@
 
 #include <infty/autograd/activations.hpp>
 #include <infty/autograd/elementwise.hpp>
+#include <infty/autograd/matmul.hpp>
 #include <infty/autograd/reduce.hpp>
 #include <infty/autograd/shape.hpp>
 #include <infty/autograd/softmax.hpp>
@@ -82,6 +83,22 @@ TEST_CASE("Unread: an activation keeps its input or its output, not both") {
     const double kept = values_kept(operation);
     CHECK(kept >= 1);
     CHECK(kept < 1.1);
+  }
+}
+
+TEST_CASE("Unread: a product keeps the factor that the other one's gradient is made of, no other") {
+  infty::Random random(4);
+  for (const Shape& of_factor : {Shape{1024, 3}, Shape{2, 1024, 3}}) {
+    CAPTURE(of_factor);
+    const Tensor<double> numbers = infty::tests::uniform_tensor<double>(of_factor, random);
+    const Variable<double> fixed(numbers), trained(numbers, true);
+    const auto times = [](const Variable<double>& factor) {
+      return [&](const Variable<double>& x) { return infty::matmul(x, factor); };
+    };
+    CHECK(values_kept(times(fixed)) < 0.1);
+    CHECK(values_kept(times(trained)) > 0.99);
+    CHECK(trained.has_grad());
+    CHECK(!fixed.has_grad());
   }
 }
 

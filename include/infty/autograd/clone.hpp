@@ -18,11 +18,11 @@ namespace detail {
 struct OwnCopies {
   std::unordered_map<const void*, const void*> copies = {};  // of each parameter, where its copy is
 
-  template <class T, class B>
-  void operator()(const std::string&, Variable<T, B>& parameter) {
+  template <class V>
+  void operator()(const std::string&, V& parameter) {
     const auto [known, first] = copies.try_emplace(parameter.identity(), &parameter);
-    parameter =
-        first ? parameter.template to<B>() : *static_cast<const Variable<T, B>*>(known->second);
+    parameter = first ? parameter.template to<typename V::BackendType>()
+                      : *static_cast<const V*>(known->second);
   }
 };
 

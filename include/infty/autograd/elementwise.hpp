@@ -190,15 +190,23 @@ Variable<T, B> subtract(const Variable<T, B>& a, const Variable<T, B>& b) {
       Unread(a), Unread(b));
 }
 
+namespace detail {
+
+/// The value of a product's other factor, which what takes no gradient does not need.
+template <class T, class B>
+Tensor<T, B> factor_for(const Variable<T, B>& x, const Variable<T, B>& other) {
+  return x.requires_grad() ? other.value() : Tensor<T, B>();
+}
+
+}  // namespace detail
+
 /// a * b elementwise. @throws infty::ShapeError
 template <class T, class B>
 Variable<T, B> multiply(const Variable<T, B>& a, const Variable<T, B>& b) {
   const Shape shape = detail::broadcast_shape("multiply", a.shape(), b.shape());
   Variable<T, B> y((Tensor<T, B>(shape)));
   detail::combine(a.value(), b.value(), shape, detail::Times{}, y.value().data());
-  // What takes no gradient needs no other factor.
-  const Tensor<T, B> of_a = b.requires_grad() ? a.value() : Tensor<T, B>(),
-                     of_b = a.requires_grad() ? b.value() : Tensor<T, B>();
+  const Tensor<T, B> of_a = detail::factor_for(b, a), of_b = detail::factor_for(a, b);
   return record(
       y,
       [a = Unread(a), b = Unread(b), of_a, of_b](const Tensor<T, B>& dy) {

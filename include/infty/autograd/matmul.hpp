@@ -52,8 +52,8 @@ void batched_product(const Broadcast& at, Index m, Index n, Index k, bool transp
 
 /// Adds op(a) op(b), of the batch of dy, to the gradient of x, summed over the matrices of x that
 /// were repeated.
-template <class T, class B>
-void add_batched_product_to_grad(const Variable<T, B>& x, const Shape& batch, const Shape& batch_a,
+template <template <class, class> class Handle, class T, class B>
+void add_batched_product_to_grad(const Handle<T, B>& x, const Shape& batch, const Shape& batch_a,
                                  const Shape& batch_b, Index m, Index n, Index k, bool transpose_a,
                                  bool transpose_b, const T* a, const T* b) {
   const Broadcast at(batch_a, batch_b, batch);
@@ -80,6 +80,7 @@ Variable<T, B> matmul(const Variable<T, B>& a, const Variable<T, B>& b) {
                       "matmul", "a is ", a.shape(), ", b is ", b.shape(),
                       ": they must be [..., m, k] and [..., k, n]");
   const Index k = a.dim(-1), n = b.dim(-1);
+  const Tensor<T, B> of_a = detail::factor_for(b, a), of_b = detail::factor_for(a, b);
   if (b.shape().rank() == 2) {  // one product of all rows
     const Index rows = a.shape().size(0, a.shape().rank() - 1);
     Variable<T, B> y(Tensor<T, B>(a.shape().with(-1, n)));
@@ -87,38 +88,37 @@ Variable<T, B> matmul(const Variable<T, B>& a, const Variable<T, B>& b) {
                        y.value().data());
     return record(
         y,
-        [a, b, rows, n, k](const Tensor<T, B>& dy) {
+        [a = Unread(a), b = Unread(b), of_a, of_b, rows, n, k](const Tensor<T, B>& dy) {
           if (a.requires_grad()) {
             const auto to = a.grad_target();
-            detail::product<B>(rows, k, n, false, true, dy.data(), b.value().data(), to.beta(),
-                               to.data);
+            detail::product<B>(rows, k, n, false, true, dy.data(), of_b.data(), to.beta(), to.data);
           }
           if (b.requires_grad()) {
             const auto to = b.grad_target();
-            detail::product<B>(k, n, rows, true, false, a.value().data(), dy.data(), to.beta(),
-                               to.data);
+            detail::product<B>(k, n, rows, true, false, of_a.data(), dy.data(), to.beta(), to.data);
           }
         },
-        a, b);
+        ReadIf(a, of_a), ReadIf(b, of_b));
   }
   const Index m = a.dim(-2);
-  const Shape of_a = detail::batch_of(a.shape()), of_b = detail::batch_of(b.shape());
-  const Shape batch = detail::broadcast_shape("matmul", of_a, of_b);
+  const Shape rows_a = detail::batch_of(a.shape()), rows_b = detail::batch_of(b.shape());
+  const Shape batch = detail::broadcast_shape("matmul", rows_a, rows_b);
   Variable<T, B> y((Tensor<T, B>(detail::matrices(batch, m, n))));
-  detail::batched_product<B>(detail::Broadcast(of_a, of_b, batch), m, n, k, false, false,
+  detail::batched_product<B>(detail::Broadcast(rows_a, rows_b, batch), m, n, k, false, false,
                              a.value().data(), b.value().data(), T(0), y.value().data());
   return record(
       y,
-      [a, b, of_a, of_b, batch, m, n, k](const Tensor<T, B>& dy) {
+      [a = Unread(a), b = Unread(b), of_a, of_b, rows_a, rows_b, batch, m, n,
+       k](const Tensor<T, B>& dy) {
         // da = dy bᵀ, db = aᵀ dy
         if (a.requires_grad())
-          detail::add_batched_product_to_grad(a, batch, batch, of_b, m, k, n, false, true,
-                                              dy.data(), b.value().data());
+          detail::add_batched_product_to_grad(a, batch, batch, rows_b, m, k, n, false, true,
+                                              dy.data(), of_b.data());
         if (b.requires_grad())
-          detail::add_batched_product_to_grad(b, batch, of_a, batch, k, n, m, true, false,
-                                              a.value().data(), dy.data());
+          detail::add_batched_product_to_grad(b, batch, rows_a, batch, k, n, m, true, false,
+                                              of_a.data(), dy.data());
       },
-      a, b);
+      ReadIf(a, of_a), ReadIf(b, of_b));
 }
 
 }  // namespace infty
