@@ -31,6 +31,22 @@ std::vector<std::pair<std::string, std::vector<double>>> contents(L& layer) {
   return all;
 }
 
+struct NoConfig {};
+
+/// A layer that names a bias which it does not have.
+template <class T, class B = EigenBackend>
+struct WithoutBias {
+  Variable<T, B> weight{Tensor<T, B>::zeros({2, 3}), true}, bias;
+
+  explicit WithoutBias(NoConfig) {}
+  NoConfig config() const { return {}; }
+  template <class Visitor>
+  void visit(Visitor&& see) {
+    see("weight", weight);
+    see("bias", bias);
+  }
+};
+
 template <class T, class B = EigenBackend>
 using Model = TransformerLM<InftyMemory<T, B>>;
 
@@ -129,6 +145,17 @@ TEMPLATE_TEST_CASE("to: a model moves with its configuration and parameters", ""
   CHECK(memory.config().basis == 16);
   CHECK(memory.key.weight.value().to_vector() ==
         layers[0].mixer.memory->key.weight.value().to_vector());
+}
+
+TEST_CASE("to: places need a gradient where they did, empty ones, too") {
+  for (const bool trained : {false, true}) {
+    WithoutBias<float> layer(NoConfig{});
+    layer.weight.set_requires_grad(!trained);
+    layer.bias.set_requires_grad(trained);
+    const auto moved = infty::to<OtherBackend>(layer);
+    CHECK(moved.weight.requires_grad() == !trained);
+    CHECK(moved.bias.requires_grad() == trained);
+  }
 }
 
 TEST_CASE("to: the same backend gives a model with parameters of its own") {

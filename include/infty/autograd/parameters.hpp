@@ -23,9 +23,9 @@ template <class T, class B>
 inline constexpr bool is_variable<Variable<T, B>> = true;
 
 // What walks through layers is compiled for each layer and everything that is done at its places.
-// So none of that is a lambda of a function that is a template on the model: such a lambda is of
-// another type for every model, and the walk through what models have in common would be compiled
-// for each of them.
+// So what is done to all models is no lambda of a function that is a template on the model: such a
+// lambda is of another type for every model, and the walk through what models have in common would
+// be compiled for each of them.
 
 template <class Member, class F>
 void for_each_place(Member& member, F& f, const std::string& name = "");

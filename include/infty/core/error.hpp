@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <memory>
 #include <new>
 #include <ostream>
 #include <sstream>
@@ -74,7 +75,7 @@ namespace detail {
 class MessagePart {
  public:
   template <class Part>
-  MessagePart(const Part& part) : at_(&part), print_(print<Part>) {}
+  MessagePart(const Part& part) : at_(std::addressof(part)), print_(print<Part>) {}
   MessagePart(const char* text) : at_(text), print_(print_text) {}
 
   friend std::ostream& operator<<(std::ostream& out, const MessagePart& part) {
@@ -126,11 +127,12 @@ decltype(auto) explained(F&& f, [[maybe_unused]] Explain&& explain) {
 
 }  // namespace detail
 
-/// Throws `E("[op] parts...")`; every error of the library leaves through here. A build without
-/// exceptions (-fno-exceptions) prints the message and aborts; one that defines
-/// `INFTY_ERROR_HANDLER(message)`, with exceptions or without, ends as that says.
+/// Throws `E("[op] parts...")`; every error of the library leaves through here. Parts are values
+/// and text, no functions such as std::hex. A build without exceptions (-fno-exceptions) prints the
+/// message and aborts; one that defines `INFTY_ERROR_HANDLER(message)`, with exceptions or without,
+/// ends as that says.
 template <class E, class... Parts>
-[[noreturn]] void raise(std::string_view op, const Parts&... parts) {
+[[noreturn, gnu::noinline]] void raise(std::string_view op, const Parts&... parts) {
   detail::raise_message<E>(op, {detail::MessagePart(parts)...});
 }
 
@@ -138,7 +140,7 @@ template <class E, class... Parts>
 template <class E = ValueError, class... Parts>
 void require(bool ok, std::string_view op, const Parts&... parts) {
   if (!ok) [[unlikely]]
-    detail::raise_message<E>(op, {detail::MessagePart(parts)...});
+    raise<E>(op, parts...);  // not inlined: the parts' list would be in the caller's frame
 }
 
 /// Throws ValueError "[op] NAME is VALUE: it must be at least LEAST" unless value >= least.

@@ -117,9 +117,10 @@ class MemberPath {
 template <class Member, class F>
 void walk_members(Member& member, F& f, const MemberPath& name, const RowCounts* length = nullptr);
 
-// A walk is compiled for each state and everything that is done to its members. So none of that is
-// a lambda of a function that is a template on the state: such a lambda is of another type for
-// every state, and the walk through what states have in common would be compiled for each of them.
+// A walk is compiled for each state and everything that is done to its members. So what
+// is done to all states is no lambda of a function that is a template on the state: such a lambda
+// is of another type for every state, and the walk through what states have in common would be
+// compiled for each of them.
 
 /// What a walk is to the members of one state: first looks for the counts that are named "length",
 /// then goes on into each.

@@ -42,7 +42,6 @@ struct AnyParameter {
   std::function<std::vector<std::byte>()> to_host;
   std::function<void()> require_writable;  ///< throws for memory that may not be written
   std::function<void(const std::vector<std::byte>&)> from_host;
-  std::function<void(bool)> set_requires_grad;
 };
 
 struct CollectAny {
@@ -62,8 +61,18 @@ struct CollectAny {
                    [p = parameter](const std::vector<std::byte>& host) mutable {
                      B::from_host(p.value().data(), reinterpret_cast<const T*>(host.data()),
                                   p.size());
-                   },
-                   [p = parameter](bool on) mutable { p.set_requires_grad(on); }});
+                   }});
+  }
+};
+
+/// Has places need a gradient where those of a list do. Not by handles: an empty one is no handle.
+struct TrainAsThere {
+  const std::vector<AnyParameter>& list;
+  std::size_t next = 0;
+
+  template <class V>
+  void operator()(const std::string&, V& parameter) {
+    parameter.set_requires_grad(list[next++].requires_grad);
   }
 };
 
@@ -98,6 +107,7 @@ inline void copy_parameters(const std::vector<AnyParameter>& sources,
 /// @throws infty::ShapeError that names the first parameter that is missing, too much, or of
 /// another shape or scalar; then `to` is as it was
 template <Layer From, Layer To>
+  requires(!std::is_const_v<To>)
 void copy_parameters(const From& from, To& to) {
   detail::copy_parameters(detail::any_parameters(from), detail::any_parameters(to));
 }
@@ -119,8 +129,7 @@ typename detail::Rebind<L, Other>::type to(const L& layer) {
   }();
   const auto sources = detail::any_parameters(layer), targets = detail::any_parameters(out);
   detail::copy_parameters(sources, targets);
-  for (std::size_t i = 0; i < targets.size(); ++i)
-    targets[i].set_requires_grad(sources[i].requires_grad);
+  for_each_parameter(out, detail::TrainAsThere{sources});
   return out;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <type_traits>
 
 #include <infty/autograd/shape.hpp>
 #include <infty/core/finite.hpp>
@@ -24,7 +23,7 @@ struct Promise {
 
 namespace detail {
 
-/// Says of the last tensor that is not finite that it is.
+/// Names the last tensor that is not finite.
 struct FindNotFinite {
   std::string& broken;
 

@@ -140,7 +140,7 @@ class CheckpointLoader {
   }
 
  private:
-  // No lambdas of the functions above, of which every layer and state has its own: see
+  // What `parameters` and `state` do is no lambda, of which every layer and state has its own: see
   // autograd/parameters.hpp.
 
   /// What the file has by the name of one parameter is no other's by an older name.
