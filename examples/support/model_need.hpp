@@ -199,7 +199,7 @@ class ModelNeed {
     if (config_.mixer.ends_with("delta-net") || linear()) {
       const double memory_of_heads = linear() ? features() * e_ : associations();
       all += stack * (places / delta_chunk + 2 * rows) * 2 * memory_of_heads +
-             stack * places * (delta_chunk * heads_ + 12 * e_);
+             stack * places * (delta_chunk * heads_ + (linear() ? 5 : 12) * e_);
       if (linear()) all += stack * places * 8 * features() * heads_;
     }
     if (is_infini(config_.memory)) all += stack * places * 6 * e_;
