@@ -20,16 +20,26 @@ using infty::tests::with_threads;
 
 namespace {
 
+// A product that is added to what is there, of factors of these sizes.
 template <class T>
-std::vector<T> product(const Matmul& p, Index a_size, Index b_size, Index c_size, int threads) {
-  Random random(infty::tests::seed);
-  const auto a = uniform_tensor<T>(Shape{a_size}, random);
-  const auto b = uniform_tensor<T>(Shape{b_size}, random);
-  auto c = uniform_tensor<T>(Shape{c_size}, random);
-  with_threads(threads,
-               [&] { infty::detail::matmul(p, T(1), a.data(), b.data(), T(1), c.data()); });
-  return c.to_vector();
-}
+struct Sum {
+  Sum(const Matmul& of, Index a_size, Index b_size, Index c_size) : p(of) {
+    Random random(infty::tests::seed);
+    a = uniform_tensor<T>(Shape{a_size}, random);
+    b = uniform_tensor<T>(Shape{b_size}, random);
+    c = uniform_tensor<T>(Shape{c_size}, random);
+  }
+
+  std::vector<T> by(int threads) const {
+    auto sum = c.clone();
+    with_threads(threads,
+                 [&] { infty::detail::matmul(p, T(1), a.data(), b.data(), T(1), sum.data()); });
+    return sum.to_vector();
+  }
+
+  Matmul p;
+  Tensor<T> a, b, c;
+};
 
 }  // namespace
 
@@ -44,10 +54,11 @@ TEMPLATE_TEST_CASE("matmul: the same bits with one thread and with more", "", fl
                        .a = {.leading = ta ? m : k, .transposed = ta},
                        .b = {.leading = tb ? k : n, .transposed = tb},
                        .c = {.leading = n}};
-        const auto one = product<TestType>(p, m * k, k * n, m * n, 1);
+        const Sum<TestType> sum(p, m * k, k * n, m * n);
+        const auto one = sum.by(1);
         CAPTURE(m, n, k, ta, tb);
-        CHECK(product<TestType>(p, m * k, k * n, m * n, 2) == one);
-        CHECK(product<TestType>(p, m * k, k * n, m * n, 5) == one);
+        CHECK(sum.by(2) == one);
+        CHECK(sum.by(5) == one);
       }
 }
 
@@ -62,9 +73,10 @@ TEMPLATE_TEST_CASE("matmul: a batch gives the same bits with any number of threa
                  .c = {.leading = 3 * n, .outer = 3 * m * n, .inner = n},
                  .outer = 11,
                  .inner = 3};
-  const auto one = product<TestType>(p, 33 * m * k, 3 * k * n, 33 * m * n, 1);
-  CHECK(product<TestType>(p, 33 * m * k, 3 * k * n, 33 * m * n, 2) == one);
-  CHECK(product<TestType>(p, 33 * m * k, 3 * k * n, 33 * m * n, 4) == one);
+  const Sum<TestType> sum(p, 33 * m * k, 3 * k * n, 33 * m * n);
+  const auto one = sum.by(1);
+  CHECK(sum.by(2) == one);
+  CHECK(sum.by(4) == one);
 }
 
 TEMPLATE_TEST_CASE("matmul: a product has the same bits alone and beside others", "", float,

@@ -103,12 +103,11 @@ TEST_CASE("fit_size: reach is what coefficients, and sums of their values, can c
   const auto G = infty::ridge_matrix<EigenBackend>(psi, infty::first_positions(9), .5);
   const double reach = fit_size(psi, G).reach;
   for (int trial = 0; trial < 200; ++trial) {
-    const auto B = fit(G, uniform_tensor<double>({1, 9, 1}, random, -1, 1));
-    for (const double b : B.to_vector()) CHECK(std::fabs(b) <= reach);
+    const auto B = fit(G, uniform_tensor<double>({1, 9, 1}, random, -1, 1)).to_vector();
+    for (const double b : B) CHECK(std::fabs(b) <= reach);
     const double t = random.uniform();
     double sum = 0;
-    for (Index j = 0; j < 12; ++j)
-      sum += std::fabs(B.to_vector()[static_cast<std::size_t>(j)] * psi(j, t));
+    for (Index j = 0; j < 12; ++j) sum += std::fabs(B[static_cast<std::size_t>(j)] * psi(j, t));
     CHECK(sum <= reach);
   }
 }
