@@ -281,6 +281,45 @@ TEST_CASE("HostPool: what one thread makes and another gives back does not pile 
   other.join();
 }
 
+TEST_CASE("HostPool: a living thread keeps up to 4 MiB, and what it gave back last") {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  auto& pool = HostPool::instance();
+  pool.trim();
+  std::vector<std::size_t> sizes;  // some of each that a thread keeps, the large ones last
+  for (std::size_t bytes = 512; bytes < mib; bytes += bytes / 8)
+    sizes.insert(sizes.end(), 8, bytes);
+  const auto all_of = [&] {
+    std::vector<void*> blocks;
+    for (const std::size_t bytes : sizes) blocks.push_back(pool.allocate(bytes));
+    return blocks;
+  };
+  std::barrier both(2);
+  bool same = true;
+  std::thread other([&] {
+    const auto blocks = all_of();
+    for (std::size_t i = 0; i < blocks.size(); ++i) pool.release(blocks[i], sizes[i]);
+    both.arrive_and_wait();
+    both.arrive_and_wait();
+    for (const std::size_t bytes : {std::size_t{1500}, std::size_t{300'000}}) {
+      void *const a = pool.allocate(bytes), *const b = pool.allocate(bytes);
+      pool.release(a, bytes);
+      pool.release(b, bytes);
+      same = same && pool.allocate(bytes) == b && pool.allocate(bytes) == a;
+      pool.release(a, bytes);
+      pool.release(b, bytes);
+    }
+  });
+  both.arrive_and_wait();
+  const std::size_t before = pool.statistics().bytes_held;
+  const auto blocks = all_of();
+  CHECK(pool.statistics().bytes_held - before <= 4 * mib);  // the system was asked for no more
+  for (std::size_t i = 0; i < blocks.size(); ++i) pool.release(blocks[i], sizes[i]);
+  both.arrive_and_wait();
+  other.join();
+  CHECK(same);
+  pool.trim();
+}
+
 TEST_CASE("HostPool: trim takes what living threads keep") {
   auto& pool = HostPool::instance();
   std::barrier both(2);

@@ -113,3 +113,21 @@ TEST_CASE("matmul_tiles: a few rows leave pieces of weights for many threads") {
   CHECK(tile.cols <= 128);
   CHECK(infty::detail::matmul_tiles(1, 16, 16, 1, false, true).cols == 16);
 }
+
+TEST_CASE("matmul_tiles: gradients of narrow weights are cut, and their sums by the sizes alone") {
+  using infty::detail::matmul_tiles;
+  const auto tile = matmul_tiles(64, 64, 888, 1, true, false, 32);
+  CHECK(tile.rows == 64);
+  CHECK(tile.cols == 32);
+  CHECK(tile.inner == 888);
+  infty::Random random(infty::tests::seed);
+  for (int i = 0; i < 20'000; ++i) {
+    const infty::Index m = 1 + random.below(3000), n = 1 + random.below(300),
+                       k = 1 + random.below(9000);
+    CAPTURE(m, n, k);
+    for (const infty::Index products : {1, 5})
+      for (const infty::Index strip : {8, 16, 32})
+        REQUIRE(matmul_tiles(m, n, k, products, true, false, strip).inner ==
+                matmul_tiles(m, n, k, products, true, false).inner);
+  }
+}

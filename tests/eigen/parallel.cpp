@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include <infty/eigen/parallel.hpp>
@@ -12,7 +15,7 @@ using infty::tests::with_threads;
 
 TEST_CASE("parallel_for: the same pieces with any number of threads") {
   for (const Index n : {0, 1, 9, 10, 11, 1001}) {
-    for (const int threads : {1, 2, 5}) {
+    for (const int threads : {1, 2, 5, 100}) {
       // A piece is told by where it begins, so that threads write apart from one another.
       std::vector<Index> ends(static_cast<std::size_t>(n));
       with_threads(threads, [&] {
@@ -24,6 +27,28 @@ TEST_CASE("parallel_for: the same pieces with any number of threads") {
     }
   }
 }
+
+#if defined(_OPENMP)
+TEST_CASE("parallel_for: who has done its pieces does others'") {
+  std::atomic<int> done = 0, threads = 0, when_the_first_ends = 0;
+  with_threads(2, [&] {
+    infty::parallel_for(20, 1, [&](Index piece, Index) {
+      threads = omp_get_num_threads();
+      if (piece > 0) {
+        ++done;
+        return;
+      }
+      // Behind it are nine more that its thread would have done.
+      const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (threads > 1 && done < 19 && std::chrono::steady_clock::now() < patience)
+        std::this_thread::yield();
+      when_the_first_ends = done.load();
+    });
+  });
+  CHECK(threads == 2);
+  CHECK(when_the_first_ends == 19);
+}
+#endif
 
 TEST_CASE("parallel_for: one inside another runs through") {
   std::vector<int> hits(600);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -215,6 +216,49 @@ TEST_CASE("Adam: the same bits with one thread and with two") {
     return model.w.value().to_vector();
   };
   CHECK(infty::tests::with_threads(1, run) == infty::tests::with_threads(2, run));
+}
+
+// Numbers that processors are slow with: a table's row that no token names, or a unit that is dead,
+// would have them for ever.
+TEMPLATE_LIST_TEST_CASE("Adam: no gradient leaves a moment below the least normal number", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  constexpr T least = std::numeric_limits<T>::min();
+  const auto is_normal = [](T x) { return x == T(0) || !(std::abs(x) < least); };
+  std::vector<T> sizes;  // from a denormal one on, by factors of 8, to some 1e18
+  for (T x = least / 64; x < T(1e18); x *= 8) sizes.push_back(x);
+  const auto n = static_cast<Index>(sizes.size());
+  const Shape shape{n};
+  const std::vector<T> zeros(sizes.size());
+  const auto grad = Tensor<T, B>::from(shape, sizes), none = Tensor<T, B>::zeros(shape);
+  auto p = Tensor<T, B>::full(shape, T(1)), m = Tensor<T, B>::zeros(shape),
+       v = Tensor<T, B>::zeros(shape);
+  const infty::AdamFactors<T> factors{T(0.9), T(0.1), T(0.9), T(0.1), T(1), T(1e-8)};
+  const auto step = [&](const Tensor<T, B>& g) {
+    const infty::AdamItem<T> item{p.data(), g.data(), m.data(), v.data(), n, T(0.01), T(1)};
+    infty::detail::chosen_t<infty::ComposedAdam<B>>::step(factors, &item, 1);
+  };
+  const auto all_normal = [&](const Tensor<T, B>& x) {
+    const auto numbers = x.to_vector();
+    return std::all_of(numbers.begin(), numbers.end(), is_normal);
+  };
+  for (int t = 0; t < 3; ++t) step(grad);
+  CHECK(all_normal(m));
+  CHECK(all_normal(v));
+  // A gradient that is not lost beside epsilon moves its parameter by some of the rate.
+  const auto moved = p.to_vector();
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > T(1e-6)) CHECK(moved[i] < T(0.99));
+  const int steps = sizeof(T) == 4 ? 2'000 : 8'000;  // behind which the largest would be below it
+  for (int t = 0; t < steps; ++t) {
+    step(none);
+    if (t % 32 > 0) continue;
+    CHECK(all_normal(m));
+    CHECK(all_normal(v));
+  }
+  CHECK(m.to_vector() == zeros);
+  CHECK(v.to_vector() == zeros);
 }
 
 TEST_CASE("AdamConfig: constants out of range are refused by name") {

@@ -25,8 +25,9 @@ namespace infty {
 /// to it. What is missed later, for its size comes once more, may stay from then on. If the system
 /// has no more, all that is cached goes back before the request fails.
 ///
-/// A thread keeps some of the blocks of up to 64 KiB that it gives back for itself, less than 4 MiB
-/// in all, so that threads which make small tensors side by side do not wait for each other.
+/// A thread keeps some of the blocks of less than 1 MiB that it gives back for itself, up to 4 MiB
+/// in all, so that threads which make small tensors or need room for a tile side by side do not
+/// wait for each other.
 ///
 /// Blocks of 4 MiB and more are asked for in large pages, where the system has them for who asks.
 ///
@@ -81,7 +82,7 @@ class HostPool {
     if (kept && !mine->give(bin, data)) return;
     const std::lock_guard lock(mutex_);
     if (mine) mine->count_into(statistics_);
-    if (kept) return mine->empty(bin, bins_[bin], false);
+    if (kept) return take_from(*mine, bin);
     statistics_.bytes_in_use -= rounded;
     bins_[bin] = ::new (data) Free{bins_[bin]};
   }
@@ -145,7 +146,7 @@ class HostPool {
   void leave(Thread* thread) noexcept {
     const std::lock_guard lock(mutex_);
     thread->count_into(statistics_);
-    for (std::size_t bin = 0; bin < Thread::bins; ++bin) thread->empty(bin, bins_[bin], true);
+    take_all_from(*thread);
     Thread** at = &threads_;
     while (*at != thread) at = &(*at)->next;
     *at = thread->next;
@@ -154,6 +155,15 @@ class HostPool {
 
   void count_threads() const {
     for (Thread* thread = threads_; thread; thread = thread->next) thread->count_into(statistics_);
+  }
+
+  /// Takes what a thread that gave a block of a bin should not keep.
+  void take_from(Thread& thread, std::size_t bin) noexcept {
+    thread.empty(bin, bins_[bin], false);
+    if (thread.is_full()) take_all_from(thread);
+  }
+  void take_all_from(Thread& thread) noexcept {
+    for (std::size_t bin = 0; bin < Thread::bins; ++bin) thread.empty(bin, bins_[bin], true);
   }
 
   /// A new block of a bin's size. @throws std::bad_alloc
@@ -186,8 +196,7 @@ class HostPool {
   }
 
   void give_all_back() noexcept {
-    for (Thread* thread = threads_; thread; thread = thread->next)
-      for (std::size_t bin = 0; bin < Thread::bins; ++bin) thread->empty(bin, bins_[bin], true);
+    for (Thread* thread = threads_; thread; thread = thread->next) take_all_from(*thread);
     for (std::size_t bin = 0; bin < bins_.size(); ++bin)
       while (bins_[bin]) give_back(bin);
   }

@@ -65,20 +65,18 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-/// Small blocks that a thread gave back, which it takes again without waiting for other threads,
-/// and what it has counted meanwhile. Others come here for sums over all threads, and for the
+/// Blocks that a thread gave back, which it takes again without waiting for other threads, and what
+/// it has counted meanwhile. Others come here for sums over all threads, and for the
 /// blocks when the thread ends or the pool is trimmed.
 class ThreadBlocks {
  public:
-  static constexpr std::size_t bins = 57;  ///< of blocks of up to 64 KiB
+  static constexpr std::size_t bins = 88;  ///< of blocks of less than 1 MiB
 
   /// Takes a block out of a bin; null if there is none.
   void* take(std::size_t bin) {
     const std::lock_guard lock(mutex_);
-    FreeBlock* const block = first_[bin];
-    if (!block) return nullptr;
-    first_[bin] = block->next;
-    --count_[bin];
+    if (!first_[bin]) return nullptr;
+    FreeBlock* const block = pop(bin, first_[bin]);
     ++blocks_;
     in_use_ += static_cast<std::ptrdiff_t>(pool_bin_bytes(bin));
     peak_ = (std::max)(peak_, in_use_);
@@ -90,26 +88,32 @@ class ThreadBlocks {
     const std::lock_guard lock(mutex_);
     in_use_ -= static_cast<std::ptrdiff_t>(pool_bin_bytes(bin));
     push(bin, ::new (data) FreeBlock{});
-    return count_[bin] > most(bin);
+    return count_[bin] > most(bin) || kept_ > most_bytes;
+  }
+  /// Whether the blocks of all bins together are more than are worth keeping.
+  bool is_full() {
+    const std::lock_guard lock(mutex_);
+    return kept_ > most_bytes;
   }
 
   /// Moves blocks from a bin's list to this one, until it is half full.
   void fill(std::size_t bin, FreeBlock*& from) {
     const std::lock_guard lock(mutex_);
-    while (from && count_[bin] < most(bin) / 2) {
+    while (from && count_[bin] < most(bin) / 2 && kept_ < most_bytes) {
       FreeBlock* const block = from;
       from = block->next;
       push(bin, block);
     }
   }
 
-  /// Moves blocks of a bin to a list: all of them, or until it is half full.
+  /// Moves blocks of a bin to a list: all of them, or the older half.
   void empty(std::size_t bin, FreeBlock*& to, bool all) {
     const std::lock_guard lock(mutex_);
-    while (count_[bin] > (all ? 0 : most(bin) / 2)) {
-      FreeBlock* const block = first_[bin];
-      first_[bin] = block->next;
-      --count_[bin];
+    FreeBlock** from = &first_[bin];
+    if (!all)
+      for (std::size_t i = 0; i < most(bin) / 2 && *from; ++i) from = &(*from)->next;
+    while (*from) {
+      FreeBlock* const block = pop(bin, *from);
       block->next = to;
       to = block;
     }
@@ -131,20 +135,31 @@ class ThreadBlocks {
   ThreadBlocks* next = nullptr;  ///< of the pool's list
 
  private:
-  /// Blocks of a bin that are worth keeping: 64, and 64 KiB of large ones, but two at the least.
+  /// Blocks of a bin that are worth keeping: 64, and 64 KiB of large ones, but eight at the least.
   static std::size_t most(std::size_t bin) {
     const std::size_t bytes = std::size_t{1} << 16;
-    return (std::min)(std::size_t{64}, (std::max)(std::size_t{2}, bytes / pool_bin_bytes(bin)));
+    return (std::min)(std::size_t{64}, (std::max)(std::size_t{8}, bytes / pool_bin_bytes(bin)));
   }
   void push(std::size_t bin, FreeBlock* block) {
     block->next = first_[bin];
     first_[bin] = block;
     ++count_[bin];
+    kept_ += pool_bin_bytes(bin);
   }
+  FreeBlock* pop(std::size_t bin, FreeBlock*& at) {
+    FreeBlock* const block = at;
+    at = block->next;
+    --count_[bin];
+    kept_ -= pool_bin_bytes(bin);
+    return block;
+  }
+
+  static constexpr std::size_t most_bytes = std::size_t{4} << 20;  ///< kept in all
 
   std::mutex mutex_;
   std::array<FreeBlock*, bins> first_{};
   std::array<std::size_t, bins> count_{};
+  std::size_t kept_ = 0;                  ///< bytes of all of them
   std::ptrdiff_t in_use_ = 0, peak_ = 0;  ///< bytes handed out, less what came back: now, at most
   std::size_t blocks_ = 0;                ///< handed out
 };

@@ -9,6 +9,7 @@
 #include <infty/core/config.hpp>
 #include <infty/core/pool.hpp>
 #include <infty/eigen/cholesky.hpp>
+#include <infty/eigen/fused_adam.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_kept_factor.hpp>
@@ -27,6 +28,8 @@ namespace infty {
 /// library (eigen/gemm.hpp), Cholesky by blocks (eigen/cholesky.hpp).
 /// No sum is cut by the number of threads: results are the same.
 struct EigenBackend {
+  /// The fused kernel of a step of Adam.
+  using FusedAdam = detail::FusedAdam;
   /// The fused kernel of `relative_attention`.
   using FusedAttention = detail::FusedAttention;
   /// The fused kernel of `expected_values`.

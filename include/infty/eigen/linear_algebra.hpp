@@ -41,8 +41,10 @@ struct MatmulTiles {
 /// @param sums_rows  whether k counts tokens, as in a gradient of weights: only then is it cut
 /// @param streams    whether B's columns are stored as rows, which a few rows of A read from end to
 ///                   end without packing: then what counts is how much there is to read
+/// @param strip      columns that B is packed by, if A is not packed for two of them: then each may
+///                   be a task at no cost. Sums do not depend on it
 inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool sums_rows,
-                                bool streams) {
+                                bool streams, Index strip = 0) {
   constexpr Index tasks = 16, least_work = Index{1} << 20, least_side = 128, least_inner = 512,
                   least_read = Index{1} << 16, least_columns = 32;
   MatmulTiles tile{m, n, k};
@@ -62,6 +64,8 @@ inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool 
       tile.rows = half(tile.rows);
     else if (tile.cols >= 2 * least_side)
       tile.cols = half(tile.cols);
+    else if (tile.cols > strip && tile.cols <= 2 * strip)
+      tile.cols = strip;
     else
       break;
     count *= 2;
@@ -88,7 +92,9 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c,
             const T* pairs = nullptr) {
   if (p.m == 0 || p.n == 0) return;
   const Index products = p.outer * p.inner;
-  const MatmulTiles tile = matmul_tiles(p.m, p.n, p.k, products, p.a.transposed, p.b.transposed);
+  constexpr Index strip = 2 * Simd<T>::width;
+  const MatmulTiles tile =
+      matmul_tiles(p.m, p.n, p.k, products, p.a.transposed, p.b.transposed, strip);
   const Index row_tiles = (p.m + tile.rows - 1) / tile.rows;
   const Index col_tiles = (p.n + tile.cols - 1) / tile.cols;
   const Index parts = tile.inner > 0 ? (p.k + tile.inner - 1) / tile.inner : 1;

@@ -73,8 +73,9 @@ class Panels {
   Panels(const AttentionSize& s, const T* x, Index rows, Index count, Index each, const Pack& pack,
          const First& first)
       : memory_(count * each), panels_(count) {
-    const Index e = s.model(), heads = s.heads;
-    parallel_for(count, 1, [&](Index begin, Index end) {
+    constexpr Index worth = 8192;  // elements, laid out in some 4 µs
+    const Index e = s.model(), heads = s.heads, grain = 1 + worth / ((std::max)(each, Index{1}));
+    parallel_for(count, grain, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         const Index from = first(i);
         panels_.data()[i] = pack(rows - from, s.head_dim,

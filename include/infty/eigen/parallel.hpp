@@ -52,23 +52,61 @@ inline void set_num_threads(int n) {
 
 namespace detail {
 
+/// The pieces [0, n), shared out to threads: each begins with neighbours, the same ones in every
+/// loop of as many, so that what one loop wrote the next one finds in the core's own cache. Who has
+/// done them helps others. A counter that all threads took each piece from went from core to core
+/// as often.
+class SharedPieces {
+ public:
+  SharedPieces(Index n, int threads) : spans_((std::min)(threads, most_spans)) {
+    for (int s = 0; s < spans_; ++s) {
+      span_[s].next.store(n * s / spans_, std::memory_order_relaxed);
+      span_[s].end = n * (s + 1) / spans_;
+    }
+  }
+
+  /// Calls run(piece) in a thread for as many as are left to it, and then to others.
+  template <class Run>
+  void run_from(int thread, const Run& run) {
+    for (int s = 0; s < spans_; ++s) {
+      Span& span = span_[(thread + s) % spans_];
+      while (span.next.load(std::memory_order_relaxed) < span.end) {
+        const Index piece = span.next.fetch_add(1, std::memory_order_relaxed);
+        if (piece < span.end) run(piece);
+      }
+    }
+  }
+
+ private:
+  static constexpr int most_spans = 64;
+  struct alignas(64) Span {  // a line of the cache
+    std::atomic<Index> next;
+    Index end;
+  };
+
+  int spans_;
+  Span span_[most_spans];
+};
+
 /// Calls call(body, begin, end) for the pieces of [0, n), over the threads: one function for all
 /// bodies, so that each of them stands in a program once.
 [[gnu::noinline]] inline void for_pieces(Index n, Index grain, const void* body,
                                          void (*call)(const void*, Index, Index)) {
   if (n <= 0) return;
   const Index pieces = (n + grain - 1) / grain;
+  const auto run = [=](Index piece) {
+    call(body, piece * grain, (std::min)(n, (piece + 1) * grain));
+  };
 #if defined(_OPENMP)
   if (pieces > 1 && num_threads() > 1 && !omp_in_parallel()) {
     const int threads = static_cast<int>(std::min<Index>(num_threads(), pieces));
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (Index piece = 0; piece < pieces; ++piece)
-      call(body, piece * grain, (std::min)(n, (piece + 1) * grain));
+    SharedPieces shared(pieces, threads);
+#pragma omp parallel num_threads(threads)
+    shared.run_from(omp_get_thread_num(), run);
     return;
   }
 #endif
-  for (Index piece = 0; piece < pieces; ++piece)
-    call(body, piece * grain, (std::min)(n, (piece + 1) * grain));
+  for (Index piece = 0; piece < pieces; ++piece) run(piece);
 }
 
 }  // namespace detail

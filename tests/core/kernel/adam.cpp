@@ -7,7 +7,7 @@
 #include "support/kernel.hpp"
 #include "support/tensors.hpp"
 #include "support/types.hpp"
-#if !defined(INFTY_TEST_CUDA)
+#if defined(INFTY_TEST_THRUST)
 #include "support/item_orders.hpp"
 #endif
 
@@ -64,7 +64,7 @@ TEMPLATE_LIST_TEST_CASE("Adam: the kernel is the composition", "", infty::tests:
   agree(std::vector<Index>(70, 0), infty::tests::tolerance<T>);
 }
 
-#if !defined(INFTY_TEST_CUDA)
+#if defined(INFTY_TEST_THRUST)
 TEST_CASE("Adam: the kernel has no race") {
   CHECK(infty::tests::same_in_all_orders([]<class B>() {
     return stepped<typename B::FusedAdam, float, B>({0, 5000, 1, 0, 9000, 64});
