@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include <infty/autograd/elementwise.hpp>
@@ -172,6 +173,43 @@ TEMPLATE_LIST_TEST_CASE("delta_rule: what has faded in an instant hides no decay
       for (std::size_t i = 0; i < slopes.size(); i += 7) CHECK(slopes[i] == 0);
     }
   }
+}
+
+TEMPLATE_LIST_TEST_CASE("delta_rule: quick decays in chunks are the recurrence's", "",
+                        infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  for (const double decay : {-0.7, -1.6, -6.0, -25.0, -43.0, -45.0}) {
+    delta_rule_tests::Case<T, B> one(150, true, true);
+    one.in.decay.value().fill(static_cast<T>(decay));
+    CAPTURE(decay);
+    CHECK(infty::tests::error(one.all_of({.chunk = 64}), one.all_of({.chunk = 0})) <
+          4 * infty::tests::tolerance<T>);
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("delta_rule: chunks of quick decays have no numbers that are below normal",
+                        "", infty::tests::Types) {
+  using T = typename TestType::T;
+  using B = typename TestType::B;
+  const Index C = 64;
+  std::vector<T> below(C * C), product(C * C), one(C * C);
+  const double rate = std::is_same_v<T, float> ? 1.6 : 12.8;  // e^-(63 rate) is below normal
+  for (Index i = 0; i < C; ++i) {
+    one[i * C + i] = 1;
+    for (Index j = 0; j < i; ++j)
+      below[i * C + j] = T(0.5) * infty::math::exp_of_decay(static_cast<T>(-rate * double(i - j)));
+  }
+  const auto inverse =
+      infty::detail::ChunkedDeltaRule<B>::inverse_of(Tensor<T, B>::from({1, 1, C, C}, below))
+          .to_vector();
+  for (const T x : inverse) REQUIRE((x == T(0) || !(x * x < std::numeric_limits<T>::min())));
+  for (Index i = 0; i < C; ++i)
+    for (Index j = 0; j < C; ++j) {
+      product[i * C + j] = inverse[i * C + j];
+      for (Index m = 0; m < i; ++m) product[i * C + j] += below[i * C + m] * inverse[m * C + j];
+    }
+  CHECK(infty::tests::error(product, one) < infty::tests::tolerance<T>);
 }
 
 TEST_CASE("delta_rule: β of 2 over long sequences in chunks loses no digits") {

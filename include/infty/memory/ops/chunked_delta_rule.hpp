@@ -70,8 +70,9 @@ struct ChunkedDeltaRule {
       T *const open = p.opening.data(), *const close = p.closing.data();
       B::for_each_row(rows * p.chunks, 20 * C, [=] INFTY_HOST_DEVICE(Index n) {
         T before = 0, behind = 0;
-        for (Index i = n * C; i < (n + 1) * C; ++i) open[i] = math::exp(before += g[i]);
-        for (Index i = (n + 1) * C; i-- > n * C; behind += g[i]) close[i] = math::exp(behind);
+        for (Index i = n * C; i < (n + 1) * C; ++i) open[i] = math::exp_of_decay(before += g[i]);
+        for (Index i = (n + 1) * C; i-- > n * C; behind += g[i])
+          close[i] = math::exp_of_decay(behind);
       });
       T* const matrix = p.between.data();
       for_each_span<B>(rows * places, C, 10 * C,
@@ -82,7 +83,7 @@ struct ChunkedDeltaRule {
                          T sum = 0;
                          for (Index j = i; j >= last; --j) sum += from[j];
                          for (Index j = last; j-- > begin; sum += from[j]) row[j] = sum;
-                         for (Index j = begin; j < last; ++j) row[j] = math::exp(row[j]);
+                         for (Index j = begin; j < last; ++j) row[j] = math::exp_of_decay(row[j]);
                        });
     }
     p.asking = weighed(p.query, p.opening);
@@ -131,6 +132,8 @@ struct ChunkedDeltaRule {
                            const Index stop = m + 1 < end ? m + 1 : end;
                            for (Index j = begin; j < stop; ++j) t[i * C + j] -= by * t[m * C + j];
                          }
+                         for (Index j = begin; j < end; ++j)  // a product of decays has such
+                           t[i * C + j] = math::without_tail<T>(t[i * C + j]);
                        }
                      });
     return inverse;
@@ -294,7 +297,7 @@ struct ChunkedDeltaRule {
           T sum = whole[n];
           for (Index i = (n + 1) * C; i-- > n * C;) {
             sum += to_decay[i];
-            to_decay[i] = math::exp(g[i]) > T(0) ? sum : T(0);
+            to_decay[i] = math::exp_of_decay(g[i]) > T(0) ? sum : T(0);
           }
         });
       }
