@@ -3,6 +3,7 @@
 
 #include <infty/core/backend.hpp>
 #include <infty/core/for_each.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/tensor.hpp>
 
 // Products of matrices [rows, chunks, m, n]: what a recurrence whose places go through products in
@@ -62,6 +63,33 @@ Tensor<T, B> weighed(const Tensor<T, B>& x, const Tensor<T, B>& factors) {
     for (Index j = i * n + begin; j < i * n + end; ++j) to[j] = from[j] * by[i];
   });
   return y;
+}
+
+/// (I + A)⁻¹ of matrices A [rows, chunks, C, C] below the diagonal, row by row. Numbers whose
+/// squares are below the least normal one become 0: where A holds decays, products of these are
+/// among them.
+template <class T, class B>
+Tensor<T, B> unit_lower_inverse(const Tensor<T, B>& below) {
+  const Index C = below.dim(3);
+  Tensor<T, B> inverse(below.shape());
+  const T* const A = below.data();
+  T* const to = inverse.data();
+  for_each_span<B>(below.size() / (C * C), C, C * C * C / 3,
+                   [=] INFTY_HOST_DEVICE(Index n, Index begin, Index end) {
+                     const T* const a = A + n * C * C;
+                     T* const t = to + n * C * C;
+                     for (Index i = 0; i < C; ++i) {
+                       for (Index j = begin; j < end; ++j) t[i * C + j] = j == i ? T(1) : T(0);
+                       for (Index m = begin; m < i; ++m) {  // T_mj is 0 for j > m
+                         const T by = a[i * C + m];
+                         const Index stop = m + 1 < end ? m + 1 : end;
+                         for (Index j = begin; j < stop; ++j) t[i * C + j] -= by * t[m * C + j];
+                       }
+                       for (Index j = begin; j < end; ++j)
+                         t[i * C + j] = math::without_tail<T>(t[i * C + j]);
+                     }
+                   });
+  return inverse;
 }
 
 /// Matrices [rows, chunks, m, n] as rows [rows, chunks, 1, m n].

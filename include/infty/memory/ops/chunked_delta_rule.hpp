@@ -114,29 +114,21 @@ struct ChunkedDeltaRule {
     });
   }
 
-  /// (I + A)⁻¹ of matrices A [rows, chunks, C, C] below the diagonal, row by row.
+  /// W = T (β E K). It is in proportion to E: where that is 0, what its sums have left is less than
+  /// a normal number, and becomes 0.
   template <class T>
-  static Tensor<T, B> inverse_of(const Tensor<T, B>& below) {
-    const Index C = below.dim(3);
-    Tensor<T, B> inverse(below.shape());
-    const T* const A = below.data();
-    T* const to = inverse.data();
-    for_each_span<B>(below.size() / (C * C), C, C * C * C / 3,
-                     [=] INFTY_HOST_DEVICE(Index n, Index begin, Index end) {
-                       const T* const a = A + n * C * C;
-                       T* const t = to + n * C * C;
-                       for (Index i = 0; i < C; ++i) {
-                         for (Index j = begin; j < end; ++j) t[i * C + j] = j == i ? T(1) : T(0);
-                         for (Index m = begin; m < i; ++m) {  // T_mj is 0 for j > m
-                           const T by = a[i * C + m];
-                           const Index stop = m + 1 < end ? m + 1 : end;
-                           for (Index j = begin; j < stop; ++j) t[i * C + j] -= by * t[m * C + j];
-                         }
-                         for (Index j = begin; j < end; ++j)  // a product of decays has such
-                           t[i * C + j] = math::without_tail<T>(t[i * C + j]);
-                       }
-                     });
-    return inverse;
+  static Tensor<T, B> what_reads(const Prepared<T>& p, const Tensor<T, B>& inverse) {
+    auto W = p.matrices(p.size, p.key.dim(3));
+    multiply_chunks(p.chunks, T(1), plain(inverse), plain(p.reading), T(0), W);
+    if (p.opening.empty()) return W;
+    const Index K = W.dim(3);
+    const T* const open = p.opening.data();
+    T* const to = W.data();
+    B::for_each_row(W.size() / K, K, [=] INFTY_HOST_DEVICE(Index n) {
+      if (open[n] == T(0))
+        for (Index j = n * K; j < (n + 1) * K; ++j) to[j] = T(0);
+    });
+    return W;
   }
 
   /// P, but for `scale`.
@@ -176,9 +168,8 @@ struct ChunkedDeltaRule {
       auto below = p.matrices(C, C);
       multiply_chunks(p.chunks, T(1), plain(p.key), turned(p.key), T(0), below);
       keep_before(p, 1, p.beta, below);
-      kept.inverse = inverse_of(below);
-      W = p.matrices(C, K);
-      multiply_chunks(p.chunks, T(1), plain(kept.inverse), plain(p.reading), T(0), W);
+      kept.inverse = unit_lower_inverse(below);
+      W = what_reads(p, kept.inverse);
       kept.written = p.matrices(C, D);
       multiply_chunks(p.chunks, T(1), plain(kept.inverse), plain(weighed(p.value, p.beta)), T(0),
                       kept.written);
@@ -215,11 +206,7 @@ struct ChunkedDeltaRule {
     // e^(G_C) dS + scale (E Q)ᵀ dO - Wᵀ dU.
     auto written = p.matrices(C, D);  // dU
     multiply_chunks(p.chunks, in.scale, turned(scores_of(p)), plain(answers), T(0), written);
-    Tensor<T, B> W;
-    if (in.beta) {
-      W = p.matrices(C, K);
-      multiply_chunks(p.chunks, T(1), plain(kept.inverse), plain(p.reading), T(0), W);
-    }
+    const auto W = in.beta ? what_reads(p, kept.inverse) : Tensor<T, B>();
     Tensor<T, B> states(kept.states.shape());  // dS
     multiply_chunks(p.chunks, in.scale, turned(p.asking), plain(answers), T(0), states);
     if (dstate)
