@@ -64,11 +64,11 @@ TEMPLATE_TEST_CASE("exp_decay: 2 ulp where e^x is normal, 0 below", "", float, d
   CHECK(std::isnan(f(-std::numeric_limits<T>::quiet_NaN())));
 }
 
-TEMPLATE_TEST_CASE("exp_of_decay: e^x, or 0 where its square is below the least normal number", "",
+TEMPLATE_TEST_CASE("exp_of_share: e^x, or 0 where its square is below the least normal number", "",
                    float, double) {
   using T = TestType;
   const T low = std::is_same_v<T, float> ? T(-43.6) : T(-354.1);
-  const auto f = [](T x) { return math::exp_of_decay(x); };
+  const auto f = [](T x) { return math::exp_of_share(x); };
   for (T x = T(0); x >= low; x -= T(0.01)) {
     REQUIRE(f(x) == math::exp(x));
     REQUIRE(f(x) * f(x) >= std::numeric_limits<T>::min());

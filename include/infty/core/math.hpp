@@ -92,13 +92,14 @@ INFTY_HOST_DEVICE inline T exp_decay(T x) {
   return x < low ? T(0) : y;
 }
 
-/// Computes e^x of the logarithm of a decay as `exp` does, and 0 where the square of that would be
-/// no normal number (x < -43.6 in float, -354.1 in double): products of decays are factors of
-/// others, and processors take ten times as long for what is below the least normal number.
+/// Computes e^x for x <= 0 as `exp_decay`, and 0 where the square of that would be no normal number
+/// (x < -43.6 in float, -354.1 in double): of a score less the largest one, for weights that are
+/// factors of products. Such a weight is lost in rounding beside the largest one's, and processors
+/// take ten times as long for what products make of it, below the least normal number.
 template <class T>
-INFTY_HOST_DEVICE inline T exp_of_decay(T x) {
+INFTY_HOST_DEVICE inline T exp_of_share(T x) {
   constexpr T low = detail::FloatBits<T>::single ? T(-43.6) : T(-354.1);
-  const T y = exp(x);
+  const T y = exp_decay(x);
   return x < low ? T(0) : y;
 }
 

@@ -42,7 +42,7 @@ void attend_few(const AttentionSize& s, const AttentionInputs<T>& in, T* y, T* l
         Column(distant, n).noalias() = rows(in.r, s.queries - 1 - i + first) * Column(qw, D);
         for (Index j = 0; j < n; ++j) p[j] += distant[j];
         const T top = row_max<T>(n, [=](Index j) { return p[j]; });
-        for (Index j = 0; j < n; ++j) p[j] = math::exp_decay(p[j] - top);
+        for (Index j = 0; j < n; ++j) p[j] = math::exp_of_share(p[j] - top);
         const T sum = row_sum<T>(n, [=](Index j) { return p[j]; });
         Row(y + at, D).noalias() = Row(p, n) * rows(in.v, row * s.keys + first);
         Row(y + at, D) /= sum;
@@ -78,7 +78,7 @@ void attend_few_plainly(const Size& s, const Inputs& in, T* y, T* log_sum) {
         };
         Column(p, n).noalias() = rows(in.k) * Column(query, D);
         const T top = row_max<T>(n, [=](Index j) { return p[j]; });
-        for (Index j = 0; j < n; ++j) p[j] = math::exp_decay(p[j] - top);
+        for (Index j = 0; j < n; ++j) p[j] = math::exp_of_share(p[j] - top);
         const T sum = row_sum<T>(n, [=](Index j) { return p[j]; });
         Row(y + at, D).noalias() = Row(p, n) * rows(in.v);
         Row(y + at, D) /= sum;

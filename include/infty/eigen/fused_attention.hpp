@@ -245,7 +245,7 @@ struct FusedAttention : private AttentionTiling {
         for (Index j = 0; j < whole; ++j) {
           // Scores of 1e30 may lie above the sum that the forward pass rounded in its own way.
           const T below = x[j] - log_of_sum;
-          x[j] = math::exp_decay(below > T(0) ? T(0) : below);
+          x[j] = math::exp_of_share(below > T(0) ? T(0) : below);
         }
         std::fill(x + whole, x + (std::max)(whole, with.wide), T(0));
       }

@@ -171,7 +171,7 @@ struct FusedPlainAttention : private PlainAttentionTiling {
         const Index unseen = blind<T>(seen, j, wide);
         std::fill_n(x, unseen, T(0));
         for (Index i = unseen; i < wide; ++i) {
-          x[i] = math::exp_decay(x[i] - from[i]);
+          x[i] = math::exp_of_share(x[i] - from[i]);
           part[i] += x[i];
         }
       }
@@ -213,7 +213,7 @@ struct FusedPlainAttention : private PlainAttentionTiling {
         for (Index i = unseen; i < wide; ++i) {
           // Scores of 1e30 may lie above the sum that the forward pass rounded in its own way.
           const T below = x[i] - log_of_sum[i];
-          x[i] = math::exp_decay(below > T(0) ? T(0) : below);
+          x[i] = math::exp_of_share(below > T(0) ? T(0) : below);
           g[i] = x[i] * (g[i] - mean[i]);
         }
       }

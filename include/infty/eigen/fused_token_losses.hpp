@@ -67,7 +67,7 @@ struct FusedTokenLosses {
   template <class T>
   static void add_softmax(Index n, T factor, T normaliser, const T* __restrict x,
                           T* __restrict to) {
-    for (Index j = 0; j < n; ++j) to[j] += factor * math::exp_decay(x[j] - normaliser);
+    for (Index j = 0; j < n; ++j) to[j] += factor * math::exp_of_share(x[j] - normaliser);
   }
 };
 

@@ -128,7 +128,7 @@ struct QueryTile : AttentionTiling {
     for (Index j = 0; j < whole; j += row_lanes) {
       INFTY_INDEPENDENT_LOOP
       for (Index l = 0; l < row_lanes; ++l) {
-        x[j + l] = math::exp_decay(x[j + l] - of);
+        x[j + l] = math::exp_of_share(x[j + l] - of);
         lane[l] += x[j + l];
       }
     }

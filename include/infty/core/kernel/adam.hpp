@@ -57,8 +57,8 @@ struct AdamFactors {
   INFTY_HOST_DEVICE void operator()(const AdamItem<T>& x, Index i) const {
     // m = β1 m + (1 - β1) g,  v = β2 v + (1 - β2) g²,
     // p = (1 - rate decay) p - rate m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)
-    const T g = at_least(small, x.g[i]), root = at_least(small_root, g);
-    const T m = at_least(small, beta1 * x.m[i] + new1 * g),
+    const T g = at_least(lost, x.g[i]), root = at_least(lost_root, g);
+    const T m = at_least(lost, beta1 * x.m[i] + new1 * g),
             v = at_least(least_normal, beta2 * x.v[i] + new2 * root * root);
     // Zero over zero is no step: with epsilon 0, or where float rounds it away.
     const T denominator = (std::sqrt(v) + early) * x.root + epsilon;
@@ -69,10 +69,10 @@ struct AdamFactors {
 
  private:
   static constexpr T power_of_two(int n) { return n < 0 ? power_of_two(n + 1) / 2 : T(1); }
-  static constexpr T least_normal = std::numeric_limits<T>::min();
-  static constexpr T small = least_normal / std::numeric_limits<T>::epsilon();
+  static constexpr T least_normal = (std::numeric_limits<T>::min)();
+  static constexpr T lost = least_normal / std::numeric_limits<T>::epsilon();
   /// Its square is 2^10 times the least normal number, for 1 - β2 is .001 by default.
-  static constexpr T small_root = power_of_two((std::numeric_limits<T>::min_exponent + 9) / 2);
+  static constexpr T lost_root = power_of_two((std::numeric_limits<T>::min_exponent + 9) / 2);
 
   /// x, or 0 if its size is below `least`.
   INFTY_HOST_DEVICE static T at_least(T least, T x) { return x < least && x > -least ? T(0) : x; }

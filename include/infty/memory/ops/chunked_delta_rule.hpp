@@ -5,6 +5,7 @@
 
 #include <infty/autograd/shape.hpp>
 #include <infty/core/math.hpp>
+#include <infty/core/number.hpp>
 #include <infty/core/row.hpp>
 #include <infty/memory/ops/chunk_products.hpp>
 #include <infty/memory/ops/delta_rule_inputs.hpp>
@@ -70,9 +71,8 @@ struct ChunkedDeltaRule {
       T *const open = p.opening.data(), *const close = p.closing.data();
       B::for_each_row(rows * p.chunks, 20 * C, [=] INFTY_HOST_DEVICE(Index n) {
         T before = 0, behind = 0;
-        for (Index i = n * C; i < (n + 1) * C; ++i) open[i] = math::exp_of_decay(before += g[i]);
-        for (Index i = (n + 1) * C; i-- > n * C; behind += g[i])
-          close[i] = math::exp_of_decay(behind);
+        for (Index i = n * C; i < (n + 1) * C; ++i) open[i] = what_stays(before += g[i]);
+        for (Index i = (n + 1) * C; i-- > n * C; behind += g[i]) close[i] = what_stays(behind);
       });
       T* const matrix = p.between.data();
       for_each_span<B>(rows * places, C, 10 * C,
@@ -83,13 +83,19 @@ struct ChunkedDeltaRule {
                          T sum = 0;
                          for (Index j = i; j >= last; --j) sum += from[j];
                          for (Index j = last; j-- > begin; sum += from[j]) row[j] = sum;
-                         for (Index j = begin; j < last; ++j) row[j] = math::exp_of_decay(row[j]);
+                         for (Index j = begin; j < last; ++j) row[j] = what_stays(row[j]);
                        });
     }
     p.asking = weighed(p.query, p.opening);
     p.writing = weighed(p.key, p.closing);
     if (in.beta) p.reading = weighed(weighed(p.key, p.opening), p.beta);
     return p;
+  }
+
+  /// e^g, or 0 where its square would be no normal number: products of these are factors of others.
+  template <class T>
+  INFTY_HOST_DEVICE static T what_stays(T g) {
+    return math::without_tail<T>(math::exp(g));
   }
 
   /// x_ij [rows, chunks, C, C] times e^(G_i - G_j), and factors_i if there are any, for places j at
@@ -284,7 +290,7 @@ struct ChunkedDeltaRule {
           T sum = whole[n];
           for (Index i = (n + 1) * C; i-- > n * C;) {
             sum += to_decay[i];
-            to_decay[i] = math::exp_of_decay(g[i]) > T(0) ? sum : T(0);
+            to_decay[i] = what_stays(g[i]) > T(0) ? sum : T(0);
           }
         });
       }
