@@ -2,7 +2,11 @@
 // Attention over segment and short-term memory: the fused kernel, the composition that defines it,
 // and plain Eigen. Arguments: rows of the batch, queries, keys, heads, their width; the demo's
 // size, a middle one and the paper's. The scores that a backward pass computes again do not count.
-// With factors in bfloat16 the limit is the same kernel in full.
+// With factors in bfloat16 the limit is the same kernel in full. `_steep`: scores fall by .2 a
+// place, and gradients are as small as in training, so that products of most keys' are below the
+// least normal number.
+
+#include <cmath>
 
 #include <infty/nn/attention.hpp>
 
@@ -29,6 +33,7 @@ struct Case {
         u(normal<T, B>({size.heads, size.head_dim})),
         w(u.clone()),
         y(q.clone()),
+        dy(q.clone()),
         log_sum({size.batch, size.queries, size.heads}),
         dq(q.clone()),
         dk(k.clone()),
@@ -42,14 +47,25 @@ struct Case {
   }
   void forward() { Kernel::forward(size, inputs(), y.data(), log_sum.data()); }
   void backward() {
-    Kernel::backward(size, inputs(), y.data(), log_sum.data(), q.data(),
+    Kernel::backward(size, inputs(), y.data(), log_sum.data(), dy.data(),
                      infty::AttentionGradients<T>{dq.data(), dk.data(), dv.data(), dr.data(),
                                                   du.data(), dw.data()});
   }
 
+  /// Has the scores of all queries fall by .2 a place, and gradients be some 1e-5.
+  void make_steep() {
+    const T step = T(-.2) * std::sqrt(static_cast<T>(size.head_dim));
+    for (Index row = 0; row < size.keys; ++row)
+      for (Index h = 0; h < size.heads; ++h)
+        r.data()[row * size.model() + h * size.head_dim] = step * static_cast<T>(size.keys - row);
+    for (Index i = 0; i < q.size(); i += size.head_dim) q.data()[i] = 0;
+    for (Index h = 0; h < size.heads; ++h) w.data()[h * size.head_dim] = 1;
+    for (Index i = 0; i < dy.size(); ++i) dy.data()[i] *= T(1e-5);
+  }
+
   AttentionSize size;
   AttentionFlops flops;
-  Tensor<T, B> q, k, v, r, u, w, y, log_sum, dq, dk, dv, dr, du, dw;
+  Tensor<T, B> q, k, v, r, u, w, y, dy, log_sum, dq, dk, dv, dr, du, dw;
 };
 
 template <class T, class B>
@@ -63,6 +79,13 @@ void backward(benchmark::State& run) {
   Case<T, B> c(run);
   c.forward();
   against_matrix_product<T>(run, c.flops.backward(), [&] { c.backward(); });
+}
+
+void backward_steep(benchmark::State& run) {
+  Case<float, EigenBackend> c(run);
+  c.make_steep();
+  c.forward();
+  against_matrix_product<float>(run, c.flops.backward(), [&] { c.backward(); });
 }
 
 void forward_rounded(benchmark::State& run) {
@@ -127,5 +150,6 @@ BENCHMARK_TEMPLATE(forward, double, EigenBackend)->Apply(middle);
 BENCHMARK_TEMPLATE(backward, float, EigenBackend)->Apply(sizes);
 BENCHMARK_TEMPLATE(backward, float, Composed)->Apply(sizes);
 BENCHMARK_TEMPLATE(backward, double, EigenBackend)->Apply(middle);
+BENCHMARK(backward_steep)->Apply(middle);
 BENCHMARK(forward_rounded)->Apply(sizes);
 BENCHMARK(backward_rounded)->Apply(sizes);

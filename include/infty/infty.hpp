@@ -424,6 +424,7 @@
 #include <infty/eigen/compiled.hpp>
 #include <infty/eigen/few_queries.hpp>
 #include <infty/eigen/few_rows.hpp>
+#include <infty/eigen/fused_adam.hpp>
 #include <infty/eigen/fused_attention.hpp>
 #include <infty/eigen/fused_expectation.hpp>
 #include <infty/eigen/fused_kept_factor.hpp>

@@ -281,11 +281,11 @@ TEST_CASE("HostPool: what one thread makes and another gives back does not pile 
   other.join();
 }
 
-TEST_CASE("HostPool: a living thread keeps up to 4 MiB, and what it gave back last") {
-  constexpr std::size_t mib = std::size_t{1} << 20;
+TEST_CASE("HostPool: a living thread keeps blocks of less than 1 MiB, up to 4 MiB in all") {
+  constexpr std::size_t mib = std::size_t{1} << 20, one = 300'000;
   auto& pool = HostPool::instance();
   pool.trim();
-  std::vector<std::size_t> sizes;  // some of each that a thread keeps, the large ones last
+  std::vector<std::size_t> sizes;  // some of each that a thread keeps
   for (std::size_t bytes = 512; bytes < mib; bytes += bytes / 8)
     sizes.insert(sizes.end(), 8, bytes);
   const auto all_of = [&] {
@@ -293,31 +293,71 @@ TEST_CASE("HostPool: a living thread keeps up to 4 MiB, and what it gave back la
     for (const std::size_t bytes : sizes) blocks.push_back(pool.allocate(bytes));
     return blocks;
   };
-  std::barrier both(2);
-  bool same = true;
-  std::thread other([&] {
-    const auto blocks = all_of();
+  const auto give_back = [&](const std::vector<void*>& blocks) {
     for (std::size_t i = 0; i < blocks.size(); ++i) pool.release(blocks[i], sizes[i]);
+  };
+  std::barrier both(2);
+  std::thread other([&] {
+    pool.release(pool.allocate(one), one);
     both.arrive_and_wait();
     both.arrive_and_wait();
-    for (const std::size_t bytes : {std::size_t{1500}, std::size_t{300'000}}) {
-      void *const a = pool.allocate(bytes), *const b = pool.allocate(bytes);
-      pool.release(a, bytes);
-      pool.release(b, bytes);
-      same = same && pool.allocate(bytes) == b && pool.allocate(bytes) == a;
-      pool.release(a, bytes);
-      pool.release(b, bytes);
-    }
+    give_back(all_of());
+    give_back(all_of());  // of lists that are full
+    both.arrive_and_wait();
+    both.arrive_and_wait();
   });
+  const auto held = [&] { return pool.statistics().bytes_held; };
   both.arrive_and_wait();
-  const std::size_t before = pool.statistics().bytes_held;
-  const auto blocks = all_of();
-  CHECK(pool.statistics().bytes_held - before <= 4 * mib);  // the system was asked for no more
-  for (std::size_t i = 0; i < blocks.size(); ++i) pool.release(blocks[i], sizes[i]);
+  const std::size_t before = held();
+  pool.release(pool.allocate(one), one);
+  CHECK(held() >= before + one);  // the other one's is not to be had
+  both.arrive_and_wait();
+  both.arrive_and_wait();
+  const std::size_t full = held();
+  give_back(all_of());
+  CHECK(held() - full <= 4 * mib);  // but most of what it has given back is
   both.arrive_and_wait();
   other.join();
-  CHECK(same);
   pool.trim();
+}
+
+TEST_CASE("HostPool: what a thread gave back last it has first, however much that was") {
+  auto& pool = HostPool::instance();
+  for (const std::size_t bytes : {std::size_t{512}, std::size_t{300'000}}) {
+    pool.trim();
+    std::vector<void*> blocks;
+    for (int i = 0; i < 9 * (bytes == 512 ? 8 : 1); ++i) blocks.push_back(pool.allocate(bytes));
+    for (void* const block : blocks) pool.release(block, bytes);
+    void* const last = pool.allocate(bytes);
+    CHECK(last == blocks.back());
+    pool.release(last, bytes);
+  }
+}
+
+TEST_CASE("HostPool: peaks of threads that are at work together are added up") {
+  auto& pool = HostPool::instance();
+  constexpr std::size_t bytes = 300'000;
+  pool.release(pool.allocate(bytes), bytes);
+  pool.reset_peak();
+  const std::size_t before = pool.statistics().peak_bytes_in_use;
+  std::barrier both(2);
+  const auto take = [&] {
+    void* const block = pool.allocate(bytes);
+    both.arrive_and_wait();
+    pool.release(block, bytes);
+    both.arrive_and_wait();
+  };
+  std::thread other([&] {
+    pool.release(pool.allocate(bytes), bytes);
+    both.arrive_and_wait();
+    take();
+    both.arrive_and_wait();
+  });
+  both.arrive_and_wait();
+  take();
+  CHECK(pool.statistics().peak_bytes_in_use >= before + 2 * bytes);
+  both.arrive_and_wait();
+  other.join();
 }
 
 TEST_CASE("HostPool: trim takes what living threads keep") {

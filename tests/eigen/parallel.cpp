@@ -50,6 +50,17 @@ TEST_CASE("parallel_for: who has done its pieces does others'") {
 }
 #endif
 
+TEST_CASE("SharedPieces: a thread that is alone runs all of them, whichever it is") {
+  for (const int threads : {1, 4, 64, 1000})
+    for (const int thread : {0, 2, threads - 1}) {
+      std::vector<int> hits(70);
+      infty::detail::SharedPieces(70, threads).run_from(thread, [&](Index piece) {
+        ++hits[static_cast<std::size_t>(piece)];
+      });
+      CHECK(hits == std::vector<int>(70, 1));
+    }
+}
+
 TEST_CASE("parallel_for: one inside another runs through") {
   std::vector<int> hits(600);
   with_threads(2, [&] {

@@ -227,14 +227,14 @@ TEMPLATE_LIST_TEST_CASE("Adam: no gradient leaves a moment below the least norma
   constexpr T least = std::numeric_limits<T>::min();
   const auto is_normal = [](T x) { return x == T(0) || !(std::abs(x) < least); };
   std::vector<T> sizes;  // from a denormal one on, by factors of 8, to some 1e18
-  for (T x = least / 64; x < T(1e18); x *= 8) sizes.push_back(x);
+  for (T x = least / 64; x < T(1e18); x *= 8) sizes.push_back(sizes.size() % 2 == 0 ? x : -x);
   const auto n = static_cast<Index>(sizes.size());
   const Shape shape{n};
   const std::vector<T> zeros(sizes.size());
   const auto grad = Tensor<T, B>::from(shape, sizes), none = Tensor<T, B>::zeros(shape);
   auto p = Tensor<T, B>::full(shape, T(1)), m = Tensor<T, B>::zeros(shape),
        v = Tensor<T, B>::zeros(shape);
-  const infty::AdamFactors<T> factors{T(0.9), T(0.1), T(0.9), T(0.1), T(1), T(1e-8)};
+  const infty::AdamFactors<T> factors{T(0.9), T(0.1), T(0.9), T(0.1), T(1), least};
   const auto step = [&](const Tensor<T, B>& g) {
     const infty::AdamItem<T> item{p.data(), g.data(), m.data(), v.data(), n, T(0.01), T(1)};
     infty::detail::chosen_t<infty::ComposedAdam<B>>::step(factors, &item, 1);
@@ -246,10 +246,13 @@ TEMPLATE_LIST_TEST_CASE("Adam: no gradient leaves a moment below the least norma
   for (int t = 0; t < 3; ++t) step(grad);
   CHECK(all_normal(m));
   CHECK(all_normal(v));
-  // A gradient that is not lost beside epsilon moves its parameter by some of the rate.
+  // A gradient whose square is a number moves its parameter by some of the rate, and none by more.
   const auto moved = p.to_vector();
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] > T(1e-6)) CHECK(moved[i] < T(0.99));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    CAPTURE(sizes[i]);
+    if (std::abs(sizes[i]) > std::sqrt(least) * 64) CHECK(std::abs(moved[i] - T(1)) > T(0.005));
+    CHECK(std::abs(moved[i] - T(1)) < T(0.05));
+  }
   const int steps = sizeof(T) == 4 ? 2'000 : 8'000;  // behind which the largest would be below it
   for (int t = 0; t < steps; ++t) {
     step(none);
@@ -259,6 +262,17 @@ TEMPLATE_LIST_TEST_CASE("Adam: no gradient leaves a moment below the least norma
   }
   CHECK(m.to_vector() == zeros);
   CHECK(v.to_vector() == zeros);
+
+  // What is no number is not taken for a small one.
+  const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+  step(Tensor<T, B>::from(shape, std::vector<T>(sizes.size(), nan)));
+  for (const T x : m.to_vector()) REQUIRE(std::isnan(x));
+  for (const T x : v.to_vector()) REQUIRE(std::isnan(x));
+  v.fill(0);
+  m.fill(0);
+  step(Tensor<T, B>::from(shape, std::vector<T>(sizes.size(), -inf)));
+  for (const T x : m.to_vector()) REQUIRE(x == -inf);
+  for (const T x : v.to_vector()) REQUIRE(x == inf);
 }
 
 TEST_CASE("AdamConfig: constants out of range are refused by name") {

@@ -82,7 +82,7 @@ class HostPool {
     if (kept && !mine->give(bin, data)) return;
     const std::lock_guard lock(mutex_);
     if (mine) mine->count_into(statistics_);
-    if (kept) return take_from(*mine, bin);
+    if (kept) return mine->shrink(bin, bins_);
     statistics_.bytes_in_use -= rounded;
     bins_[bin] = ::new (data) Free{bins_[bin]};
   }
@@ -94,7 +94,7 @@ class HostPool {
   }
 
   /// Returns the counters as they stand. The peak is exact while one thread works; where several
-  /// do, what each of them had at most of small blocks is added up.
+  /// do, what each of them had at most of blocks of less than 1 MiB is added up.
   Statistics statistics() const {
     const std::lock_guard lock(mutex_);
     count_threads();
@@ -146,7 +146,7 @@ class HostPool {
   void leave(Thread* thread) noexcept {
     const std::lock_guard lock(mutex_);
     thread->count_into(statistics_);
-    take_all_from(*thread);
+    thread->empty(bins_);
     Thread** at = &threads_;
     while (*at != thread) at = &(*at)->next;
     *at = thread->next;
@@ -154,16 +154,10 @@ class HostPool {
   }
 
   void count_threads() const {
+    std::size_t most = statistics_.bytes_in_use;
+    for (Thread* thread = threads_; thread; thread = thread->next) most += thread->peak();
+    statistics_.reach(most);
     for (Thread* thread = threads_; thread; thread = thread->next) thread->count_into(statistics_);
-  }
-
-  /// Takes what a thread that gave a block of a bin should not keep.
-  void take_from(Thread& thread, std::size_t bin) noexcept {
-    thread.empty(bin, bins_[bin], false);
-    if (thread.is_full()) take_all_from(thread);
-  }
-  void take_all_from(Thread& thread) noexcept {
-    for (std::size_t bin = 0; bin < Thread::bins; ++bin) thread.empty(bin, bins_[bin], true);
   }
 
   /// A new block of a bin's size. @throws std::bad_alloc
@@ -196,7 +190,7 @@ class HostPool {
   }
 
   void give_all_back() noexcept {
-    for (Thread* thread = threads_; thread; thread = thread->next) take_all_from(*thread);
+    for (Thread* thread = threads_; thread; thread = thread->next) thread->empty(bins_);
     for (std::size_t bin = 0; bin < bins_.size(); ++bin)
       while (bins_[bin]) give_back(bin);
   }

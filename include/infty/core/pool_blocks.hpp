@@ -66,8 +66,8 @@ struct FreeBlock {
 };
 
 /// Blocks that a thread gave back, which it takes again without waiting for other threads, and what
-/// it has counted meanwhile. Others come here for sums over all threads, and for the
-/// blocks when the thread ends or the pool is trimmed.
+/// it has counted meanwhile. Others come here for sums over all threads, and for the blocks when
+/// the thread ends or the pool is trimmed.
 class ThreadBlocks {
  public:
   static constexpr std::size_t bins = 88;  ///< of blocks of less than 1 MiB
@@ -90,35 +90,42 @@ class ThreadBlocks {
     push(bin, ::new (data) FreeBlock{});
     return count_[bin] > most(bin) || kept_ > most_bytes;
   }
-  /// Whether the blocks of all bins together are more than are worth keeping.
-  bool is_full() {
-    const std::lock_guard lock(mutex_);
-    return kept_ > most_bytes;
-  }
 
-  /// Moves blocks from a bin's list to this one, until it is half full.
+  /// Moves blocks from a bin's list to this one, until it is half full or has 64 KiB more.
   void fill(std::size_t bin, FreeBlock*& from) {
     const std::lock_guard lock(mutex_);
-    while (from && count_[bin] < most(bin) / 2 && kept_ < most_bytes) {
+    for (std::size_t bytes = pool_bin_bytes(bin), more = bytes;
+         from && count_[bin] < most(bin) / 2 && more <= some_bytes && kept_ + bytes <= most_bytes;
+         more += bytes) {
       FreeBlock* const block = from;
       from = block->next;
       push(bin, block);
     }
   }
 
-  /// Moves blocks of a bin to a list: all of them, or the older half.
-  void empty(std::size_t bin, FreeBlock*& to, bool all) {
+  /// Moves what is not worth keeping, now that there is one block more of a bin, to the lists of
+  /// all bins: all but the newest of that bin, and where that is not enough the largest blocks.
+  template <std::size_t all_bins>
+  void shrink(std::size_t bin, std::array<FreeBlock*, all_bins>& to) {
     const std::lock_guard lock(mutex_);
-    FreeBlock** from = &first_[bin];
-    if (!all)
-      for (std::size_t i = 0; i < most(bin) / 2 && *from; ++i) from = &(*from)->next;
-    while (*from) {
-      FreeBlock* const block = pop(bin, *from);
-      block->next = to;
-      to = block;
-    }
+    if (count_[bin] > most(bin)) move(bin, to[bin], most(bin) / 2);
+    if (kept_ <= most_bytes) return;
+    for (std::size_t large = bins; large-- > 0 && kept_ > most_bytes / 2;)
+      move(large, to[large], 0);
   }
 
+  /// Moves all blocks to the lists of all bins.
+  template <std::size_t all_bins>
+  void empty(std::array<FreeBlock*, all_bins>& to) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t bin = 0; bin < bins; ++bin) move(bin, to[bin], 0);
+  }
+
+  /// The most bytes that were out since `count_into`, of what was not counted before.
+  std::size_t peak() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(peak_);
+  }
   /// Adds what was counted since the last call.
   void count_into(PoolStatistics& statistics) {
     const std::lock_guard lock(mutex_);
@@ -137,8 +144,8 @@ class ThreadBlocks {
  private:
   /// Blocks of a bin that are worth keeping: 64, and 64 KiB of large ones, but eight at the least.
   static std::size_t most(std::size_t bin) {
-    const std::size_t bytes = std::size_t{1} << 16;
-    return (std::min)(std::size_t{64}, (std::max)(std::size_t{8}, bytes / pool_bin_bytes(bin)));
+    return (std::min)(std::size_t{64},
+                      (std::max)(std::size_t{8}, some_bytes / pool_bin_bytes(bin)));
   }
   void push(std::size_t bin, FreeBlock* block) {
     block->next = first_[bin];
@@ -153,7 +160,20 @@ class ThreadBlocks {
     kept_ -= pool_bin_bytes(bin);
     return block;
   }
+  /// Moves all blocks of a bin but the newest `but` to a list, the newest to its front.
+  void move(std::size_t bin, FreeBlock*& to, std::size_t but) {
+    FreeBlock** from = &first_[bin];
+    for (std::size_t i = 0; i < but && *from; ++i) from = &(*from)->next;
+    FreeBlock** behind = &to;
+    while (*from) {
+      FreeBlock* const block = pop(bin, *from);
+      block->next = *behind;
+      *behind = block;
+      behind = &block->next;
+    }
+  }
 
+  static constexpr std::size_t some_bytes = std::size_t{1} << 16;  ///< kept of one bin
   static constexpr std::size_t most_bytes = std::size_t{4} << 20;  ///< kept in all
 
   std::mutex mutex_;

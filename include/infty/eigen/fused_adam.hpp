@@ -5,29 +5,29 @@
 
 #include <infty/core/kernel/adam.hpp>
 #include <infty/eigen/parallel.hpp>
-#include <infty/eigen/scratch.hpp>
 
 namespace infty::detail {
 
-/// A step of Adam of all parameters in one loop over the threads, as if their elements stood one
+/// A step of Adam of many parameters in one loop over the threads, as if their elements stood one
 /// behind the other: most parameters are too small for a loop of their own to be shared out.
 struct FusedAdam {
-  /// Updates `count` parameters.
+  /// Updates `count` parameters; allocates nothing.
   template <class T>
   static void step(const AdamFactors<T>& factors, const AdamItem<T>* items, Index count) {
-    constexpr Index grain = 8192;
-    const Scratch<Index> scratch(count);
-    Index* const ends = scratch.data();  // [count], of elements up to and with parameter k
-    Index all = 0;
-    for (Index k = 0; k < count; ++k) ends[k] = all += items[k].size;
-    parallel_for(all, grain, [&](Index begin, Index end) {
-      Index k = std::upper_bound(ends, ends + count, begin) - ends;
-      for (Index at = begin; at < end; ++k) {
-        const Index start = ends[k] - items[k].size, stop = (std::min)(end, ends[k]);
-        update(factors, items[k], at - start, stop - start);
-        at = stop;
-      }
-    });
+    constexpr Index most = 256, grain = 8192;
+    Index ends[most];  // of elements up to and with parameter k
+    for (; count > 0; items += most, count -= most) {
+      const Index n = (std::min)(count, most);
+      Index all = 0;
+      for (Index k = 0; k < n; ++k) ends[k] = all += items[k].size;
+      parallel_for(all, grain, [&](Index begin, Index end) {
+        Index k = std::upper_bound(ends, ends + n, begin) - ends;
+        for (Index at = begin; at < end; at = (std::min)(end, ends[k++])) {
+          const Index start = ends[k] - items[k].size;
+          update(factors, items[k], at - start, (std::min)(end, ends[k]) - start);
+        }
+      });
+    }
   }
 
  private:

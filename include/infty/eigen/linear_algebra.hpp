@@ -42,7 +42,7 @@ struct MatmulTiles {
 /// @param streams    whether B's columns are stored as rows, which a few rows of A read from end to
 ///                   end without packing: then what counts is how much there is to read
 /// @param strip      columns that B is packed by, if A is not packed for two of them: then each may
-///                   be a task at no cost. Sums do not depend on it
+///                   be a task. Sums do not depend on it
 inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool sums_rows,
                                 bool streams, Index strip = 0) {
   constexpr Index tasks = 16, least_work = Index{1} << 20, least_side = 128, least_inner = 512,
@@ -92,7 +92,7 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c,
             const T* pairs = nullptr) {
   if (p.m == 0 || p.n == 0) return;
   const Index products = p.outer * p.inner;
-  constexpr Index strip = 2 * Simd<T>::width;
+  constexpr Index strip = own_products() ? 2 * Simd<T>::width : 0;
   const MatmulTiles tile =
       matmul_tiles(p.m, p.n, p.k, products, p.a.transposed, p.b.transposed, strip);
   const Index row_tiles = (p.m + tile.rows - 1) / tile.rows;

@@ -52,10 +52,9 @@ inline void set_num_threads(int n) {
 
 namespace detail {
 
-/// The pieces [0, n), shared out to threads: each begins with neighbours, the same ones in every
-/// loop of as many, so that what one loop wrote the next one finds in the core's own cache. Who has
-/// done them helps others. A counter that all threads took each piece from went from core to core
-/// as often.
+/// The pieces [0, n), shared out to threads. Each begins with neighbours, the same ones in every
+/// loop of as many: what one loop wrote the next one finds in the core's own cache. Who has done
+/// them helps others. (A counter that all took each piece from would go from core to core for it.)
 class SharedPieces {
  public:
   SharedPieces(Index n, int threads) : spans_((std::min)(threads, most_spans)) {
@@ -78,8 +77,8 @@ class SharedPieces {
   }
 
  private:
-  static constexpr int most_spans = 64;
-  struct alignas(64) Span {  // a line of the cache
+  static constexpr int most_spans = 64;  ///< 4 KiB; more threads share them
+  struct alignas(64) Span {              // a line of the cache
     std::atomic<Index> next;
     Index end;
   };

@@ -13,7 +13,9 @@ struct AdamConfig {
   double learning_rate = 1e-3;  ///< α >= 0, of a step that is not given another
   double beta1 = 0.9;           ///< decay of the first moment, in [0, 1)
   double beta2 = 0.999;         ///< decay of the second moment, in [0, 1)
-  double epsilon = 1e-8;        ///< ε >= 0, keeps the division by the second moment's root finite
+  /// ε >= 0, keeps the division by the second moment's root finite. A gradient below 3e-18 in
+  /// float, 1e-152 in double, counts as 0 whatever it is: its square would be no normal number.
+  double epsilon = 1e-8;
   /// Whether ε is added before the bias correction, as in Hugging Face's former AdamW, by
   /// which the authors' GPT-2 was trained; PyTorch's adds it behind.
   bool epsilon_first = false;

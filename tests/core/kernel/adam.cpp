@@ -56,8 +56,9 @@ TEMPLATE_LIST_TEST_CASE("Adam: the kernel is the composition", "", infty::tests:
         [&]<class Kernel>() { return stepped<Kernel, T, B>(sizes); }, allowed);
   };
   const std::vector<Index> sizes{0, 1, 4096, 3, 4097, 0, 0, 10'000, 255};
-  // Fewer than a launch takes, just as many, one more, and two launches full.
-  for (const std::size_t count : {0u, 1u, 2u, 9u, 60u, 61u, 125u}) {
+  // Fewer than a launch takes, just as many, one more, and two launches full; and more than a loop
+  // over the threads takes.
+  for (const std::size_t count : {0u, 1u, 2u, 9u, 60u, 61u, 125u, 260u}) {
     CAPTURE(count);
     agree(repeated(sizes, count), infty::tests::tolerance<T>);
   }

@@ -50,16 +50,16 @@ struct AdamFactors {
   T epsilon;                   ///< ε, added to the root of the second moment
   T early = T(0);              ///< ε that is added to it before the bias correction
 
-  /// The update of element i. A moment that decays without a gradient ends as 0 and not among the
-  /// numbers below the least normal one, for which many processors take ten to sixty times as long:
-  /// m, with what is added to it, some way above that one, since it is multiplied by the rate, and
-  /// v at it, with squares that would be below.
+  /// The update of element i. Moments without a gradient end as 0 and not among the numbers below
+  /// the least normal one, for which many processors take ten times as long. A gradient whose
+  /// square would make v such a number (below 3e-18 in float, 1e-152 in double) counts as 0, and
+  /// where v is 0 so is m.
   INFTY_HOST_DEVICE void operator()(const AdamItem<T>& x, Index i) const {
     // m = β1 m + (1 - β1) g,  v = β2 v + (1 - β2) g²,
     // p = (1 - rate decay) p - rate m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)
-    const T g = at_least(lost, x.g[i]), root = at_least(lost_root, g);
-    const T m = at_least(lost, beta1 * x.m[i] + new1 * g),
-            v = at_least(least_normal, beta2 * x.v[i] + new2 * root * root);
+    const T g = at_least(least_root, x.g[i]);
+    const T v = at_least(least_normal, beta2 * x.v[i] + new2 * g * g);
+    const T m = v == T(0) ? T(0) : at_least(least_step, beta1 * x.m[i] + new1 * g);
     // Zero over zero is no step: with epsilon 0, or where float rounds it away.
     const T denominator = (std::sqrt(v) + early) * x.root + epsilon;
     x.m[i] = m;
@@ -70,9 +70,10 @@ struct AdamFactors {
  private:
   static constexpr T power_of_two(int n) { return n < 0 ? power_of_two(n + 1) / 2 : T(1); }
   static constexpr T least_normal = (std::numeric_limits<T>::min)();
-  static constexpr T lost = least_normal / std::numeric_limits<T>::epsilon();
-  /// Its square is 2^10 times the least normal number, for 1 - β2 is .001 by default.
-  static constexpr T lost_root = power_of_two((std::numeric_limits<T>::min_exponent + 9) / 2);
+  /// Its square is 2^10 times that, for 1 - β2 is .001 by default.
+  static constexpr T least_root = power_of_two((std::numeric_limits<T>::min_exponent + 9) / 2);
+  /// So much above the least normal number that the rate times it is none below that.
+  static constexpr T least_step = least_normal / std::numeric_limits<T>::epsilon();
 
   /// x, or 0 if its size is below `least`.
   INFTY_HOST_DEVICE static T at_least(T least, T x) { return x < least && x > -least ? T(0) : x; }
