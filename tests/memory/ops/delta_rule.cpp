@@ -196,7 +196,7 @@ TEMPLATE_LIST_TEST_CASE("delta_rule: chunks of quick decays have no numbers that
   std::vector<T> below(C * C), product(C * C), one(C * C);
   const double rate = std::is_same_v<T, float> ? 1.6 : 12.8;  // e^-(63 rate) is below normal
   for (Index i = 0; i < C; ++i) {
-    one[i * C + i] = 1;
+    one[static_cast<std::size_t>(i * C + i)] = 1;
     for (Index j = 0; j < i; ++j)
       below[i * C + j] = T(0.5) * infty::math::without_tail<T>(std::exp(-rate * double(i - j)));
   }
