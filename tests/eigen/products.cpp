@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -67,23 +68,57 @@ std::vector<std::uint32_t> bits_of(const Floats& x) {
   return bits;
 }
 
-/// sum + the products of two pairs, as `vdpbf16ps` is documented: first that of the upper halves is
-/// added, then that of the lower ones, each rounded once, and what is subnormal is zero before and
-/// behind each.
-float dot_pair(float sum, float first, float second, float other_first, float other_second) {
-  const auto flushed = [](float x) { return infty::detail::without_subnormals(x); };
-  const auto rounded = [&](float x) { return infty::detail::to_bfloat16(flushed(x)); };
-  sum = flushed(std::fma(rounded(second), rounded(other_second), flushed(sum)));
-  return flushed(std::fma(rounded(first), rounded(other_first), sum));
+float flushed(float x) { return infty::detail::without_subnormals(x); }
+float rounded(float x) { return infty::detail::to_bfloat16(flushed(x)); }
+
+/// The sum of k products of factors at p, as the instructions for them are documented to add up:
+/// what is below the least normal number is zero before and behind each step, which rounds once.
+/// `vdpbf16ps` adds of each pair first the product of the upper halves, then that of the lower
+/// ones. `tdpbf16ps` adds up 16 pairs, upper and lower halves by themselves, and then these two and
+/// the sum.
+template <class Factor>
+float defined_sum(PairLayout layout, Index k, const Factor& left, const Factor& right) {
+  const auto add = [&](float sum, Index at) {
+    return at < k ? flushed(std::fma(rounded(left(at)), rounded(right(at)), sum)) : flushed(sum);
+  };
+  float sum = 0;
+  if (layout != PairLayout::rows) {
+    for (Index p = 0; p < k; p += 2) sum = add(add(sum, p + 1), p);
+    return sum;
+  }
+  for (Index first = 0; first < k; first += 32) {
+    float lower = 0, upper = 0;
+    for (Index p = first; p < first + 32; p += 2) {
+      lower = add(lower, p);
+      upper = add(upper, p + 1);
+    }
+    sum = flushed(sum + flushed(lower + upper));
+  }
+  return sum;
 }
 
-Floats by_pairs(const Sizes& s, const Floats& a, const Floats& b, bool fast, float alpha,
+/// C = A B by that definition.
+Floats defined_product(PairLayout layout, const Sizes& s, const Floats& a, const Floats& b) {
+  Floats c;
+  for (Index i = 0; i < s.m; ++i)
+    for (Index j = 0; j < s.n; ++j) {
+      const std::function<float(Index)> left = [&](Index p) {
+        return a[static_cast<std::size_t>(s.transpose_a ? p * s.m + i : i * s.k + p)];
+      };
+      const std::function<float(Index)> right = [&](Index p) {
+        return b[static_cast<std::size_t>(s.transpose_b ? j * s.k + p : p * s.n + j)];
+      };
+      c.push_back(defined_sum(layout, s.k, left, right));
+    }
+  return c;
+}
+
+Floats by_pairs(const Sizes& s, const Floats& a, const Floats& b, PairLayout layout, float alpha,
                 float beta) {
   Floats c = drawn(s.m * s.n, Random(7));
-  infty::detail::rounded_gemm(s.m, s.n, s.k, alpha,
-                              {a.data(), s.transpose_a ? s.m : s.k, s.transpose_a},
-                              {b.data(), s.transpose_b ? s.k : s.n, s.transpose_b}, beta, c.data(),
-                              s.n, fast ? PairLayout::joined : PairLayout::halves);
+  infty::detail::rounded_gemm(
+      s.m, s.n, s.k, alpha, {a.data(), s.transpose_a ? s.m : s.k, s.transpose_a},
+      {b.data(), s.transpose_b ? s.k : s.n, s.transpose_b}, beta, c.data(), s.n, layout);
   return c;
 }
 
@@ -110,23 +145,9 @@ TEST_CASE("products in bfloat16: sums of rounded factors, in the order of k") {
   for (const Sizes& s : {Sizes{5, 9, 7}, Sizes{1, 1, 1}, Sizes{3, 40, 64, true, false},
                          Sizes{17, 2, 33, false, true}, Sizes{15, 33, 12, true, true}}) {
     const Floats a = drawn(s.m * s.k, random.split(1)), b = drawn(s.k * s.n, random.split(2));
-    const Floats c = multiplied(s, a, b, Products::bfloat16);
-    for (Index i = 0; i < s.m; ++i)
-      for (Index j = 0; j < s.n; ++j) {
-        // Of a pair the second product comes first. A product of two bfloat16 is exact in float.
-        float sum = 0;
-        for (Index p = 0; p < s.k; p += 2)
-          for (const Index at : {p + 1, p}) {
-            if (at >= s.k) continue;
-            const float x =
-                a[static_cast<std::size_t>(s.transpose_a ? at * s.m + i : i * s.k + at)];
-            const float y =
-                b[static_cast<std::size_t>(s.transpose_b ? j * s.k + at : at * s.n + j)];
-            sum += infty::detail::to_bfloat16(x) * infty::detail::to_bfloat16(y);
-          }
-        CAPTURE(s.m, s.n, s.k, i, j);
-        CHECK(c[static_cast<std::size_t>(i * s.n + j)] == sum);
-      }
+    const auto wanted = defined_product(infty::detail::left_layout(), s, a, b);
+    CAPTURE(s.m, s.n, s.k);
+    CHECK(multiplied(s, a, b, Products::bfloat16) == wanted);
   }
 }
 
@@ -151,49 +172,68 @@ TEST_CASE("products in bfloat16: the instruction and its definition give the sam
     const float alpha = round / 4 % 2 == 0 ? 1.f : .3f;
     const float beta = round % 5 == 0 ? 1.f : round % 5 == 1 ? 0.f : .5f;
     CAPTURE(s.m, s.n, s.k, s.transpose_a, s.transpose_b, alpha, beta);
-    CHECK(bits_of(by_pairs(s, a, b, true, alpha, beta)) ==
-          bits_of(by_pairs(s, a, b, false, alpha, beta)));
+    CHECK(bits_of(by_pairs(s, a, b, PairLayout::joined, alpha, beta)) ==
+          bits_of(by_pairs(s, a, b, PairLayout::halves, alpha, beta)));
   }
 }
 
-TEST_CASE("products in bfloat16: by halves of pairs, the bits of what the instruction is to do") {
+TEST_CASE("products in bfloat16: by halves and by tiles, the bits that instructions are to make") {
   Random random(infty::tests::seed);
   const auto bits = [&] { return static_cast<std::uint32_t>(std::ldexp(random.uniform(), 32)); };
+  std::vector<PairLayout> layouts{PairLayout::halves};
+  if (infty::detail::has_tile_registers())
+    layouts.push_back(PairLayout::rows);
+  else
+    WARN("tiles left out: this processor, this system or this program has no registers for them");
 #if defined(__FMA__)
   constexpr int kinds = 3;
 #else
   constexpr int kinds = 1;  // a product that is subnormal is lost in a sum that is not
 #endif
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 90; ++round) {
     const auto size = [&](std::uint32_t most) { return static_cast<Index>(1 + bits() % most); };
-    const Sizes s{size(40), size(70), size(90), size(2) == 1, size(2) == 1};
+    Sizes s{size(40), size(70), size(90), size(2) == 1, size(2) == 1};
+    if (round % 9 == 8) s.k += 500;                                      // in several parts
+    if (round % 9 == 7) s = {size(8), size(70), size(90), false, true};  // few rows, of weights
+    if (round % 9 == 6) s.n += 250;  // more columns than are laid out at once
     Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
     for (Floats* x : {&a, &b})
       for (float& value : *x)
         value = round % kinds == 1   ? std::bit_cast<float>(bits())
                 : round % kinds == 2 ? std::ldexp(value, round % 2 == 0 ? -64 : -74)
                                      : value;
-    Floats wanted;
-    for (Index i = 0; i < s.m; ++i)
-      for (Index j = 0; j < s.n; ++j) {
-        float sum = 0;
-        for (Index p = 0; p < s.k; p += 2) {
-          const auto left = [&](Index at) {
-            return at < s.k
-                       ? a[static_cast<std::size_t>(s.transpose_a ? at * s.m + i : i * s.k + at)]
-                       : 0.f;
-          };
-          const auto right = [&](Index at) {
-            return at < s.k
-                       ? b[static_cast<std::size_t>(s.transpose_b ? j * s.k + at : at * s.n + j)]
-                       : 0.f;
-          };
-          sum = dot_pair(sum, left(p), left(p + 1), right(p), right(p + 1));
+    for (const PairLayout layout : layouts) {
+      CAPTURE(s.m, s.n, s.k, s.transpose_a, s.transpose_b, round, layout == PairLayout::rows);
+      if (layout == PairLayout::halves && s.k > 500) continue;  // whose parts are summed apart
+      CHECK(bits_of(by_pairs(s, a, b, layout, 1, 0)) == bits_of(defined_product(layout, s, a, b)));
+    }
+  }
+}
+
+TEST_CASE("products in bfloat16: by tiles, what is added to and scaled") {
+  if (!infty::detail::has_tile_registers()) {
+    WARN("left out: this processor, this system or this program has no registers for tiles");
+    return;
+  }
+  for (const Sizes& s : {Sizes{5, 37, 70, false, true},
+                         {5, 37, 700, false, true},
+                         {33, 300, 31},
+                         {40, 5, 1030, true, false},
+                         {16, 32, 64},
+                         {1, 1, 1}}) {
+    const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
+    const Floats before = drawn(s.m * s.n, Random(7)),
+                 sums = by_pairs(s, a, b, PairLayout::rows, 1, 0);
+    for (const float alpha : {1.f, .25f})
+      for (const float beta : {0.f, .5f, 1.f}) {
+        CAPTURE(s.m, s.n, s.k, alpha, beta);
+        const Floats c = by_pairs(s, a, b, PairLayout::rows, alpha, beta);
+        for (std::size_t i = 0; i < c.size(); ++i) {
+          const float wanted = alpha * sums[i] + beta * before[i];
+          CHECK(std::abs(c[i] - wanted) <= 1e-6f * static_cast<float>(s.k));
+          if (beta == 0.f) CHECK(c[i] == wanted);
         }
-        wanted.push_back(sum);
       }
-    CAPTURE(s.m, s.n, s.k, s.transpose_a, s.transpose_b, round);
-    CHECK(bits_of(by_pairs(s, a, b, false, 1, 0)) == bits_of(wanted));
   }
 }
 
@@ -211,12 +251,12 @@ TEST_CASE("products in bfloat16: the same bits by any number of threads") {
 }
 
 TEST_CASE("products in bfloat16: matrices that tasks share are rounded as those of one task are") {
-  const bool fast = infty::detail::multiplies_pairs();
+  const PairLayout layout = infty::detail::left_layout();
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true}) {
       const Sizes s{300, 270, 301, transpose_a, transpose_b};
       const Floats a = drawn(s.m * s.k, Random(1)), b = drawn(s.k * s.n, Random(2));
-      const Floats one = by_pairs(s, a, b, fast, 1, 0);
+      const Floats one = by_pairs(s, a, b, layout, 1, 0);
       CAPTURE(transpose_a, transpose_b);
       CHECK(multiplied(s, a, b, Products::bfloat16) == one);
       // Three products of one right factor, and of left ones that stand behind each other.
@@ -236,7 +276,7 @@ TEST_CASE("products in bfloat16: matrices that tasks share are rounded as those 
       Floats wanted = one;
       for (const Index at : {1, 2}) {
         const Floats left(lefts.begin() + at * part, lefts.begin() + (at + 1) * part);
-        const Floats next = by_pairs(s, left, b, fast, 1, 0);
+        const Floats next = by_pairs(s, left, b, layout, 1, 0);
         wanted.insert(wanted.end(), next.begin(), next.end());
       }
       CHECK(c == wanted);

@@ -32,6 +32,7 @@ using infty::ProductsScope;
 using infty::Random;
 using infty::ReadSize;
 using infty::Tensor;
+using infty::detail::PairLayout;
 using infty::detail::RoundedFactors;
 using infty::detail::WholeFactors;
 
@@ -49,18 +50,30 @@ using PlainCase = infty::tests::PlainAttentionCase<T, EigenBackend>;
 template <class T>
 using ReadCase = infty::tests::ExpectationCase<T, EigenBackend>;
 
-/// A kernel by rounded factors, multiplied by the instruction or as it is defined.
-template <class Kernel, infty::detail::PairLayout layout>
+/// All layouts of left factors that this processor multiplies.
+std::vector<PairLayout> layouts() {
+  std::vector<PairLayout> all{PairLayout::halves};
+  if (infty::detail::has_dot_instruction()) all.push_back(PairLayout::joined);
+  if (infty::detail::has_tile_registers()) all.push_back(PairLayout::rows);
+  return all;
+}
+
+/// A kernel by rounded factors, of which left ones stand so.
+template <class Kernel, PairLayout (*layout)()>
 struct Rounded {
   template <class... Arguments>
   static void forward(const Arguments&... arguments) {
-    Kernel::forward_by(RoundedFactors{layout}, arguments...);
+    Kernel::forward_by(RoundedFactors{layout()}, arguments...);
   }
   template <class... Arguments>
   static void backward(const Arguments&... arguments) {
-    Kernel::backward_by(RoundedFactors{layout}, arguments...);
+    Kernel::backward_by(RoundedFactors{layout()}, arguments...);
   }
 };
+
+PairLayout joined() { return PairLayout::joined; }
+PairLayout halves() { return PairLayout::halves; }
+PairLayout usual() { return infty::detail::left_layout(); }
 
 /// Around tiles of 64 queries and 128 or 256 keys; odd widths, and rows whose first key is odd.
 const std::vector<AttentionSize>& sizes() {
@@ -102,9 +115,11 @@ void each_case(const Take& take) {
 }
 
 template <class Kernel>
-using ByPairs = Rounded<Kernel, infty::detail::PairLayout::joined>;
+using ByPairs = Rounded<Kernel, joined>;
 template <class Kernel>
-using ByHalves = Rounded<Kernel, infty::detail::PairLayout::halves>;
+using ByHalves = Rounded<Kernel, halves>;
+template <class Kernel>
+using AsUsual = Rounded<Kernel, usual>;
 template <class Kernel>
 using AsSet = Kernel;
 
@@ -138,20 +153,18 @@ TEST_CASE("tile factors in bfloat16: however they stand, the sums are those of r
           for (Index j = 0; j < n; ++j)
             b_turned[static_cast<std::size_t>(j * k + p)] =
                 b[static_cast<std::size_t>(p * wide + j)];
-        Floats wanted(static_cast<std::size_t>(m * wide), 1.f);
-        infty::detail::rounded_gemm(m, n, k, 1.f, {a.data(), k, false}, {b.data(), wide, false},
-                                    1.f, wanted.data(), wide, infty::detail::PairLayout::halves);
         using R = RoundedFactors;
-        const R by_instruction{infty::detail::has_dot_instruction()
-                                   ? infty::detail::PairLayout::joined
-                                   : infty::detail::PairLayout::halves};
         Floats left(static_cast<std::size_t>(R::room(m, k))),
             right_room(
                 static_cast<std::size_t>(R::rows(k) * infty::detail::panel_stride<float>(n)));
-        for (const R& how : {R{infty::detail::PairLayout::halves}, by_instruction})
+        for (const PairLayout layout : layouts()) {
+          const R how{layout};
+          Floats wanted(static_cast<std::size_t>(m * wide), 1.f);
+          infty::detail::rounded_gemm(m, n, k, 1.f, {a.data(), k, false}, {b.data(), wide, false},
+                                      1.f, wanted.data(), wide, layout);
           for (const bool across : {false, true})
             for (int way = 0; way < 3; ++way) {
-              CAPTURE(how.of_left == infty::detail::PairLayout::joined, across, way);
+              CAPTURE(static_cast<int>(layout), across, way);
               const auto x = across ? how.left(m, k, {turned.data(), 1, m}, left.data())
                                     : how.left(m, k, {a.data(), k, 1}, left.data());
               const auto y = way == 0   ? R::right(k, n, {b.data(), wide}, right_room.data())
@@ -164,6 +177,7 @@ TEST_CASE("tile factors in bfloat16: however they stand, the sums are those of r
                   CHECK(c[static_cast<std::size_t>(i * wide + j)] ==
                         wanted[static_cast<std::size_t>(i * wide + j)]);
             }
+        }
       }
 }
 
@@ -187,21 +201,26 @@ TEST_CASE("fused kernels in bfloat16: values and gradients are near those in ful
   // of weights or expectations, of their gradients and of what these meet, each with two factors.
   const double allowed = 8 * std::ldexp(1., -8);
   each_case([&](const auto& run) {
-    Numbers rounded = run.template operator()<ByHalves>(), full = run.template operator()<AsSet>();
-    for (std::size_t i = 0; i < full.size(); ++i) {
-      CAPTURE(i);
-      for (std::size_t j = 0; j < full[i].size(); ++j)  // of a query that sees no key
-        if (full[i][j] == -infty::math::infinity<float> && rounded[i][j] == full[i][j])
-          rounded[i][j] = full[i][j] = 0;
-      CHECK(infty::tests::error(rounded[i], full[i]) < allowed);
-    }
+    const Numbers full = run.template operator()<AsSet>();
+    const auto is_near = [&](Numbers rounded) {
+      for (std::size_t i = 0; i < full.size(); ++i) {
+        CAPTURE(i);
+        Floats wanted = full[i];
+        for (std::size_t j = 0; j < wanted.size(); ++j)  // of a query that sees no key
+          if (wanted[j] == -infty::math::infinity<float> && rounded[i][j] == wanted[j])
+            rounded[i][j] = wanted[j] = 0;
+        CHECK(infty::tests::error(rounded[i], wanted) < allowed);
+      }
+    };
+    is_near(run.template operator()<ByHalves>());
+    is_near(run.template operator()<AsUsual>());
   });
 }
 
 TEST_CASE("FusedPlainAttention in bfloat16: what it reads is as near as its roundings let it be") {
   for (const AttentionSize& s : sizes()) {
     const PlainCase<float> c(s, true, false);
-    const auto y = c.run<ByHalves<PlainAttention>>()[0];
+    const auto y = c.run<AsUsual<PlainAttention>>()[0];
     const auto wanted = c.by_definition();
     // Elements are below 1: a score's D products of two factors are each off by 2^-8 and a little,
     // weights by as much as their scores to the power of e, against each other, and by 2^-9, as
@@ -232,11 +251,11 @@ TEST_CASE("fused kernels in bfloat16: what is set is what is done, by any number
   const AttentionCase<float> c(s, true), mirrored({3, 301, 130, 2, 10, true}, true);
   const PlainCase<float> plain(s, true, true);
   const ReadCase<float> read({2, 150, 16, 3, 8});
-  CHECK(each([&] { return c.run<Attention>(); }) == c.run<ByHalves<Attention>>());
-  CHECK(each([&] { return mirrored.run<Attention>(); }) == mirrored.run<ByHalves<Attention>>());
-  CHECK(each([&] { return plain.run<PlainAttention>(); }) == plain.run<ByHalves<PlainAttention>>());
+  CHECK(each([&] { return c.run<Attention>(); }) == c.run<AsUsual<Attention>>());
+  CHECK(each([&] { return mirrored.run<Attention>(); }) == mirrored.run<AsUsual<Attention>>());
+  CHECK(each([&] { return plain.run<PlainAttention>(); }) == plain.run<AsUsual<PlainAttention>>());
   CHECK(each([&] { return read.run<Expectation>(gaussians(16)); }) ==
-        read.run<ByHalves<Expectation>>(gaussians(16)));
+        read.run<AsUsual<Expectation>>(gaussians(16)));
 }
 
 TEST_CASE("fused kernels in bfloat16: few queries attend in full, and double is never rounded") {

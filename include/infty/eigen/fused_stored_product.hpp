@@ -80,7 +80,7 @@ struct FusedStoredProduct {
     if (n == 0) return;
     const bool rounded = roundable && products() == Products::bfloat16;
     const PairLayout of_left = left_layout();
-    const Scratch<float> pairs(rounded ? floats_of(of_left, m * k / 2) : 0);
+    const Scratch<float> pairs(rounded ? room_of(of_left, m, k / 2) : 0);
     if (rounded) laid_out(of_left, m, k, x, k, true, pairs.data());
     const Index columns = matmul_tiles(m, n, k, 1, false, true).cols;
     const Index work = (std::max)(m, most_few_rows / 2) * columns * k;
@@ -92,6 +92,11 @@ struct FusedStoredProduct {
                                 leading);
       };
       if (!rounded) return multiply_by(StoredElements{}, x, k);
+#if defined(INFTY_TILE_REGISTERS)
+      if (of_left == PairLayout::rows)
+        return tile_few_rows(m, count, k, 1.f, {pairs.data(), whole_tiles(k / 2), false},
+                             w + first * k, k, beta, y + first, leading);
+#endif
 #if defined(INFTY_DOT_INSTRUCTION)
       if (of_left == PairLayout::joined)
         return multiply_by(StoredPairElements{}, pairs.data(), k / 2);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
+
 #include <infty/core/bfloat16.hpp>
 #include <infty/core/config.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/rounded_tile.hpp>
+#include <infty/eigen/tile_registers.hpp>
+#include <infty/eigen/transpose.hpp>
 
 // Elements of an operand rounded to bfloat16, in pairs of two that follow each other in the order
 // of k, each in the bits of a float.
@@ -83,23 +87,65 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
   return {begin, width, false};
 }
 
-/// How a factor is laid out: in pairs, one float each, or in their halves, two.
-enum class PairLayout { joined = 1, halves = 2 };
+/// Lays the pairs of an operand out in rows that registers take as tiles: [rows, ⌈k / 2⌉], with
+/// zeros behind each row's up to a whole tile.
+[[gnu::noinline]] inline GemmOperand<float> tile_rows_of(Index rows, Index k, const float* x,
+                                                         Index leading, bool along_memory,
+                                                         float* to) {
+  const Index pairs = (k + 1) / 2, whole = k / 2, width = whole_tiles(pairs);
+  if (along_memory) {
+    for (Index i = 0; i < rows; ++i, x += leading) {
+      float* const row = to + i * width;
+      pair_neighbours(whole, x, row, has_dot_instruction());
+      if (whole < pairs) row[whole] = rounded_pair(x[k - 1], 0);
+      std::fill(row + pairs, row + width, 0.f);
+    }
+    return {to, width, false};
+  }
+  // Sixteen rows by as many pairs at a time, which are turned where they are read.
+  alignas(64) float square[tile_side * tile_side] = {};
+  for (Index i = 0; i < rows; i += tile_side)
+    for (Index p = 0; p < pairs; p += tile_side) {
+      const Index height = (std::min)(tile_side, rows - i),
+                  count = (std::min)(2 * tile_side, k - 2 * p);
+      pairs_of(height, count, x + 2 * p * leading + i, leading, false, square);
+      const Index filled = (count + 1) / 2;
+      float* const target = to + i * width + p;
+      transpose(filled, height, square, height, target, width);
+      for (Index r = 0; r < height; ++r)
+        std::fill(target + r * width + filled, target + r * width + tile_side, 0.f);
+    }
+  return {to, width, false};
+}
+
+/// How a factor is laid out: in pairs, one float each, in their halves, two, or in rows of pairs
+/// that fill tiles, along memory wherever they come from.
+enum class PairLayout { joined, halves, rows };
 
 /// How a left factor is multiplied on this processor; a right one always stands in pairs.
 template <bool dot = dot_here>
 PairLayout left_layout() {
+  if (dot && has_tile_registers()) return PairLayout::rows;
   return multiplies_pairs<dot>() ? PairLayout::joined : PairLayout::halves;
 }
 
-/// Floats that so many pairs take.
-constexpr Index floats_of(PairLayout layout, Index pairs) {
-  return pairs * static_cast<Index>(layout);
+/// The floats of one line of a factor, of so many pairs if k runs along memory, or else of so many
+/// of its sides.
+constexpr Index line_of(PairLayout layout, Index side, Index pairs, bool along) {
+  if (layout == PairLayout::rows) return whole_tiles(pairs);
+  return layout == PairLayout::halves && along ? 2 * pairs : along ? pairs : side;
 }
 
-/// `pairs_of` or `halves_of`.
+/// The floats that a factor takes; rows that fill no tile have room for one.
+constexpr Index room_of(PairLayout layout, Index side, Index pairs) {
+  if (layout == PairLayout::rows) return whole_tiles(side) * whole_tiles(pairs);
+  return side * pairs * (layout == PairLayout::halves ? 2 : 1);
+}
+
+/// Lays an operand out in that way.
 inline GemmOperand<float> laid_out(PairLayout layout, Index rows, Index k, const float* x,
                                    Index leading, bool along_memory, float* to) {
+  if (layout == PairLayout::rows) return tile_rows_of(rows, k, x, leading, along_memory, to);
   return layout == PairLayout::joined ? pairs_of(rows, k, x, leading, along_memory, to)
                                       : halves_of(rows, k, x, leading, along_memory, to);
 }

@@ -10,6 +10,7 @@
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/rounded_tile.hpp>
 #include <infty/eigen/scratch.hpp>
+#include <infty/eigen/tile_product.hpp>
 
 // Products of float matrices whose factors are rounded to bfloat16 and that are summed in float: by
 // the tiles of products in full, whose elements here are pairs of two that follow each other in the
@@ -21,14 +22,22 @@ namespace infty::detail {
 /// @param along  whether k runs along the memory of x
 inline void lay_out_by_threads(PairLayout layout, Index side, Index k, const float* x,
                                Index leading, bool along, float* to) {
-  const Index pairs = (k + 1) / 2, lines = along ? side : pairs,
-              width = floats_of(layout, along ? pairs : side);
-  parallel_for(
-      lines, std::max<Index>(1, 32768 / std::max<Index>(1, width)), [&](Index begin, Index end) {
-        const Index first = along ? begin : 2 * begin;
-        laid_out(layout, along ? end - begin : side, along ? k : (std::min)(k, 2 * end) - first,
-                 x + first * leading, leading, along, to + begin * width);
-      });
+  const Index pairs = (k + 1) / 2, width = line_of(layout, side, pairs, along);
+  const bool by_side = along || layout == PairLayout::rows;
+  // Of what is to be turned, whole tiles.
+  const Index each = by_side && !along ? tile_side : 1, lines = by_side ? side : pairs,
+              chunks = (lines + each - 1) / each;
+  parallel_for(chunks, std::max<Index>(1, 32768 / std::max<Index>(1, each * width)),
+               [&](Index begin, Index end) {
+                 const Index first = begin * each, count = (std::min)(lines, end * each) - first;
+                 if (by_side)
+                   laid_out(layout, count, k, x + first * (along ? leading : 1), leading, along,
+                            to + first * width);
+                 else
+                   laid_out(layout, side, (std::min)(k - 2 * first, 2 * count),
+                            x + 2 * first * leading, leading, along,
+                            to + room_of(layout, side, first));
+               });
 }
 
 /// A factor that several products share, with its pairs laid out once.
@@ -41,8 +50,8 @@ class SharedPairs {
       : wanted_(wanted && std::is_same_v<T, float>),
         along_(along),
         layout_(layout),
-        width_(along ? floats_of(layout, (k + 1) / 2) : side),
-        memory_(wanted_ ? floats_of(layout, side * ((k + 1) / 2)) : 0),
+        width_(line_of(layout, side, (k + 1) / 2, along)),
+        memory_(wanted_ ? room_of(layout, side, (k + 1) / 2) : 0),
         pairs_(memory_.data()) {
     if constexpr (std::is_same_v<T, float>)
       if (wanted_) lay_out_by_threads(layout, side, k, x, leading, along, memory_.data());
@@ -60,9 +69,9 @@ class SharedPairs {
   explicit operator bool() const { return wanted_; }
   /// Those from row or column i and the even place `first` of k on.
   GemmOperand<T> from(Index i, Index first, bool transposed) const {
-    const Index at = floats_of(layout_, first / 2), line = along_ ? i : at,
-                column = along_ ? at : i;
-    return {pairs_ + line * width_ + column, width_, transposed};
+    const Index at = first / 2 * (layout_ == PairLayout::halves ? 2 : 1);
+    const bool along = along_ || layout_ == PairLayout::rows;
+    return {pairs_ + (along ? i * width_ + at : at * width_ + i), width_, transposed};
   }
 
  private:
@@ -80,16 +89,27 @@ struct InPairs {
 
 /// c (m, n) = alpha a b + beta c, with the elements of a and b rounded to bfloat16. Every element
 /// of c is summed in the order of k alone, of each pair the second product first; a left factor in
-/// pairs is multiplied by the instruction for it, one in halves to the same bits.
+/// pairs is multiplied by the instruction for it, one in halves to the same bits, and one in rows
+/// by tiles, with sums of their own (`TileRegisters::add_product`).
 template <bool dot = dot_here>
 void rounded_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
                   GemmOperand<float> b, float beta, float* c, Index ldc,
                   PairLayout of_left = left_layout<dot>(), InPairs in_pairs = {}) {
   const Index pairs = (k + 1) / 2;
   const bool by_pairs = of_left == PairLayout::joined;
-  const Scratch<float> left(in_pairs.a ? 0 : floats_of(of_left, m * pairs));
+  const Scratch<float> left(in_pairs.a ? 0 : room_of(of_left, m, pairs));
   GemmOperand<float> x = a, y = b;
   if (!in_pairs.a) x = laid_out(of_left, m, k, a.data, a.leading, !a.transposed, left.data());
+#if defined(INFTY_TILE_REGISTERS)
+  if (of_left == PairLayout::rows) {
+    if (m <= most_few_rows && !a.transposed && b.transposed && k > 0 && !in_pairs.b)
+      return tile_few_rows(m, n, k, alpha, x, b.data, b.leading, beta, c, ldc);
+    const Scratch<float> right(in_pairs.b ? 0 : n * pairs);
+    if (!in_pairs.b) y = pairs_of(n, k, b.data, b.leading, b.transposed, right.data());
+    y.transposed = b.transposed;
+    return tile_gemm(m, n, pairs, alpha, x, y, beta, c, ldc);
+  }
+#endif
 #if defined(INFTY_DOT_INSTRUCTION)
   // Rows that are few meet each number of b as soon as it is read and rounded.
   if (has_dot_instruction() && m <= most_few_rows && !a.transposed && b.transposed && k > 0 &&

@@ -12,6 +12,7 @@
 #include <infty/eigen/rounded_tile.hpp>
 #include <infty/eigen/scratch.hpp>
 #include <infty/eigen/stairs.hpp>
+#include <infty/eigen/tile_product.hpp>
 #include <infty/eigen/transpose.hpp>
 
 // What the fused kernels multiply by: tiles whose factors are as they are, or rounded to bfloat16.
@@ -61,15 +62,18 @@ struct RoundedFactorsBy {
 
   /// Rows that k of a right factor take.
   static constexpr Index rows(Index k) { return (k + 1) / 2; }
-  /// Elements of memory that a factor of so many lines takes, a left one by its halves.
-  static constexpr Index room(Index lines, Index k) { return 2 * lines * rows(k); }
+  /// Elements of memory that a factor of so many lines takes, a left one in any layout.
+  static constexpr Index room(Index lines, Index k) {
+    return (std::max)(room_of(PairLayout::halves, lines, rows(k)),
+                      room_of(PairLayout::rows, lines, rows(k)));
+  }
 
   /// A (m, k), whose rows or columns are elements that follow each other, as a left factor, in
   /// `to` of room(m, k).
   TileView<float> left(Index m, Index k, TileView<float> a, float* to) const {
     const bool along = a.column == 1;
     const auto pairs = laid_out(of_left, m, k, a.data, along ? a.row : a.column, along, to);
-    if (along) return {to, pairs.leading, 1};
+    if (along || of_left == PairLayout::rows) return {to, pairs.leading, 1};
     return {to, 1, pairs.leading};
   }
   /// B (k, n), with room for padded(n) columns, as a right factor, in `to` of room(padded(n), k).
@@ -98,6 +102,10 @@ struct RoundedFactorsBy {
   void multiply(Index m, Index n, Index k, TileView<float> a, Panel<float> b, bool add, float* c,
                 Index ldc, const Part& part = {}) const {
     const JoinedTerms<together, Part> joined{part};
+#if defined(INFTY_TILE_REGISTERS)
+    if (of_left == PairLayout::rows)
+      return tiles_in_cache(m, n, rows(k), a.data, a.row, b.data, b.stride, add, c, ldc, joined);
+#endif
     if (of_left == PairLayout::joined)
       product_in_cache<DotTile>(m, n, rows(k), a, b.data, b.stride, add, c, ldc, joined);
     else

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include <infty/core/bfloat16.hpp>
+#include <infty/core/config.hpp>
+#include <infty/eigen/gemm.hpp>
+#include <infty/eigen/pairs.hpp>
+#include <infty/eigen/scratch.hpp>
+#include <infty/eigen/stairs.hpp>
+#include <infty/eigen/tile_registers.hpp>
+#include <infty/eigen/transpose.hpp>
+
+// Products of pairs by registers that hold tiles. Every element is summed in the order of k alone,
+// 16 pairs at a time, from 0 or from what is added to. A left factor stands as `PairLayout::rows`.
+#if defined(INFTY_TILE_REGISTERS)
+
+namespace infty::detail {
+
+/// What is multiplied for a block of C, of two tiles by two at most: so many tiles along k, and
+/// behind them one of 16 rows and 32 columns in the place of B's `tail`, if there is one.
+struct TileFactors {
+  const float* a;
+  Index lda;
+  const float* b;
+  Index ldb, tiles;
+  const float* tail = nullptr;
+};
+
+/// C (16 rows, 16 columns) = from + A B, `from` nullptr for 0; C and `from` have rows `ldc` apart.
+template <int rows, int columns>
+[[gnu::noinline]] void multiply_tiles(const TileFactors& x, const float* from, float* c,
+                                      Index ldc) {
+  using R = TileRegisters;
+  const auto each_sum = [&](const auto& run) {
+    run.template operator()<0, 0>();
+    if constexpr (columns > 1) run.template operator()<0, 1>();
+    if constexpr (rows > 1) run.template operator()<1, 0>();
+    if constexpr (rows > 1 && columns > 1) run.template operator()<1, 1>();
+  };
+  each_sum([&]<int row, int column>() {
+    if (from)
+      R::load<R::sum(row, column)>(from + tile_side * (row * ldc + column), ldc);
+    else
+      R::clear<R::sum(row, column)>();
+  });
+  const auto step = [&](const float* a, const float* b, Index ldb) {
+    R::load<R::left(0)>(a, x.lda);
+    R::load<R::right(0)>(b, ldb);
+    if constexpr (columns > 1) R::load<R::right(1)>(b + tile_side, ldb);
+    if constexpr (rows > 1) R::load<R::left(1)>(a + tile_side * x.lda, x.lda);
+    each_sum([]<int row, int column>() { R::add_product<row, column>(); });
+  };
+  const float *a = x.a, *b = x.b;
+  for (Index t = 0; t < x.tiles; ++t, a += tile_side, b += tile_side * x.ldb) step(a, b, x.ldb);
+  if (x.tail) step(a, x.tail, 2 * tile_side);
+  each_sum([&]<int row, int column>() {
+    R::store<R::sum(row, column)>(c + tile_side * (row * ldc + column), ldc);
+  });
+}
+
+/// The same of rows and columns, 32 at most, of which whole tiles of both factors may be read. C is
+/// written, and `from` read, within them.
+inline void multiply_block(Index rows, Index columns, const TileFactors& x, bool add, float* c,
+                           Index ldc) {
+  const auto multiply = [&](const float* from, float* to, Index stride) {
+    if (rows > tile_side && columns > tile_side) return multiply_tiles<2, 2>(x, from, to, stride);
+    if (rows > tile_side) return multiply_tiles<2, 1>(x, from, to, stride);
+    if (columns > tile_side) return multiply_tiles<1, 2>(x, from, to, stride);
+    multiply_tiles<1, 1>(x, from, to, stride);
+  };
+  if (rows % tile_side == 0 && columns % tile_side == 0) return multiply(add ? c : nullptr, c, ldc);
+  constexpr Index side = 2 * tile_side;
+  alignas(64) float block[side * side] = {};
+  const auto bytes = static_cast<std::size_t>(columns) * sizeof(float);
+  if (add)
+    for (Index i = 0; i < rows; ++i) std::memcpy(block + i * side, c + i * ldc, bytes);
+  multiply(add ? block : nullptr, block, side);
+  for (Index i = 0; i < rows; ++i) std::memcpy(c + i * ldc, block + i * side, bytes);
+}
+
+/// C (m, n) = A B, or += if `add`, of k pairs, as `product_in_cache`, which says what B and C have
+/// room for.
+template <class Part>
+void tiles_in_cache(Index m, Index n, Index k, const float* a, Index lda, const float* b, Index ldb,
+                    bool add, float* c, Index ldc, const Part& part) {
+  constexpr Index side = 2 * tile_side;
+  const Index whole = k / tile_side * tile_side;
+  const TileRegisters registers;
+  alignas(64) float tail[tile_side * side] = {};
+  for (Index j = 0; j < n; j += side) {
+    const Index columns = n - j > tile_side ? side : tile_side;
+    for (Index p = whole; p < k; ++p)
+      std::copy_n(b + p * ldb + j, columns, tail + (p - whole) * side);
+    const IndexRange of = part.rows({j, j + columns}, m);
+    for (Index i = of.begin; i < of.end; i += side) {
+      const Index rows = (std::min)(side, of.end - i);
+      const auto [begin, end] = part.terms({i, i + rows}, {j, j + columns}, k);
+      // Terms that the part leaves out are zeros: a tile may begin and end among them.
+      const Index first = begin / tile_side, last = (std::min)(whole_tiles(end), whole) / tile_side;
+      multiply_block(rows, columns,
+                     {a + i * lda + first * tile_side, lda, b + first * tile_side * ldb + j, ldb,
+                      (std::max)(last - first, Index{0}), end > whole ? tail : nullptr},
+                     add, c + i * ldc + j, ldc);
+    }
+  }
+}
+
+/// Columns [0, n) of the pairs of b, from pair `first` on, in strips of 32: [strips, deep, 32],
+/// with zeros for pairs behind `count` and columns behind n.
+inline void pack_strips(Index n, Index first, Index count, Index deep, GemmOperand<float> b,
+                        float* to) {
+  constexpr Index side = 2 * tile_side;
+  for (Index j = 0; j < n; j += side, to += deep * side) {
+    const Index columns = (std::min)(side, n - j);
+    if (columns < side || count < deep) std::fill_n(to, deep * side, 0.f);
+    if (b.transposed)
+      transpose(columns, count, b.data + j * b.leading + first, b.leading, to, side);
+    else
+      for (Index p = 0; p < count; ++p)
+        std::copy_n(b.data + (first + p) * b.leading + j, columns, to + p * side);
+  }
+}
+
+/// c (m, n) = alpha a b + beta c of k pairs. Some columns of b are laid out in strips that stay in
+/// the second cache, and meet 32 rows of a after the other.
+inline void tile_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
+                      GemmOperand<float> b, float beta, float* c, Index ldc) {
+  constexpr Index side = 2 * tile_side, wide = 8 * side, depth = 256;
+  const bool plain = alpha == 1.f && (beta == 0.f || beta == 1.f);
+  const Index deepest = std::clamp(whole_tiles(k), tile_side, depth), columns = (std::min)(wide, n);
+  const Scratch<float> strips((columns + side - 1) / side * side * deepest),
+      sums(plain ? 0 : m * columns);
+  const TileRegisters registers;
+  for (Index j = 0; j < n; j += wide) {
+    const Index width = (std::min)(wide, n - j);
+    float* const to = plain ? c + j : sums.data();
+    const Index ldt = plain ? ldc : columns;
+    for (Index first = 0; first == 0 || first < k; first += deepest) {
+      const Index count = (std::min)(deepest, k - first), deep = whole_tiles(count);
+      const GemmOperand<float> right{b.data + (b.transposed ? j * b.leading : j), b.leading,
+                                     b.transposed};
+      pack_strips(width, first, count, deep, right, strips.data());
+      for (Index i = 0; i < m; i += side)
+        for (Index q = 0; q < width; q += side)
+          multiply_block((std::min)(side, m - i), (std::min)(side, width - q),
+                         {a.data + i * a.leading + first, a.leading, strips.data() + q * deep, side,
+                          deep / tile_side},
+                         first > 0 || (plain && beta == 1.f), to + i * ldt + q, ldt);
+    }
+    if (!plain) scale_into(m, width, alpha, to, ldt, beta, c + j, ldc);
+  }
+}
+
+/// 16 rows of a matrix as it is stored, from their element p on, as a tile of pairs: those that
+/// `left` elements of each hold. Of fewer rows, the last one again.
+template <class Stored>
+void rows_as_tile(Index rows, Index left, const Stored* w, Index ldw, float* tile) {
+  for (Index i = 0; i < tile_side; ++i, tile += tile_side) {
+    const Stored* const row = w + (std::min)(i, rows - 1) * ldw;
+    Index p = 0;
+    if constexpr (std::is_same_v<Stored, float>) {
+      pair_neighbours((std::min)(left, 2 * tile_side) / 2, row, tile, true);
+      p = (std::min)(left, 2 * tile_side) / 2;
+      if (2 * p < left && p < tile_side) tile[p] = rounded_pair(row[2 * p], 0), ++p;
+    } else {
+      p = (std::min)(left, 2 * tile_side) / 2;
+      std::memcpy(tile, row, static_cast<std::size_t>(p) * sizeof(float));
+    }
+    std::fill_n(tile + p, tile_side - p, 0.f);
+  }
+}
+
+/// c (m, n) = alpha a wᵀ + beta c of at most 16 rows, by the sums of `tile_gemm`, for w (n, k) as
+/// it is stored, each of whose elements is read once and rounded on the way; stored in bfloat16, k
+/// is even. There it is w that is the left factor.
+template <class Stored>
+[[gnu::noinline]] void tile_few_rows(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
+                                     const Stored* w, Index ldw, float beta, float* c, Index ldc) {
+  constexpr Index side = tile_side, words = 2 * side;
+  const Index pairs = (k + 1) / 2, tiles = whole_tiles(pairs) / side;
+  const bool plain = alpha == 1.f && (beta == 0.f || beta == 1.f);
+  const Scratch<float> turned(tiles * side * side);
+  transpose(side, tiles * side, a.data, a.leading, turned.data(), side);
+  using R = TileRegisters;
+  const TileRegisters registers;
+  alignas(64) float sums[side * side], weights[2][side * side];
+  for (Index j = 0; j < n; j += side) {
+    const Index outputs = (std::min)(side, n - j);
+    R::clear<R::sum(0, 0)>();
+    if (plain && beta == 1.f) {
+      for (Index q = 0; q < side; ++q)
+        for (Index r = 0; r < side; ++r)
+          sums[q * side + r] = q < outputs && r < m ? c[r * ldc + j + q] : 0.f;
+      R::load<R::sum(0, 0)>(sums, side);
+    }
+    const Stored* const from = w + j * ldw;
+    for (Index t = 0; t < tiles; ++t) {
+      const Index left = k - t * words;
+      if (std::is_same_v<Stored, BFloat16> && left >= words && outputs == side) {
+        R::load<R::left(0)>(from + t * words, ldw / 2);
+      } else {
+        rows_as_tile(outputs, left, from + t * words, ldw, weights[t % 2]);
+        R::load<R::left(0)>(weights[t % 2], side);
+      }
+      R::load<R::right(0)>(turned.data() + t * side * side, side);
+      R::add_product<0, 0>();
+      if (j + 2 * side <= n)
+        for (Index i = 0; i < side; ++i) {
+          const auto* const next =
+              reinterpret_cast<const char*>(from + (side + i) * ldw + t * words);
+          __builtin_prefetch(next, 0, 2);
+          if (sizeof(Stored) == 4) __builtin_prefetch(next + 64, 0, 2);
+        }
+    }
+    R::store<R::sum(0, 0)>(sums, side);
+    for (Index r = 0; r < m; ++r)
+      for (Index q = 0; q < outputs; ++q) {
+        float& to = c[r * ldc + j + q];
+        const float sum = sums[q * side + r];
+        to = plain ? sum : beta == 0.f ? alpha * sum : alpha * sum + beta * to;
+      }
+  }
+}
+
+}  // namespace infty::detail
+
+#endif
