@@ -30,10 +30,15 @@ struct TileFactors {
   const float* tail = nullptr;
 };
 
-/// C (16 rows, 16 columns) = from + A B, `from` nullptr for 0; C and `from` have rows `ldc` apart.
+/// Where sums of 16 rows stand.
+struct TileSums {
+  float* data;
+  Index stride;
+};
+
+/// C (16 rows, 16 columns) = A B, or += if `add`, of which 16 rows each stand at `c`.
 template <int rows, int columns>
-[[gnu::noinline]] void multiply_tiles(const TileFactors& x, const float* from, float* c,
-                                      Index ldc) {
+[[gnu::noinline]] void multiply_tiles(const TileFactors& x, bool add, const TileSums* c) {
   using R = TileRegisters;
   const auto each_sum = [&](const auto& run) {
     run.template operator()<0, 0>();
@@ -42,8 +47,8 @@ template <int rows, int columns>
     if constexpr (rows > 1 && columns > 1) run.template operator()<1, 1>();
   };
   each_sum([&]<int row, int column>() {
-    if (from)
-      R::load<R::sum(row, column)>(from + tile_side * (row * ldc + column), ldc);
+    if (add)
+      R::load<R::sum(row, column)>(c[row].data + column * tile_side, c[row].stride);
     else
       R::clear<R::sum(row, column)>();
   });
@@ -58,28 +63,45 @@ template <int rows, int columns>
   for (Index t = 0; t < x.tiles; ++t, a += tile_side, b += tile_side * x.ldb) step(a, b, x.ldb);
   if (x.tail) step(a, x.tail, 2 * tile_side);
   each_sum([&]<int row, int column>() {
-    R::store<R::sum(row, column)>(c + tile_side * (row * ldc + column), ldc);
+    R::store<R::sum(row, column)>(c[row].data + column * tile_side, c[row].stride);
   });
 }
 
+/// to (rows, n) = from, rows at given distances.
+inline void copy_block(Index rows, Index n, const float* from, Index from_stride, float* to,
+                       Index to_stride) {
+  using S = Simd<float>;
+  for (Index i = 0; i < rows; ++i, from += from_stride, to += to_stride) {
+    Index j = 0;
+    for (; j + S::width <= n; j += S::width) S::store(to + j, S::load(from + j));
+    for (; j < n; ++j) to[j] = from[j];
+  }
+}
+
 /// The same of rows and columns, 32 at most, of which whole tiles of both factors may be read. C is
-/// written, and `from` read, within them.
+/// read and written within them.
 inline void multiply_block(Index rows, Index columns, const TileFactors& x, bool add, float* c,
                            Index ldc) {
-  const auto multiply = [&](const float* from, float* to, Index stride) {
-    if (rows > tile_side && columns > tile_side) return multiply_tiles<2, 2>(x, from, to, stride);
-    if (rows > tile_side) return multiply_tiles<2, 1>(x, from, to, stride);
-    if (columns > tile_side) return multiply_tiles<1, 2>(x, from, to, stride);
-    multiply_tiles<1, 1>(x, from, to, stride);
-  };
-  if (rows % tile_side == 0 && columns % tile_side == 0) return multiply(add ? c : nullptr, c, ldc);
   constexpr Index side = 2 * tile_side;
-  alignas(64) float block[side * side] = {};
-  const auto bytes = static_cast<std::size_t>(columns) * sizeof(float);
-  if (add)
-    for (Index i = 0; i < rows; ++i) std::memcpy(block + i * side, c + i * ldc, bytes);
-  multiply(add ? block : nullptr, block, side);
-  for (Index i = 0; i < rows; ++i) std::memcpy(c + i * ldc, block + i * side, bytes);
+  // Tiles of C that are not whole are summed beside it.
+  const Index inside = columns % tile_side == 0 ? rows / tile_side * tile_side : 0;
+  float* const outside = c + inside * ldc;
+  alignas(64) float beside[side * side];
+  if (inside < rows && add) copy_block(rows - inside, columns, outside, ldc, beside, side);
+  const auto sums = [&](Index row) {
+    return row < inside ? TileSums{c + row * ldc, ldc}
+                        : TileSums{beside + (row - inside) * side, side};
+  };
+  const TileSums to[2] = {sums(0), sums(tile_side)};
+  if (rows > tile_side && columns > tile_side)
+    multiply_tiles<2, 2>(x, add, to);
+  else if (rows > tile_side)
+    multiply_tiles<2, 1>(x, add, to);
+  else if (columns > tile_side)
+    multiply_tiles<1, 2>(x, add, to);
+  else
+    multiply_tiles<1, 1>(x, add, to);
+  if (inside < rows) copy_block(rows - inside, columns, beside, side, outside, ldc);
 }
 
 /// C (m, n) = A B, or += if `add`, of k pairs, as `product_in_cache`, which says what B and C have
