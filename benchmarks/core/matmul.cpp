@@ -54,12 +54,16 @@ void product(benchmark::State& run) {
   against_matrix_product<T>(run, x.flops(), [&] { x.multiply(); });
 }
 
-// Of floats with factors in bfloat16, against what the cores multiply in registers: pairs by the
-// instruction, or by floats where that is what they do.
+// Of floats with factors in bfloat16, against what the cores multiply in registers: tiles or pairs
+// by the instruction, or by floats where that is what they do.
 void bfloat16_product(benchmark::State& run) {
   const infty::ProductsScope scope(infty::Products::bfloat16);
   Operands<float> x(run);
   const auto multiply = [&] { x.multiply(); };
+#if defined(INFTY_TILE_REGISTERS)
+  static TileProducts by_tiles;
+  if (infty::detail::has_tile_registers()) return against(run, x.flops(), by_tiles, multiply);
+#endif
 #if defined(INFTY_DOT_INSTRUCTION)
   static DotProducts by_pairs;
   if (infty::detail::multiplies_pairs()) return against(run, x.flops(), by_pairs, multiply);

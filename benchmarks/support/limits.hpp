@@ -15,6 +15,7 @@
 #include <infty/eigen/map.hpp>
 #include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/rounded_tile.hpp>
+#include <infty/eigen/tile_registers.hpp>
 
 #include "clock.hpp"
 
@@ -92,6 +93,28 @@ struct DotProducts {
     }
     INFTY_UNROLL(16)
     for (int j = 0; j < chains; ++j) asm volatile("" : : "v"(sum[j]));
+  }
+};
+#endif
+
+#if defined(INFTY_TILE_REGISTERS)
+/// The same of tiles; only where `has_tile_registers`.
+struct TileProducts {
+  static constexpr int rounds = 20000;
+  static constexpr const char* unit = "GFLOP/s";
+
+  double work() const { return 4.0 * 2 * 16 * 16 * 32 * rounds * num_threads(); }
+  void operator()() {
+    on_each_thread([](std::size_t) {
+      using R = infty::detail::TileRegisters;
+      const R registers;  // of zeros
+      for (int i = 0; i < rounds; ++i) {
+        R::add_product<0, 0>();
+        R::add_product<0, 1>();
+        R::add_product<1, 0>();
+        R::add_product<1, 1>();
+      }
+    });
   }
 };
 #endif

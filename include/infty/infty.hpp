@@ -451,6 +451,8 @@
 #include <infty/eigen/rounded_tile.hpp>
 #include <infty/eigen/stairs.hpp>
 #include <infty/eigen/tile_factors.hpp>
+#include <infty/eigen/tile_product.hpp>
+#include <infty/eigen/tile_registers.hpp>
 #include <infty/eigen/transpose.hpp>
 #include <infty/eigen/version.hpp>
 #include <infty/io/fingerprint.hpp>

@@ -104,12 +104,12 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c,
   const auto one = [&](const Matmul::Operand& o) {
     return products == 1 || (o.outer == 0 && o.inner == 0);
   };
-  const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, left_layout(), p.m,
-                               p.k, a, p.a.leading, !p.a.transposed),
-      pairs_b = pairs
-                    ? SharedPairs<T>(p.n, pairs)
-                    : SharedPairs<T>(rounded && one(p.b) && products * row_tiles > 1,
-                                     PairLayout::joined, p.n, p.k, b, p.b.leading, p.b.transposed);
+  const PairLayout of_left = left_layout(), of_right = right_layout(of_left);
+  const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, of_left, p.m, p.k,
+                               a, p.a.leading, !p.a.transposed),
+      pairs_b = pairs ? SharedPairs<T>(of_right, p.n, p.k, pairs)
+                      : SharedPairs<T>(rounded && one(p.b) && products * row_tiles > 1, of_right,
+                                       p.n, p.k, b, p.b.leading, p.b.transposed);
   const InPairs in_pairs{static_cast<bool>(pairs_a), static_cast<bool>(pairs_b)};
   // Part 0 goes to C itself, the others are added to it at the end.
   Scratch<T> partial(products * (parts - 1) * area);

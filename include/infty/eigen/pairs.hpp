@@ -118,27 +118,78 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
   return {to, width, false};
 }
 
-/// How a factor is laid out: in pairs, one float each, in their halves, two, or in rows of pairs
-/// that fill tiles, along memory wherever they come from.
-enum class PairLayout { joined, halves, rows };
+/// Lays the pairs of an operand out in strips of 32 rows that stand across: [strips, ⌈k / 2⌉, 32],
+/// with zeros behind both sides, up to a whole tile along k.
+[[gnu::noinline]] inline GemmOperand<float> strips_of(Index rows, Index k, const float* x,
+                                                      Index leading, bool along_memory, float* to) {
+  const Index pairs = (k + 1) / 2, strip = whole_tiles(pairs) * strip_width;
+  alignas(64) float square[tile_side * tile_side];
+  for (Index i = 0; i < rows; i += strip_width) {
+    float* const into = to + i / strip_width * strip;
+    const Index width = (std::min)(strip_width, rows - i);
+    if (!along_memory)
+      for (Index p = 0; p < pairs; ++p)
+        pairs_of(width, (std::min)(Index{2}, k - 2 * p), x + 2 * p * leading + i, leading, false,
+                 into + p * strip_width);
+    else
+      for (Index p = 0; p < pairs; p += tile_side)
+        for (Index r = 0; r < width; r += tile_side) {
+          const Index height = (std::min)(tile_side, width - r),
+                      count = (std::min)(2 * tile_side, k - 2 * p), filled = (count + 1) / 2;
+          pairs_of(height, count, x + (i + r) * leading + 2 * p, leading, true, square);
+          transpose(height, filled, square, filled, into + p * strip_width + r, strip_width);
+        }
+    if (width < strip_width)
+      for (Index p = 0; p < pairs; ++p)
+        std::fill(into + p * strip_width + width, into + (p + 1) * strip_width, 0.f);
+    std::fill(into + pairs * strip_width, into + strip, 0.f);
+  }
+  return {to, strip, false};
+}
 
-/// How a left factor is multiplied on this processor; a right one always stands in pairs.
+/// The same of pairs that stand across already, [k / 2, rows].
+inline void strips_of_pairs(Index rows, Index pairs, const float* x, Index leading, float* to) {
+  const Index strip = whole_tiles(pairs) * strip_width;
+  for (Index i = 0; i < rows; i += strip_width, to += strip) {
+    const Index width = (std::min)(strip_width, rows - i);
+    for (Index p = 0; p < pairs; ++p) {
+      float* const line = to + p * strip_width;
+      std::copy_n(x + p * leading + i, width, line);
+      std::fill(line + width, line + strip_width, 0.f);
+    }
+    std::fill(to + pairs * strip_width, to + strip, 0.f);
+  }
+}
+
+/// How a factor is laid out: in pairs, one float each, in their halves, two, in rows of pairs that
+/// fill tiles, along memory wherever they come from, or in strips of such rows across.
+enum class PairLayout { joined, halves, rows, strips };
+
+/// Whether it is one that registers take as tiles.
+constexpr bool for_tiles(PairLayout layout) { return layout >= PairLayout::rows; }
+
+/// How a left factor is multiplied on this processor.
 template <bool dot = dot_here>
 PairLayout left_layout() {
   if (dot && has_tile_registers()) return PairLayout::rows;
   return multiplies_pairs<dot>() ? PairLayout::joined : PairLayout::halves;
 }
+/// How the right factor stands that such a left one is multiplied by.
+constexpr PairLayout right_layout(PairLayout of_left) {
+  return for_tiles(of_left) ? PairLayout::strips : PairLayout::joined;
+}
 
 /// The floats of one line of a factor, of so many pairs if k runs along memory, or else of so many
 /// of its sides.
 constexpr Index line_of(PairLayout layout, Index side, Index pairs, bool along) {
-  if (layout == PairLayout::rows) return whole_tiles(pairs);
+  if (for_tiles(layout)) return whole_tiles(pairs);
   return layout == PairLayout::halves && along ? 2 * pairs : along ? pairs : side;
 }
 
 /// The floats that a factor takes; rows that fill no tile have room for one.
 constexpr Index room_of(PairLayout layout, Index side, Index pairs) {
-  if (layout == PairLayout::rows) return whole_tiles(side) * whole_tiles(pairs);
+  const Index unit = layout == PairLayout::strips ? strip_width : tile_side;
+  if (for_tiles(layout)) return (side + unit - 1) / unit * unit * whole_tiles(pairs);
   return side * pairs * (layout == PairLayout::halves ? 2 : 1);
 }
 
@@ -146,6 +197,7 @@ constexpr Index room_of(PairLayout layout, Index side, Index pairs) {
 inline GemmOperand<float> laid_out(PairLayout layout, Index rows, Index k, const float* x,
                                    Index leading, bool along_memory, float* to) {
   if (layout == PairLayout::rows) return tile_rows_of(rows, k, x, leading, along_memory, to);
+  if (layout == PairLayout::strips) return strips_of(rows, k, x, leading, along_memory, to);
   return layout == PairLayout::joined ? pairs_of(rows, k, x, leading, along_memory, to)
                                       : halves_of(rows, k, x, leading, along_memory, to);
 }

@@ -23,9 +23,8 @@ namespace infty::detail {
 inline void lay_out_by_threads(PairLayout layout, Index side, Index k, const float* x,
                                Index leading, bool along, float* to) {
   const Index pairs = (k + 1) / 2, width = line_of(layout, side, pairs, along);
-  const bool by_side = along || layout == PairLayout::rows;
-  // Of what is to be turned, whole tiles.
-  const Index each = by_side && !along ? tile_side : 1, lines = by_side ? side : pairs,
+  const bool by_side = along || for_tiles(layout);
+  const Index each = for_tiles(layout) ? strip_width : 1, lines = by_side ? side : pairs,
               chunks = (lines + each - 1) / each;
   parallel_for(chunks, std::max<Index>(1, 32768 / std::max<Index>(1, each * width)),
                [&](Index begin, Index end) {
@@ -47,34 +46,50 @@ class SharedPairs {
   /// Lays out the pairs of x if they are `wanted`, and floats, as `lay_out_by_threads` does.
   SharedPairs(bool wanted, PairLayout layout, Index side, Index k, const T* x, Index leading,
               bool along)
-      : wanted_(wanted && std::is_same_v<T, float>),
-        along_(along),
-        layout_(layout),
-        width_(line_of(layout, side, (k + 1) / 2, along)),
-        memory_(wanted_ ? room_of(layout, side, (k + 1) / 2) : 0),
-        pairs_(memory_.data()) {
+      : SharedPairs(wanted && std::is_same_v<T, float>, layout, side, k, along) {
     if constexpr (std::is_same_v<T, float>)
       if (wanted_) lay_out_by_threads(layout, side, k, x, leading, along, memory_.data());
   }
-  /// Takes those that are laid out, joined, where k does not run along their memory.
-  SharedPairs(Index side, const T* pairs)
-      : wanted_(true),
-        along_(false),
-        layout_(PairLayout::joined),
-        width_(side),
-        memory_(0),
-        pairs_(pairs) {}
+  /// Takes those of a right factor that are laid out, joined, where k does not run along their
+  /// memory.
+  SharedPairs(PairLayout layout, Index side, Index k, const T* pairs)
+      : SharedPairs(for_tiles(layout), layout, side, k, false) {
+    wanted_ = true;
+    if (!for_tiles(layout)) pairs_ = pairs;
+    if constexpr (std::is_same_v<T, float>)
+      if (for_tiles(layout)) {
+        const Index count = (k + 1) / 2, strip = strip_width * whole_tiles(count);
+        parallel_for((side + strip_width - 1) / strip_width, std::max<Index>(1, 32768 / strip),
+                     [&](Index begin, Index end) {
+                       const Index first = begin * strip_width;
+                       strips_of_pairs((std::min)(side, end * strip_width) - first, count,
+                                       pairs + first, side, memory_.data() + begin * strip);
+                     });
+      }
+  }
 
   /// Whether there are any.
   explicit operator bool() const { return wanted_; }
-  /// Those from row or column i and the even place `first` of k on.
+  /// Those from row or column i, of a whole strip, and the even place `first` of k on, of a whole
+  /// tile.
   GemmOperand<T> from(Index i, Index first, bool transposed) const {
-    const Index at = first / 2 * (layout_ == PairLayout::halves ? 2 : 1);
-    const bool along = along_ || layout_ == PairLayout::rows;
-    return {pairs_ + (along ? i * width_ + at : at * width_ + i), width_, transposed};
+    const Index at = first / 2;
+    if (layout_ == PairLayout::strips)
+      return {pairs_ + i * width_ + at * strip_width, strip_width * width_, false};
+    const Index along = at * (layout_ == PairLayout::halves ? 2 : 1);
+    const bool by_side = along_ || for_tiles(layout_);
+    return {pairs_ + (by_side ? i * width_ + along : along * width_ + i), width_, transposed};
   }
 
  private:
+  SharedPairs(bool has, PairLayout layout, Index side, Index k, bool along)
+      : wanted_(has),
+        along_(along),
+        layout_(layout),
+        width_(line_of(layout, side, (k + 1) / 2, along)),
+        memory_(has ? room_of(layout, side, (k + 1) / 2) : 0),
+        pairs_(memory_.data()) {}
+
   bool wanted_, along_;
   PairLayout layout_;
   Index width_;
@@ -104,9 +119,8 @@ void rounded_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
   if (of_left == PairLayout::rows) {
     if (m <= most_few_rows && !a.transposed && b.transposed && k > 0 && !in_pairs.b)
       return tile_few_rows(m, n, k, alpha, x, b.data, b.leading, beta, c, ldc);
-    const Scratch<float> right(in_pairs.b ? 0 : n * pairs);
-    if (!in_pairs.b) y = pairs_of(n, k, b.data, b.leading, b.transposed, right.data());
-    y.transposed = b.transposed;
+    const Scratch<float> right(in_pairs.b ? 0 : room_of(PairLayout::strips, n, pairs));
+    if (!in_pairs.b) y = strips_of(n, k, b.data, b.leading, b.transposed, right.data());
     return tile_gemm(m, n, pairs, alpha, x, y, beta, c, ldc);
   }
 #endif

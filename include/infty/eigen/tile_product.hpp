@@ -61,7 +61,7 @@ template <int rows, int columns>
   };
   const float *a = x.a, *b = x.b;
   for (Index t = 0; t < x.tiles; ++t, a += tile_side, b += tile_side * x.ldb) step(a, b, x.ldb);
-  if (x.tail) step(a, x.tail, 2 * tile_side);
+  if (x.tail) step(a, x.tail, strip_width);
   each_sum([&]<int row, int column>() {
     R::store<R::sum(row, column)>(c[row].data + column * tile_side, c[row].stride);
   });
@@ -82,7 +82,7 @@ inline void copy_block(Index rows, Index n, const float* from, Index from_stride
 /// read and written within them.
 inline void multiply_block(Index rows, Index columns, const TileFactors& x, bool add, float* c,
                            Index ldc) {
-  constexpr Index side = 2 * tile_side;
+  constexpr Index side = strip_width;
   // Tiles of C that are not whole are summed beside it.
   const Index inside = columns % tile_side == 0 ? rows / tile_side * tile_side : 0;
   float* const outside = c + inside * ldc;
@@ -109,7 +109,7 @@ inline void multiply_block(Index rows, Index columns, const TileFactors& x, bool
 template <class Part>
 void tiles_in_cache(Index m, Index n, Index k, const float* a, Index lda, const float* b, Index ldb,
                     bool add, float* c, Index ldc, const Part& part) {
-  constexpr Index side = 2 * tile_side;
+  constexpr Index side = strip_width;
   const Index whole = k / tile_side * tile_side;
   const TileRegisters registers;
   alignas(64) float tail[tile_side * side] = {};
@@ -131,46 +131,26 @@ void tiles_in_cache(Index m, Index n, Index k, const float* a, Index lda, const 
   }
 }
 
-/// Columns [0, n) of the pairs of b, from pair `first` on, in strips of 32: [strips, deep, 32],
-/// with zeros for pairs behind `count` and columns behind n.
-inline void pack_strips(Index n, Index first, Index count, Index deep, GemmOperand<float> b,
-                        float* to) {
-  constexpr Index side = 2 * tile_side;
-  for (Index j = 0; j < n; j += side, to += deep * side) {
-    const Index columns = (std::min)(side, n - j);
-    if (columns < side || count < deep) std::fill_n(to, deep * side, 0.f);
-    if (b.transposed)
-      transpose(columns, count, b.data + j * b.leading + first, b.leading, to, side);
-    else
-      for (Index p = 0; p < count; ++p)
-        std::copy_n(b.data + (first + p) * b.leading + j, columns, to + p * side);
-  }
-}
-
-/// c (m, n) = alpha a b + beta c of k pairs. Some columns of b are laid out in strips that stay in
-/// the second cache, and meet 32 rows of a after the other.
+/// c (m, n) = alpha a b + beta c of k pairs, of rows of a and strips of b, `leading` apart. Some
+/// columns of b stay in the second cache while 32 rows of a after the other meet them.
 inline void tile_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
                       GemmOperand<float> b, float beta, float* c, Index ldc) {
-  constexpr Index side = 2 * tile_side, wide = 8 * side, depth = 256;
+  constexpr Index side = strip_width, wide = 8 * side, depth = 512;
   const bool plain = alpha == 1.f && (beta == 0.f || beta == 1.f);
   const Index deepest = std::clamp(whole_tiles(k), tile_side, depth), columns = (std::min)(wide, n);
-  const Scratch<float> strips((columns + side - 1) / side * side * deepest),
-      sums(plain ? 0 : m * columns);
+  const Scratch<float> sums(plain ? 0 : m * columns);
   const TileRegisters registers;
   for (Index j = 0; j < n; j += wide) {
     const Index width = (std::min)(wide, n - j);
     float* const to = plain ? c + j : sums.data();
     const Index ldt = plain ? ldc : columns;
     for (Index first = 0; first == 0 || first < k; first += deepest) {
-      const Index count = (std::min)(deepest, k - first), deep = whole_tiles(count);
-      const GemmOperand<float> right{b.data + (b.transposed ? j * b.leading : j), b.leading,
-                                     b.transposed};
-      pack_strips(width, first, count, deep, right, strips.data());
+      const Index tiles = whole_tiles((std::min)(deepest, k - first)) / tile_side;
       for (Index i = 0; i < m; i += side)
         for (Index q = 0; q < width; q += side)
           multiply_block((std::min)(side, m - i), (std::min)(side, width - q),
-                         {a.data + i * a.leading + first, a.leading, strips.data() + q * deep, side,
-                          deep / tile_side},
+                         {a.data + i * a.leading + first, a.leading,
+                          b.data + (j + q) / side * b.leading + first * side, side, tiles},
                          first > 0 || (plain && beta == 1.f), to + i * ldt + q, ldt);
     }
     if (!plain) scale_into(m, width, alpha, to, ldt, beta, c + j, ldc);

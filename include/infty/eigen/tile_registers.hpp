@@ -42,6 +42,8 @@ inline bool has_tile_registers() {
 
 /// The sides of a tile: rows, and 32 bits each, floats of a sum or pairs of a factor.
 inline constexpr Index tile_side = 16;
+/// Columns that are multiplied at once, two tiles of them.
+inline constexpr Index strip_width = 2 * tile_side;
 
 /// A multiple of a tile's side, at least n.
 constexpr Index whole_tiles(Index n) { return (n + tile_side - 1) / tile_side * tile_side; }
