@@ -14,6 +14,7 @@
 using infty::Index;
 using infty::Random;
 using infty::detail::has_dot_instruction;
+using infty::detail::PairLayout;
 using infty::detail::pairs_of;
 using infty::detail::to_bfloat16;
 
@@ -123,4 +124,45 @@ TEST_CASE("pairs_of: instructions round to the same bits") {
     for (const bool along : {false, true})
       CHECK(pairs(rows, k, x, along, true) == pairs(rows, k, x, along, false));
   }
+}
+
+TEST_CASE("rows and strips for tiles: the pairs of pairs_of, and zeros up to whole tiles") {
+  Random random(infty::tests::seed);
+  for (const Index rows : {1, 15, 16, 17, 32, 70})
+    for (const Index k : {1, 2, 31, 32, 33, 67}) {
+      const std::vector<float> x = any_bits(rows * k, random.split(static_cast<std::uint64_t>(k)));
+      const Index count = (k + 1) / 2, whole = infty::detail::whole_tiles(count);
+      for (const bool along : {false, true}) {
+        CAPTURE(rows, k, along);
+        const Words wanted = pairs(rows, k, x, along, false);
+        const auto pair = [&](Index row, Index p) {
+          return row < rows && p < count
+                     ? wanted[static_cast<std::size_t>(along ? row * count + p : p * rows + row)]
+                     : 0u;
+        };
+        const auto lay_out = [&](PairLayout layout) {
+          const Index room = infty::detail::room_of(layout, rows, count);
+          std::vector<float> to(static_cast<std::size_t>(room) + 1, -7.f);
+          const auto laid = infty::detail::laid_out(layout, rows, k, x.data(), along ? k : rows,
+                                                    along, to.data());
+          CHECK(laid.data == to.data());
+          CHECK(laid.leading == (layout == PairLayout::rows ? whole : 32 * whole));
+          CHECK(to.back() == -7.f);
+          Words words;
+          for (const float each : to) words.push_back(std::bit_cast<std::uint32_t>(each));
+          return words;
+        };
+        const Words by_row = lay_out(PairLayout::rows), by_strip = lay_out(PairLayout::strips);
+        bool same = true;
+        for (Index p = 0; p < whole; ++p) {
+          for (Index row = 0; row < rows; ++row)
+            same = same && by_row[static_cast<std::size_t>(row * whole + p)] == pair(row, p);
+          for (Index row = 0; row < (rows + 31) / 32 * 32; ++row)
+            same = same &&
+                   by_strip[static_cast<std::size_t>(row / 32 * 32 * whole + p * 32 + row % 32)] ==
+                       pair(row, p);
+        }
+        CHECK(same);
+      }
+    }
 }

@@ -186,10 +186,11 @@ constexpr Index line_of(PairLayout layout, Index side, Index pairs, bool along) 
   return layout == PairLayout::halves && along ? 2 * pairs : along ? pairs : side;
 }
 
-/// The floats that a factor takes; rows that fill no tile have room for one.
+/// The floats that a factor takes; from any of its rows on a whole tile may be read.
 constexpr Index room_of(PairLayout layout, Index side, Index pairs) {
-  const Index unit = layout == PairLayout::strips ? strip_width : tile_side;
-  if (for_tiles(layout)) return (side + unit - 1) / unit * unit * whole_tiles(pairs);
+  if (layout == PairLayout::rows) return (side + tile_side - 1) * whole_tiles(pairs);
+  if (layout == PairLayout::strips)
+    return (side + strip_width - 1) / strip_width * strip_width * whole_tiles(pairs);
   return side * pairs * (layout == PairLayout::halves ? 2 : 1);
 }
 

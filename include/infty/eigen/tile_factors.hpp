@@ -62,10 +62,11 @@ struct RoundedFactorsBy {
 
   /// Rows that k of a right factor take.
   static constexpr Index rows(Index k) { return (k + 1) / 2; }
-  /// Elements of memory that a factor of so many lines takes, a left one in any layout.
+  /// Elements of memory that a factor of so many lines takes, a left one in any layout; behind them
+  /// the next one is aligned as they are.
   static constexpr Index room(Index lines, Index k) {
-    return (std::max)(room_of(PairLayout::halves, lines, rows(k)),
-                      room_of(PairLayout::rows, lines, rows(k)));
+    return whole_tiles((std::max)(room_of(PairLayout::halves, lines, rows(k)),
+                                  room_of(PairLayout::rows, lines, rows(k))));
   }
 
   /// A (m, k), whose rows or columns are elements that follow each other, as a left factor, in
