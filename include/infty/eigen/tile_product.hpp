@@ -157,19 +157,20 @@ inline void tile_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float>
   }
 }
 
-/// 16 rows of a matrix as it is stored, from their element p on, as a tile of pairs: those that
-/// `left` elements of each hold. Of fewer rows, the last one again.
+/// The tile of pairs that begins at w, a matrix as it is stored, of whose rows `left` elements are
+/// left there. Of fewer rows than 16, the last one again.
 template <class Stored>
 void rows_as_tile(Index rows, Index left, const Stored* w, Index ldw, float* tile) {
   for (Index i = 0; i < tile_side; ++i, tile += tile_side) {
     const Stored* const row = w + (std::min)(i, rows - 1) * ldw;
-    Index p = 0;
+    Index p = (std::min)(left / 2, tile_side);
     if constexpr (std::is_same_v<Stored, float>) {
-      pair_neighbours((std::min)(left, 2 * tile_side) / 2, row, tile, true);
-      p = (std::min)(left, 2 * tile_side) / 2;
-      if (2 * p < left && p < tile_side) tile[p] = rounded_pair(row[2 * p], 0), ++p;
+      pair_neighbours(p, row, tile, true);
+      if (2 * p < left && p < tile_side) {
+        tile[p] = rounded_pair(row[2 * p], 0);
+        ++p;
+      }
     } else {
-      p = (std::min)(left, 2 * tile_side) / 2;
       std::memcpy(tile, row, static_cast<std::size_t>(p) * sizeof(float));
     }
     std::fill_n(tile + p, tile_side - p, 0.f);

@@ -19,13 +19,13 @@
 // multiplies two of them in bfloat16. As text, like the dot instruction (eigen/rounded_tile.hpp).
 namespace infty::detail {
 
-/// Whether this processor multiplies tiles, the system lets this process use their registers, and
-/// the environment does not have INFTY_AMX=0.
+/// Whether this processor multiplies tiles, and rounds to pairs, the system lets this process use
+/// their registers, and the environment does not have INFTY_AMX=0.
 inline bool has_tile_registers() {
 #if defined(INFTY_TILE_REGISTERS)
   static const bool has = [] {
     const char* const asked = std::getenv("INFTY_AMX");
-    if (asked && std::string_view(asked) == "0") return false;
+    if ((asked && std::string_view(asked) == "0") || !has_dot_instruction()) return false;
     constexpr unsigned of_tiles = 1u << 24, of_bfloat16 = 1u << 22;
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & of_tiles) || !(d & of_bfloat16))
