@@ -192,21 +192,22 @@ TEMPLATE_LIST_TEST_CASE("delta_rule: chunks of quick decays have no numbers that
                         "", infty::tests::Types) {
   using T = typename TestType::T;
   using B = typename TestType::B;
-  const Index C = 64;
+  constexpr std::size_t C = 64;
   std::vector<T> below(C * C), product(C * C), one(C * C);
   const double rate = std::is_same_v<T, float> ? 1.6 : 12.8;  // e^-(63 rate) is below normal
-  for (Index i = 0; i < C; ++i) {
-    one[static_cast<std::size_t>(i * C + i)] = 1;
-    for (Index j = 0; j < i; ++j)
+  for (std::size_t i = 0; i < C; ++i) {
+    one[i * C + i] = 1;
+    for (std::size_t j = 0; j < i; ++j)
       below[i * C + j] = T(0.5) * infty::math::without_tail<T>(std::exp(-rate * double(i - j)));
   }
   const auto inverse =
       infty::detail::unit_lower_inverse(Tensor<T, B>::from({1, 1, C, C}, below)).to_vector();
   for (const T x : inverse) REQUIRE((x == T(0) || !(x * x < std::numeric_limits<T>::min())));
-  for (Index i = 0; i < C; ++i)
-    for (Index j = 0; j < C; ++j) {
+  for (std::size_t i = 0; i < C; ++i)
+    for (std::size_t j = 0; j < C; ++j) {
       product[i * C + j] = inverse[i * C + j];
-      for (Index m = 0; m < i; ++m) product[i * C + j] += below[i * C + m] * inverse[m * C + j];
+      for (std::size_t m = 0; m < i; ++m)
+        product[i * C + j] += below[i * C + m] * inverse[m * C + j];
     }
   CHECK(infty::tests::error(product, one) < infty::tests::tolerance<T>);
 }
