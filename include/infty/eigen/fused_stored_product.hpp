@@ -14,6 +14,7 @@
 #include <infty/eigen/products.hpp>
 #include <infty/eigen/rounded_tile.hpp>
 #include <infty/eigen/scratch.hpp>
+#include <infty/eigen/tile_product.hpp>
 
 // Products of a few rows with weights that are stored in bfloat16: what a token costs is to read
 // these, and they are half of what floats are. They are met as they come, two in a word. nvcc,
@@ -79,7 +80,7 @@ struct FusedStoredProduct {
                        float* y, Index leading, bool roundable) {
     if (n == 0) return;
     const bool rounded = roundable && products() == Products::bfloat16;
-    const PairLayout of_left = left_layout();
+    const PairLayout of_left = rounded ? left_layout() : PairLayout::joined;
     const Scratch<float> pairs(rounded ? room_of(of_left, m, k / 2) : 0);
     if (rounded) laid_out(of_left, m, k, x, k, true, pairs.data());
     const Index columns = matmul_tiles(m, n, k, 1, false, true).cols;

@@ -6,6 +6,7 @@
 
 #include <infty/core/backend.hpp>
 #include <infty/eigen/gemm.hpp>
+#include <infty/eigen/pairs.hpp>
 #include <infty/eigen/parallel.hpp>
 #include <infty/eigen/products.hpp>
 #include <infty/eigen/rounded_gemm.hpp>
@@ -73,13 +74,13 @@ inline MatmulTiles matmul_tiles(Index m, Index n, Index k, Index products, bool 
   return tile;
 }
 
-/// One product in one thread; `rounded`, with factors in bfloat16, if they are floats, which may be
-/// pairs already.
+/// One product in one thread; `rounded`, with factors in bfloat16, if they are floats, the left one
+/// in that layout, which may be pairs already.
 template <class T>
-void multiply(bool rounded, InPairs in_pairs, Index m, Index n, Index k, T alpha, GemmOperand<T> a,
-              GemmOperand<T> b, T beta, T* c, Index ldc) {
+void multiply(bool rounded, PairLayout of_left, InPairs in_pairs, Index m, Index n, Index k,
+              T alpha, GemmOperand<T> a, GemmOperand<T> b, T beta, T* c, Index ldc) {
   if constexpr (std::is_same_v<T, float>)
-    if (rounded) return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc, left_layout(), in_pairs);
+    if (rounded) return rounded_gemm(m, n, k, alpha, a, b, beta, c, ldc, of_left, in_pairs);
   gemm(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
@@ -104,7 +105,9 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c,
   const auto one = [&](const Matmul::Operand& o) {
     return products == 1 || (o.outer == 0 && o.inner == 0);
   };
-  const PairLayout of_left = left_layout(), of_right = right_layout(of_left);
+  // A process asks for tiles when it first rounds, not before.
+  const PairLayout of_left = rounded ? left_layout() : PairLayout::joined,
+                   of_right = right_layout(of_left);
   const SharedPairs<T> pairs_a(rounded && one(p.a) && products * col_tiles > 1, of_left, p.m, p.k,
                                a, p.a.leading, !p.a.transposed),
       pairs_b = pairs ? SharedPairs<T>(of_right, p.n, p.k, pairs)
@@ -136,10 +139,10 @@ void matmul(const Matmul& p, T alpha, const T* a, const T* b, T beta, T* c,
                            right = pairs_b ? pairs_b.from(col, first, p.b.transposed)
                                            : operand(b, p.b, first, col);
       if (part == 0)
-        multiply(rounded, in_pairs, rows, cols, depth, alpha, left, right, beta,
+        multiply(rounded, of_left, in_pairs, rows, cols, depth, alpha, left, right, beta,
                  c + outer * p.c.outer + inner * p.c.inner + row * p.c.leading + col, p.c.leading);
       else
-        multiply(rounded, in_pairs, rows, cols, depth, alpha, left, right, T(0),
+        multiply(rounded, of_left, in_pairs, rows, cols, depth, alpha, left, right, T(0),
                  partial.data() + (product * (parts - 1) + part - 1) * area + row * p.n + col, p.n);
     }
   });

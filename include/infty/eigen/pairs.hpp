@@ -103,7 +103,7 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
     return {to, width, false};
   }
   // Sixteen rows by as many pairs at a time, which are turned where they are read.
-  alignas(64) float square[tile_side * tile_side] = {};
+  alignas(64) float square[tile_side * tile_side];
   for (Index i = 0; i < rows; i += tile_side)
     for (Index p = 0; p < pairs; p += tile_side) {
       const Index height = (std::min)(tile_side, rows - i),
@@ -147,7 +147,7 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
   return {to, strip, false};
 }
 
-/// The same of pairs that stand across already, [k / 2, rows].
+/// The same of pairs that stand across already, [⌈k / 2⌉, rows].
 inline void strips_of_pairs(Index rows, Index pairs, const float* x, Index leading, float* to) {
   const Index strip = whole_tiles(pairs) * strip_width;
   for (Index i = 0; i < rows; i += strip_width, to += strip) {
@@ -179,8 +179,8 @@ constexpr PairLayout right_layout(PairLayout of_left) {
   return for_tiles(of_left) ? PairLayout::strips : PairLayout::joined;
 }
 
-/// The floats of one line of a factor, of so many pairs if k runs along memory, or else of so many
-/// of its sides.
+/// Floats between two lines of a factor: those of so many pairs where k runs along memory or the
+/// layout is for tiles, and else one a side.
 constexpr Index line_of(PairLayout layout, Index side, Index pairs, bool along) {
   if (for_tiles(layout)) return whole_tiles(pairs);
   return layout == PairLayout::halves && along ? 2 * pairs : along ? pairs : side;

@@ -40,8 +40,9 @@ inline Products products() { return detail::products_setting().load(std::memory_
 /// rows in either way. A processor without an instruction for bfloat16, or with a slow one,
 /// computes the same bits by floats, but for sums within a rounding of the least normal number, for
 /// products that overflow or lie below that where it has no fused multiply-adds, and, where it is
-/// no x86-64, for whatever lies below that. One with registers for tiles (AMX) adds up 16 pairs at
-/// a time, to bits of its own, unless the environment has INFTY_AMX=0.
+/// no x86-64, for whatever lies below that. One with registers for tiles (AMX), in a program for
+/// AVX-512 on Linux, adds up 16 pairs at a time, to bits of its own, unless the environment has
+/// INFTY_AMX=0.
 inline void set_products(Products how) {
   detail::products_setting().store(how, std::memory_order_relaxed);
 }

@@ -59,7 +59,8 @@ class SharedPairs {
     if constexpr (std::is_same_v<T, float>)
       if (for_tiles(layout)) {
         const Index count = (k + 1) / 2, strip = strip_width * whole_tiles(count);
-        parallel_for((side + strip_width - 1) / strip_width, std::max<Index>(1, 32768 / strip),
+        parallel_for((side + strip_width - 1) / strip_width,
+                     std::max<Index>(1, 32768 / std::max<Index>(1, strip)),
                      [&](Index begin, Index end) {
                        const Index first = begin * strip_width;
                        strips_of_pairs((std::min)(side, end * strip_width) - first, count,

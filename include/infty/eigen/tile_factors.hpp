@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <infty/core/config.hpp>
+#include <infty/eigen/pairs.hpp>
 #include <infty/eigen/panel.hpp>
 #include <infty/eigen/products.hpp>
 #include <infty/eigen/register_tile.hpp>
@@ -13,6 +14,7 @@
 #include <infty/eigen/scratch.hpp>
 #include <infty/eigen/stairs.hpp>
 #include <infty/eigen/tile_product.hpp>
+#include <infty/eigen/tile_registers.hpp>
 #include <infty/eigen/transpose.hpp>
 
 // What the fused kernels multiply by: tiles whose factors are as they are, or rounded to bfloat16.
@@ -58,7 +60,7 @@ struct RoundedFactorsBy {
   using Scalar = float;
   static constexpr Index together = 2;
 
-  PairLayout of_left = left_layout<dot>();  ///< in pairs where the instruction multiplies them
+  PairLayout of_left = left_layout<dot>();  ///< as the processor multiplies it
 
   /// Rows that k of a right factor take.
   static constexpr Index rows(Index k) { return (k + 1) / 2; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
@@ -9,6 +10,7 @@
 #include <infty/core/config.hpp>
 #include <infty/eigen/gemm.hpp>
 #include <infty/eigen/pairs.hpp>
+#include <infty/eigen/register_tile.hpp>
 #include <infty/eigen/scratch.hpp>
 #include <infty/eigen/stairs.hpp>
 #include <infty/eigen/tile_registers.hpp>
@@ -29,6 +31,17 @@ struct TileFactors {
   Index ldb, tiles;
   const float* tail = nullptr;
 };
+
+/// to (rows, n) = from, rows at given distances.
+inline void copy_block(Index rows, Index n, const float* from, Index from_stride, float* to,
+                       Index to_stride) {
+  using S = Simd<float>;
+  for (Index i = 0; i < rows; ++i, from += from_stride, to += to_stride) {
+    Index j = 0;
+    for (; j + S::width <= n; j += S::width) S::store(to + j, S::load(from + j));
+    for (; j < n; ++j) to[j] = from[j];
+  }
+}
 
 /// Where sums of 16 rows stand.
 struct TileSums {
@@ -65,17 +78,6 @@ template <int rows, int columns>
   each_sum([&]<int row, int column>() {
     R::store<R::sum(row, column)>(c[row].data + column * tile_side, c[row].stride);
   });
-}
-
-/// to (rows, n) = from, rows at given distances.
-inline void copy_block(Index rows, Index n, const float* from, Index from_stride, float* to,
-                       Index to_stride) {
-  using S = Simd<float>;
-  for (Index i = 0; i < rows; ++i, from += from_stride, to += to_stride) {
-    Index j = 0;
-    for (; j + S::width <= n; j += S::width) S::store(to + j, S::load(from + j));
-    for (; j < n; ++j) to[j] = from[j];
-  }
 }
 
 /// The same of rows and columns, 32 at most, of which whole tiles of both factors may be read. C is
@@ -132,7 +134,8 @@ void tiles_in_cache(Index m, Index n, Index k, const float* a, Index lda, const 
 }
 
 /// c (m, n) = alpha a b + beta c of k pairs, of rows of a and strips of b, `leading` apart. Some
-/// columns of b stay in the second cache while 32 rows of a after the other meet them.
+/// columns of b stay in the second cache while 32 rows of a after the other meet them. Both are
+/// zeros behind k up to a whole tile, and of a whole tiles of rows are read.
 inline void tile_gemm(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
                       GemmOperand<float> b, float beta, float* c, Index ldc) {
   constexpr Index side = strip_width, wide = 8 * side, depth = 512;
@@ -179,7 +182,7 @@ void rows_as_tile(Index rows, Index left, const Stored* w, Index ldw, float* til
 
 /// c (m, n) = alpha a wᵀ + beta c of at most 16 rows, by the sums of `tile_gemm`, for w (n, k) as
 /// it is stored, each of whose elements is read once and rounded on the way; stored in bfloat16, k
-/// is even. There it is w that is the left factor.
+/// is even. There it is w that is the left factor. Of a 16 rows are read.
 template <class Stored>
 [[gnu::noinline]] void tile_few_rows(Index m, Index n, Index k, float alpha, GemmOperand<float> a,
                                      const Stored* w, Index ldw, float beta, float* c, Index ldc) {
@@ -190,7 +193,7 @@ template <class Stored>
   transpose(side, tiles * side, a.data, a.leading, turned.data(), side);
   using R = TileRegisters;
   const TileRegisters registers;
-  alignas(64) float sums[side * side], weights[2][side * side];
+  alignas(64) float sums[side * side], by_row[side * side], weights[side * side];
   for (Index j = 0; j < n; j += side) {
     const Index outputs = (std::min)(side, n - j);
     R::clear<R::sum(0, 0)>();
@@ -206,8 +209,8 @@ template <class Stored>
       if (std::is_same_v<Stored, BFloat16> && left >= words && outputs == side) {
         R::load<R::left(0)>(from + t * words, ldw / 2);
       } else {
-        rows_as_tile(outputs, left, from + t * words, ldw, weights[t % 2]);
-        R::load<R::left(0)>(weights[t % 2], side);
+        rows_as_tile(outputs, left, from + t * words, ldw, weights);
+        R::load<R::left(0)>(weights, side);
       }
       R::load<R::right(0)>(turned.data() + t * side * side, side);
       R::add_product<0, 0>();
@@ -220,12 +223,11 @@ template <class Stored>
         }
     }
     R::store<R::sum(0, 0)>(sums, side);
-    for (Index r = 0; r < m; ++r)
-      for (Index q = 0; q < outputs; ++q) {
-        float& to = c[r * ldc + j + q];
-        const float sum = sums[q * side + r];
-        to = plain ? sum : beta == 0.f ? alpha * sum : alpha * sum + beta * to;
-      }
+    transpose(side, side, sums, side, by_row, side);
+    if (plain)
+      copy_block(m, outputs, by_row, side, c + j, ldc);
+    else
+      scale_into(m, outputs, alpha, by_row, side, beta, c + j, ldc);
   }
 }
 

@@ -20,7 +20,9 @@
 namespace infty::detail {
 
 /// Whether this processor multiplies tiles, and rounds to pairs, the system lets this process use
-/// their registers, and the environment does not have INFTY_AMX=0.
+/// their registers, and the environment does not have INFTY_AMX=0. Asks the system at the first
+/// call, for good and for all threads: from then on it refuses signal stacks (`sigaltstack`) that
+/// have no room for the registers, and it says no where a thread has such a one.
 inline bool has_tile_registers() {
 #if defined(INFTY_TILE_REGISTERS)
   static const bool has = [] {
@@ -51,6 +53,7 @@ constexpr Index whole_tiles(Index n) { return (n + tile_side - 1) / tile_side * 
 #if defined(INFTY_TILE_REGISTERS)
 /// The registers of one thread, of whole tiles each, for as long as it lives: sums in `sum(row,
 /// column)`, two rows of them by two columns, and their factors in `left(row)` and `right(column)`.
+/// Within its life there may be no other one: that would end with the registers of both.
 class TileRegisters {
  public:
   TileRegisters() {
@@ -69,6 +72,7 @@ class TileRegisters {
   static constexpr int left(int row) { return 4 + row; }
   static constexpr int right(int column) { return 6 + column; }
 
+  /// Makes a tile zeros.
   template <int tile>
   [[gnu::always_inline]] static void clear() {
     asm volatile("tilezero %%tmm%c0" ::"i"(tile));
@@ -80,6 +84,7 @@ class TileRegisters {
                  "r"(4 * stride)
                  : "memory");
   }
+  /// Writes rows that are `stride` floats apart.
   template <int tile>
   [[gnu::always_inline]] static void store(float* to, Index stride) {
     asm volatile("tilestored {%%tmm%c0, (%1,%2,1)|[%1+%2*1], %%tmm%c0}" ::"i"(tile), "r"(to),
