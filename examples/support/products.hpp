@@ -4,9 +4,8 @@
 #include <cstdio>
 #include <string>
 
+#include <infty/eigen/pairs.hpp>
 #include <infty/eigen/products.hpp>
-#include <infty/eigen/rounded_tile.hpp>
-#include <infty/eigen/tile_registers.hpp>
 #include <infty/io/settings.hpp>
 
 // How the models of a program multiply: a setting of whatever trains, for it changes the bits.
@@ -29,8 +28,8 @@ void each_products_setting(const char* group, std::string& products, See&& see) 
 /// no instruction for it that is quick. Throws infty::ValueError for another word.
 inline void use_products(const std::string& products) {
   infty::set_products(infty::value_of<infty::Products>(products));
-  const bool quick = infty::detail::has_tile_registers() || infty::detail::multiplies_pairs();
-  if (infty::products() == infty::Products::bfloat16 && !quick)
+  if (infty::products() == infty::Products::bfloat16 &&
+      infty::detail::left_layout() == infty::detail::PairLayout::halves)
     std::fprintf(
         stderr,
         "warning: products in bfloat16 take no less time here than float32: the processor has "

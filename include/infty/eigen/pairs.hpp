@@ -118,6 +118,15 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
   return {to, width, false};
 }
 
+/// Fills a strip with zeros behind the first `width` of its 32 columns, and behind its pairs up to
+/// a whole tile.
+inline void end_strip(Index width, Index pairs, float* strip) {
+  if (width < strip_width)
+    for (Index p = 0; p < pairs; ++p)
+      std::fill(strip + p * strip_width + width, strip + (p + 1) * strip_width, 0.f);
+  std::fill(strip + pairs * strip_width, strip + whole_tiles(pairs) * strip_width, 0.f);
+}
+
 /// Lays the pairs of an operand out in strips of 32 rows that stand across: [strips, ⌈k / 2⌉, 32],
 /// with zeros behind both sides, up to a whole tile along k.
 [[gnu::noinline]] inline GemmOperand<float> strips_of(Index rows, Index k, const float* x,
@@ -139,10 +148,7 @@ inline void pair_lines(Index n, const float* x, const float* y, float* to,
           pairs_of(height, count, x + (i + r) * leading + 2 * p, leading, true, square);
           transpose(height, filled, square, filled, into + p * strip_width + r, strip_width);
         }
-    if (width < strip_width)
-      for (Index p = 0; p < pairs; ++p)
-        std::fill(into + p * strip_width + width, into + (p + 1) * strip_width, 0.f);
-    std::fill(into + pairs * strip_width, into + strip, 0.f);
+    end_strip(width, pairs, into);
   }
   return {to, strip, false};
 }
@@ -152,12 +158,8 @@ inline void strips_of_pairs(Index rows, Index pairs, const float* x, Index leadi
   const Index strip = whole_tiles(pairs) * strip_width;
   for (Index i = 0; i < rows; i += strip_width, to += strip) {
     const Index width = (std::min)(strip_width, rows - i);
-    for (Index p = 0; p < pairs; ++p) {
-      float* const line = to + p * strip_width;
-      std::copy_n(x + p * leading + i, width, line);
-      std::fill(line + width, line + strip_width, 0.f);
-    }
-    std::fill(to + pairs * strip_width, to + strip, 0.f);
+    for (Index p = 0; p < pairs; ++p) std::copy_n(x + p * leading + i, width, to + p * strip_width);
+    end_strip(width, pairs, to);
   }
 }
 
